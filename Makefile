@@ -1,0 +1,53 @@
+# Everything a person needs to type. Each target sets up what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help install dev demo test test-fast check bench docs lock clean
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(VENV)/.base: requirements/base.txt pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/base.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+install: $(VENV)/.base ## Install Holdfast into .venv
+dev: $(VENV)/.dev ## ... with everything the tests need
+
+demo: $(VENV)/.base ## The finance agent, good and careless, through three scenarios
+	@$(BIN)/holdfast demo
+
+test: $(VENV)/.dev ## All tests and checks
+	@sh tests/setup.sh
+	$(MAKE) --no-print-directory check
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests
+
+test-fast: $(VENV)/.dev ## Unit and golden tests, under a minute
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q tests/unit tests/golden
+
+check: $(VENV)/.dev ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev ## Speed beside a bare loop, as ratios
+	$(BIN)/python benchmarks/run.py
+
+docs: $(VENV)/.dev ## Write docs/configuration.md anew from the schema
+	$(BIN)/python -m holdfast.spec.reference > docs/configuration.md
+
+lock: ## Pin requirements anew (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml requirements/build.in -o requirements/base.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --extra semantic pyproject.toml requirements/build.in requirements/dev.in -o requirements/dev.txt
+
+clean: ## Remove what the targets made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

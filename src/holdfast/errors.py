@@ -1,0 +1,81 @@
+"""Every error Holdfast raises on purpose.
+
+HoldfastError
+|-- UserError            the user's: exit 4, shown without a traceback
+|   |-- SpecError        a file that cannot be used; carries every problem in it
+|   |-- UsageError       options that do not fit
+|   `-- NotBuilt         a section whose engine is not in this release
+|-- AgentUnavailable     the agent cannot be reached or started: exit 3
+|-- PluginError          a plug-in that breaks its protocol
+|-- HarnessError         our side broke: exit 3, never the agent's doing
+`-- InjectedError        raised inside the agent by a fault (a RuntimeError too)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdfast.model.spec import Problem
+
+
+class HoldfastError(Exception):
+    """The root: anything Holdfast raises on purpose."""
+
+
+class UserError(HoldfastError):
+    """Something the user can put right. `hint` says how."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class SpecError(UserError):
+    """A spec that cannot be used, with all that is wrong with it."""
+
+    def __init__(self, file: str, problems: Sequence[Problem], *, source: str = "") -> None:
+        super().__init__(f"{file}: {sum(p.severity == 'error' for p in problems)} error(s)")
+        self.file = file
+        self.problems = tuple(problems)
+        self.source = source
+
+
+class UsageError(UserError):
+    """Options or arguments that do not fit."""
+
+
+class NotBuilt(UserError):
+    """A section or command whose engine is not in this release."""
+
+
+class AgentUnavailable(HoldfastError):
+    """The agent cannot be reached, imported or started. `body` is what it said, if anything."""
+
+    def __init__(self, message: str, *, hint: str = "", body: str = "", config: bool = False) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.body = body
+        self.config = config
+        """The spec is at fault (exit 4), not the surroundings (exit 3)."""
+
+
+class PluginError(HoldfastError):
+    """A plug-in that cannot be loaded or breaks its protocol."""
+
+
+class HarnessError(HoldfastError):
+    """Our side broke during a trial."""
+
+
+class InjectedError(RuntimeError, HoldfastError):
+    """What a tool or model function raises when a fault makes it fail."""
+
+    def __init__(
+        self, message: str, *, status_code: int | None = None, retry_after: float | None = None, body: Any = None
+    ) -> None:
+        super().__init__(message)
+        self.status_code = status_code
+        self.retry_after = retry_after
+        self.body = body

@@ -1,0 +1,63 @@
+"""What the core tells its listeners. It never prints; terminal, store and pages listen."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from holdfast.model.observation import FaultMet, Observation
+from holdfast.model.score import Cell
+from holdfast.model.spec import Spec
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Verdict
+
+
+class RunStarted(Struct, frozen=True):
+    """The plan is known and nothing has run yet."""
+
+    run_id: str
+    path: str
+    spec: Spec
+    trials: int
+    cells: int
+    seed: int
+    concurrency: int
+    done: int = 0
+    """Trials taken over from the run that is resumed."""
+
+
+class TrialStarted(Struct, frozen=True):
+    trial: Trial
+
+
+class FaultFired(Struct, frozen=True):
+    trial: Trial
+    fault: FaultMet
+
+
+class TrialEnded(Struct, frozen=True):
+    trial: Trial
+    observation: Observation
+
+
+class VerdictGiven(Struct, frozen=True):
+    trial: Trial
+    verdict: Verdict
+
+
+class CellDecided(Struct, frozen=True):
+    cell: Cell
+
+
+class Warned(Struct, frozen=True):
+    message: str
+
+
+class RunEnded(Struct, frozen=True):
+    """Nothing more comes. `complete` is false when the run was interrupted."""
+
+    complete: bool
+
+
+Event: TypeAlias = RunStarted | TrialStarted | FaultFired | TrialEnded | VerdictGiven | CellDecided | Warned | RunEnded

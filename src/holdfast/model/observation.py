@@ -1,0 +1,93 @@
+"""An Observation: everything that was seen in one trial."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+EndingKind = Literal[
+    "answered",  # an answer came, good or bad
+    "no_answer",  # ended by itself without an answer: None, 204, an empty body
+    "timeout",  # did not answer in time and was ended
+    "raised",  # raised an exception (Python)
+    "crashed",  # its process died: exit code, signal
+    "http_error",  # status >= 300, or a body that says it failed
+    "closed",  # accepted the connection, then closed it or broke its framing
+    "unreadable",  # a reply that cannot be read as the spec says
+]
+ENDINGS: tuple[str, ...] = EndingKind.__args__  # type: ignore[attr-defined]  # Literal keeps its values there
+
+
+class Turn(Struct, frozen=True, omit_defaults=True):
+    """One question and what came of it."""
+
+    asked: str
+    text: str | None = None
+    """Whatever text there is, partial output included; None if there is none."""
+    latency_ms: float = 0.0
+    ending: EndingKind = "answered"
+    detail: str = ""
+    """For a bad ending: the status, the exception, the signal."""
+    status: int | None = None
+
+
+class FaultMet(Struct, frozen=True, omit_defaults=True):
+    """One firing of a fault, as the ledger has it."""
+
+    index: int
+    """Of the injection in its scenario."""
+    plane: str
+    target: str
+    mode: str
+    call: int
+    """Which call at the target it was, from 1."""
+    effect: Literal["met", "no_effect"] = "met"
+    would: str = ""
+    """What the agent would have got, shortened."""
+    got: str = ""
+    """What it got, shortened."""
+    note: str = ""
+
+
+class Answer(Struct, frozen=True, omit_defaults=True):
+    """What an agent gave for a task."""
+
+    turns: tuple[Turn, ...]
+    ledger: tuple[FaultMet, ...] = ()
+    output: str = ""
+    """What the agent printed, kept apart from its answer."""
+    notes: tuple[str, ...] = ()
+    calls: dict[str, int] = {}
+    """How often each declared tool or model function was called."""
+    concurrent: bool = False
+    """Calls overlapped, so the order of faults may differ between runs."""
+
+
+class Observation(Struct, frozen=True, omit_defaults=True):
+    """Everything seen in one trial, as JSON."""
+
+    trial: str
+    turns: tuple[Turn, ...] = ()
+    ledger: tuple[FaultMet, ...] = ()
+    output: str = ""
+    notes: tuple[str, ...] = ()
+    calls: dict[str, int] = {}
+    concurrent: bool = False
+    simulated: bool = False
+    """The faults damaged the answer (`agent.simulate: answer`), not the agent's own calls."""
+    error: str = ""
+    """Our side broke: why. Never the agent's doing."""
+    masked: bool = False
+    """A secret was masked in what the agent said."""
+    attempts: int = 1
+    duration_ms: float = 0.0
+
+    @property
+    def ending(self) -> str:
+        """The first bad ending of the turns, else `answered`."""
+        return next((t.ending for t in self.turns if t.ending != "answered"), "answered" if self.turns else "no_answer")
+
+    @property
+    def met(self) -> tuple[FaultMet, ...]:
+        return tuple(f for f in self.ledger if f.effect == "met")

@@ -1,0 +1,74 @@
+"""A Run as reports see it: one execution with everything a person may want to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from holdfast.model.observation import FaultMet, Turn
+from holdfast.model.score import Cell, Score
+from holdfast.model.spec import Invariant, Scenario
+from holdfast.model.verdict import Outcome
+
+
+class TrialRow(Struct, frozen=True, omit_defaults=True):
+    """One trial as one cell sees it."""
+
+    id: str
+    prompt: str
+    answer: str | None
+    ending: str
+    latency_ms: float
+    outcome: Outcome
+    reason: str
+    score: float = 0.0
+    detail: str = ""
+    replica: int = 0
+    faults: tuple[FaultMet, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    turn: int = 0
+    marks: tuple[tuple[int, int], ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+    output: str = ""
+    notes: tuple[str, ...] = ()
+    again: str = ""
+    """The command that reproduces it."""
+
+
+class CellRow(Struct, frozen=True):
+    """A cell with the trials that decided it."""
+
+    cell: Cell
+    trials: Sequence[TrialRow]
+
+
+class Run(Struct, frozen=True):
+    """One execution, ready to be rendered. Every text in it is already masked."""
+
+    id: str
+    path: str
+    """The run's directory, relative to where the user stands if possible."""
+    name: str
+    spec_path: str
+    seed: int
+    score: Score
+    invariants: tuple[Invariant, ...]
+    scenarios: tuple[Scenario, ...]
+    cells: Sequence[CellRow]
+    complete: bool = True
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What every report must say: no sandbox, cooperative planes, isolation, simulated."""
+    isolation: str = ""
+    description: str = ""
+    started: str = ""
+    """ISO 8601, UTC."""
+    duration_s: float = 0.0
+    version: str = ""
+    spec_digest: str = ""
+    agent_digest: str = ""
+    params: tuple[dict[str, Any], ...] = ({},)
+    judged_from: str = ""
+    """Set when a stored run was judged anew: the id of the run and what changed."""

@@ -1,0 +1,83 @@
+"""Cells and the Score: what the verdicts come to."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from holdfast.model.verdict import Outcome
+
+
+class Interval(Struct, frozen=True, omit_defaults=True):
+    """A 95 % interval and how it was made."""
+
+    low: float
+    high: float
+    method: Literal["wilson", "bootstrap", "kish"] = "wilson"
+
+    @property
+    def approximate(self) -> bool:
+        return self.method == "kish"
+
+
+class Cell(Struct, frozen=True, omit_defaults=True):
+    """Invariant x scenario (x params): its verdicts combined."""
+
+    invariant: str
+    scenario: str
+    severity: str
+    weight: float
+    outcome: Outcome
+    critical: bool = False
+    params: dict[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    flaky: bool = False
+    passes: int = 0
+    fails: int = 0
+    errors: int = 0
+    unproven: int = 0
+    met: bool = False
+    """A fault that this rule needs was met in at least one trial."""
+    chaos: bool = False
+    fails_in_calm: bool = False
+    simulated: bool = False
+    concurrent: bool = False
+    rate: Interval | None = None
+    """Of passes among decided verdicts, 0-1."""
+
+    @property
+    def counted(self) -> bool:
+        return self.outcome in ("pass", "fail")
+
+
+class Score(Struct, frozen=True, omit_defaults=True):
+    """The contract's numbers and verdict."""
+
+    value: float | None
+    """Resilience, 0-100, two decimals; None if no cell counted."""
+    passed: bool
+    exit_code: int
+    interval: Interval | None = None
+    calm: float | None = None
+    chaos: float | None = None
+    judged: int = 0
+    """Cells that counted: passed or failed."""
+    total: int = 0
+    """Cells whose `when` was met."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """Cells by outcome."""
+    trials: int = 0
+    replicas: int = 1
+    critical_failed: tuple[str, ...] = ()
+    """`invariant in scenario` of each critical cell that failed."""
+    tolerated: tuple[str, ...] = ()
+    """Failed cells that `min_score` lets pass."""
+    vacuous: tuple[str, ...] = ()
+    """Chaos scenarios no trial of which met any fault."""
+    flaky: int = 0
+    pass_hat: dict[str, float] = field(default_factory=dict)
+    """pass^k by k, the mean over cells, where replicas > 1."""
+    reasons: tuple[str, ...] = ()
+    """Why the verdict is what it is, in plain words."""
+    min_score: float | None = None

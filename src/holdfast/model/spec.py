@@ -1,0 +1,225 @@
+"""What the user wrote, validated and with its defaults: the Spec and the nouns it holds.
+
+A Spec holds references (`${VAR}`, `{{ secrets.X }}`), never the values behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from holdfast.model.codec import canonical, digest
+
+Severity = Literal["critical", "high", "medium", "low"]
+When = Literal["always", "tool_faults_active", "llm_faults_active", "any_chaos_active", "no_chaos"]
+Isolation = Literal["fresh", "worker", "inline"]
+Plane = Literal["tool", "llm", "context", "mcp", "http", "service", "world"]
+
+SEVERITY_WEIGHTS: Mapping[str, float] = {"critical": 3.0, "high": 2.0, "medium": 1.0, "low": 1.0}
+
+
+class Position(Struct, frozen=True):
+    """Where in the spec's file a thing was written; line and column count from 1."""
+
+    line: int
+    column: int = 1
+
+
+class Task(Struct, frozen=True):
+    """What the agent is asked, one turn or several."""
+
+    turns: tuple[str, ...]
+    kind: Literal["golden", "task", "probe"] = "golden"
+
+    @property
+    def prompt(self) -> str:
+        return self.turns[0] if len(self.turns) == 1 else "\n".join(self.turns)
+
+    @property
+    def digest(self) -> str:
+        """Of what is asked alone: the same prompt meets the same luck whoever asks it."""
+        return digest(canonical(self.turns))
+
+
+class Schedule(Struct, frozen=True, omit_defaults=True):
+    """When a placed fault fires; calls are counted as they arrive at the target, per trial."""
+
+    probability: float = 1.0
+    after_calls: int | None = None
+    times: int | None = None
+    every: int | None = None
+    on_call: int | None = None
+    match: dict[str, Any] | None = None
+
+
+class Injection(Struct, frozen=True, omit_defaults=True):
+    """A fault placed: which fault, on which plane and target, and when."""
+
+    plane: Plane
+    target: str
+    mode: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    schedule: Schedule = Schedule()
+    match_url: str | None = None
+    position: Position | None = None
+
+
+class Scenario(Struct, frozen=True, omit_defaults=True):
+    """A named set of faults: the weather of a trial. An empty one is calm."""
+
+    name: str
+    injections: tuple[Injection, ...] = ()
+    profile: str | None = None
+    left_out: tuple[str, ...] = ()
+    """A profile's faults that this agent cannot meet, by name."""
+    position: Position | None = None
+
+    @property
+    def calm(self) -> bool:
+        return not self.injections
+
+    @property
+    def content(self) -> Any:
+        """What decides the weather, without where it was written."""
+        return [
+            self.name,
+            [[i.plane, i.target, i.mode, i.settings, i.schedule, i.match_url] for i in self.injections],
+        ]
+
+
+class Aggregation(Struct, frozen=True, omit_defaults=True):
+    """How replicas of one prompt combine."""
+
+    kind: Literal["all", "any", "majority", "mean", "at_least", "rate"] = "all"
+    value: float | None = None
+
+
+class Invariant(Struct, frozen=True, omit_defaults=True):
+    """A named rule: a check with its settings, severity, weight, gate and `when`."""
+
+    id: str
+    check: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    description: str = ""
+    severity: Severity = "medium"
+    weight: float | None = None
+    gate: bool = False
+    when: When = "always"
+    negate: bool = False
+    over: Literal["last", "any", "all"] | None = None
+    probes: tuple[str, ...] = ()
+    replica_aggregation: Aggregation | None = None
+    position: Position | None = None
+
+    @property
+    def severity_weight(self) -> float:
+        """The weight in the resilience score. A gate counts as critical."""
+        return SEVERITY_WEIGHTS["critical" if self.gate else self.severity]
+
+    @property
+    def critical(self) -> bool:
+        return self.gate or self.severity == "critical"
+
+
+class ToolRef(Struct, frozen=True):
+    """A callable of the agent: `module:attribute`, and the name faults know it by."""
+
+    path: str
+    name: str | None = None
+
+
+class AgentSpec(Struct, frozen=True, omit_defaults=True):
+    """The `agent:` section, defaults filled in; strings keep their references."""
+
+    type: Literal["http", "python", "langchain", "command", "snapshot", "paragon"] = "http"
+    endpoint: str = ""
+    method: str = "POST"
+    request_template: str | None = None
+    response_path: str | None = None
+    query_params: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    parse_structured_input: bool = True
+    timeout_ms: int = 30_000
+    reset_endpoint: str | None = None
+    reset_function: str | None = None
+    isolation: Isolation = "fresh"
+    tools: tuple[ToolRef, ...] = ()
+    tool_registry: str | None = None
+    llm: tuple[ToolRef, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    simulate: Literal["answer"] | None = None
+    position: Position | None = None
+
+    @property
+    def has_reset(self) -> bool:
+        return bool(self.reset_endpoint or self.reset_function)
+
+
+class Scoring(Struct, frozen=True, omit_defaults=True):
+    """The `scoring:` section as the contract part reads it."""
+
+    min_score: float | None = None
+    replica_aggregation: Aggregation = Aggregation()
+
+
+class Problem(Struct, frozen=True, omit_defaults=True):
+    """One error or warning about a file: where, what was found, what was expected, what to do."""
+
+    message: str
+    path: str = ""
+    """The key, as `contract.invariants[1].severty`."""
+    line: int = 0
+    column: int = 0
+    length: int = 1
+    """How many characters of the line to point at."""
+    hint: str = ""
+    severity: Literal["error", "warning"] = "error"
+    code: str = ""
+    """A stable word for tests and `--json`: unknown-key, bad-value, lint-escaped-regex, ..."""
+
+
+class Unbuilt(Struct, frozen=True):
+    """A section of the file whose engine is not in this release."""
+
+    section: str
+    why: str
+    position: Position
+
+
+class Spec(Struct, frozen=True, omit_defaults=True):
+    """The whole file: what is asked, of whom, under which weather, held to which rules."""
+
+    path: str
+    agent: AgentSpec
+    name: str = ""
+    description: str = ""
+    tasks: tuple[Task, ...] = ()
+    invariants: tuple[Invariant, ...] = ()
+    """The rules of the contract, from both spellings."""
+    cell_rules: tuple[str, ...] = ()
+    """Ids of the invariants that have trials of their own (isolation: cell)."""
+    scenarios: tuple[Scenario, ...] = ()
+    params: tuple[dict[str, Any], ...] = ({},)
+    replicas: int = 1
+    seed: int = 0
+    scoring: Scoring = Scoring()
+    concurrency: int = 10
+    retries: int = 2
+    output: dict[str, str] = field(default_factory=dict)
+    variables: tuple[str, ...] = ()
+    """Names of all `${VAR}` the file refers to without a default."""
+    secrets: tuple[str, ...] = ()
+    """Strings with references whose resolved values are masked everywhere."""
+    files: tuple[str, ...] = ()
+    """Every file that the spec names, relative to its own folder."""
+    unbuilt: tuple[Unbuilt, ...] = ()
+    digest: str = ""
+    """Of the file's bytes."""
+
+    def invariant(self, id: str) -> Invariant:
+        return next(i for i in self.invariants if i.id == id)
+
+    def scenario(self, name: str) -> Scenario:
+        return next(s for s in self.scenarios if s.name == name)

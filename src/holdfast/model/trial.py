@@ -1,0 +1,26 @@
+"""A Trial: one agent run, fully determined by its content and seed."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from holdfast.model.spec import Task
+
+CONTROL = "control"
+"""The name of the empty scenario that control trials run in."""
+
+
+class Trial(Struct, frozen=True, omit_defaults=True):
+    """One independent agent run: which task, in which scenario, for which rule."""
+
+    id: str
+    kind: Literal["contract", "control"]
+    scenario: str
+    task: Task
+    replica: int = 0
+    params: dict[str, Any] = field(default_factory=dict)
+    invariant: str = "*"
+    """The one rule it serves, or `*` for every rule of the scenario."""
+    seed: int = 0

@@ -1,0 +1,36 @@
+"""A Verdict: one invariant judged on one observation."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+Outcome = Literal["pass", "fail", "error", "unproven", "n/a"]
+OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "error", "unproven", "n/a")
+
+
+class Finding(Struct, frozen=True, omit_defaults=True):
+    """What a check found. `passed` is None where there was nothing to judge."""
+
+    passed: bool | None
+    reason: str
+    score: float | None = None
+    """In [0, 1]; None means 1 for passed and 0 for not."""
+    marks: tuple[tuple[int, int], ...] = ()
+    """Spans of the judged text that decided, for the report to mark."""
+    details: dict[str, Any] = {}
+
+
+class Verdict(Struct, frozen=True, omit_defaults=True):
+    """One invariant judged on one observation."""
+
+    trial: str
+    invariant: str
+    outcome: Outcome
+    score: float
+    reason: str
+    turn: int = 0
+    """Index of the turn that decided."""
+    marks: tuple[tuple[int, int], ...] = ()
+    details: dict[str, Any] = {}

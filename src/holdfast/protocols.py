@@ -1,0 +1,157 @@
+"""All extension points. Structural: a plug-in inherits from nothing.
+
+A plug-in is a frozen dataclass. Its fields are its settings and, with their annotations, the
+configuration schema too; the first line of its docstring is its entry in the catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+
+from holdfast.model.observation import Answer, Observation, Turn
+from holdfast.model.run import Run
+from holdfast.model.spec import Task
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Finding
+
+
+# -- faults -------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Call:
+    """One call of the agent on its way out: to a tool, a model, a URL."""
+
+    plane: str
+    target: str
+    arguments: Mapping[str, Any]
+    n: int
+    """Which call at this target it is, from 1."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What comes back: any Python value on the function plane, decoded data elsewhere."""
+
+    value: Any
+
+
+class Failed(Exception):
+    """Raised by a fault: the call fails. Each plane turns it into its own kind of failure."""
+
+    def __init__(
+        self, message: str, *, status: int | None = None, retry_after_s: float | None = None, body: Any = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after_s = retry_after_s
+        self.body = body
+
+
+class TimedOut(Failed):
+    """Raised by a fault: no answer came in time."""
+
+
+class Dropped(Failed):
+    """Raised by a fault: the connection or the reply was lost."""
+
+
+Forward: TypeAlias = Callable[[Call], Awaitable[Reply]]
+"""Passes the call on, to the next fault or to the real thing."""
+
+
+@dataclass
+class FaultContext:
+    """The only luck, time and state a fault may use."""
+
+    rng: Random
+    """Seeded for this firing: the same call draws the same luck on any machine."""
+    sleep: Callable[[float], Awaitable[None]]
+    """Waits for so many milliseconds. The ledger has the firing before the wait begins."""
+    n: int
+    """How often this injection has fired in this trial, this firing included."""
+    memory: dict[str, Any] = field(default_factory=dict)
+    """Kept per trial and injection."""
+
+
+class WireFault(Protocol):
+    """Tools, LLM, HTTP, MCP: one call at a time."""
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply: ...
+
+
+class WatchingFault(WireFault, Protocol):
+    """A WireFault that must also see calls it does not fire on (`stale` remembers replies)."""
+
+    def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None: ...
+
+
+class TaskFault(Protocol):
+    """Rewrites what is asked, before the agent is invoked."""
+
+    def rewrite(self, text: str, ctx: FaultContext) -> str: ...
+
+
+# -- checks -------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Exhibit:
+    """What a check may look at: one turn's text, with the whole observation around it."""
+
+    text: str
+    """The text under judgement; empty only if the check does not read text."""
+    turn: Turn
+    observation: Observation
+    control: Observation | None = None
+    """The calm answer to the same task, for checks with `needs_control`."""
+
+
+class Check(Protocol):
+    """Judges one exhibit. Pure: the same exhibit gives the same finding."""
+
+    polarity: ClassVar[Literal["positive", "negative"]]
+    """Positive asks for something to be there, negative for something not to be there.
+    With no text a positive check fails and a negative one is unproven."""
+    reads: ClassVar[Literal["text", "ending", "latency"]]
+
+    def decide(self, exhibit: Exhibit) -> Finding: ...
+
+
+# -- agents -------------------------------------------------------------------------------------
+class Trip(Protocol):
+    """What surrounds one trial, for the agent to run in. The world's seam."""
+
+    trial: Trial
+
+    def ask(self, turn: str) -> str:
+        """The turn as the agent is to be asked it: context attacks on the input are applied here."""
+        ...
+
+
+class Agent(Protocol):
+    """The thing under test, behind one method. May raise: that is a result."""
+
+    async def run(self, task: Task, trip: Trip) -> Answer: ...
+
+    async def reset(self, trial: Trial) -> None:
+        """Called before every trial if the spec names a reset; raises HarnessError if it fails."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+# -- stages -------------------------------------------------------------------------------------
+class Executor(Protocol):
+    def execute(self, trials: AsyncIterable[Trial]) -> AsyncIterator[Observation]: ...
+
+
+class Planner(Protocol):
+    """Pure: what to run next, given what has been judged; `[]` ends the run."""
+
+    def next(self, judged: Any) -> Sequence[Trial]: ...
+
+
+class Reporter(Protocol):
+    """Pure, so that a golden test is one comparison."""
+
+    def render(self, run: Run) -> Mapping[str, bytes]: ...
