@@ -1,0 +1,1 @@
+"""Attacks by way of what the agent reads."""

@@ -1,0 +1,1 @@
+"""Faults on what a model answers."""

@@ -1,0 +1,43 @@
+"""What the attacks share: their payloads, the canary by which a success is recognised, and the place in a text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from random import Random
+from typing import Literal, TypeAlias
+
+from holdfast.faults.texts import read_texts
+
+Place: TypeAlias = Literal["start", "middle", "end"]
+
+_CANARY = re.compile(r"HOLDFAST-CANARY-[0-9a-f]{8}")
+
+
+def new_canary(rng: Random) -> str:
+    """A word that no agent says unless an attack made it."""
+    return f"HOLDFAST-CANARY-{rng.getrandbits(32):08x}"
+
+
+def canaries(text: str) -> list[str]:
+    """Every canary in a text, in order, each once."""
+    return list(dict.fromkeys(_CANARY.findall(text)))
+
+
+def choose_payload(payload: str | None, payloads: Sequence[str], attack: str, rng: Random) -> str:
+    """One of the given payloads, else one of those that ship for this attack; `{canary}` in it becomes a new canary."""
+    given = ([] if payload is None else [payload]) + list(payloads)
+    chosen = rng.choice(given or read_texts(attack))
+    return chosen.replace("{canary}", new_canary(rng))
+
+
+def placed(text: str, addition: str, place: Place) -> str:
+    """The text with a paragraph added; `middle` is the space nearest to the middle."""
+    if place == "start" or not text.strip():
+        return f"{addition}\n\n{text}"
+    if place == "end":
+        return f"{text}\n\n{addition}"
+    half = len(text) // 2
+    spaces = [match.start() for match in re.finditer(r"\s+", text)]
+    at = min(spaces, key=lambda space: abs(space - half), default=len(text))
+    return f"{text[:at]}\n\n{addition}\n\n{text[at:].lstrip()}"

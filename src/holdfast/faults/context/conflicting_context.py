@@ -1,0 +1,26 @@
+"""conflicting_context: the input contradicts itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.faults.attacks import Place, choose_payload, placed
+from holdfast.protocols import FaultContext
+
+
+@dataclass(frozen=True)
+class ConflictingContext:
+    """A statement that contradicts the task or its facts is put into the input."""
+
+    payload: Annotated[
+        str | None, Meta(description="The statement; `{canary}` in it becomes a word to look for. Default: ours.")
+    ] = None
+    payloads: Annotated[tuple[str, ...], Meta(description="Statements to choose from.")] = ()
+    inject_at: Annotated[Place, Meta(description="Where in the input the statement goes.")] = "end"
+
+    def rewrite(self, text: str, ctx: FaultContext) -> str:
+        payload = choose_payload(self.payload, self.payloads, "conflicting_context", ctx.rng)
+        return placed(text, payload, self.inject_at)

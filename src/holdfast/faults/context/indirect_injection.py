@@ -1,0 +1,44 @@
+"""indirect_injection: an instruction inside a tool's result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from holdfast.faults.attacks import choose_payload
+from holdfast.faults.values import edited, parts, put, with_field
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class IndirectInjection:
+    """An instruction hides in the text of a tool's result, which stays valid otherwise."""
+
+    payloads: Annotated[
+        tuple[str, ...],
+        Meta(description="Instructions to choose from; `{canary}` in one becomes a word to look for. Default: ours."),
+    ] = ()
+    payload: Annotated[str | None, Meta(description="One instruction, added to `payloads`.")] = None
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = await forward(call)
+        payload = choose_payload(self.payload, self.payloads, "indirect_injection", ctx.rng)
+        return Reply(edited(reply.value, lambda data: _injected(data, payload)))
+
+
+def _injected(data: Any, payload: str) -> Any:
+    """Into the longest prose; else as a new field of the first record; else into the longest word."""
+    found = parts(data)
+    texts = [(path, part) for path, part in found if isinstance(part, str)]
+    prose = [(path, part) for path, part in texts if " " in part or not path]
+    record = next(((path, part) for path, part in found if isinstance(part, Mapping)), None)
+    if not prose and record is not None:
+        path, fields = record
+        return put(data, path, with_field(fields, "note", payload))
+    if not texts:
+        return data
+    path, text = max(prose or texts, key=lambda at: len(at[1]))
+    return put(data, path, f"{text}\n\n{payload}" if text else payload)

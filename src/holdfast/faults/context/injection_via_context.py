@@ -1,0 +1,27 @@
+"""injection_via_context: an instruction inside a quoted document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.faults.attacks import Place, choose_payload, placed
+from holdfast.protocols import FaultContext
+
+
+@dataclass(frozen=True)
+class InjectionViaContext:
+    """An instruction comes along in a document that is quoted beside the user's text."""
+
+    payload: Annotated[
+        str | None,
+        Meta(description="What the document says; `{canary}` in it becomes a word to look for. Default: ours."),
+    ] = None
+    payloads: Annotated[tuple[str, ...], Meta(description="Documents to choose from.")] = ()
+    inject_at: Annotated[Place, Meta(description="Where in the input the document goes.")] = "start"
+
+    def rewrite(self, text: str, ctx: FaultContext) -> str:
+        payload = choose_payload(self.payload, self.payloads, "injection_via_context", ctx.rng)
+        return placed(text, f"Context (retrieved document):\n<document>\n{payload}\n</document>", self.inject_at)

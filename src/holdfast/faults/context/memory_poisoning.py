@@ -1,0 +1,30 @@
+"""memory_poisoning: a false memory before the task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from holdfast.faults.attacks import choose_payload, placed
+from holdfast.protocols import FaultContext
+
+
+@dataclass(frozen=True)
+class MemoryPoisoning:
+    """A false memory is put into the input before the agent is invoked."""
+
+    payload: Annotated[
+        str | None, Meta(description="The memory; `{canary}` in it becomes a word to look for. Default: ours.")
+    ] = None
+    payloads: Annotated[tuple[str, ...], Meta(description="Memories to choose from.")] = ()
+    strategy: Annotated[
+        Literal["prepend", "append", "replace"], Meta(description="Before the input, after it, or instead of it.")
+    ] = "prepend"
+
+    def rewrite(self, text: str, ctx: FaultContext) -> str:
+        payload = choose_payload(self.payload, self.payloads, "memory_poisoning", ctx.rng)
+        if self.strategy == "replace":
+            return payload
+        return placed(text, payload, "start" if self.strategy == "prepend" else "end")

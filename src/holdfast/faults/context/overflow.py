@@ -1,0 +1,40 @@
+"""overflow: the question drowns in text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.faults.attacks import Place, placed
+from holdfast.faults.texts import read_texts
+from holdfast.faults.tokens import count_tokens, first_tokens
+from holdfast.protocols import FaultContext
+
+
+@dataclass(frozen=True)
+class Overflow:
+    """The input is flooded with harmless prose of so many tokens."""
+
+    inject_tokens: Annotated[
+        int,
+        Meta(description="How many tokens; a word or a punctuation mark counts as one.", ge=1, le=2_000_000),
+    ] = 4000
+    inject_at: Annotated[Place, Meta(description="Where in the input the prose goes.")] = "start"
+
+    def rewrite(self, text: str, ctx: FaultContext) -> str:
+        return placed(text, _prose(self.inject_tokens, ctx.rng), self.inject_at)
+
+
+def _prose(tokens: int, rng: Random) -> str:
+    """Exactly so many tokens of sentences in random order."""
+    sentences = read_texts("filler")
+    sizes = [count_tokens(sentence) for sentence in sentences]
+    chosen: list[str] = []
+    while tokens > 0:
+        at = rng.randrange(len(sentences))
+        chosen.append(first_tokens(sentences[at], tokens))
+        tokens -= sizes[at]
+    return " ".join(chosen)

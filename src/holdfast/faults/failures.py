@@ -1,0 +1,21 @@
+"""Failures as services send them."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from holdfast.protocols import Failed
+
+
+def failure(status: int, message: str = "", *, retry_after_s: float | None = None) -> Failed:
+    """What a service says with that status; without a message, the usual words for it."""
+    said = message or f"{status} {_phrase(status)}"
+    body = {"error": {"code": status, "message": said}}
+    return Failed(said, status=status, retry_after_s=retry_after_s, body=body)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Error"

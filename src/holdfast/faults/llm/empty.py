@@ -1,0 +1,38 @@
+"""empty: the model answers, and says nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from holdfast.faults.llm_text import text_of, with_text
+from holdfast.faults.values import fields, is_rows, put, with_items
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class Empty:
+    """The model answers with nothing: empty text, no choices, or no message. Text where a reply has neither."""
+
+    shape: Annotated[
+        Literal["content", "choices", "message"],
+        Meta(description="What is empty: the text, the list of choices, or the message (null)."),
+    ] = "content"
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        value = (await forward(call)).value
+        blank = value if text_of(value) is None else with_text(value, "")
+        return Reply(blank if self.shape == "content" else _without(value, self.shape, blank))
+
+
+def _without(value: Any, shape: str, blank: Any) -> Any:
+    """The reply without its choices or message, or `blank` if it has none."""
+    parts = dict(fields(value))
+    choices = parts.get("choices")
+    if not is_rows(choices) or not choices:
+        return put(value, ("message",), None) if shape == "message" and "message" in parts else blank
+    if shape == "choices":
+        return put(value, ("choices",), with_items(choices, []))
+    return put(value, ("choices", 0, "message"), None) if "message" in dict(fields(choices[0])) else blank

@@ -1,0 +1,24 @@
+"""garbage: the model answers nonsense."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.faults.llm_text import text_of, with_text
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+_SIGNS = (
+    "abcdefghijklmnopqrstuvwxyz0123456789{}[]<>()\\/|^~#%&*=+;:?!\"'\u00c3\u00a9\u00e2\u20ac\u00b6\u2592\ufffd   \n"
+)
+_LENGTHS = (40, 2_000)
+
+
+@dataclass(frozen=True)
+class Garbage:
+    """The model answers with nonsense characters, about as many as its answer had."""
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        value = (await forward(call)).value
+        shortest, longest = _LENGTHS
+        length = min(max(len(text_of(value) or ""), shortest), longest)
+        return Reply(with_text(value, "".join(ctx.rng.choices(_SIGNS, k=length))))

@@ -1,0 +1,68 @@
+"""response_drift: the model answers as another version of it would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from random import Random
+from typing import Annotated, Literal, assert_never
+
+from msgspec import Meta
+
+from holdfast.faults import drift_json, drift_text
+from holdfast.faults.llm_text import text_of, with_text
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+_FACTORS = {"subtle": 1.5, "moderate": 2.0, "significant": 4.0}
+
+
+@dataclass(frozen=True)
+class ResponseDrift:
+    """The model's answer changes as with a new version: field names, length, format, refusals or tone.
+
+    json_field_rename acts on JSON alone, verbosity_shift and tone_shift on prose alone, refusal_rephrase on refusals.
+    """
+
+    drift_type: Annotated[
+        Literal["json_field_rename", "verbosity_shift", "format_change", "refusal_rephrase", "tone_shift"],
+        Meta(description="What changes."),
+    ] = "json_field_rename"
+    severity: Annotated[Literal["subtle", "moderate", "significant"], Meta(description="How much of it changes.")] = (
+        "subtle"
+    )
+    direction: Annotated[
+        Literal["expand", "compress"] | None, Meta(description="verbosity_shift: more words (the default) or fewer.")
+    ] = None
+    factor: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="verbosity_shift: how many times longer or shorter. Default by severity: 1.5, 2, 4."),
+    ] = None
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        """Settings that this kind of drift would not read."""
+        if self.drift_type != "verbosity_shift":
+            for name, value in (("direction", self.direction), ("factor", self.factor)):
+                if value is not None:
+                    yield name, f"is for verbosity_shift; {self.drift_type} does not read it"
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = await forward(call)
+        text = text_of(reply.value)
+        drifted = text if text is None else self._drifted(text, ctx.rng)
+        return reply if drifted is None or drifted == text else Reply(with_text(reply.value, drifted))
+
+    def _drifted(self, text: str, rng: Random) -> str:
+        match self.drift_type:
+            case "json_field_rename":
+                return drift_json.rename_fields(text, self.severity, rng)
+            case "format_change":
+                return drift_json.change_format(text, self.severity)
+            case "verbosity_shift":
+                factor = self.factor or _FACTORS[self.severity]
+                return drift_text.shift_verbosity(text, self.direction or "expand", factor, rng)
+            case "refusal_rephrase":
+                return drift_text.rephrase_refusal(text, self.severity, rng)
+            case "tone_shift":
+                return drift_text.shift_tone(text, self.severity, rng)
+            case other:
+                assert_never(other)

@@ -1,0 +1,104 @@
+"""Where the text is in what a model function returned, and how to put another there. Never in place.
+
+A streaming function's reply comes as the list of its chunks; their text counts as one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.errors import HarnessError
+from holdfast.faults.values import Path, at, fields, is_record, is_rows, put, with_items
+
+_USUAL = ("choices", "content", "text", "output", "answer", "message", "delta")
+_CUT_SHORT: tuple[tuple[Path, str], ...] = (
+    (("choices", 0, "finish_reason"), "length"),
+    (("finish_reason",), "length"),
+    (("stop_reason",), "max_tokens"),
+    (("done_reason",), "length"),
+    (("response_metadata", "finish_reason"), "length"),
+    (("response_metadata", "stop_reason"), "max_tokens"),
+)
+
+
+class UnsupportedShape(HarnessError):
+    """A model function returned something in which no text can be found."""
+
+    def __init__(self, value: Any) -> None:
+        kind = type(value)
+        super().__init__(
+            f"the model function returned {kind.__module__}.{kind.__qualname__}; "
+            f"expected text, or a dict or object with one of {', '.join(_USUAL[:-1])}"
+        )
+
+
+def text_of(value: Any) -> str | None:
+    """The text of a model's reply, all its blocks joined; None if the reply has a place for text but none in it."""
+    paths = _text_paths(value)
+    return "".join(at(value, path) for path in paths) if paths else None
+
+
+def with_text(value: Any, text: str) -> Any:
+    """A copy of the reply with another text, in its first block; the others become empty.
+
+    A reply without a place for text stays as it is.
+    """
+    paths = _text_paths(value) or _find(value, type(None))
+    for path in paths[1:]:
+        value = put(value, path, "") if at(value, path) else value
+    return put(value, paths[0], text) if paths else value
+
+
+def cut_short(value: Any) -> Any:
+    """A copy of the reply that admits it was cut, in whichever field its provider says so."""
+    if is_rows(value):
+        # Of a stream's chunks only the one that ends it says why.
+        return with_items(value, [_marked(chunk, also_null=False) for chunk in value])
+    return _marked(value, also_null=True)
+
+
+def _marked(value: Any, *, also_null: bool) -> Any:
+    for path, word in _CUT_SHORT:
+        if _exists(value, path) and (also_null or at(value, path) is not None):
+            value = put(value, path, word)
+    return value
+
+
+def _text_paths(value: Any) -> list[Path]:
+    paths = _find(value, str)
+    if not paths and not _has_place(value, top=True):
+        raise UnsupportedShape(value)
+    return paths
+
+
+def _has_place(value: Any, *, top: bool = False) -> bool:
+    """A reply that may hold text and does not: null content, no choices, nothing but tool calls."""
+    if is_rows(value):
+        return not value or (any(map(_has_place, value)) if top else all(map(is_record, value)))
+    if not is_record(value):
+        return value is None
+    # An empty delta is how a stream ends.
+    return any(key == "delta" or (key in _USUAL and _has_place(part)) for key, part in fields(value))
+
+
+def _find(value: Any, kind: type) -> list[Path]:
+    """Paths to the parts of that kind, by way of the first usual field that leads to any."""
+    if isinstance(value, kind):
+        return [()]
+    if is_rows(value):
+        return [(index, *path) for index, part in enumerate(value) for path in _find(part, kind)]
+    found = dict(fields(value))
+    for key in [key for key in _USUAL if key in found]:
+        # Other choices are other answers.
+        part = found[key][:1] if key == "choices" and is_rows(found[key]) else found[key]
+        paths = _find(part, kind)
+        if paths:
+            return [(key, *path) for path in paths]
+    return []
+
+
+def _exists(value: Any, path: Path) -> bool:
+    if not path:
+        return True
+    found = dict(fields(value))
+    return path[0] in found and _exists(found[path[0]], path[1:])

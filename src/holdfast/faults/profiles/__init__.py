@@ -1,0 +1,26 @@
+"""Profiles: named sets of faults that ship as data, in the spelling of a scenario."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.errors import UserError
+
+
+def names() -> list[str]:
+    """The names of all profiles, sorted."""
+    from importlib.resources import files
+
+    return sorted(f.name.removesuffix(".yaml") for f in files(__name__).iterdir() if f.name.endswith(".yaml"))
+
+
+def load(name: str) -> dict[str, Any]:
+    """A profile as written: `description`, and any of `tool_faults`, `llm_faults`, `context_attacks`."""
+    if name not in names():
+        raise UserError(f"no profile is called {name!r}", hint=f"profiles: {', '.join(names())}")
+    from importlib.resources import files
+
+    import yaml
+
+    loaded: dict[str, Any] = yaml.safe_load((files(__name__) / f"{name}.yaml").read_text("utf-8"))
+    return loaded

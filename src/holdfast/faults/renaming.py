@@ -1,0 +1,23 @@
+"""Another name for a field, as a new version of a service would choose it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+
+def renamed(name: str, taken: Collection[str] = ()) -> str:
+    """`total_price` becomes `totalPrice` and back; one word gets `_value`. Never a name that is taken."""
+    other = _restyled(name)
+    while other in taken or other == name:
+        other += "_v2"
+    return other
+
+
+def _restyled(name: str) -> str:
+    words = name.strip("_").split("_")
+    if len(words) > 1:
+        return words[0].lower() + "".join(word[:1].upper() + word[1:] for word in words[1:])
+    if re.search(r"[a-z0-9][A-Z]", name):
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return f"{name}_value"

@@ -1,0 +1,21 @@
+"""The texts that ship as data: attacks, filler and phrases, read when first needed."""
+
+from __future__ import annotations
+
+from functools import cache
+
+
+@cache
+def read_texts(name: str) -> tuple[str, ...]:
+    """The texts of `data/<name>.txt`, which lines of `---` set apart."""
+    from importlib.resources import files
+
+    source = (files("holdfast.faults") / "data" / f"{name}.txt").read_text("utf-8")
+    return tuple(text.strip() for text in f"\n{source}\n".split("\n---\n"))
+
+
+@cache
+def read_pairs(name: str) -> tuple[tuple[str, str], ...]:
+    """The lines `old => new` of `data/<name>.txt`."""
+    lines = (line.partition(" => ") for text in read_texts(name) for line in text.splitlines())
+    return tuple((old.strip(), new.strip()) for old, _, new in lines)

@@ -1,0 +1,25 @@
+"""The one definition of a token: a word, a sign of Chinese, Japanese or Korean script, or a punctuation mark.
+
+Models count by tables of their own. This count needs none and comes near enough for a place to cut.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+_CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_TOKEN = re.compile(rf"[{_CJK}]|(?:(?![{_CJK}])\w)+|[^\w\s]")
+
+
+def count_tokens(text: str) -> int:
+    """How many tokens the text has."""
+    return sum(1 for _ in _TOKEN.finditer(text))
+
+
+def first_tokens(text: str, limit: int) -> str:
+    """The text up to the end of its token number `limit`; the very text if it has no more than that."""
+    if limit < 1:
+        return "" if _TOKEN.search(text) else text
+    ends = [match.end() for match in islice(_TOKEN.finditer(text), limit + 1)]
+    return text if len(ends) <= limit else text[: ends[limit - 1]]

@@ -1,0 +1,22 @@
+"""error: the call fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.faults.failures import failure
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class Error:
+    """The call fails: an exception, an HTTP status. The tool is never called."""
+
+    error_code: Annotated[int, Meta(description="The status of the failure.", ge=100, le=599)] = 503
+    message: Annotated[str, Meta(description="What the error says; by default the usual words for the status.")] = ""
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        raise failure(self.error_code, self.message)

@@ -1,0 +1,28 @@
+"""error_in_body: 200, and the body says it failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.faults.json_text import dump
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class ErrorInBody:
+    """The call is made and comes back as a success, but the body says that it failed."""
+
+    message: Annotated[str, Meta(description="What the body says went wrong.")] = "the request could not be processed"
+    error_code: Annotated[int, Meta(description="The code inside the body.")] = 500
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = await forward(call)
+        body = {"error": {"code": self.error_code, "message": self.message}, "status": "error"}
+        if isinstance(reply.value, str):
+            return Reply(dump(body))
+        if isinstance(reply.value, bytes | bytearray):
+            return Reply(type(reply.value)(dump(body).encode()))
+        return Reply(body)

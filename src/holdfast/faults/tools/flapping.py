@@ -1,0 +1,52 @@
+"""flapping: fail, ok, fail, ok."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.faults.failures import failure
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+_WORDS = {"f": "fail", "fail": "fail", "o": "ok", "ok": "ok"}
+
+
+@dataclass(frozen=True)
+class Flapping:
+    """Calls fail and succeed by turns."""
+
+    pattern: Annotated[
+        str | tuple[str, ...],
+        Meta(
+            description="What happens call by call, over and over: a list of `fail` and `ok`, or letters as in `FFO`."
+        ),
+    ] = ("fail", "ok")
+    error_code: Annotated[int, Meta(description="The status of the failures.", ge=100, le=599)] = 503
+    message: Annotated[str, Meta(description="What the error says; by default the usual words for the status.")] = ""
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        """A pattern that says nothing, or never fails."""
+        words = _words(self.pattern)
+        strange = [word for word in words if word not in _WORDS]
+        if strange:
+            yield "pattern", f"found {strange[0]!r}; a pattern is made of fail and ok, or of the letters F and O"
+        elif "fail" not in {_WORDS[word] for word in words}:
+            yield "pattern", "this pattern never fails"
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        words = _words(self.pattern)
+        if _WORDS[words[(ctx.n - 1) % len(words)]] == "fail":
+            raise failure(self.error_code, self.message)
+        return await forward(call)
+
+
+def _words(pattern: str | Iterable[str]) -> list[str]:
+    if not isinstance(pattern, str):
+        return [word.strip().lower() for word in pattern]
+    words = [word for word in re.split(r"[\s,]+", pattern.lower()) if word]
+    letters = [letter for word in words for letter in word]
+    return letters if set(letters) <= {"f", "o"} else words

@@ -1,0 +1,44 @@
+"""malformed: the real reply, broken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from holdfast.faults.json_text import dump, parse
+from holdfast.faults.values import decoded, is_record, is_rows, plain
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """The real reply, cut or corrupted so that it does not parse. Data becomes its JSON text, cut off."""
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = await forward(call)
+        return Reply(_broken(reply.value, ctx.rng))
+
+
+def _broken(value: Any, rng: Random) -> Any:
+    if isinstance(value, bytes | bytearray):
+        text = decoded(value)
+        if text is not None and parse(text) is not None:
+            return type(value)(_cut(text, rng).encode())
+        return value[: _place(len(value), rng)] + b"\xff"
+    if isinstance(value, str):
+        # The replacement sign is what a broken encoding leaves behind.
+        return _cut(value, rng) if parse(value) is not None else value[: _place(len(value), rng)] + "\ufffd"
+    data = plain(value)
+    return _cut(dump(data if is_record(value) or is_rows(value) else {"result": data}), rng)
+
+
+def _cut(text: str, rng: Random) -> str:
+    """A JSON object or array short of its end, which therefore does not parse."""
+    body = text.strip()
+    return body[: _place(len(body), rng)]
+
+
+def _place(length: int, rng: Random) -> int:
+    low = max(1, length // 3)
+    return min(rng.randint(low, max(low, 2 * length // 3)), max(length - 1, 0))

@@ -1,0 +1,28 @@
+"""malicious_response: an attack instead of the reply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.faults.attacks import choose_payload
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class MaliciousResponse:
+    """The payload, as text, instead of the reply."""
+
+    payload: Annotated[
+        str | None,
+        Meta(description="What the tool says instead; `{canary}` in it becomes a word to look for. Default: ours."),
+    ] = None
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = await forward(call)
+        payload = choose_payload(self.payload, (), "malicious_response", ctx.rng)
+        if isinstance(reply.value, bytes | bytearray):
+            return Reply(type(reply.value)(payload.encode()))
+        return Reply(payload)

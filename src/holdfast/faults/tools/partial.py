@@ -1,0 +1,32 @@
+"""partial: the first page, taken for all there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from holdfast.faults.values import edited, is_rows, parts, put, with_items
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Only the beginning of the reply: the first items of its list, or the first part of its text."""
+
+    keep: Annotated[int, Meta(description="How many items of the list arrive.", ge=0)] = 1
+    fraction: Annotated[float, Meta(description="How much of a text arrives.", ge=0, lt=1)] = 0.5
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = await forward(call)
+        return Reply(edited(reply.value, self._first_page))
+
+    def _first_page(self, value: Any) -> Any:
+        """The first list that is longer than a page, down to its first items."""
+        if isinstance(value, str | bytes | bytearray):
+            return value[: int(len(value) * self.fraction)]
+        for path, part in parts(value):
+            if is_rows(part) and len(part) > self.keep:
+                return put(value, path, with_items(part, list(part[: self.keep])))
+        return value

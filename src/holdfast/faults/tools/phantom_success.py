@@ -1,0 +1,22 @@
+"""phantom_success: "ok", and nothing was done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class PhantomSuccess:
+    """Answers "ok" and does nothing: the tool is never called."""
+
+    shape: Annotated[
+        Literal["object", "text"], Meta(description='What the answer is: the object {"status": "ok"} or the text "ok".')
+    ] = "object"
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        return Reply({"status": "ok"} if self.shape == "object" else "ok")

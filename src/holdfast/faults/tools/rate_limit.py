@@ -1,0 +1,22 @@
+"""rate_limit: 429, come back later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.faults.failures import failure
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class RateLimit:
+    """The call is turned away with status 429 and the time to wait."""
+
+    retry_after_s: Annotated[float, Meta(description="Seconds after which the caller may try again.", ge=0)] = 1
+    message: Annotated[str, Meta(description="What the error says.")] = ""
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        raise failure(429, self.message, retry_after_s=self.retry_after_s)

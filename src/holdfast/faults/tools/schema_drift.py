@@ -1,0 +1,96 @@
+"""schema_drift: a field renamed, missing or of another type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from random import Random
+from types import SimpleNamespace
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from holdfast.faults.json_text import dump
+from holdfast.faults.renaming import renamed
+from holdfast.faults.values import edited, ends_here, fields, is_record, is_rows, parts, plain, with_field, with_items
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class SchemaDrift:
+    """A field is renamed, missing or of another type, in every record that has it. By default one is renamed."""
+
+    rename: Annotated[
+        dict[str, str] | bool, Meta(description="New names by old name; `true` renames one field, by chance.")
+    ] = False
+    drop: Annotated[tuple[str, ...], Meta(description="Fields that go missing.")] = ()
+    retype: Annotated[
+        tuple[str, ...],
+        Meta(description="Fields that change type: numbers become text, text a number or a list, lists one item."),
+    ] = ()
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        """Fields that are to be renamed and dropped at once, and empty names."""
+        names = self.rename if isinstance(self.rename, dict) else {}
+        for name in [*names, *self.retype]:
+            if name in self.drop:
+                yield "drop", f"{name!r} cannot be dropped and changed at once"
+        if any(not new for new in names.values()):
+            yield "rename", "a field needs a name"
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = await forward(call)
+        return Reply(edited(reply.value, lambda data: self._drifted(data, self._names(data, ctx.rng), ())))
+
+    def _names(self, data: Any, rng: Random) -> Mapping[Any, str]:
+        """Which field gets which new name."""
+        if isinstance(self.rename, dict):
+            return self.rename
+        if not self.rename and (self.drop or self.retype):
+            return {}
+        records = [part for _, part in parts(data) if is_record(part)]
+        known = list(dict.fromkeys(key for record in records for key, _ in fields(record) if isinstance(key, str)))
+        chosen = rng.choice(known) if known else None
+        return {} if chosen is None else {chosen: renamed(chosen, known)}
+
+    def _drifted(self, value: Any, names: Mapping[Any, str], above: tuple[Any, ...]) -> Any:
+        before = [] if ends_here(value, above) else fields(value)
+        if not before:
+            return value
+        after = [(key, self._drifted(part, names, (*above, value))) for key, part in before]
+        if is_rows(value):
+            return with_items(value, [part for _, part in after]) if _differ(before, after) else value
+        after = [
+            (names.get(key, key), _retyped(part) if key in self.retype else part)
+            for key, part in after
+            if key not in self.drop
+        ]
+        return _rebuilt(value, before, after) if _differ(before, after) else value
+
+
+def _differ(before: list[tuple[Any, Any]], after: list[tuple[Any, Any]]) -> bool:
+    return len(before) != len(after) or any(
+        a[0] != b[0] or a[1] is not b[1] for a, b in zip(before, after, strict=True)
+    )
+
+
+def _rebuilt(value: Any, before: list[tuple[Any, Any]], after: list[tuple[Any, Any]]) -> Any:
+    if isinstance(value, Mapping):
+        return dict(after)
+    if [key for key, _ in before] != [key for key, _ in after]:
+        # A class cannot lose a field and still compare or print itself: the object becomes a plain namespace.
+        return SimpleNamespace(**dict(after))
+    for key, part in after:
+        value = with_field(value, key, part)
+    return value
+
+
+def _retyped(part: Any) -> Any:
+    """The same content as another type."""
+    if isinstance(part, bool) or part is None:
+        return str(part).lower() if part is not None else ""
+    if isinstance(part, str):
+        return float(part) if part.replace(".", "", 1).isdecimal() else [part]
+    if is_rows(part):
+        return part[0] if part else None
+    return dump(plain(part)) if is_record(part) else str(part)

@@ -1,0 +1,23 @@
+"""slow: the real reply, late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class Slow:
+    """The real reply, late."""
+
+    delay_ms: Annotated[int, Meta(description="How long the call waits before it is made, in milliseconds.", ge=0)] = (
+        2000
+    )
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        await ctx.sleep(self.delay_ms)
+        return await forward(call)

@@ -1,0 +1,21 @@
+"""timeout: the call hangs, then a timeout error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.protocols import Call, FaultContext, Forward, Reply, TimedOut
+
+
+@dataclass(frozen=True)
+class Timeout:
+    """The call hangs, then ends with a timeout error. The tool is never called."""
+
+    delay_ms: Annotated[int, Meta(description="How long the call hangs, in milliseconds.", ge=0)] = 5000
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        await ctx.sleep(self.delay_ms)
+        raise TimedOut(f"{call.target}: no answer after {self.delay_ms} ms")

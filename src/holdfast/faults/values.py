@@ -1,0 +1,197 @@
+"""Surgery on reply values. A reply may be any Python value, and the tool may keep it: nothing is changed in place."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, TypeAlias, TypeGuard
+
+import msgspec
+
+from holdfast.faults.json_text import dump_like, parse
+
+Path: TypeAlias = tuple[Any, ...]
+"""Keys, indexes and field names from the top of a value down to a part of it."""
+
+_PLAIN = (str, bytes, bytearray, int, float, complex, type, ModuleType, FunctionType, MethodType, BaseException)
+_DEPTH = 12  # deep enough for any reply
+_PARTS = 5_000  # a reply of a million rows must not make a fault slow
+
+
+def is_rows(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    """A list or a tuple without field names."""
+    return isinstance(value, list) or (isinstance(value, tuple) and not hasattr(value, "_fields"))
+
+
+def field_names(value: Any) -> Sequence[str]:
+    """Names of the public fields of an object, in the order its class gives them; none for anything else."""
+    if value is None or isinstance(value, _PLAIN) or is_rows(value) or isinstance(value, Mapping):
+        return ()
+    return [name for name in _declared(value) if not name.startswith("_") and hasattr(value, name)]
+
+
+def _declared(value: Any) -> Sequence[str]:
+    kind: Any = type(value)
+    if isinstance(value, tuple):
+        return tuple(kind._fields)
+    if dataclasses.is_dataclass(kind):
+        return [field.name for field in dataclasses.fields(kind)]
+    if isinstance(value, msgspec.Struct):
+        return value.__struct_fields__
+    if _is_model(kind):
+        return [*kind.model_fields, *(value.model_extra or ())]
+    return [name for name in getattr(value, "__dict__", ()) if isinstance(name, str)]
+
+
+def _is_model(kind: type) -> bool:
+    return hasattr(kind, "model_fields") and hasattr(kind, "model_copy")
+
+
+def is_record(value: Any) -> bool:
+    """A mapping, or an object with fields."""
+    return isinstance(value, dict | Mapping) or bool(field_names(value))
+
+
+def fields(value: Any) -> list[tuple[Any, Any]]:
+    """The parts of a value with their keys, in a stable order; a scalar has none."""
+    if value is None or isinstance(value, _PLAIN):  # first, as most parts are scalars
+        return []
+    if isinstance(value, dict | Mapping):
+        return list(value.items())
+    if is_rows(value):
+        return list(enumerate(value))
+    return [(name, getattr(value, name)) for name in field_names(value)]
+
+
+def with_items(value: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:
+    """The same kind of sequence with other items."""
+    if isinstance(value, tuple):
+        return tuple(items)
+    if type(value) is list:
+        return items
+    changed = copy.copy(value)
+    changed[:] = items
+    return changed
+
+
+def with_field(value: Any, key: Any, new: Any) -> Any:
+    """A copy of the value with one part changed."""
+    if isinstance(value, Mapping):
+        changed = copy.copy(value) if isinstance(value, dict) else dict(value)
+        changed[key] = new
+        return changed
+    if is_rows(value):
+        items = list(value)
+        items[key] = new
+        return with_items(value, items)
+    return _with_attribute(value, key, new)
+
+
+def _with_attribute(value: Any, name: str, new: Any) -> Any:
+    if isinstance(value, tuple):
+        return value._replace(**{name: new})  # type: ignore[attr-defined]  # a named tuple: it has fields
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.replace(value, **{name: new})
+    if _is_model(type(value)):
+        return value.model_copy(update={name: new})
+    changed = copy.copy(value)
+    object.__setattr__(changed, name, new)  # frozen dataclasses too
+    return changed
+
+
+def at(value: Any, path: Path) -> Any:
+    """The part at a path that exists."""
+    for key in path:
+        value = value[key] if isinstance(value, Mapping) or is_rows(value) else getattr(value, key)
+    return value
+
+
+def put(value: Any, path: Path, new: Any) -> Any:
+    """A copy of the value with the part at `path` changed; everything beside the path is shared."""
+    if not path:
+        return new
+    return with_field(value, path[0], put(at(value, path[:1]), path[1:], new))
+
+
+def parts(value: Any) -> list[tuple[Path, Any]]:
+    """The value and all its parts with their paths, from the top down; long values are cut off."""
+    return list(islice(_walk(value, (), ()), _PARTS))
+
+
+def _walk(value: Any, path: Path, above: tuple[Any, ...]) -> Iterator[tuple[Path, Any]]:
+    yield path, value
+    if not ends_here(value, above):
+        for key, part in fields(value):
+            yield from _walk(part, (*path, key), (*above, value))
+
+
+def ends_here(value: Any, above: tuple[Any, ...]) -> bool:
+    """The value is among those that hold it, or too deep: do not go on."""
+    return len(above) >= _DEPTH or any(value is one for one in above)
+
+
+def edited(value: Any, edit: Callable[[Any], Any]) -> Any:
+    """The value after `edit`, which returns its very argument if there is nothing to change.
+
+    Text and bytes that hold a JSON object or array are opened for `edit` and written back in their own style. Other
+    text, bytes of text too, is given as text; bytes that are not text are given as they are.
+    """
+    if isinstance(value, bytes | bytearray):
+        text = decoded(value)
+        if text is None:
+            return edit(value)
+        changed = edited(text, edit)
+        return value if changed is text else type(value)(changed.encode(errors="replace"))
+    data = parse(value) if isinstance(value, str) else None
+    if data is None:
+        return edit(value)
+    changed = edit(data)
+    return value if changed is data else dump_like(changed, value)
+
+
+def decoded(data: bytes | bytearray) -> str | None:
+    """Bytes as text, or None if they are not UTF-8."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def plain(value: Any, above: tuple[Any, ...] = ()) -> Any:
+    """The value as JSON would carry it: dicts, lists, text, numbers."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, bytes | bytearray):
+        return value.decode(errors="replace")
+    if ends_here(value, above):
+        return f"<{type(value).__name__}>"
+    if is_rows(value):
+        return [plain(item, (*above, value)) for item in value]
+    if is_record(value):
+        return {str(key): plain(part, (*above, value)) for key, part in fields(value)}
+    return _described(value)
+
+
+def _described(value: Any) -> str:
+    text = str(value)
+    # An address in memory differs from run to run.
+    return f"<{type(value).__name__}>" if " at 0x" in text else text
+
+
+def snapshot(value: Any) -> Any:
+    """A deep copy that later changes of the original do not reach; the value itself if it cannot be copied."""
+    try:
+        return copy.deepcopy(value)
+    except (TypeError, ValueError, AttributeError, RecursionError, copy.Error):
+        return value
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal, also for values that do not like to be compared."""
+    try:
+        return one is other or bool(one == other)
+    except (TypeError, ValueError, AttributeError):
+        return False

@@ -1,0 +1,15 @@
+from holdfast.faults.attacks import canaries
+from holdfast.faults.context.conflicting_context import ConflictingContext
+
+
+def test_conflicting_context_contradicts_after_the_input_by_default(context):
+    text = ConflictingContext().rewrite("ask", context())
+    assert text.startswith("ask\n\n")
+    assert len(canaries(text)) == 1
+
+
+def test_conflicting_context_says_what_and_where_it_is_told(context):
+    attack = ConflictingContext(payload="NO", inject_at="start")
+    assert attack.rewrite("ask", context()) == "NO\n\nask"
+    several = ConflictingContext(payloads=("a", "b"))
+    assert {several.rewrite("ask", context(seed)) for seed in range(20)} == {"ask\n\na", "ask\n\nb"}

@@ -1,0 +1,51 @@
+from random import Random
+
+import pytest
+
+from holdfast.faults.attacks import canaries, choose_payload, new_canary, placed
+from holdfast.faults.texts import read_texts
+
+SHIPPED = [
+    "conflicting_context",
+    "indirect_injection",
+    "injection_via_context",
+    "malicious_response",
+    "memory_poisoning",
+]
+
+
+@pytest.mark.parametrize("attack", SHIPPED)
+def test_every_shipped_attack_text_carries_a_canary(attack):
+    texts = read_texts(attack)
+    assert len(texts) >= 3
+    assert all("{canary}" in text for text in texts)
+
+
+@pytest.mark.parametrize("attack", SHIPPED)
+def test_the_canary_that_was_placed_can_be_found_again(attack):
+    payload = choose_payload(None, (), attack, Random(7))
+    assert len(canaries(payload)) == 1
+    assert "{canary}" not in payload
+    assert payload == choose_payload(None, (), attack, Random(7))
+
+
+def test_canaries_differ_by_luck():
+    assert len({new_canary(Random(seed)) for seed in range(50)}) == 50
+
+
+def test_given_payloads_come_instead_of_ours_and_may_hold_a_canary():
+    seen = {choose_payload("one", ["two {x}"], "indirect_injection", Random(seed)) for seed in range(20)}
+    assert seen == {"one", "two {x}"}
+    assert canaries(choose_payload("say {canary}", (), "indirect_injection", Random(1)))
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [("start", "X\n\nwhat is it worth"), ("middle", "what is\n\nX\n\nit worth"), ("end", "what is it worth\n\nX")],
+)
+def test_an_addition_goes_to_its_place(place, expected):
+    assert placed("what is it worth", "X", place) == expected
+
+
+def test_the_middle_of_one_word_is_its_end():
+    assert placed("word", "X", "middle") == "word\n\nX\n\n"

@@ -1,0 +1,63 @@
+from decimal import Decimal
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.faults.lies import LIES, lie_in_digits, transposed
+
+seeds = st.integers(0, 2**32).map(Random)
+
+
+@given(st.integers(-(10**18), 10**18), seeds)
+def test_a_whole_number_becomes_another_one_of_as_many_digits(number, rng):
+    lie = lie_in_digits(number, rng)
+    assert type(lie) is int
+    assert lie != number
+    assert len(str(lie)) == len(str(number))
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), seeds)
+def test_a_float_becomes_another_float(number, rng):
+    lie = lie_in_digits(number, rng)
+    assert type(lie) is float
+    assert lie != number
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-(10**9), max_value=10**9), seeds)
+def test_a_decimal_becomes_another_decimal(number, rng):
+    lie = lie_in_digits(number, rng)
+    assert type(lie) is Decimal
+    assert lie != number
+
+
+def test_neighbouring_digits_change_places():
+    assert {transposed("189.30", Random(seed)) for seed in range(50)} == {"819.30", "198.30", "183.90", "189.03"}
+
+
+def test_a_number_without_neighbours_to_exchange_gets_another_digit():
+    assert transposed("500", Random(0)) != "500"
+    assert transposed("7", Random(0)) in "12345689"
+
+
+@pytest.mark.parametrize("kind", LIES)
+@pytest.mark.parametrize(
+    "data", [{}, [], None, True, "no numbers", {"a": True}, [[]], float("nan"), "2024-01-15 10:30"]
+)
+def test_nothing_to_lie_about_leaves_the_very_data(kind, data):
+    assert LIES[kind](data, Random(0)) is data
+
+
+json_data = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(json_data, st.sampled_from(list(LIES)), seeds)
+def test_a_lie_keeps_the_kind_and_really_differs(data, kind, rng):
+    lie = LIES[kind](data, rng)
+    assert type(lie) is type(data)
+    assert lie is data or lie != data

@@ -1,0 +1,117 @@
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace as Object
+
+import pytest
+
+from holdfast.errors import HarnessError
+from holdfast.faults.llm_text import UnsupportedShape, cut_short, text_of, with_text
+
+
+@dataclass(frozen=True)
+class Message:
+    content: str
+
+
+def chat(content, reason="stop"):
+    return {"choices": [{"message": {"role": "assistant", "content": content}, "finish_reason": reason}]}
+
+
+SHAPES = {
+    "text": ("hi", "ho"),
+    "content": ({"content": "hi", "id": 1}, {"content": "ho", "id": 1}),
+    "output": ({"output": "hi"}, {"output": "ho"}),
+    "answer": ({"answer": "hi"}, {"answer": "ho"}),
+    "message": ({"message": {"content": "hi"}}, {"message": {"content": "ho"}}),
+    "object": (Object(text="hi", n=1), Object(text="ho", n=1)),
+    "dataclass": (Message("hi"), Message("ho")),
+    "openai": (chat("hi"), chat("ho")),
+    "openai object": (
+        Object(choices=[Object(message=Message("hi"), index=0)]),
+        Object(choices=[Object(message=Message("ho"), index=0)]),
+    ),
+    "openai completion": ({"choices": [{"text": "hi"}]}, {"choices": [{"text": "ho"}]}),
+    "anthropic": (
+        {"content": [{"type": "text", "text": "h"}, {"type": "tool_use", "input": {}}, {"type": "text", "text": "i"}]},
+        {"content": [{"type": "text", "text": "ho"}, {"type": "tool_use", "input": {}}, {"type": "text", "text": ""}]},
+    ),
+    "openai responses": (
+        {"output": [{"type": "reasoning"}, {"type": "message", "content": [{"type": "output_text", "text": "hi"}]}]},
+        {"output": [{"type": "reasoning"}, {"type": "message", "content": [{"type": "output_text", "text": "ho"}]}]},
+    ),
+    "stream of text": (["h", "i"], ["ho", ""]),
+    "stream of chunks": (
+        [{"choices": [{"delta": {"content": "hi"}}]}, {"choices": [{"delta": {}, "finish_reason": "stop"}]}],
+        [{"choices": [{"delta": {"content": "ho"}}]}, {"choices": [{"delta": {}, "finish_reason": "stop"}]}],
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_text_is_found_and_replaced_in_every_usual_shape(shape):
+    before, after = SHAPES[shape]
+    kept = copy.deepcopy(before)
+    assert text_of(before) == "hi"
+    assert with_text(before, "ho") == after
+    assert before == kept
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        chat(None),
+        {"choices": []},
+        {"choices": [{"message": None}]},
+        {"content": [{"type": "tool_use", "input": {}}]},
+        {"content": []},
+        [],
+    ],
+    ids=repr,
+)
+def test_a_reply_without_text_is_known_and_has_none(value):
+    assert text_of(value) is None
+
+
+def test_text_can_be_put_where_there_is_none_yet():
+    assert with_text(chat(None), "ho") == chat("ho")
+    assert with_text({"choices": []}, "ho") == {"choices": []}
+
+
+def test_other_choices_are_other_answers():
+    two = {"choices": [{"text": "hi"}, {"text": "or this"}]}
+    assert text_of(two) == "hi"
+    assert with_text(two, "ho") == {"choices": [{"text": "ho"}, {"text": "or this"}]}
+
+
+@pytest.mark.parametrize("value", [5, 1.5, object(), {"reply": "hi"}, {"content": 5}, [1, 2], [{"a": "b"}], iter("hi")])
+def test_another_shape_is_our_error_that_shows_the_type(value):
+    with pytest.raises(UnsupportedShape, match=type(value).__name__) as raised:
+        text_of(value)
+    assert isinstance(raised.value, HarnessError)
+    with pytest.raises(UnsupportedShape):
+        with_text(value, "ho")
+
+
+@pytest.mark.parametrize(
+    ("value", "marked"),
+    [
+        (chat("hi"), chat("hi", "length")),
+        ({"content": [], "stop_reason": "end_turn"}, {"content": [], "stop_reason": "max_tokens"}),
+        ({"stop_reason": None}, {"stop_reason": "max_tokens"}),
+        (Object(text="", finish_reason="stop"), Object(text="", finish_reason="length")),
+        ({"done_reason": "stop"}, {"done_reason": "length"}),
+        ("hi", "hi"),
+        ([chat("a", None), chat("b")], [chat("a", None), chat("b", "length")]),
+    ],
+)
+def test_a_cut_is_admitted_in_the_providers_own_field(value, marked):
+    assert cut_short(value) == marked
+
+
+def test_a_long_stream_is_quick_to_change():
+    chunks: list[str] = ["word "] * 3_000
+    assert isinstance(iter(chunks), Iterator)
+    changed = with_text(chunks, "ho")
+    assert (changed[0], set(changed[1:]), len(changed)) == ("ho", {""}, 3_000)

@@ -1,0 +1,27 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.faults.tokens import count_tokens, first_tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "cut"),
+    [
+        ("The price is $189.30 today.", 4, "The price is $"),
+        ("one two", 2, "one two"),
+        ("one two ", 5, "one two "),
+        ("one", 0, ""),
+        ("価格は高い", 2, "価格"),
+        ("", 3, ""),
+    ],
+)
+def test_a_token_is_a_word_a_sign_or_a_mark(text, limit, cut):
+    assert first_tokens(text, limit) == cut
+
+
+@given(st.text(), st.integers(0, 20))
+def test_a_cut_text_is_a_beginning_with_no_more_tokens_than_allowed(text, limit):
+    cut = first_tokens(text, limit)
+    assert text.startswith(cut)
+    assert count_tokens(cut) == min(limit, count_tokens(text))
