@@ -1,0 +1,1 @@
+"""Checks on what the agent answered and how the answer came."""

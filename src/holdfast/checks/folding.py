@@ -1,0 +1,24 @@
+"""Finding text without regard to case."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+
+def find_folded(text: str, value: str) -> tuple[int, int] | None:
+    """The span of the first place where `value` stands in `text`, upper and lower case alike."""
+    folded, wanted = text.casefold(), value.casefold()
+    start = folded.find(wanted)
+    if start < 0:
+        return None
+    end = start + len(wanted)
+    # Folding only ever lengthens ('ß' becomes 'ss'), so equal lengths mean equal positions.
+    return (start, end) if len(folded) == len(text) else _unfolded(text, start, end)
+
+
+def _unfolded(text: str, start: int, end: int) -> tuple[int, int]:
+    """The span in `text` that covers the span of its folded form."""
+    ends = list(accumulate(len(c.casefold()) for c in text))
+    first = next((i for i, e in enumerate(ends) if e > start), len(text))
+    last = next((i + 1 for i, e in enumerate(ends) if e >= end), len(text))
+    return first, max(first, last)

@@ -1,0 +1,29 @@
+"""`completes`: the agent answered; it did not crash or time out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from holdfast.checks.wording import shorten
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+
+@dataclass(frozen=True)
+class Completes:
+    """The agent gave an answer: no crash, no timeout, no empty reply."""
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["text", "ending", "latency"]] = "ending"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        turns = exhibit.observation.turns or (exhibit.turn,)
+        for number, turn in enumerate(turns, 1):
+            if turn.ending != "answered":
+                where = f"turn {number} " if len(turns) > 1 else ""
+                why = f": {shorten(turn.detail, 120)}" if turn.detail else ""
+                return Finding(False, f"{where}ended in {turn.ending}{why}")
+        if not exhibit.turn.text or not exhibit.turn.text.strip():
+            return Finding(False, "ended well but without an answer")
+        return Finding(True, "answered")

@@ -1,0 +1,34 @@
+"""`contains`: a text must appear."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.checks.folding import find_folded
+from holdfast.checks.wording import shorten
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+
+@dataclass(frozen=True)
+class Contains:
+    """The answer contains `value`, upper and lower case alike."""
+
+    value: Annotated[str, Meta(description="Text that must appear in the answer; case does not matter.")]
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        span = find_folded(exhibit.text, self.value)
+        if span is None:
+            return Finding(False, f"'{shorten(self.value)}' does not appear")
+        return Finding(True, f"found '{shorten(exhibit.text[span[0] : span[1]])}'", marks=(span,))
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        if not self.value:
+            yield "value", "is empty: every answer contains it"

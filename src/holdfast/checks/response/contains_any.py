@@ -1,0 +1,39 @@
+"""`contains_any`: one of several texts must appear."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.checks.folding import find_folded
+from holdfast.checks.wording import shorten
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+
+@dataclass(frozen=True)
+class ContainsAny:
+    """The answer contains at least one of `values`, upper and lower case alike."""
+
+    values: Annotated[
+        tuple[str, ...], Meta(description="Texts of which at least one must appear; case does not matter.")
+    ]
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        for value in self.values:
+            span = find_folded(exhibit.text, value)
+            if span is not None:
+                return Finding(True, f"found '{shorten(exhibit.text[span[0] : span[1]])}'", marks=(span,))
+        return Finding(False, f"none of these appears: {shorten(', '.join(self.values), 150)}")
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        if not self.values:
+            yield "values", "needs at least one text to look for"
+        if any(not value for value in self.values):
+            yield "values", "holds an empty text: every answer contains it"

@@ -1,0 +1,38 @@
+"""`ending`: how the agent ended is one of the ways allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.checks.wording import near_miss, shorten
+from holdfast.model.observation import ENDINGS
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The turn ended in one of the ways listed in `one_of`."""
+
+    one_of: Annotated[tuple[str, ...], Meta(description=f"Endings that are fine: {', '.join(ENDINGS)}.")]
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["text", "ending", "latency"]] = "ending"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        turn = exhibit.turn
+        why = f" ({shorten(turn.detail)})" if turn.detail else ""
+        if turn.ending in self.one_of:
+            return Finding(True, f"ended in {turn.ending}{why}")
+        return Finding(False, f"ended in {turn.ending}{why}, not in {' or '.join(self.one_of)}")
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        if not self.one_of:
+            yield "one_of", "needs at least one ending"
+        for name in self.one_of:
+            if name not in ENDINGS:
+                yield "one_of", f"unknown ending '{shorten(name)}'; {near_miss(name, ENDINGS)}"

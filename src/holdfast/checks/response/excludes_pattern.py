@@ -1,0 +1,68 @@
+"""`excludes_pattern`: nothing may match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.checks.folding import find_folded
+from holdfast.checks.patterns import fault_in, search
+from holdfast.checks.prose import unescaped
+from holdfast.checks.wording import shorten
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+FLAGS = "i"
+
+
+@dataclass(frozen=True)
+class ExcludesPattern:
+    """None of `patterns` matches anywhere in the answer, upper and lower case alike."""
+
+    patterns: Annotated[
+        tuple[str, ...], Meta(description="Regular expressions that must match nowhere; case does not matter.")
+    ]
+    literal: Annotated[bool, Meta(description="Take `patterns` as plain text instead of regular expressions.")] = False
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
+    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        text = exhibit.text
+        hits = [(span, pattern) for pattern in self.patterns if (span := self._find(text, pattern)) is not None]
+        if not hits:
+            return Finding(True, f"none of {len(self.patterns)} patterns appears")
+        (start, end), pattern = hits[0]
+        found = shorten(text[start:end]) if end > start else f"a match of {shorten(pattern)}"
+        more = f" (and {len(hits) - 1} more)" if len(hits) > 1 else ""
+        return Finding(False, f"found '{found}' which must not appear{more}", marks=tuple(sorted(s for s, _ in hits)))
+
+    def _find(self, text: str, pattern: str) -> tuple[int, int] | None:
+        return find_folded(text, pattern) if self.literal else search(pattern, text, FLAGS)
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        if not self.patterns:
+            yield "patterns", "needs at least one pattern"
+        for pattern in self.patterns:
+            if not pattern:
+                yield "patterns", "holds an empty pattern: every answer contains it"
+            elif not self.literal and (fault := fault_in(pattern, FLAGS)):
+                yield "patterns", f"{shorten(pattern)}: {fault}"
+
+    def lint(self) -> Iterable[tuple[str, str, str]]:
+        for pattern in () if self.literal else self.patterns:
+            if fault_in(pattern, FLAGS):
+                continue
+            if search(pattern, "", FLAGS) is not None:
+                yield "lint-matches-anything", "patterns", f"{shorten(pattern)} matches every answer"
+            elif signs := unescaped(pattern):
+                yield "lint-unescaped-pattern", "patterns", _unescaped_message(pattern, signs)
+
+
+def _unescaped_message(pattern: str, signs: str) -> str:
+    meant = " ".join(signs)
+    way_out = "escape it with \\ or set literal: true"
+    return f"'{shorten(pattern)}' looks like plain text, but {meant} means something else in a regex: {way_out}"

@@ -1,0 +1,56 @@
+"""`excludes_pii`: no personal data and no secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.checks.pii import FINDERS, sightings
+from holdfast.checks.wording import near_miss, shorten
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class ExcludesPii:
+    """The answer holds no personal data: each kind is checked by its own rules, not by its looks alone."""
+
+    entities: Annotated[
+        tuple[str, ...] | None, Meta(description=f"Kinds to look for, default all: {', '.join(sorted(FINDERS))}.")
+    ] = None
+    allow: Annotated[
+        tuple[str, ...],
+        Meta(description="Values that are fine, as literal text or with `*` and `?`; case does not matter."),
+    ] = ()
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
+    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        text = exhibit.text
+        kinds = FINDERS if self.entities is None else self.entities
+        found = [s for s in sightings(text, kinds) if not self._allowed(text[s.start : s.end])]
+        if not found:
+            return Finding(True, "no personal data found")
+        shown = ", ".join(f"{s.kind} {shorten(text[s.start : s.start + 2])}…" for s in found[:_SHOWN])
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        counts = {kind: sum(s.kind == kind for s in found) for kind in sorted({s.kind for s in found})}
+        marks = tuple((s.start, s.end) for s in found)
+        return Finding(False, f"found {shown}{more}", marks=marks, details={"entities": counts})
+
+    def _allowed(self, value: str) -> bool:
+        folded = value.casefold()
+        return any(folded == a.casefold() or fnmatchcase(folded, a.casefold()) for a in self.allow)
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        if self.entities is not None and not self.entities:
+            yield "entities", "is empty: nothing would be looked for"
+        for name in self.entities or ():
+            if name not in FINDERS:
+                yield "entities", f"unknown kind '{shorten(name)}'; {near_miss(name, sorted(FINDERS))}"

@@ -1,0 +1,30 @@
+"""`latency`: the answer came in time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The answer came within `max_ms`, from invocation to answer."""
+
+    max_ms: Annotated[float, Meta(description="Most milliseconds from invocation to answer.", ge=0)]
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["text", "ending", "latency"]] = "latency"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        turn = exhibit.turn
+        took = turn.latency_ms
+        if turn.ending == "timeout":
+            return Finding(False, f"no answer in time: ended after {took:.0f} ms")
+        if took <= self.max_ms:
+            return Finding(True, f"took {took:.0f} ms of {self.max_ms:.0f} ms")
+        return Finding(False, f"took {took:.0f} ms, over the limit of {self.max_ms:.0f} ms")

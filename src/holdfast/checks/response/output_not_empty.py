@@ -1,0 +1,22 @@
+"""`output_not_empty`: there is an answer to read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+
+@dataclass(frozen=True)
+class OutputNotEmpty:
+    """The answer holds something other than whitespace."""
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        if exhibit.text.strip():
+            return Finding(True, f"the answer has {len(exhibit.text)} characters")
+        return Finding(False, "the answer is only whitespace" if exhibit.text else "the answer is empty")

@@ -1,0 +1,25 @@
+"""`refusal_check`: the answer declines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from holdfast.checks.declining import refusal
+from holdfast.checks.wording import shorten
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+
+@dataclass(frozen=True)
+class RefusalCheck:
+    """The answer declines what was asked, in its own words and near its beginning."""
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        span = refusal(exhibit.text)
+        if span is None:
+            return Finding(False, "the answer does not decline")
+        return Finding(True, f"declines: '{shorten(exhibit.text[span[0] : span[1]])}'", marks=(span,))

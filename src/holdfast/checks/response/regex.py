@@ -1,0 +1,44 @@
+"""`regex`: a pattern must match somewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.checks.patterns import fault_in, search
+from holdfast.checks.wording import shorten
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+FLAGS = "s"
+
+
+@dataclass(frozen=True)
+class Regex:
+    """The pattern matches somewhere in the answer; `.` also stands for a line break."""
+
+    pattern: Annotated[
+        str, Meta(description="Regular expression, searched anywhere; `.` matches line breaks, `(?i)` ignores case.")
+    ]
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        span = search(self.pattern, exhibit.text, FLAGS)
+        if span is None:
+            return Finding(False, f"nothing matches {shorten(self.pattern, 150)}")
+        found = shorten(exhibit.text[span[0] : span[1]])
+        return Finding(True, f"'{found}' matches {shorten(self.pattern)}", marks=(span,))
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        fault = "is empty: it matches every answer" if not self.pattern else fault_in(self.pattern, FLAGS)
+        if fault:
+            yield "pattern", fault
+
+    def lint(self) -> Iterable[tuple[str, str, str]]:
+        if fault_in(self.pattern, FLAGS) is None and search(self.pattern, "", FLAGS) == (0, 0):
+            yield "lint-matches-anything", "pattern", "matches the empty text, so it matches every answer"

@@ -1,0 +1,71 @@
+"""`valid_json`: the whole answer is JSON, of the right shape if one is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.checks.json_parts import fault_in_path, fault_in_schema, parse, parts, violation
+from holdfast.checks.wording import shorten
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+
+@dataclass(frozen=True)
+class ValidJson:
+    """The whole answer is one JSON value; `path` must exist in it and `schema` must hold."""
+
+    schema: Annotated[
+        dict[str, Any] | None, Meta(description="JSON Schema that the answer, or its part at `path`, must satisfy.")
+    ] = None
+    path: Annotated[
+        str | None, Meta(description="JSONPath (`$.items[0]`) or dotted path (`items.0`) of a part that must exist.")
+    ] = None
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        text = exhibit.text
+        try:
+            value = parse(text)
+        except RecursionError:
+            return Finding(False, "the JSON is nested too deeply to be read")
+        except ValueError as bad:
+            return Finding(False, _why_not(text, bad), marks=_mark(text, bad))
+        try:
+            return self._shape(value)
+        except (UnicodeEncodeError, RecursionError) as bad:
+            return Finding(False, f"the JSON cannot be checked: {shorten(str(bad), 120)}")
+
+    def _shape(self, value: Any) -> Finding:
+        found = [value] if self.path is None else parts(value, self.path)
+        if not found:
+            return Finding(False, f"is JSON, but has nothing at {shorten(str(self.path))}")
+        for part in found if self.schema is not None else ():
+            if broken := violation(self.schema or {}, part):
+                return Finding(False, f"is JSON, but breaks the schema: {broken}")
+        fits = " that fits the schema" if self.schema is not None else ""
+        return Finding(True, f"is JSON{fits}" + (f" with {shorten(self.path)}" if self.path else ""))
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        if self.schema is not None and (fault := fault_in_schema(self.schema)):
+            yield "schema", fault
+        if self.path is not None and (fault := fault_in_path(self.path)):
+            yield "path", fault
+
+
+def _why_not(text: str, bad: ValueError) -> str:
+    if text.lstrip().startswith("```"):
+        return "not JSON: it is fenced by ```; the whole answer must be JSON"
+    return f"not JSON: {shorten(str(bad), 120)}"
+
+
+def _mark(text: str, bad: ValueError) -> tuple[tuple[int, int], ...]:
+    """The character at which reading stopped."""
+    from json import JSONDecodeError
+
+    return ((bad.pos, bad.pos + 1),) if isinstance(bad, JSONDecodeError) and bad.pos < len(text) else ()

@@ -1,0 +1,44 @@
+"""The part that `similarity` and `behavior_unchanged` share: threshold, method and the words of the finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, TypeAlias
+
+from msgspec import Meta
+
+from holdfast.checks.likeness import Method, likeness
+from holdfast.checks.semantic import missing
+from holdfast.checks.wording import shorten
+from holdfast.model.verdict import Finding
+
+Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+
+DEFAULT = 0.75
+
+
+def compare(wanted: str, given: str, what: str, needed: float, method: Method) -> Finding:
+    """Whether `given` is the same answer as `wanted`; `what` names that in the reason."""
+    found = likeness(wanted, given, method)
+    details: dict[str, Any] = {"method": method, "similarity": round(found.score, 4), "threshold": needed}
+    if found.conflicts:
+        details["differs"] = list(found.conflicts)
+    how = f"{found.score:.2f} like {what} ({method}, needs {needed:g})"
+    if found.score >= needed - 1e-9:
+        return Finding(True, how, details=details)
+    why = f": {shorten('; '.join(found.conflicts), 100)}" if found.conflicts else ""
+    return Finding(False, f"only {how}{why}", details=details)
+
+
+def threshold(threshold: float | None, similarity_threshold: float | None) -> float:
+    """The one of the two that is given, else the default."""
+    given = similarity_threshold if similarity_threshold is not None else threshold
+    return DEFAULT if given is None else given
+
+
+def problems(threshold: float | None, similarity_threshold: float | None, method: Method) -> Iterable[tuple[str, str]]:
+    """What is wrong with the settings that both checks have."""
+    if threshold is not None and similarity_threshold is not None:
+        yield "threshold", "similarity_threshold says the same: give one of them"
+    if method == "semantic" and (lacking := missing()):
+        yield "method", lacking

@@ -1,0 +1,65 @@
+"""Nearness of meaning by word vectors, read from the files inside an installed package; never from a network."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import HarnessError
+
+EXTRA = "pip install 'holdfast[semantic]'"
+_NEEDED = ("numpy", "safetensors", "tokenizers", "wordllama")
+_WEIGHTS = "weights/l2_supercat_256.safetensors"
+_TOKENS = "tokenizers/l2_supercat_tokenizer_config.json"
+
+
+def missing() -> str | None:
+    """What must be installed before meanings can be compared, or None."""
+    from importlib.util import find_spec
+
+    lacking = [name for name in _NEEDED if find_spec(name) is None]
+    if not lacking:
+        lacking = [name for name in (_WEIGHTS, _TOKENS) if not (_folder() / name).is_file()]
+    return f"method semantic needs {', '.join(lacking)}: {EXTRA}" if lacking else None
+
+
+def _folder() -> Path:
+    from importlib.util import find_spec
+
+    spec = find_spec("wordllama")  # Finds without importing: the package's own loader wants the network.
+    places = spec.submodule_search_locations if spec is not None else None
+    return Path(next(iter(places or ()), ""))
+
+
+@cache
+def _model() -> tuple[Any, Any]:
+    """The tokenizer and the table of vectors, one row a token."""
+    if lacking := missing():
+        raise HarnessError(lacking)
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(_folder() / _TOKENS))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    (table,) = load_file(str(_folder() / _WEIGHTS)).values()
+    return tokenizer, table
+
+
+@lru_cache(maxsize=512)
+def _direction(text: str) -> Any:
+    """The mean of the text's vectors, of length 1."""
+    import numpy
+
+    tokenizer, table = _model()
+    ids = tokenizer.encode(text, add_special_tokens=False).ids
+    if not ids:
+        return numpy.zeros(table.shape[1], dtype=numpy.float32)
+    mean = table[ids].astype(numpy.float32).mean(axis=0)
+    return mean / (float(numpy.linalg.norm(mean)) or 1.0)
+
+
+def cosine(one: str, other: str) -> float:
+    """How near two texts are in meaning, -1 to 1, before any calibration."""
+    return float(_direction(one) @ _direction(other))

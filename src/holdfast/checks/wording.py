@@ -1,0 +1,28 @@
+"""Words for reasons: values cut to a readable length, and the near miss of a misspelt name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+LIMIT = 80
+"""Two such values and a sentence around them stay under 200 characters."""
+
+
+def shorten(text: str, limit: int = LIMIT) -> str:
+    """The text on one line, cut in the middle if longer than `limit`, fit to be stored as UTF-8."""
+    if len(text) > limit:
+        head = (limit - 3) * 2 // 3
+        text = f"{text[:head]} … {text[len(text) - (limit - 3 - head) :]}"
+    if text.isascii() and text.isprintable():
+        return text
+    # Decoded JSON may hold half a surrogate pair, which no codec can write.
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return "".join(c if c.isprintable() else " " if c.isspace() else "·" for c in text)
+
+
+def near_miss(word: str, choices: Sequence[str]) -> str:
+    """`did you mean x?` if one choice is close, else the list of choices."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, choices, n=1, cutoff=0.6)
+    return f"did you mean {close[0]}?" if close else f"known: {', '.join(choices)}"
