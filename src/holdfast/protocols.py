@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
-from holdfast.model.observation import Answer, Observation, Turn
+from holdfast.model.observation import Answer, FaultMet, Observation, Turn
 from holdfast.model.run import Run
-from holdfast.model.spec import Task
+from holdfast.model.spec import Injection, Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Finding
 
@@ -47,6 +47,8 @@ class Failed(Exception):
         self.status = status
         self.retry_after_s = retry_after_s
         self.body = body
+        self.injection: Injection | None = None
+        """Set by the plane: the injection whose doing it is."""
 
 
 class TimedOut(Failed):
@@ -125,6 +127,10 @@ class Trip(Protocol):
 
     def ask(self, turn: str) -> str:
         """The turn as the agent is to be asked it: context attacks on the input are applied here."""
+        ...
+
+    def met(self, fault: FaultMet) -> None:
+        """Enters a firing into the trial's ledger, as soon as it is known."""
         ...
 
 

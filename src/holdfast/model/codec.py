@@ -34,3 +34,14 @@ def digest(data: bytes, size: int = 6) -> str:
 def to_builtins(value: Any) -> Any:
     """The value as plain dicts, lists and scalars."""
     return msgspec.to_builtins(value)
+
+
+def encodable(text: str) -> str:
+    """The text without lone surrogates, which JSON in UTF-8 cannot carry."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text

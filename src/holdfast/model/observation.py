@@ -51,10 +51,9 @@ class FaultMet(Struct, frozen=True, omit_defaults=True):
 
 
 class Answer(Struct, frozen=True, omit_defaults=True):
-    """What an agent gave for a task."""
+    """What an agent gave for a task. The faults it met are in its trial's ledger."""
 
     turns: tuple[Turn, ...]
-    ledger: tuple[FaultMet, ...] = ()
     output: str = ""
     """What the agent printed, kept apart from its answer."""
     notes: tuple[str, ...] = ()

@@ -63,6 +63,8 @@ class Injection(Struct, frozen=True, omit_defaults=True):
     settings: dict[str, Any] = field(default_factory=dict)
     schedule: Schedule = Schedule()
     match_url: str | None = None
+    raises: str | None = None
+    """`module:Class` of the exception that a failing Python call raises."""
     position: Position | None = None
 
 
@@ -85,7 +87,7 @@ class Scenario(Struct, frozen=True, omit_defaults=True):
         """What decides the weather, without where it was written."""
         return [
             self.name,
-            [[i.plane, i.target, i.mode, i.settings, i.schedule, i.match_url] for i in self.injections],
+            [[i.plane, i.target, i.mode, i.settings, i.schedule, i.match_url, i.raises] for i in self.injections],
         ]
 
 

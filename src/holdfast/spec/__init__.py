@@ -1,0 +1,31 @@
+"""Text to a Spec: both spellings, every problem with its place, and the schema they are read by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.spec.explain import explain, tally
+from holdfast.spec.load import Checked, check, load, requires_contract
+from holdfast.spec.references import Names, interpolate, names, resolve, secret_values
+
+__all__ = [
+    "Checked",
+    "Names",
+    "check",
+    "explain",
+    "interpolate",
+    "json_schema",
+    "load",
+    "names",
+    "requires_contract",
+    "resolve",
+    "secret_values",
+    "tally",
+]
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema 2020-12 of a spec, for editors. It loads every plug-in, so it is made on demand."""
+    from holdfast.spec.editors import json_schema as made
+
+    return made()

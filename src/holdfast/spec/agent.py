@@ -1,0 +1,125 @@
+"""The `agent:` section to an AgentSpec, with the questions that its keys raise together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.model.spec import AgentSpec, Unbuilt
+from holdfast.spec.forms import CODE
+from holdfast.spec.reader import Reader
+from holdfast.spec.references import REFERENCE
+from holdfast.spec.sections.agent import AgentSection
+
+_HTTP_ONLY = ("method", "request_template", "response_path", "query_params", "headers", "parse_structured_input")
+_PYTHON_ONLY = ("tools", "tool_registry", "llm")
+_COMMAND_ONLY = ("args", "prompt", "dir")
+
+
+def agent_spec(section: AgentSection) -> AgentSpec:
+    """The section as the rest of Holdfast reads it."""
+    return AgentSpec(
+        type=section.kind,
+        endpoint=section.endpoint,
+        method=section.method,
+        request_template=section.request_template,
+        response_path=section.response_path,
+        query_params=section.query_params,
+        headers=section.headers,
+        parse_structured_input=section.parse_structured_input,
+        timeout_ms=section.timeout,
+        reset_endpoint=section.reset_endpoint,
+        reset_function=section.reset_function,
+        isolation=section.isolation,
+        tools=section.tools,
+        tool_registry=section.tool_registry,
+        llm=section.llm,
+        env=section.env,
+        simulate=section.simulate,
+        position=section.at.position,
+    )
+
+
+def agent_problems(reader: Reader, agent: AgentSection) -> None:
+    """Reports keys that do not fit together."""
+    _endpoint(reader, agent)
+    _command(reader, agent)
+    _misplaced(reader, agent)
+    at = agent.at
+    if agent.isolation == "inline" and not agent.in_python:
+        message = f"inline is for Python agents; this one is {agent.kind}"
+        reader.error(at.get("isolation"), "agent.isolation", message, hint="use fresh or worker", code="conflict")
+    if agent.simulate and (agent.kind != "http" or agent.started_by_us):
+        message = "simulate is for an HTTP agent that is already running: Holdfast can meet this one's own calls"
+        reader.error(at.get("simulate"), "agent.simulate", message, code="conflict")
+    if agent.reset_endpoint is not None and agent.in_python:
+        message = f"reset_endpoint is for HTTP agents; this one is {agent.kind}"
+        hint = "name a function in agent.reset_function"
+        reader.error(at.key("reset_endpoint"), "agent.reset_endpoint", message, hint=hint, code="conflict")
+
+
+def _endpoint(reader: Reader, agent: AgentSection) -> None:
+    at, text = agent.at, agent.endpoint
+    where = at.get("endpoint")
+    if agent.kind in ("command", "snapshot", "paragon"):
+        return
+    if not text:
+        words = "a URL" if agent.kind == "http" else "module:attribute, as in my_agent:answer"
+        hint = f"{words}; a command is type: command" if agent.command else words
+        reader.error(at, "agent.endpoint", "missing", hint=hint, code="missing-key")
+    elif agent.in_python and not CODE.fullmatch(text):
+        hint = "a URL is type: http" if "://" in text else "as in my_agent:answer"
+        message = f"expected module:attribute for a {agent.kind} agent, found {text[:60]!r}"
+        reader.error(where, "agent.endpoint", message, hint=hint, code="bad-reference")
+    elif agent.kind == "http" and CODE.fullmatch(text):
+        message = f"{text[:60]!r} is a Python object, but the agent's type is http"
+        reader.error(where, "agent.endpoint", message, hint="add type: python", code="wrong-agent-type")
+    elif agent.kind == "http" and not text.startswith(("http://", "https://")) and not REFERENCE.match(text):
+        message = f"expected an http:// or https:// URL, found {text[:60]!r}"
+        reader.error(where, "agent.endpoint", message, code="bad-value")
+
+
+def _command(reader: Reader, agent: AgentSection) -> None:
+    at = agent.at
+    if agent.command is not None and agent.binary is not None:
+        reader.error(at.key("binary"), "agent.binary", "command and binary exclude each other", code="conflict")
+    if agent.kind == "command" and agent.command is None and agent.binary is None:
+        reader.error(at, "agent.command", "missing", hint="the command that starts the agent", code="missing-key")
+    if agent.kind == "snapshot" and agent.snapshot is None:
+        reader.error(at, "agent.snapshot", "missing", hint="the name of the stored agent", code="missing-key")
+    if agent.args and agent.binary is None:
+        reader.error(at.key("args"), "agent.args", "args go with binary", hint="put them into command", code="conflict")
+
+
+def _misplaced(reader: Reader, agent: AgentSection) -> None:
+    """Keys without a meaning for this type of agent."""
+    groups: list[tuple[bool, tuple[str, ...]]] = [
+        (agent.kind != "http", _HTTP_ONLY),
+        (not agent.in_python, _PYTHON_ONLY),
+        (agent.kind != "command" and agent.binary is None, _COMMAND_ONLY),
+        (agent.kind == "http" and not agent.started_by_us, ("isolation", "ready", "spares")),
+        (agent.kind == "http" and not agent.started_by_us and agent.reset_function is None, ("env",)),
+        (agent.in_python or agent.kind == "command", ("ready", "spares")),
+    ]
+    for applies, keys in groups:
+        for key in keys if applies else ():
+            if agent.at.has(key):
+                message = f"has no meaning for this {agent.kind} agent and changes nothing"
+                reader.warn(agent.at.key(key), f"agent.{key}", message, code="lint-unused-key")
+
+
+def agent_unbuilt(agent: AgentSection) -> Iterator[Unbuilt]:
+    """What a run of this agent would need that this release does not have."""
+    reasons = {
+        "command": "Starting an agent by a command is not in this release.",
+        "binary": "Starting an agent by a command is not in this release.",
+        "gateway": "The model gateway is not in this release.",
+        "mcp_config": "The MCP plane is not in this release.",
+        "sandbox": "The sandbox is not in this release.",
+    }
+    values = (agent.command, agent.binary, agent.gateway, agent.mcp_config, agent.sandbox)
+    for (key, why), value in zip(reasons.items(), values, strict=True):
+        if value:
+            yield Unbuilt(f"agent.{key}", why, agent.at.key(key).position)
+    if agent.kind in ("command", "snapshot", "paragon"):
+        why = f"Agents of type {agent.type} are not in this release."
+        yield Unbuilt("agent.type", why, agent.at.key("type").position)

@@ -1,0 +1,94 @@
+"""Problems for people: where, what, the line itself, and what to do."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from holdfast.model.spec import Problem
+from holdfast.spec.tree import BREAK
+from holdfast.spec.words import plural
+
+_WINDOW = 160
+"""Characters of a long line that are shown around the place."""
+_SECRET_CODES = frozenset({"literal-secret", "lint-literal-secret"})
+_RED, _YELLOW, _BOLD, _DIM, _OFF = "\x1b[31m", "\x1b[33m", "\x1b[1m", "\x1b[2m", "\x1b[0m"
+_PLAIN = re.compile(r"[ -~]*")
+
+
+def explain(file: str, source: str, problems: Sequence[Problem], *, color: bool = False) -> str:
+    """All problems in the order of the file, each with its source line."""
+    lines = BREAK.split(source)
+    _mask(lines, problems)
+    ordered = sorted(problems, key=lambda p: (p.line, p.column, p.severity, p.path))
+    return "".join(_one(file, lines, problem, color) for problem in ordered)
+
+
+def tally(problems: Iterable[Problem]) -> str:
+    """`1 error, 1 warning.`, or nothing where there are none."""
+    listed = list(problems)
+    errors = sum(p.severity == "error" for p in listed)
+    counts = [(errors, "error"), (len(listed) - errors, "warning")]
+    text = ", ".join(plural(count, noun) for count, noun in counts if count)
+    return f"{text}." if text else ""
+
+
+def shown(text: str) -> str:
+    """The text with control codes and invisible characters made visible."""
+    return text if _PLAIN.fullmatch(text) else "".join(_shown(char) for char in text)
+
+
+def _shown(char: str) -> str:
+    code = ord(char)
+    if code < 0x20:
+        return " " if char == "\t" else chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp"):
+        return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return char
+
+
+def _mask(lines: list[str], problems: Iterable[Problem]) -> None:
+    """Hides what looks like a key: a screen is shared more often than a file."""
+    for p in problems:
+        if p.code in _SECRET_CODES and 0 < p.line <= len(lines):
+            line, start = lines[p.line - 1], p.column - 1
+            lines[p.line - 1] = line[:start] + "*" * p.length + line[start + p.length :]
+
+
+def _one(file: str, lines: list[str], problem: Problem, color: bool) -> str:
+    red, yellow, bold, dim, off = (_RED, _YELLOW, _BOLD, _DIM, _OFF) if color else ("",) * 5
+    tint = red if problem.severity == "error" else yellow
+    place = f"{file}:{problem.line}:{problem.column}" if problem.line else file
+    note = "  (warning)" if problem.severity == "warning" else ""
+    parts = [f"{bold}{shown(place)}{off}", shown(problem.path), f"{tint}{shown(problem.message)}{off}"]
+    head = "  ".join(part for part in parts if part) + note + "\n"
+    if not 0 < problem.line <= len(lines):
+        return head + (f"      {shown(problem.hint)}\n" if problem.hint else "")
+    line, column = _window(lines[problem.line - 1], problem.column)
+    before = shown(line[: column - 1])
+    marked = shown(line[column - 1 : column - 1 + problem.length])
+    carets = " " * _width(before) + tint + "^" * max(_width(marked), 1) + off
+    hint = f" {shown(problem.hint)}" if problem.hint else ""
+    number = f"{problem.line:>5}"
+    return f"{head}{dim}{number} │{off} {shown(line)}\n{dim}{' ' * len(number)} │{off} {carets}{hint}\n"
+
+
+def _window(line: str, column: int) -> tuple[str, int]:
+    """The part of a long line around a column, and the column in it."""
+    if len(line) <= _WINDOW:
+        return line, column
+    start = max(0, column - 1 - _WINDOW // 2)
+    cut = line[start : start + _WINDOW]
+    return (f"…{cut}", column - start + 1) if start else (cut, column)
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal that the text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in ("W", "F") else 1 for c in text
+    )

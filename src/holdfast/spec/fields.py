@@ -1,0 +1,119 @@
+"""What a settings type declares: its keys, their types, limits, defaults and words.
+
+Sections are msgspec Structs, plug-ins are frozen dataclasses; both are read the same way. A field of type
+`Node` is no key: it receives the node that the section was read from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.spec.node import Node
+
+if TYPE_CHECKING:
+    from holdfast.spec.reader import Reader
+
+Schema = dict[str, Any]
+"""A JSON Schema, or a part of one."""
+
+
+class Form(Struct, frozen=True):
+    """A value with a spelling of its own: how it is read, its JSON Schema, and its name in the reference."""
+
+    read: Callable[[Reader, Node, str], Any]
+    schema: Callable[[], Schema]
+    words: str
+
+
+class Hint(Struct, frozen=True):
+    """A type hint taken apart."""
+
+    base: Any
+    form: Form | None
+    limits: tuple[msgspec.Meta, ...]
+
+    @property
+    def description(self) -> str:
+        return next((m.description for m in self.limits if m.description), "")
+
+
+class Field(Struct, frozen=True):
+    """One key of a section."""
+
+    name: str
+    """In Python."""
+    key: str
+    """In the file."""
+    hint: Hint
+    required: bool
+    default: Any
+
+
+def about(description: str, **limits: Any) -> msgspec.Meta:
+    """The words and limits of a key."""
+    return msgspec.Meta(description=description, **limits)
+
+
+@cache
+def peel(hint: Any) -> Hint:
+    """The type without its annotations, and the annotations."""
+    form: Form | None = None
+    limits: list[msgspec.Meta] = []
+    while get_origin(hint) is Annotated:
+        hint, *extras = get_args(hint)
+        form = next((e for e in extras if isinstance(e, Form)), form)
+        limits += [e for e in extras if isinstance(e, msgspec.Meta)]
+    return Hint(hint, form, tuple(limits))
+
+
+@cache
+def keys_of(kind: type) -> tuple[Field, ...]:
+    """The keys of a settings type, in the order they are declared."""
+    hints = get_type_hints(kind, include_extras=True)
+    raw = _struct_fields(kind) if issubclass(kind, msgspec.Struct) else _dataclass_fields(kind)
+    return tuple(
+        Field(name, key, peel(hints[name]), required, default)
+        for name, key, required, default in raw
+        if hints[name] is not Node and get_origin(hints[name]) is not ClassVar
+    )
+
+
+def _struct_fields(kind: type[msgspec.Struct]) -> list[tuple[str, str, bool, Any]]:
+    nodefault = msgspec.NODEFAULT
+    return [
+        (
+            f.name,
+            f.encode_name,
+            f.required,
+            None if f.required else f.default if f.default is not nodefault else f.default_factory(),
+        )
+        for f in msgspec.structs.fields(kind)
+    ]
+
+
+def _dataclass_fields(kind: type) -> list[tuple[str, str, bool, Any]]:
+    rows = []
+    for f in dataclasses.fields(kind):
+        made = f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default
+        required = made is dataclasses.MISSING
+        rows.append((f.name, f.name, required, None if required else made))
+    return rows
+
+
+@cache
+def node_field(kind: type) -> str | None:
+    """The field that receives the section's node."""
+    if not issubclass(kind, msgspec.Struct):
+        return None
+    hints = get_type_hints(kind)
+    return next((name for name, hint in hints.items() if hint is Node), None)
+
+
+def key_names(kind: type) -> list[str]:
+    return [f.key for f in keys_of(kind)]

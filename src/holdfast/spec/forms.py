@@ -1,0 +1,184 @@
+"""Values with a spelling of their own: durations, sizes, references to code, aggregations."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, TypeAlias
+
+from holdfast.model.spec import Aggregation, ToolRef
+from holdfast.spec.fields import Form, Schema
+from holdfast.spec.node import Node
+from holdfast.spec.reader import BAD, Reader
+from holdfast.spec.words import found, near_hint
+
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
+_DAY_MS = 24 * 3_600_000
+_SIZE = re.compile(r"\d+(\.\d+)?\s*([kKMGT]i?)?B?")
+CODE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+
+# -- durations ----------------------------------------------------------------------------------
+def duration_ms(text: str) -> float | None:
+    """Milliseconds of `500ms`, `30s`, `5m`, `1h`, `1h30m`; None if it is none of them."""
+    compact = text.strip()
+    parts = _DURATION.findall(compact)
+    if not parts or _DURATION.sub("", compact).strip():
+        return None
+    return sum(float(number) * _UNITS_MS[unit] for number, unit in parts)
+
+
+def _read_duration(low: int, high: int) -> Any:
+    def read(reader: Reader, node: Node, path: str) -> Any:
+        if node.kind == "int":
+            if low <= node.value <= high:
+                return node.value
+            message = f"expected {low} to {high} ms, found the number {node.text}"
+            return reader.error(
+                node, path, message, hint="an integer is in ms; text has a unit: 30s, 5m", code="out-of-range"
+            )
+        value = duration_ms(node.text) if node.kind == "text" else None
+        if value is None:
+            hint = "write 500ms, 30s, 5m or 1h"
+            return reader.error(node, path, f"expected a duration, found {found(node)}", hint=hint, code="wrong-type")
+        if (value < 1 and low > 0) or value > _DAY_MS:
+            return reader.error(node, path, f"expected up to 24h, found {found(node)}", code="out-of-range")
+        return round(value)
+
+    return read
+
+
+def _duration(low: int, high: int) -> Form:
+    def schema() -> Schema:
+        text = {"type": "string", "pattern": r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h)\s*)+$"}
+        return {"anyOf": [{"type": "integer", "minimum": low, "maximum": high}, text]}
+
+    return Form(_read_duration(low, high), schema, f"ms ({low} to {high}), or text with a unit up to 24h")
+
+
+AgentTimeout: TypeAlias = Annotated[int, _duration(1_000, 300_000)]
+Duration: TypeAlias = Annotated[int, _duration(0, _DAY_MS)]
+
+
+# -- sizes --------------------------------------------------------------------------------------
+def _read_size(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind == "int" and node.value > 0:
+        return node.text
+    if node.kind == "text" and _SIZE.fullmatch(node.text):
+        return node.text
+    return reader.error(node, path, f"expected a size such as 512Mi or 2Gi, found {found(node)}", code="wrong-type")
+
+
+Size: TypeAlias = Annotated[
+    str, Form(_read_size, lambda: {"type": ["string", "integer"]}, "bytes, or a size such as 2Gi")
+]
+
+
+# -- scalars as written -------------------------------------------------------------------------
+def _read_written(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind in ("text", "int", "float", "bool"):
+        return node.text
+    return reader.error(node, path, f"expected text, found {found(node)}", code="wrong-type")
+
+
+Written: TypeAlias = Annotated[
+    str, Form(_read_written, lambda: {"type": ["string", "number", "boolean"]}, "text, or a number as written")
+]
+
+
+# -- references to code -------------------------------------------------------------------------
+def _read_code(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind == "text" and CODE.fullmatch(node.text):
+        return node.text
+    hint = "module:function, as in my_agent:search"
+    return reader.error(node, path, f"expected module:attribute, found {found(node)}", hint=hint, code="bad-reference")
+
+
+_CODE_SCHEMA: Schema = {"type": "string", "pattern": f"^{CODE.pattern}$"}
+Code: TypeAlias = Annotated[str, Form(_read_code, lambda: _CODE_SCHEMA, "module:attribute")]
+
+
+def _read_tool(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind != "map":
+        read = _read_code(reader, node, path)
+        return BAD if read is BAD else ToolRef(read)
+    reader.unknown_keys(node, path, ("name", "callable"))
+    if not node.has("callable"):
+        return reader.error(node, f"{path}.callable", "missing", hint="module:function", code="missing-key")
+    name = reader.read(str, node.get("name"), f"{path}.name") if node.has("name") else None
+    code = _read_code(reader, node.get("callable"), f"{path}.callable")
+    return BAD if code is BAD or name is BAD else ToolRef(code, name)
+
+
+def _tool_schema() -> Schema:
+    named = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "callable": _CODE_SCHEMA},
+        "required": ["callable"],
+        "additionalProperties": False,
+    }
+    return {"anyOf": [_CODE_SCHEMA, named]}
+
+
+Tool: TypeAlias = Annotated[ToolRef, Form(_read_tool, _tool_schema, "module:function, or {name, callable}")]
+
+
+def _read_tools(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind == "list":
+        return reader.read(tuple[Tool, ...], node, path)
+    read = _read_tool(reader, node, path)
+    return BAD if read is BAD else (read,)
+
+
+OneOrMoreTools: TypeAlias = Annotated[
+    tuple[ToolRef, ...],
+    Form(
+        _read_tools,
+        lambda: {"anyOf": [*_tool_schema()["anyOf"], {"type": "array", "items": _tool_schema()}]},
+        "module:function, {name, callable}, or a list of them",
+    ),
+]
+
+
+# -- how replicas combine -----------------------------------------------------------------------
+_WORDS = ("all", "any", "majority", "mean")
+
+
+def _read_aggregation(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind == "text" and node.text in _WORDS:
+        return Aggregation(node.text)  # type: ignore[arg-type]  # one of _WORDS
+    if node.kind == "map" and len(node.pairs) == 1:
+        name, (key, value) = next(iter(node.pairs.items()))
+        if name == "at_least":
+            return _counted(reader, Annotated[int, _ge(1)], "at_least", value, path)
+        if name == "rate":
+            return _counted(reader, Annotated[float, _ge(0, 1)], "rate", value, path)
+        hint = near_hint(name, ("at_least", "rate"))
+        return reader.error(key, f"{path}.{name}", "unknown key", hint=hint, code="unknown-key")
+    message = f"expected all, any, majority, mean, {{at_least: k}} or {{rate: 0.8}}, found {found(node)}"
+    hint = near_hint(node.text, _WORDS) if node.kind == "text" else ""
+    return reader.error(node, path, message, hint=hint, code="unknown-value")
+
+
+def _counted(reader: Reader, hint: Any, kind: Any, node: Node, path: str) -> Any:
+    value = reader.read(hint, node, f"{path}.{kind}")
+    return BAD if value is BAD else Aggregation(kind, float(value))
+
+
+def _ge(low: int, high: int | None = None) -> Any:
+    from msgspec import Meta
+
+    return Meta(ge=low, le=high)
+
+
+def _aggregation_schema() -> Schema:
+    at_least = {"type": "object", "properties": {"at_least": {"type": "integer", "minimum": 1}}}
+    rate = {"type": "object", "properties": {"rate": {"type": "number", "minimum": 0, "maximum": 1}}}
+    closed = [{**s, "required": list(s["properties"]), "additionalProperties": False} for s in (at_least, rate)]
+    return {"anyOf": [{"enum": list(_WORDS)}, *closed]}
+
+
+Aggregate: TypeAlias = Annotated[
+    Aggregation,
+    Form(_read_aggregation, _aggregation_schema, "all | any | majority | mean | {at_least: k} | {rate: 0.8}"),
+]

@@ -1,0 +1,132 @@
+"""Warnings: what loads, but probably does not mean what its author thinks."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from holdfast.model.spec import Invariant, Scenario
+from holdfast.spec.contract import Rules, Weather
+from holdfast.spec.node import Node
+from holdfast.spec.reader import Reader
+from holdfast.spec.rules import Rule
+from holdfast.spec.sections.file import File
+from holdfast.spec.variants import spot
+
+_TWICE = re.compile(r"\\\\(?=[dwsbDWSB.$^*+?()\[\]{}|/-])")
+_PATTERN_KEYS = ("pattern", "patterns", "matches")
+
+
+def lint(reader: Reader, file: File, rules: Rules, weather: Weather) -> None:
+    """Reports every smell of a file that loads."""
+    for rule in (*rules.all, *file.run_rules):
+        _rule(reader, rule)
+    _contract(reader, rules, weather)
+    _delays(reader, file, weather)
+    _numbers(reader, file, rules)
+    _descriptions(reader, file)
+
+
+# -- one rule -----------------------------------------------------------------------------------
+def _rule(reader: Reader, rule: Rule) -> None:
+    for key in _PATTERN_KEYS:
+        if rule.settings_at.has(key) and not rule.invariant.settings.get("literal"):
+            value = rule.settings_at.get(key)
+            nodes = value.items if value.kind == "list" else [value]
+            for index, node in enumerate(nodes):
+                where = f"{rule.settings_path}.{key}" + (f"[{index}]" if value.kind == "list" else "")
+                _escaped(reader, node, where)
+    if hasattr(rule.made, "lint"):
+        for code, field, message in rule.made.lint():
+            node, where = spot(rule.settings_at, rule.settings_path, field)
+            reader.warn(node, where, message, code=code)
+    _judged(reader, rule)
+
+
+def _escaped(reader: Reader, node: Node, path: str) -> None:
+    """A doubled backslash outside double quotes reaches the regex doubled."""
+    if node.kind != "text" or node.style == '"' or not _TWICE.search(node.text):
+        return
+    quotes = {"'": "single quotes keep", "": "unquoted text keeps"}.get(node.style, "block text keeps")
+    mended = _TWICE.sub(r"\\", node.text)
+    shown = f"'{mended}'" if node.style == "'" else mended
+    hint = f"{quotes} both backslashes, so this can never match. Write {shown}"
+    message = "can never match what it seems to mean"
+    reader.warn(node, path, message, hint=hint, code="lint-escaped-regex", length=1)
+
+
+def _judged(reader: Reader, rule: Rule) -> None:
+    invariant = rule.invariant
+    if invariant.check != "llm_as_judge" or not invariant.critical:
+        return
+    if int(invariant.settings.get("votes", 1)) == 1:
+        weight = "gate" if invariant.gate else "critical rule"
+        message = f"a {weight} that hangs on one vote of a judge"
+        hint = "set votes: 3 or more" + ("; and a gate needs a score of 1.0" if invariant.gate else "")
+        reader.warn(rule.at, rule.path, message, hint=hint, code="lint-judge-one-vote")
+
+
+# -- the contract -------------------------------------------------------------------------------
+def _contract(reader: Reader, rules: Rules, weather: Weather) -> None:
+    built = [rule for rule in rules.all if not rule.later]
+    silent = [rule for rule in built if rule.negative or (rule.made.reads == "latency")]
+    if built and len(silent) == len(rules.all) and any(rule.negative for rule in built):
+        message = "every rule is negative: no rule asks for anything to be in the answer"
+        hint = "add output_not_empty or completes"
+        reader.warn(built[0].at, built[0].path, message, hint=hint, code="lint-only-negative")
+    if not weather.scenarios:
+        return
+    if weather.at is not None and not any(s.calm for s in weather.scenarios):
+        message = "no calm scenario: a failure under chaos cannot be told from one in calm"
+        hint = "add - name: no-chaos"
+        reader.warn(weather.at, weather.path, message, hint=hint, code="lint-no-calm")
+    for rule in rules.all:
+        if not any(applies(rule.invariant, s) for s in weather.scenarios):
+            message = f"no scenario meets when: {rule.invariant.when}, so this rule is never judged"
+            reader.warn(rule.at.get("when"), f"{rule.path}.when", message, code="lint-when-unmet")
+
+
+def applies(invariant: Invariant, scenario: Scenario) -> bool:
+    """Whether the rule's `when` is met by what the scenario declares."""
+    planes = {injection.plane for injection in scenario.injections}
+    return {
+        "always": True,
+        "tool_faults_active": bool(planes & {"tool", "mcp"}),
+        "llm_faults_active": "llm" in planes,
+        "any_chaos_active": bool(planes),
+        "no_chaos": not planes,
+    }[invariant.when]
+
+
+# -- numbers ------------------------------------------------------------------------------------
+def _delays(reader: Reader, file: File, weather: Weather) -> None:
+    limit = file.agent.timeout
+    for fault in weather.placed:
+        delay = fault.made.delay_ms if hasattr(fault.made, "delay_ms") else 0
+        if isinstance(delay, int | float) and delay >= limit:
+            message = f"the delay of {delay:g} ms is not below agent.timeout, which is {limit} ms"
+            hint = "every trial that meets it will time out"
+            where = f"{fault.path}.delay_ms" if fault.at.has("delay_ms") else fault.path
+            reader.warn(fault.at.get("delay_ms"), where, message, hint=hint, code="lint-delay-timeout")
+
+
+def _numbers(reader: Reader, file: File, rules: Rules) -> None:
+    score = file.scoring.min_score if file.scoring else None
+    if file.scoring and score is not None and 0 < score <= 1:
+        message = f"min_score is 0 to 100: {score:g} means {score:g} %"
+        reader.warn(file.scoring.at.get("min_score"), "scoring.min_score", message, code="lint-min-score-fraction")
+    cores = os.cpu_count() or 1
+    timed = any(rule.invariant.check == "latency" for rule in rules.all)
+    if file.advanced and file.advanced.at.has("concurrency") and timed and file.advanced.concurrency > cores:
+        message = f"{file.advanced.concurrency} trials at once on {cores} cores, beside a latency rule"
+        hint = "trials that wait for a core look slow"
+        where = "advanced.concurrency"
+        reader.warn(file.advanced.at.get("concurrency"), where, message, hint=hint, code="lint-concurrency-latency")
+
+
+def _descriptions(reader: Reader, file: File) -> None:
+    """A map's rules are the ones whose spelling wants a description."""
+    for rule in file.mapped:
+        if not rule.invariant.description:
+            key = file.at.get("invariants").key(rule.invariant.id)
+            reader.warn(key, rule.path, "has no description", code="lint-no-description")

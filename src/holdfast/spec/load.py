@@ -1,0 +1,206 @@
+"""A file to a Spec, or to everything that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.errors import SpecError
+from holdfast.model.codec import digest
+from holdfast.model.spec import Problem, Spec
+from holdfast.spec import contract
+from holdfast.spec.agent import agent_problems, agent_spec, agent_unbuilt
+from holdfast.spec.contract import Overrides, Rules, Weather
+from holdfast.spec.lint import lint
+from holdfast.spec.named_files import named_files
+from holdfast.spec.node import Node
+from holdfast.spec.reader import Bad, Reader
+from holdfast.spec.secrecy import references
+from holdfast.spec.sections.file import File
+from holdfast.spec.sections.run import ReplaysSection
+from holdfast.spec.tree import parse
+from holdfast.spec.world import world_problems, world_unbuilt
+
+MAX_BYTES = 10_000_000
+
+
+class Checked(Struct, frozen=True):
+    """A file as read: the Spec if it can be used, all problems, and the text for showing them."""
+
+    spec: Spec | None
+    problems: tuple[Problem, ...]
+    source: str
+
+
+def load(
+    path: Path,
+    *,
+    environ: Mapping[str, str],
+    seed: int | None = None,
+    replicas: int | None = None,
+    profile: str | None = None,
+) -> tuple[Spec, tuple[Problem, ...]]:
+    """The Spec and its warnings. Raises SpecError with every problem if there is an error."""
+    checked = check(path, environ=environ, seed=seed, replicas=replicas, profile=profile)
+    if checked.spec is None:
+        raise SpecError(str(path), checked.problems, source=checked.source)
+    return checked.spec, checked.problems
+
+
+def check(
+    path: Path,
+    *,
+    environ: Mapping[str, str],
+    seed: int | None = None,
+    replicas: int | None = None,
+    profile: str | None = None,
+) -> Checked:
+    """Reads the file and says all that is wrong with it; never raises for what is in it."""
+    data = _bytes(path)
+    if isinstance(data, Problem):
+        return Checked(None, (data,), "")
+    try:
+        source = data.decode("utf-8-sig")
+    except UnicodeDecodeError as broken:
+        return Checked(None, (_not_utf8(data, broken.start),), data.decode("utf-8", "replace"))
+    root, problems = parse(source)
+    if root is None:
+        return Checked(None, tuple(problems), source)
+    reader = Reader()
+    reader.problems += problems
+    spec = _spec(reader, root, path, digest(data, 16), environ, Overrides(seed, replicas, profile))
+    found = tuple(sorted(reader.problems, key=lambda p: (p.line, p.column)))
+    failed = any(p.severity == "error" for p in found)
+    return Checked(None if failed else spec, found, source)
+
+
+def _bytes(path: Path) -> bytes | Problem:
+    try:
+        if path.is_dir():
+            return Problem("is a folder, not a file", code="unreadable-file")
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        hint = "holdfast init writes a first one"
+        return Problem("there is no such file", hint=hint, code="unreadable-file")
+    except (OSError, ValueError) as broken:
+        reason = broken.strerror if isinstance(broken, OSError) and broken.strerror else str(broken)
+        return Problem(f"cannot be read: {reason}", code="unreadable-file")
+    if len(data) > MAX_BYTES:
+        return Problem(f"larger than {MAX_BYTES // 1_000_000} MB", code="unreadable-file")
+    return data
+
+
+def _not_utf8(data: bytes, offset: int) -> Problem:
+    line = data.count(b"\n", 0, offset) + 1
+    start = data.rfind(b"\n", 0, offset) + 1
+    column = len(data[start:offset].decode("utf-8", "replace")) + 1
+    return Problem("not UTF-8 text", line=line, column=column, hint="save the file as UTF-8", code="not-utf8")
+
+
+def _spec(
+    reader: Reader, root: Node, path: Path, file_digest: str, environ: Mapping[str, str], overrides: Overrides
+) -> Spec | None:
+    file = reader.section(File, root, "")
+    if isinstance(file, Bad):
+        return None
+    folder = path.parent
+    agent_problems(reader, file.agent)
+    rules = contract.contract_rules(reader, file)
+    weather = contract.contract_weather(reader, file, overrides, folder)
+    count = contract.replicas(reader, file, overrides.replicas)
+    seed = contract.seed(reader, file, overrides.seed)
+    scoring = contract.scoring(reader, file, rules, weather, count)
+    _shape(reader, file)
+    world_problems(reader, file, (*rules.all, *file.run_rules), weather.placed)
+    referred = references(reader, file, environ)
+    files = named_files(reader, file, rules, folder)
+    lint(reader, file, rules, weather)
+    return Spec(
+        path=str(path),
+        agent=agent_spec(file.agent),
+        name=(file.contract.name if file.contract else "") or file.id or path.stem,
+        description=(file.contract.description if file.contract else "") or file.description,
+        tasks=contract.tasks(file),
+        invariants=tuple(rule.invariant for rule in rules.all),
+        cell_rules=rules.cells,
+        scenarios=weather.scenarios,
+        params=_params(file),
+        replicas=count,
+        seed=seed,
+        scoring=scoring,
+        concurrency=file.advanced.concurrency if file.advanced else 10,
+        retries=file.advanced.retries if file.advanced else 2,
+        output=_output(file),
+        variables=referred.variables,
+        secrets=referred.secrets,
+        files=files,
+        unbuilt=_unbuilt(file, rules, weather),
+        digest=file_digest,
+    )
+
+
+def _unbuilt(file: File, rules: Rules, weather: Weather) -> Any:
+    return (
+        *agent_unbuilt(file.agent),
+        *world_unbuilt(file),
+        *contract.rules_unbuilt(rules),
+        *contract.weather_unbuilt(weather),
+    )
+
+
+def _params(file: File) -> tuple[dict[str, Any], ...]:
+    """Every combination of the matrix, in the order of the file."""
+    matrix = file.parallelism.matrix if file.parallelism else {}
+    return tuple(dict(zip(matrix, values, strict=True)) for values in product(*matrix.values()))
+
+
+def _output(file: File) -> dict[str, str]:
+    if file.output is None:
+        return {}
+    written = {"format": file.output.format, "path": file.output.path}
+    return written | ({"filename_template": file.output.filename_template} if file.output.filename_template else {})
+
+
+def _shape(reader: Reader, file: File) -> None:
+    """Keys that need each other."""
+    if file.task is not None and not file.task.prompt and not file.task.turns:
+        reader.error(file.task.at, "task.prompt", "missing", hint="what the agent is asked", code="missing-key")
+    if file.mapped and all(rule.invariant.weight == 0 for rule in file.mapped):
+        reader.error(file.at.key("invariants"), "invariants", "every weight is 0", code="bad-weights")
+    for name, model in file.models.items():
+        if not model.name:
+            reader.error(model.at, f"models.{name}.name", "missing", hint="the model's name", code="missing-key")
+    if file.replays is not None:
+        _replays(reader, file.replays)
+
+
+def _replays(reader: Reader, replays: ReplaysSection) -> None:
+    for index, session in enumerate(replays.sessions):
+        path = f"replays.sessions[{index}]"
+        if session.file is None and (session.id is None or session.input is None):
+            reader.error(session.at, path, "needs a file, or an id and an input", code="missing-key")
+    for index, source in enumerate(replays.sources):
+        needed = "project" if source.type == "langsmith" else "run_id"
+        if not source.at.has(needed):
+            reader.error(source.at, f"replays.sources[{index}].{needed}", "missing", code="missing-key")
+
+
+def requires_contract(spec: Spec) -> list[Problem]:
+    """What a contract run wants beyond a file that loads: rules, scenarios and something to ask."""
+    first = spec.invariants[0].position if spec.invariants else spec.agent.position
+    line, column = (first.line, first.column) if first else (1, 1)
+    wanted = [
+        (spec.invariants, "contract.invariants", "no rules", "add contract: with name and invariants"),
+        (spec.scenarios, "chaos_matrix", "no scenarios", "add chaos_matrix: with - name: no-chaos, or use --profile"),
+        (spec.tasks, "golden_prompts", "nothing to ask", "add golden_prompts: or task:"),
+    ]
+    return [
+        Problem(f"a contract needs it: {message}", path, line, column, hint=hint, code="no-contract")
+        for present, path, message, hint in wanted
+        if not present
+    ]

@@ -1,0 +1,96 @@
+"""Scenarios of the chaos matrix."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Struct
+
+from holdfast.spec.fields import Form, Schema, about
+from holdfast.spec.node import Node, from_plain
+from holdfast.spec.placing import FAMILIES, FamilyName, Placed, read_faults
+from holdfast.spec.reader import Bad, Reader, join
+from holdfast.spec.words import found, near_hint
+
+
+def _faults(name: FamilyName) -> Form:
+    def read(reader: Reader, node: Node, path: str) -> Any:
+        return read_faults(reader, name, node, path)
+
+    def schema() -> Schema:
+        from holdfast.spec.fault_schema import faults_schema
+
+        return faults_schema(name)
+
+    words = "a list, or a map of type to settings" if name == "context_attacks" else "a list of faults"
+    return Form(read, schema, words)
+
+
+def _read_profile(reader: Reader, node: Node, path: str) -> Any:
+    from holdfast.faults import profiles
+
+    if node.kind != "text":
+        return reader.error(node, path, f"expected a profile's name, found {found(node)}", code="wrong-type")
+    if node.text not in profiles.names():
+        hint = near_hint(node.text, profiles.names(), label="profiles")
+        return reader.error(node, path, f"unknown profile {node.text[:60]!r}", hint=hint, code="unknown-value")
+    return node.text
+
+
+def _profile_schema() -> Schema:
+    from holdfast.faults import profiles
+
+    return {"enum": profiles.names()}
+
+
+PROFILE = Form(_read_profile, _profile_schema, "a profile's name")
+
+
+class ChaosSection(Struct, frozen=True, kw_only=True):
+    """Faults of `run --chaos`; they do not leak into the contract's scenarios."""
+
+    at: Node
+    tool_faults: Annotated[tuple[Placed, ...], _faults("tool_faults"), about("Faults of tools.")] = ()
+    llm_faults: Annotated[tuple[Placed, ...], _faults("llm_faults"), about("Faults of the model.")] = ()
+    context_attacks: Annotated[tuple[Placed, ...], _faults("context_attacks"), about("Attacks on what it reads.")] = ()
+
+
+class MatrixEntry(Struct, frozen=True, kw_only=True):
+    """A scenario: a named set of faults. Without any it is calm."""
+
+    at: Node
+    name: Annotated[str, about("Its name.", min_length=1)]
+    profile: Annotated[str | None, PROFILE, about("A shipped set of faults, placed before its own.")] = None
+    tool_faults: Annotated[tuple[Placed, ...], _faults("tool_faults"), about("Faults of tools.")] = ()
+    llm_faults: Annotated[tuple[Placed, ...], _faults("llm_faults"), about("Faults of the model.")] = ()
+    context_attacks: Annotated[tuple[Placed, ...], _faults("context_attacks"), about("Attacks on what it reads.")] = ()
+    mcp_faults: Annotated[tuple[Placed, ...], _faults("mcp_faults"), about("Faults of MCP servers.")] = ()
+    http_faults: Annotated[tuple[Placed, ...], _faults("http_faults"), about("Faults of HTTP calls.")] = ()
+    service_faults: Annotated[tuple[Placed, ...], _faults("service_faults"), about("Faults of services.")] = ()
+    world_faults: Annotated[tuple[Placed, ...], _faults("world_faults"), about("Faults of the machine.")] = ()
+
+    @property
+    def own(self) -> tuple[Placed, ...]:
+        """Its own faults, family by family."""
+        return (
+            *self.tool_faults,
+            *self.llm_faults,
+            *self.context_attacks,
+            *self.mcp_faults,
+            *self.http_faults,
+            *self.service_faults,
+            *self.world_faults,
+        )
+
+
+def profile_faults(reader: Reader, name: str, at: Node, path: str) -> tuple[Placed, ...]:
+    """The faults of a profile, placed where it was named."""
+    from holdfast.faults import profiles
+
+    written = profiles.load(name)
+    placed: list[Placed] = []
+    for family in FAMILIES:
+        if family in written:
+            read = read_faults(reader, family, from_plain(written[family], at), join(path, family))
+            placed += () if isinstance(read, Bad) else read
+    return tuple(placed)

@@ -1,0 +1,71 @@
+"""A YAML value with the place where it was written."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from holdfast.model.spec import Position
+
+Kind = Literal["null", "bool", "int", "float", "text", "list", "map"]
+
+
+class Node(Struct, eq=False):
+    """One scalar, list or map; line and column count from 1."""
+
+    kind: Kind
+    line: int
+    column: int
+    length: int = 1
+    value: Any = None
+    """Of a scalar, as Python."""
+    text: str = ""
+    """Of a scalar, as written."""
+    style: str = ""
+    """Of a scalar: `'`, `"`, `|`, `>` or nothing."""
+    items: list[Node] = []
+    pairs: dict[str, tuple[Node, Node]] = {}
+    """Of a map: key to (key, value)."""
+    size: int = 1
+    """How many nodes it holds, itself included."""
+
+    @property
+    def position(self) -> Position:
+        return Position(self.line, self.column)
+
+    def has(self, key: str) -> bool:
+        return key in self.pairs
+
+    def key(self, name: str) -> Node:
+        """The key's own node, or this map where the key is absent."""
+        return self.pairs[name][0] if name in self.pairs else self
+
+    def get(self, name: str) -> Node:
+        """The value's node, or this map where the key is absent."""
+        return self.pairs[name][1] if name in self.pairs else self
+
+    def plain(self) -> Any:
+        """The whole value as dicts, lists and scalars."""
+        if self.kind == "list":
+            return [item.plain() for item in self.items]
+        if self.kind == "map":
+            return {key: value.plain() for key, (_, value) in self.pairs.items()}
+        return self.value
+
+
+def from_plain(value: Any, at: Node) -> Node:
+    """A node tree for a value that comes from elsewhere, placed where `at` was written."""
+    node = Node("null", at.line, at.column, at.length)
+    if isinstance(value, dict):
+        node.kind = "map"
+        node.pairs = {str(k): (from_plain(str(k), at), from_plain(v, at)) for k, v in value.items()}
+    elif isinstance(value, list | tuple):
+        node.kind = "list"
+        node.items = [from_plain(item, at) for item in value]
+    elif value is not None:
+        kinds: dict[type, Kind] = {bool: "bool", int: "int", float: "float"}
+        node.kind = kinds.get(type(value), "text")
+        node.value = value if node.kind != "text" else str(value)
+        node.text = str(value)
+    return node

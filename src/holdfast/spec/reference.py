@@ -1,0 +1,94 @@
+"""The configuration reference, as Markdown: `python -m holdfast.spec.reference > docs/configuration.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import UNSET
+
+from holdfast.model.spec import Aggregation
+from holdfast.spec.editors import sections
+from holdfast.spec.fault_schema import modes
+from holdfast.spec.fields import Field, keys_of
+from holdfast.spec.limits import hint_name, range_of
+from holdfast.spec.placing import FAMILIES
+from holdfast.spec.rule_schema import checks
+from holdfast.spec.rules import RuleKeys
+from holdfast.spec.sections.file import File
+
+_INTRO = """# Configuration
+
+A spec is one YAML file. Both spellings, `contract:` with a `chaos_matrix:` and `task:` with a map of
+`invariants:`, may be mixed in it. This page is made from the types that read the file.
+
+- An unknown key, value or name is an error, with its line and the nearest known name.
+- An integer duration is in ms; text has a unit: `500ms`, `30s`, `5m`, `1h`.
+- `${VAR}` and `${VAR:-default}` are read from the environment in `agent`, `agents`, `model`, `models`, `services`,
+  `secrets`, `network`, `fixtures`, `setup`, `resources` and `base`, shell and SQL text excepted. Elsewhere, as in
+  prompts and patterns, a dollar is a dollar.
+- `{{ params.x }}` stands for a parameter of `parallelism.matrix`, `{{ secrets.X }}` for an entry of `secrets`.
+- *Reads only*: this release checks the section and refuses a run that needs it.
+"""
+
+
+def reference() -> str:
+    """The whole page."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield _INTRO
+    yield "## Sections\n"
+    for kind, place in sorted(sections(File).items(), key=lambda item: item[1]):
+        yield from _section(f"`{place}`" if place else "The file", kind)
+    yield "## Invariants\n"
+    yield from _section("Keys of every invariant", RuleKeys)
+    for name, kind, later in checks():
+        yield from _section(f"Check `{name}`", kind, later)
+    for family in FAMILIES.values():
+        yield f"## `{family.name}`\n"
+        yield from _section("Keys of every entry", family.keys)
+        for mode, kind, later in modes(family.name):
+            yield from _section(f"`{mode}`", kind, later)
+
+
+def _section(title: str, kind: type, later: bool = False) -> Iterator[str]:
+    yield f"### {title}\n"
+    words = (kind.__doc__ or "").strip().splitlines()
+    yield (words[0] if words else "") + (" *Reads only.*" if later else "") + "\n"
+    rows = [_row(field) for field in keys_of(kind)]
+    if rows:
+        yield "| key | type | default | meaning |\n|---|---|---|---|"
+        yield from rows
+        yield ""
+
+
+def _row(field: Field) -> str:
+    limits = [range_of(limit) for limit in field.hint.limits if range_of(limit)]
+    kind = ", ".join([hint_name(field.hint), *limits])
+    cells = (
+        f"`{field.key}`",
+        kind,
+        "*required*" if field.required else _default(field.default),
+        field.hint.description,
+    )
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def _default(value: Any) -> str:
+    if value is None or value is UNSET or value in ("", (), {}, []):
+        return ""
+    if isinstance(value, Aggregation):
+        return f"`{value.kind}`"
+    if isinstance(value, tuple):
+        return "`" + ", ".join(str(item) for item in value) + "`"
+    if isinstance(value, str | int | float | bool):
+        return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    return ""
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.write(reference())

@@ -1,0 +1,124 @@
+"""References in strings: `${VAR}`, `${VAR:-default}`, `{{ secrets.X }}`, `{{ params.x }}`.
+
+A Spec keeps them as written. Only a run resolves them, as late as it can.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.errors import UserError
+from holdfast.model.spec import Spec
+
+_VARIABLE = r"\$\{(?P<variable>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}"
+_NAMED = r"\{\{\s*(?P<space>secrets|params)\.(?P<name>[A-Za-z_][A-Za-z0-9_-]*)\s*\}\}"
+REFERENCE = re.compile(f"{_VARIABLE}|{_NAMED}")
+SHORTEST_SECRET = 6
+"""A shorter value would be masked in places where it means something else."""
+
+
+class Names(Struct, frozen=True):
+    """What a string refers to."""
+
+    variables: tuple[str, ...] = ()
+    """Without a default: they must be set."""
+    optional: tuple[str, ...] = ()
+    """With a default."""
+    secrets: tuple[str, ...] = ()
+    params: tuple[str, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        return bool(self.variables or self.optional or self.secrets or self.params)
+
+
+def names(text: str) -> Names:
+    """The names that a string refers to, by kind."""
+    if "${" not in text and "{{" not in text:
+        return Names()
+    found: dict[str, list[str]] = {"variables": [], "optional": [], "secrets": [], "params": []}
+    for match in REFERENCE.finditer(text):
+        if match["variable"] is None:
+            found[match["space"]].append(match["name"])
+        else:
+            found["variables" if match["default"] is None else "optional"].append(match["variable"])
+    return Names(**{kind: tuple(dict.fromkeys(listed)) for kind, listed in found.items()})
+
+
+def resolve(
+    text: str,
+    environ: Mapping[str, str],
+    *,
+    secrets: Mapping[str, str] | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> str:
+    """The text with its references replaced. Raises UserError for one that has no value."""
+    if "${" not in text and "{{" not in text:
+        return text
+
+    def value(match: re.Match[str]) -> str:
+        if match["variable"] is not None:
+            return _variable(match["variable"], match["default"], environ)
+        source: Mapping[str, Any] = (secrets if match["space"] == "secrets" else params) or {}
+        if match["name"] not in source:
+            raise UserError(f"{{{{ {match['space']}.{match['name']} }}}} has no value")
+        return _shown(source[match["name"]])
+
+    return REFERENCE.sub(value, text)
+
+
+def interpolate(text: str, params: Mapping[str, Any]) -> str:
+    """The text with its `{{ params.x }}` replaced and every other reference left as written."""
+    if "{{" not in text:
+        return text
+
+    def value(match: re.Match[str]) -> str:
+        if match["space"] != "params" or match["name"] not in params:
+            return match[0]
+        return _shown(params[match["name"]])
+
+    return REFERENCE.sub(value, text)
+
+
+def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str:
+    value = environ.get(name)
+    if value:
+        return value
+    if default is not None:
+        return default
+    if value is None:
+        raise UserError(f"the variable {name} is not set", hint=f"export {name}=… or write ${{{name}:-default}}")
+    return value
+
+
+def _shown(value: Any) -> str:
+    """A parameter in a text: JSON's words for what is not text."""
+    if isinstance(value, str):
+        return value
+    from holdfast.model.codec import encode
+
+    return encode(value).decode()
+
+
+def secret_values(spec: Spec, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The values to mask, longest first. Raises UserError, naming the variable, for unset and short ones."""
+    values: set[str] = set()
+    for text in spec.secrets:
+        for match in REFERENCE.finditer(text):
+            name = match["variable"]
+            if name is None or (match["default"] is not None and not environ.get(name)):
+                continue  # a secret of the world has an entry of its own; a default is no secret
+            values.add(_secret(name, environ))
+    return tuple(sorted(values, key=lambda value: (-len(value), value)))
+
+
+def _secret(name: str, environ: Mapping[str, str]) -> str:
+    value = _variable(name, None, environ)
+    if len(value) < SHORTEST_SECRET:
+        message = f"the value of {name} is shorter than {SHORTEST_SECRET} characters: it cannot be kept secret"
+        raise UserError(message, hint="masking it would hide ordinary text; use a longer value, or write it literally")
+    return value

@@ -1,0 +1,167 @@
+"""Invariants, in both spellings: flat entries of a list, or named entries of a map with `check:`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
+
+from msgspec import Struct
+
+from holdfast import plugins
+from holdfast.model.spec import Aggregation, Invariant, Severity, When
+from holdfast.spec.fields import about, key_names
+from holdfast.spec.forms import Aggregate
+from holdfast.spec.later import CHECKS
+from holdfast.spec.node import Node
+from holdfast.spec.reader import BAD, Bad, Reader, join
+from holdfast.spec.variants import Choice, Chosen, Menu, choose, settings
+from holdfast.spec.words import found
+
+
+class RuleKeys(Struct, frozen=True, kw_only=True):
+    """Keys of every invariant."""
+
+    id: Annotated[str | None, about("Its name; in a map the key is the name.", min_length=1)] = None
+    description: Annotated[str, about("What the rule means, for people.")] = ""
+    severity: Annotated[Severity, about("Weight in the score: 3, 2, 1, 1; a critical failure fails the contract.")] = (
+        "medium"
+    )
+    weight: Annotated[float | None, about("Weight in a composite; default: the severity's.", ge=0)] = None
+    gate: Annotated[bool, about("A failure forces the composite to 0 and counts as critical.")] = False
+    when: Annotated[When, about("In which scenarios it is judged.")] = "always"
+    negate: Annotated[bool, about("Swap pass and fail.")] = False
+    over: Annotated[Literal["last", "any", "all"] | None, about("Which turns are read.")] = None
+    probes: Annotated[
+        tuple[Annotated[str, about("", min_length=1)], ...], about("Asked instead of the prompts.", min_length=1)
+    ] = ()
+    replica_aggregation: Annotated[Aggregate | None, about("How its replicas combine.")] = None
+    dangerous_prompts: Annotated[bool, about("Of run rules: judged only on attacks and probes.")] = False
+
+
+class Rule(Struct, frozen=True):
+    """An invariant as read, with the places that later questions ask about."""
+
+    invariant: Invariant
+    made: Any
+    """The check, built from its settings."""
+    later: bool
+    at: Node
+    settings_at: Node
+    path: str
+    settings_path: str
+
+    @property
+    def negative(self) -> bool:
+        """It asks for something not to be there, `negate` considered."""
+        if self.later or self.made.reads != "text":
+            return False
+        return bool((self.made.polarity == "negative") != self.invariant.negate)
+
+
+def find_check(name: str) -> Choice | None:
+    """The check of that name, from the registry or among those to come."""
+    if name in CHECKS:
+        return Choice(name, CHECKS[name], later=True)
+    found_check = plugins.find("checks", name)
+    return Choice(name, found_check) if found_check is not None else None
+
+
+def check_names() -> list[str]:
+    return sorted({*plugins.names("checks"), *CHECKS})
+
+
+MENU = Menu("type", find_check, check_names)
+
+
+def read_rules(reader: Reader, node: Node, path: str, *, contract: bool) -> tuple[Rule, ...] | Bad:
+    """The rules of a list or a map. In a contract a list's rules need ids."""
+    if node.kind == "list":
+        run = not contract
+        entries = [(item, f"{path}[{i}]", _list_id(item, i, contract)) for i, item in enumerate(node.items)]
+        rules = [_entry(reader, item, where, name, run=run) for item, where, name in entries]
+    elif node.kind == "map":
+        rules = [_entry(reader, value, join(path, key), key, named=True) for key, (_, value) in node.pairs.items()]
+    else:
+        return reader.error(node, path, f"expected a list or a map, found {found(node)}", code="wrong-type")
+    if not rules:
+        return reader.error(node, path, "expected at least one rule, found none", code="empty")
+    return tuple(r for r in rules if not isinstance(r, Bad))
+
+
+def _list_id(node: Node, index: int, contract: bool) -> str | None:
+    """The id of a list's entry; only rules of a contract must have one."""
+    if node.kind == "map" and node.has("id"):
+        return node.get("id").text
+    return None if contract else f"rule-{index + 1}"
+
+
+def _entry(
+    reader: Reader, node: Node, path: str, name: str | None, *, named: bool = False, run: bool = False
+) -> Rule | Bad:
+    if node.kind != "map":
+        return reader.error(node, path, f"expected a map, found {found(node)}", code="wrong-type")
+    if name is None:
+        reader.error(node, f"{path}.id", "missing", hint="a unique name for this rule", code="missing-key")
+    if named and node.has("id"):
+        message = "unknown key: in a map the rule's name is its id"
+        reader.error(node.key("id"), f"{path}.id", message, code="unknown-key")
+    if not run and node.has("dangerous_prompts"):
+        message = "unknown key: it is for the rules of run, a top-level list"
+        reader.error(node.key("dangerous_prompts"), f"{path}.dangerous_prompts", message, code="unknown-key")
+    common = reader.keys(RuleKeys, node, path)
+    chosen = _check(reader, node, path)
+    if isinstance(common, Bad) or isinstance(chosen, Bad) or name is None:
+        return BAD
+    return _rule(reader, name, common, chosen, node, path)
+
+
+def _check(reader: Reader, node: Node, path: str) -> Chosen | Bad:
+    """The check: nested under `check:`, or flat beside the common keys."""
+    common = key_names(RuleKeys)
+    if not node.has("check"):
+        choice = choose(reader, MENU, node, path)
+        if isinstance(choice, Bad):
+            return BAD
+        return settings(reader, choice, node, path, [*common, "type"])
+    reader.unknown_keys(node, path, [*common, "check"], message=_beside(node))
+    inner, where = node.get("check"), join(path, "check")
+    if inner.kind != "map":
+        return reader.error(inner, where, f"expected a map, found {found(inner)}", code="wrong-type")
+    choice = choose(reader, MENU, inner, where)
+    return BAD if isinstance(choice, Bad) else settings(reader, choice, inner, where, ["type"])
+
+
+def _beside(node: Node) -> str:
+    return "type is written beside check: write it inside" if node.has("type") else "unknown key beside check"
+
+
+def _rule(reader: Reader, name: str, common: Mapping[str, Any], chosen: Chosen, node: Node, path: str) -> Rule | Bad:
+    kept = {key: value for key, value in common.items() if key not in ("id", "dangerous_prompts")}
+    choice = chosen.choice
+    if getattr(choice.type, "requires_probes", False) and not kept.get("probes"):
+        message = f"missing: {choice.name} needs prompts to probe with"
+        return reader.error(node, f"{path}.probes", message, code="missing-key")
+    invariant = Invariant(name, choice.name, chosen.settings, position=node.position, **kept)
+    inner = node.get("check") if node.has("check") else node
+    where = join(path, "check") if node.has("check") else path
+    return Rule(invariant, chosen.made, choice.later, node, inner, path, where)
+
+
+def duplicates(reader: Reader, rules: Iterable[Rule]) -> None:
+    """Reports every id that an earlier rule has."""
+    seen: dict[str, Rule] = {}
+    for rule in rules:
+        first = seen.setdefault(rule.invariant.id, rule)
+        if first is not rule:
+            place = rule.at.get("id") if rule.at.has("id") else rule.at
+            message = f"the id {rule.invariant.id!r} is used twice: first on line {first.at.line}"
+            reader.error(place, rule.path, message, code="duplicate-id")
+
+
+def aggregation_problem(aggregation: Aggregation, replicas: int, *, contract: bool) -> str:
+    """What is wrong with a way to combine so many replicas, if anything."""
+    if aggregation.kind == "at_least" and aggregation.value is not None and aggregation.value > replicas:
+        return f"at_least {aggregation.value:.0f} can never be reached with replicas {replicas}"
+    if aggregation.kind == "mean" and contract:
+        return "mean is for composites; a contract's cells pass or fail"
+    return ""

@@ -1,0 +1,57 @@
+"""What a plain YAML scalar means: the JSON-like core, without YAML 1.1's surprises.
+
+`on` and `no` are text, so is `12:30`, a date, and a number with a leading zero.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from holdfast.spec.node import Kind
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*(?:_[0-9]+)*)")
+_BASED = re.compile(r"0x[0-9a-fA-F]+|0o[0-7]+")
+_FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?")
+_SPECIAL = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_MAX_DIGITS = 400
+_LARGEST = 2**63 - 1
+"""Larger numbers are text, so that an id of many digits stays what it is and JSON can carry every value."""
+
+_TAGS: dict[str, Kind] = {"str": "text", "int": "int", "float": "float", "bool": "bool", "null": "null"}
+STANDARD = "tag:yaml.org,2002:"
+
+
+def plain(text: str) -> tuple[Kind, Any]:
+    """The kind and value of an unquoted scalar."""
+    if text in _NULL:
+        return "null", None
+    if text in _BOOL:
+        return "bool", _BOOL[text]
+    if text[0] in "+-.0123456789" and len(text) <= _MAX_DIGITS:
+        return _number(text)
+    return "text", text
+
+
+def _number(text: str) -> tuple[Kind, Any]:
+    if _INT.fullmatch(text) or _BASED.fullmatch(text):
+        value = int(text, 10 if _INT.fullmatch(text) else 0)
+        return ("int", value) if -_LARGEST <= value <= _LARGEST else ("text", text)
+    if _FLOAT.fullmatch(text):
+        return "float", float(text)
+    if _SPECIAL.fullmatch(text):
+        return "float", float(text.replace(".", "").lower())
+    return "text", text
+
+
+def tagged(tag: str, text: str) -> tuple[Kind, Any] | None:
+    """The kind and value of a scalar with an explicit tag; None if the tag cannot be honoured."""
+    wanted = _TAGS.get(tag.removeprefix(STANDARD))
+    if wanted == "text" or tag == "!":
+        return "text", text
+    kind, value = plain(text)
+    if wanted == "float" and kind == "int":
+        return "float", float(value)
+    return (kind, value) if wanted == kind else None

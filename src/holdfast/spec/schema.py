@@ -1,0 +1,121 @@
+"""The JSON Schema of a settings type, made from the same annotations that the reader follows."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
+from typing import Any, Literal, Union, get_args, get_origin
+
+import msgspec
+
+from holdfast.spec.fields import Field, Hint, Schema, keys_of, peel
+
+_SCALARS: dict[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string"}
+
+
+def schema_of(hint: Any) -> Schema:
+    """The schema of a type hint."""
+    return hint_schema(peel(hint))
+
+
+def hint_schema(hint: Hint) -> Schema:
+    schema = dict(hint.form.schema()) if hint.form else _base(hint.base)
+    for limit in hint.limits:
+        target = schema
+        if "anyOf" in schema and limit_keys(limit):  # an optional value: its limits are those of the value
+            schema["anyOf"] = [_limited(member, limit) for member in schema["anyOf"]]
+        else:
+            target.update(_fitting(schema, limit))
+        if limit.description:
+            schema["description"] = limit.description
+    return schema
+
+
+def limit_keys(limit: msgspec.Meta) -> dict[str, Any]:
+    pairs = {
+        "minimum": limit.ge,
+        "exclusiveMinimum": limit.gt,
+        "maximum": limit.le,
+        "exclusiveMaximum": limit.lt,
+        "pattern": limit.pattern,
+        "minLength": limit.min_length,
+        "maxLength": limit.max_length,
+    }
+    return {key: value for key, value in pairs.items() if value is not None}
+
+
+def _limited(member: Schema, limit: msgspec.Meta) -> Schema:
+    return {**member, **_fitting(member, limit)}
+
+
+def _fitting(schema: Schema, limit: msgspec.Meta) -> Schema:
+    """The limits that concern a value of the schema's type."""
+    keys = limit_keys(limit)
+    kind = schema.get("type")
+    if kind in ("integer", "number"):
+        return {k: v for k, v in keys.items() if "inimum" in k or "aximum" in k}
+    if kind == "string":
+        return {k: v for k, v in keys.items() if k in ("pattern", "minLength", "maxLength")}
+    renamed = {"array": {"minLength": "minItems", "maxLength": "maxItems"}, "object": {"minLength": "minProperties"}}
+    names = renamed.get(kind, {}) if isinstance(kind, str) else {}
+    return {names[k]: v for k, v in keys.items() if k in names}
+
+
+def _base(base: Any) -> Schema:
+    origin, args = get_origin(base), get_args(base)
+    if base is Any:
+        return {}
+    if base in _SCALARS:
+        return {"type": _SCALARS[base]}
+    if origin is Literal:
+        return {"enum": list(args)}
+    if origin in (Union, types.UnionType):
+        return {"anyOf": [{"type": "null"} if a is type(None) else schema_of(a) for a in args]}
+    if origin in (list, tuple, Sequence, frozenset, set):
+        return {"type": "array", "items": schema_of(args[0]) if args else {}}
+    if origin in (dict, Mapping) or base is dict:
+        return _map_schema(args)
+    if isinstance(base, type) and (issubclass(base, msgspec.Struct) or is_dataclass(base)):
+        return {"$ref": f"#/$defs/{base.__name__}"}
+    raise TypeError(f"no JSON Schema for {base!r}")
+
+
+def _map_schema(args: tuple[Any, ...]) -> Schema:
+    schema: Schema = {"type": "object"}
+    if args:
+        schema["additionalProperties"] = schema_of(args[1])
+        key = schema_of(args[0])
+        if "enum" in key:
+            schema["propertyNames"] = {"enum": key["enum"]}
+    return schema
+
+
+def properties(kind: type) -> dict[str, Schema]:
+    """The schemas of a type's keys, with their defaults."""
+    return {field.key: _property(field) for field in keys_of(kind)}
+
+
+def _property(field: Field) -> Schema:
+    schema = hint_schema(field.hint)
+    if not field.required and isinstance(field.default, str | int | float | bool):
+        schema["default"] = field.default
+    return schema
+
+
+def required(kind: type) -> list[str]:
+    return [field.key for field in keys_of(kind) if field.required]
+
+
+def closed(kind: type) -> Schema:
+    """The schema of a section: its keys and no others."""
+    return variant(properties(kind), required(kind), kind.__doc__ or "")
+
+
+def variant(props: Mapping[str, Schema], needed: list[str], description: str) -> Schema:
+    schema: Schema = {"type": "object", "properties": dict(props), "additionalProperties": False}
+    if description:
+        schema["description"] = description.strip().splitlines()[0]
+    if needed:
+        schema["required"] = needed
+    return schema

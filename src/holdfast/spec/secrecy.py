@@ -1,0 +1,104 @@
+"""References and secrets of a file: what must resolve, what is masked, and what should not stand there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from holdfast.spec.node import Node
+from holdfast.spec.reader import Reader, join
+from holdfast.spec.references import names
+from holdfast.spec.sections.file import File
+
+RESOLVED = (
+    "agent", "agents", "model", "models", "services", "secrets", "network", "fixtures", "setup", "resources", "base",
+)  # fmt: skip
+"""Sections in which `${VAR}` is a reference. Prompts, patterns and payloads are text: a dollar there is a dollar."""
+_TEXT_ONLY = re.compile(
+    r"agent\.(command|args\[\d+\])|setup\.commands.*|services\[\d+\]\.wait_for|fixtures\[\d+\]\.sql"
+)
+"""Shell and SQL text has dollars of its own."""
+
+_KEY_SHAPED = re.compile(
+    r"\bsk-[A-Za-z0-9_-]{16,}|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{20,}|\bxox[abprs]-[A-Za-z0-9-]{10,}"
+    r"|\bAIza[0-9A-Za-z_-]{30,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*|\bglpat-[A-Za-z0-9_-]{20,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----|(?i:\bbearer\s+)(?=[A-Za-z0-9._~+/-]*\d)[A-Za-z0-9._~+/-]{16,}"
+)
+_SECRET_HEADER = re.compile(r"agent\.headers\.(authorization|.*api[-_]?key|.*token|cookie)", re.IGNORECASE)
+_MASKED = re.compile(r"(agent\.(headers|env|query_params)|(setup|services\[\d+\])\.env)\..+|.*\.api_key")
+
+
+class Referred(Struct, frozen=True):
+    """What a file refers to."""
+
+    variables: tuple[str, ...]
+    secrets: tuple[str, ...]
+
+
+def scalars(node: Node, path: str = "") -> Iterator[tuple[Node, str]]:
+    """Every text of the tree with its path."""
+    if node.kind == "text":
+        yield node, path
+    elif node.kind == "list":
+        for index, item in enumerate(node.items):
+            yield from scalars(item, f"{path}[{index}]")
+    elif node.kind == "map":
+        for key, (_, value) in node.pairs.items():
+            yield from scalars(value, join(path, key))
+
+
+def references(reader: Reader, file: File, environ: Mapping[str, str]) -> Referred:
+    """Collects the file's references and reports those that cannot resolve."""
+    known_secrets = {secret.name for secret in file.secrets}
+    known_params = set(file.parallelism.matrix) if file.parallelism else set()
+    variables: dict[str, None] = {}
+    masked: dict[str, None] = {}
+    for node, path in scalars(file.at):
+        _literal_secret(reader, node, path)
+        found = names(node.text)
+        if not found.any:
+            continue
+        _unknown(reader, node, path, "params", found.params, known_params)
+        _unknown(reader, node, path, "secrets", found.secrets, known_secrets)
+        if path.startswith(RESOLVED) and not _TEXT_ONLY.fullmatch(path):
+            variables |= dict.fromkeys(found.variables)
+            if _MASKED.fullmatch(path) and (found.variables or found.optional):
+                masked[node.text] = None
+            _unset(reader, node, path, [name for name in found.variables if name not in environ])
+    for secret in file.secrets:
+        source = secret.source or ("env" if secret.from_ is None else "")
+        name = secret.name if source == "env" else source.removeprefix("env:") if source.startswith("env:") else ""
+        if name:
+            variables[name] = None
+            masked[f"${{{name}}}"] = None
+            _unset(reader, secret.at, "secrets", [name] if name not in environ else [])
+    return Referred(tuple(variables), tuple(masked))
+
+
+def _unset(reader: Reader, node: Node, path: str, missing: list[str]) -> None:
+    for name in missing:
+        message = f"the variable {name} is not set; a run would be refused"
+        reader.warn(node, path, message, hint=f"export {name}=…, or write ${{{name}:-default}}", code="unset-variable")
+
+
+def _unknown(reader: Reader, node: Node, path: str, space: str, found: tuple[str, ...], known: set[str]) -> None:
+    home = "parallelism.matrix" if space == "params" else "secrets"
+    for name in found:
+        if name not in known:
+            message = f"{{{{ {space}.{name} }}}} is not in {home}"
+            reader.error(node, path, message, code="unknown-reference")
+
+
+def _literal_secret(reader: Reader, node: Node, path: str) -> None:
+    """Refuses a literal api_key, and warns of values that look like one."""
+    literal = not names(node.text).any
+    if path.startswith(("model.", "models.")) and path.endswith(".api_key") and literal:
+        message = "a key must not stand in the file"
+        reader.error(node, path, message, hint="write api_key: ${VAR} and set the variable", code="literal-secret")
+        return
+    shaped = _KEY_SHAPED.search(node.text) is not None or (_SECRET_HEADER.fullmatch(path) and literal)
+    if shaped:
+        message = "looks like a key that should not stand in the file"
+        reader.warn(node, path, message, hint="write ${VAR} and set the variable", code="lint-literal-secret")

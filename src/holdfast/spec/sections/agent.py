@@ -1,0 +1,77 @@
+"""`agent:`, `agents:` and what is asked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Struct
+
+from holdfast.model.spec import Isolation, ToolRef
+from holdfast.spec.fields import about
+from holdfast.spec.forms import AgentTimeout, Code, OneOrMoreTools, Tool, Written
+from holdfast.spec.node import Node
+
+AgentType = Literal["http", "python", "langchain", "command", "cli", "snapshot", "paragon"]
+
+
+class AgentSection(Struct, frozen=True, kw_only=True):
+    """The agent under test."""
+
+    at: Node
+    type: Annotated[AgentType, about("What kind of agent it is; cli is another word for command.")] = "http"
+    endpoint: Annotated[str, about("A URL, or module:attribute for a Python agent.", min_length=1)] = ""
+    method: Annotated[Literal["POST", "GET", "PUT", "PATCH", "DELETE"], about("The HTTP method.")] = "POST"
+    request_template: Annotated[str | None, about("The request's body, with {prompt} and {field}.")] = None
+    response_path: Annotated[str | None, about("Where the answer is: JSONPath or dotted.", min_length=1)] = None
+    query_params: Annotated[dict[str, Written], about("Parameters of the URL.")] = {}
+    headers: Annotated[dict[str, Written], about("Headers of the request.")] = {}
+    parse_structured_input: Annotated[bool, about("A prompt of `key: value` lines also fills {key}.")] = True
+    timeout: Annotated[AgentTimeout, about("How long the agent may take to answer.")] = 30_000
+    reset_endpoint: Annotated[str | None, about("POSTed before every trial; may be relative.", min_length=1)] = None
+    reset_function: Annotated[Code | None, about("Called before every trial.")] = None
+    isolation: Annotated[Isolation, about("How far trials are kept apart.")] = "fresh"
+    tools: Annotated[tuple[Tool, ...], about("The agent's tools, for tool_faults to meet.")] = ()
+    tool_registry: Annotated[Code | None, about("A mapping of name to callable that holds the tools.")] = None
+    llm: Annotated[OneOrMoreTools, about("The agent's model functions, for llm_faults to meet.")] = ()
+    env: Annotated[dict[str, Written], about("Environment variables of the agent.")] = {}
+    simulate: Annotated[Literal["answer"] | None, about("Damage the answer of a running HTTP agent instead.")] = None
+    command: Annotated[str | None, about("Starts the agent, by sh -c.", min_length=1)] = None
+    binary: Annotated[str | None, about("Starts the agent, executed as it is.", min_length=1)] = None
+    args: Annotated[tuple[Written, ...], about("Arguments of binary.")] = ()
+    prompt: Annotated[Literal["stdin", "arg", "env", "file"], about("How a command gets the prompt.")] = "stdin"
+    dir: Annotated[str | None, about("A folder placed read-only beside the agent.", min_length=1)] = None
+    ready: Annotated[str | None, about("A URL that answers when a started HTTP agent is ready.")] = None
+    spares: Annotated[int, about("Instances of a started HTTP agent kept ready.", ge=0)] = 0
+    gateway: Annotated[bool | str, about("The agent reaches its model through our gateway.")] = False
+    mcp_config: Annotated[str | dict[str, Any] | None, about("The agent's MCP servers: a file, or inline.")] = None
+    sandbox: Annotated[bool, about("Run the agent in a sandbox.")] = False
+    snapshot: Annotated[str | None, about("The name of a stored agent, found in agents:.")] = None
+    model: Annotated[str | None, about("The model of a hosted agent, found in models:.")] = None
+
+    @property
+    def kind(self) -> Literal["http", "python", "langchain", "command", "snapshot", "paragon"]:
+        return "command" if self.type == "cli" else self.type
+
+    @property
+    def in_python(self) -> bool:
+        return self.type in ("python", "langchain")
+
+    @property
+    def started_by_us(self) -> bool:
+        """Its calls can be met by planes that are not in its process."""
+        launched = self.command is not None or self.binary is not None
+        return launched or bool(self.gateway) or self.kind in ("command", "snapshot", "paragon")
+
+    @property
+    def code(self) -> tuple[ToolRef, ...]:
+        """Every callable that the section names."""
+        named = [self.endpoint if self.in_python else "", self.tool_registry or "", self.reset_function or ""]
+        return (*(ToolRef(path) for path in named if path), *self.tools, *self.llm)
+
+
+class TaskSection(Struct, frozen=True, kw_only=True):
+    """What is asked, in the scenario spelling."""
+
+    at: Node
+    prompt: Annotated[str | None, about("The question; the first one where turns follow.", min_length=1)] = None
+    turns: Annotated[tuple[str, ...], about("Further questions, one after the other.")] = ()

@@ -1,0 +1,134 @@
+"""The whole file: every section under its key."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Struct
+
+from holdfast.spec.fields import Form, Schema, about
+from holdfast.spec.matrix import ChaosSection, MatrixEntry
+from holdfast.spec.node import Node
+from holdfast.spec.reader import BAD, Reader
+from holdfast.spec.rules import Rule, read_rules
+from holdfast.spec.sections.agent import AgentSection, TaskSection
+from holdfast.spec.sections.run import (
+    AdvancedSection,
+    ModelSection,
+    MutationsSection,
+    OutputSection,
+    ParallelismSection,
+    ReplaysSection,
+    ScoringSection,
+)
+from holdfast.spec.sections.world import (
+    AuditSection,
+    DeterminismSection,
+    FixtureEntry,
+    ForbiddenSection,
+    NetworkSection,
+    ResourcesSection,
+    SecretEntry,
+    ServiceEntry,
+    SetupSection,
+)
+from holdfast.spec.words import found
+
+
+def _contract_rules(reader: Reader, node: Node, path: str) -> Any:
+    return read_rules(reader, node, path, contract=True)
+
+
+def _top_rules(reader: Reader, node: Node, path: str) -> Any:
+    return read_rules(reader, node, path, contract=False)
+
+
+def _version(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind in ("int", "float", "text"):
+        return node.text
+    return reader.error(node, path, f"expected a version such as 1 or 2.0, found {found(node)}", code="wrong-type")
+
+
+def _secret(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind == "map":
+        return reader.section(SecretEntry, node, path)
+    name = reader.read(Annotated[str, about("", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], node, path)
+    return BAD if name is BAD else SecretEntry(at=node, name=name, source="env")
+
+
+def _rules_schema(entry: str) -> Schema:
+    listed = {"type": "array", "minItems": 1, "items": {"$ref": f"#/$defs/{entry}"}}
+    mapped = {"type": "object", "minProperties": 1, "additionalProperties": {"$ref": "#/$defs/NamedRule"}}
+    return {"anyOf": [listed, mapped]}
+
+
+_RULES = Form(_contract_rules, lambda: _rules_schema("Rule"), "a list of rules, or a map of name to rule")
+_TOP_RULES = Form(_top_rules, lambda: _rules_schema("RunRule"), "a map of name to rule, or a list of rules")
+_VERSION = Form(_version, lambda: {"type": ["string", "number"]}, "a number or text")
+_SECRET = Form(
+    _secret,
+    lambda: {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/SecretEntry"}]},
+    "a name, or a map",
+)
+_TEXT = Annotated[str, about("", min_length=1)]
+
+
+class ContractSection(Struct, frozen=True, kw_only=True):
+    """Rules that must hold in every scenario of the matrix."""
+
+    at: Node
+    name: Annotated[str, about("The contract's name.", min_length=1)] = ""
+    description: Annotated[str, about("What it is for.")] = ""
+    invariants: Annotated[tuple[Rule, ...], _RULES, about("Its rules.")] = ()
+    chaos_matrix: Annotated[tuple[MatrixEntry, ...], about("Its scenarios.", min_length=1)] = ()
+    isolation: Annotated[Literal["cell", "scenario"] | None, about("A trial for each rule, or one for all.")] = None
+
+
+class File(Struct, frozen=True, kw_only=True):
+    """A spec: what is asked, of whom, in which weather, held to which rules."""
+
+    at: Node
+    version: Annotated[str, _VERSION, about("Decides nothing; the sections do.")] = "1.0"
+    id: Annotated[str, about("The scenario's name, in kebab-case.", pattern="^[a-z0-9]+(-[a-z0-9]+)*$")] = ""
+    description: Annotated[str, about("What the file is for.")] = ""
+    agent: Annotated[AgentSection, about("The agent under test.")]
+    agents: Annotated[dict[str, str], about("Local meaning of stored agents: name to folder.")] = {}
+    golden_prompts: Annotated[tuple[_TEXT, ...], about("What the agent is asked.", min_length=1)] = ()
+    task: Annotated[TaskSection | None, about("What is asked, in the scenario spelling.")] = None
+    invariants: Annotated[tuple[Rule, ...], _TOP_RULES, about("A map: rules of the scenario; a list: of run.")] = ()
+    contract: Annotated[ContractSection | None, about("Rules and scenarios.")] = None
+    chaos_matrix: Annotated[tuple[MatrixEntry, ...], about("The contract's scenarios.", min_length=1)] = ()
+    chaos: Annotated[ChaosSection | None, about("Faults of `run --chaos`.")] = None
+    replicas: Annotated[int, about("Trials of each prompt.", ge=1, le=100_000)] = 1
+    parallelism: Annotated[ParallelismSection | None, about("Repeats and parameters.")] = None
+    scoring: Annotated[ScoringSection | None, about("How verdicts become numbers.")] = None
+    model: Annotated[ModelSection | None, about("The model that writes mutations.")] = None
+    models: Annotated[dict[str, ModelSection], about("Local meaning of model names.")] = {}
+    mutations: Annotated[MutationsSection | None, about("How prompts are varied.")] = None
+    replays: Annotated[ReplaysSection | None, about("Recorded sessions.")] = None
+    output: Annotated[OutputSection | None, about("The report that a run writes.")] = None
+    advanced: Annotated[AdvancedSection | None, about("Rarely needed.")] = None
+    base: Annotated[str | None, about("The image of the docker backend.", min_length=1)] = None
+    setup: Annotated[SetupSection | None, about("What is prepared.")] = None
+    resources: Annotated[ResourcesSection | None, about("Limits of a trial.")] = None
+    secrets: Annotated[tuple[Annotated[SecretEntry, _SECRET], ...], about("Secrets of the world.")] = ()
+    services: Annotated[tuple[ServiceEntry, ...], about("Services of the world.")] = ()
+    fixtures: Annotated[tuple[FixtureEntry, ...], about("Data of the world.")] = ()
+    network: Annotated[NetworkSection | None, about("The network of the world.")] = None
+    determinism: Annotated[DeterminismSection | None, about("What is held still.")] = None
+    audit: Annotated[AuditSection | None, about("What is audited.")] = None
+    forbidden: Annotated[ForbiddenSection | None, about("What must not happen.")] = None
+
+    @property
+    def mapped(self) -> tuple[Rule, ...]:
+        """The rules of a map of invariants: those of the scenario and the contract."""
+        return self.invariants if self._rules_kind == "map" else ()
+
+    @property
+    def run_rules(self) -> tuple[Rule, ...]:
+        """The rules of a list of invariants: those of `run`."""
+        return self.invariants if self._rules_kind == "list" else ()
+
+    @property
+    def _rules_kind(self) -> str:
+        return self.at.get("invariants").kind if self.at.has("invariants") else ""

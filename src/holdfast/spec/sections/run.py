@@ -1,0 +1,151 @@
+"""Sections that a run reads beside the contract: model, mutations, replays, scoring, output, advanced."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Struct
+
+from holdfast.model.spec import Aggregation
+from holdfast.spec.fields import about
+from holdfast.spec.forms import Aggregate
+from holdfast.spec.node import Node
+
+MutationType = Literal[
+    "paraphrase", "noise", "tone_shift", "prompt_injection", "encoding_attacks", "context_manipulation",
+    "length_extremes", "custom", "multi_turn_attack", "advanced_jailbreak", "semantic_similarity_attack",
+    "format_poisoning", "language_mixing", "token_manipulation", "temporal_attack", "http_header_injection",
+    "payload_size_attack", "content_type_confusion", "query_parameter_poisoning", "request_method_attack",
+    "protocol_level_attack", "resource_exhaustion", "concurrent_request_pattern", "timeout_manipulation",
+]  # fmt: skip
+DEFAULT_MUTATIONS: tuple[MutationType, ...] = MutationType.__args__[:7]  # type: ignore[attr-defined]  # its values
+SEED = about("The seed of all luck.", ge=0, le=2**63 - 1)
+
+
+class ModelSection(Struct, frozen=True, kw_only=True):
+    """A model that Holdfast itself asks."""
+
+    at: Node
+    provider: Annotated[Literal["ollama", "openai", "anthropic", "google"], about("Whose API it speaks.")] = "ollama"
+    name: Annotated[str, about("The model's name at the provider.", min_length=1)] = ""
+    api_key: Annotated[str | None, about("The key, only as ${VAR}.")] = None
+    base_url: Annotated[str | None, about("Another address of the API.", min_length=1)] = None
+    temperature: Annotated[float, about("Sent with each request.", ge=0, le=2)] = 0.8
+
+
+class MutationsSection(Struct, frozen=True, kw_only=True):
+    """How golden prompts are varied by `run`."""
+
+    at: Node
+    count: Annotated[int, about("Mutations for each prompt.", ge=1, le=10_000)] = 10
+    types: Annotated[tuple[MutationType, ...], about("Which kinds.", min_length=1)] = DEFAULT_MUTATIONS
+    weights: Annotated[dict[MutationType, Annotated[float, about("", ge=0)]], about("Weight of each kind.")] = {}
+    custom_templates: Annotated[dict[str, str], about("Name to text with {prompt}.")] = {}
+
+
+class ToolResponse(Struct, frozen=True, kw_only=True):
+    """What a tool answered in a recorded session."""
+
+    tool: Annotated[str, about("The tool's name.", min_length=1)]
+    response: Annotated[Any, about("What it answered.")] = None
+    status: Annotated[int, about("Its status; 0 is a connection error.", ge=0, le=599)] = 200
+    latency_ms: Annotated[float, about("How long it took.", ge=0)] = 0
+
+
+class ReplaySession(Struct, frozen=True, kw_only=True):
+    """A recorded session: a file, or an id with its input."""
+
+    at: Node
+    file: Annotated[str | None, about("The session's own file.", min_length=1)] = None
+    id: Annotated[str | None, about("Its id.", min_length=1)] = None
+    input: Annotated[str | None, about("What was asked.")] = None
+    name: Annotated[str, about("A name for people.")] = ""
+    source: Annotated[str, about("Where it comes from.")] = "manual"
+    captured_at: Annotated[str | None, about("When it was recorded.")] = None
+    context: Annotated[Any, about("The turns before.")] = None
+    tool_responses: Annotated[tuple[ToolResponse, ...], about("What its tools answered.")] = ()
+    expected_failure: Annotated[str | None, about("What went wrong then.")] = None
+    contract: Annotated[str | None, about("The contract to hold: its name here, or a path.")] = None
+
+
+class ReplayFilter(Struct, frozen=True, kw_only=True):
+    """Which traces of a project are taken."""
+
+    status: Annotated[Literal["error", "warning", "all"], about("By how they ended.")] = "error"
+    date_range: Annotated[str, about("Such as last_7_days.")] = "last_7_days"
+    min_latency_ms: Annotated[float | None, about("Only those that took as long.", ge=0)] = None
+
+
+class ReplaySource(Struct, frozen=True, kw_only=True):
+    """Where sessions are imported from."""
+
+    at: Node
+    type: Annotated[Literal["langsmith", "langsmith_run"], about("A project, or one run.")]
+    project: Annotated[str | None, about("The project's name.", min_length=1)] = None
+    run_id: Annotated[str | None, about("The run's id.", min_length=1)] = None
+    filter: Annotated[ReplayFilter | None, about("Which traces.")] = None
+    auto_import: Annotated[bool, about("Import at each run.")] = False
+
+
+class ReplaysSection(Struct, frozen=True, kw_only=True):
+    """Recorded sessions that `replay run` and `ci` repeat."""
+
+    at: Node
+    sessions: Annotated[tuple[ReplaySession, ...], about("Sessions of this file.")] = ()
+    sources: Annotated[tuple[ReplaySource, ...], about("Where more of them come from.")] = ()
+
+
+_WEIGHT = about("Share in the overall score; the four sum to 1.0.", ge=0, le=1)
+
+
+class Weights(Struct, frozen=True, kw_only=True):
+    """The shares of the parts in the overall score."""
+
+    at: Node
+    mutation: Annotated[float, _WEIGHT] = 0.20
+    chaos: Annotated[float, _WEIGHT] = 0.35
+    contract: Annotated[float, _WEIGHT] = 0.35
+    replay: Annotated[float, _WEIGHT] = 0.10
+
+
+class ScoringSection(Struct, frozen=True, kw_only=True):
+    """How verdicts become numbers."""
+
+    at: Node
+    min_score: Annotated[float | None, about("Resilience (0-100) that tolerates lesser failures.", ge=0, le=100)] = None
+    replica_aggregation: Annotated[Aggregate, about("How replicas of a prompt combine.")] = Aggregation()
+    pass_threshold: Annotated[float | None, about("A composite from here on passes.", ge=0, le=1)] = None
+    gate_on: Annotated[Literal["score", "passed"], about("What a gate needs: a score of 1.0, or a pass.")] = "score"
+    weights: Annotated[Weights | None, about("The shares of the parts.")] = None
+    mutation: Annotated[float, _WEIGHT] = 0.20
+    chaos: Annotated[float, _WEIGHT] = 0.35
+    contract: Annotated[float, _WEIGHT] = 0.35
+    replay: Annotated[float, _WEIGHT] = 0.10
+
+
+class OutputSection(Struct, frozen=True, kw_only=True):
+    """The report that a run writes."""
+
+    at: Node
+    format: Annotated[Literal["html", "json", "terminal"], about("What is written.")] = "html"
+    path: Annotated[str, about("The folder.", min_length=1)] = "./reports"
+    filename_template: Annotated[str | None, about("The file's name.", min_length=1)] = None
+
+
+class AdvancedSection(Struct, frozen=True, kw_only=True):
+    """Rarely needed."""
+
+    at: Node
+    concurrency: Annotated[int, about("Trials at once of a running HTTP agent.", ge=1, le=10_000)] = 10
+    retries: Annotated[int, about("Repeats of a call that our side could not make.", ge=0, le=100)] = 2
+    seed: Annotated[int | None, SEED] = None
+
+
+class ParallelismSection(Struct, frozen=True, kw_only=True):
+    """Repeats and parameters, in the scenario spelling."""
+
+    at: Node
+    replicas: Annotated[int | None, about("Trials of each prompt.", ge=1, le=100_000)] = None
+    matrix: Annotated[
+        dict[str, Annotated[tuple[Any, ...], about("", min_length=1)]], about("Parameter to its values.")
+    ] = {}

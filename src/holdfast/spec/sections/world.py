@@ -1,0 +1,177 @@
+"""The world around an agent, in the scenario spelling."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Struct, field
+
+from holdfast.spec.fields import about
+from holdfast.spec.forms import Duration, Size, Written
+from holdfast.spec.node import Node
+from holdfast.spec.sections.run import SEED
+
+_NAME = about("Its name.", pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")
+_POLICY = about("What happens to the rest.")
+
+
+class FileEntry(Struct, frozen=True, kw_only=True):
+    """A file placed in the workspace."""
+
+    at: Node
+    path: Annotated[str, about("Where, in the workspace.", min_length=1)]
+    content: Annotated[str | None, about("What is in it.")] = None
+    source: Annotated[str | None, about("A file beside the spec to copy.", min_length=1)] = None
+    mode: Annotated[str | None, about('Permissions, as text like "0755".', pattern="^[0-7]{3,4}$")] = None
+
+
+class SetupSection(Struct, frozen=True, kw_only=True):
+    """What is prepared before the agent starts."""
+
+    at: Node
+    packages: Annotated[tuple[str, ...], about("Packages to install.")] = ()
+    commands: Annotated[tuple[str, ...], about("Commands, in order.")] = ()
+    files: Annotated[tuple[FileEntry, ...], about("Files to place.")] = ()
+    env: Annotated[dict[str, Written], about("Environment of setup and agent.")] = {}
+
+
+class ResourcesSection(Struct, frozen=True, kw_only=True):
+    """Limits of a trial."""
+
+    at: Node
+    timeout: Annotated[Duration | None, about("For the whole trial.")] = None
+    memory: Annotated[Size | None, about("Memory.")] = None
+    cpu: Annotated[float | None, about("Cores.", gt=0)] = None
+    disk: Annotated[Size | None, about("Disk.")] = None
+    pids: Annotated[int | None, about("Processes.", ge=1)] = None
+    concurrency_limit: Annotated[int | None, about("Trials at once.", ge=1)] = None
+
+
+class SecretScope(Struct, frozen=True, kw_only=True):
+    """Where the agent finds a secret."""
+
+    env: Annotated[bool, about("In its environment.")] = True
+    file: Annotated[str | None, about("In this file of the workspace.", min_length=1)] = None
+
+
+class SecretEntry(Struct, frozen=True, kw_only=True):
+    """A secret of the world."""
+
+    at: Node
+    name: Annotated[str, about("Its name.", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+    source: Annotated[
+        str | None, about("Where the value is.", pattern=r"^(env|env:[A-Za-z_][A-Za-z0-9_]*|file:.+|command:.+)$")
+    ] = None
+    from_: Annotated[str | None, about("A made-up value.", pattern=r"^(static://.*|generated)$")] = field(
+        default=None, name="from"
+    )
+    scope: Annotated[SecretScope, about("Where the agent finds it.")] = SecretScope()
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    """What a mock answers to some requests."""
+
+    method: Annotated[str, about("The HTTP method.", min_length=1)] = "GET"
+    path: Annotated[str, about("The path.", min_length=1)]
+    status: Annotated[int, about("The answer's status.", ge=100, le=599)] = 200
+    response: Annotated[Any, about("The answer's body.")] = None
+    headers: Annotated[dict[str, Written], about("The answer's headers.")] = {}
+    delay_ms: Annotated[int, about("How late it answers.", ge=0)] = 0
+    times: Annotated[int | None, about("How often it is used.", ge=1)] = None
+
+
+class ServiceEntry(Struct, frozen=True, kw_only=True):
+    """A service of the world."""
+
+    at: Node
+    name: Annotated[str, _NAME]
+    type: Annotated[Literal["container", "http_mock", "external"], about("What it is.")] = "container"
+    image: Annotated[str | None, about("The image of a container.", min_length=1)] = None
+    env: Annotated[dict[str, Written], about("Its environment.")] = {}
+    ports: Annotated[tuple[Annotated[int, about("", ge=1, le=65535)], ...], about("Where it listens.")] = ()
+    wait_for: Annotated[str | None, about("A command that succeeds when it is ready.", min_length=1)] = None
+    record: Annotated[bool, about("Keep the requests of a mock.")] = False
+    default_response: Annotated[int, about("Status where no route fits.", ge=100, le=599)] = 404
+    routes: Annotated[tuple[Route, ...], about("What a mock answers.")] = ()
+    url: Annotated[str | None, about("The address of an external service.", min_length=1)] = None
+
+
+class FixtureEntry(Struct, frozen=True, kw_only=True):
+    """Data put into the world, in order, after services are ready."""
+
+    at: Node
+    type: Annotated[Literal["sql", "directory", "files", "git_repo", "drift"], about("What it puts there.")]
+    service: Annotated[str | None, about("Of sql and drift: the service.", min_length=1)] = None
+    sql: Annotated[str | None, about("Of sql: the statements.", min_length=1)] = None
+    file: Annotated[str | None, about("Of sql: a file of statements.", min_length=1)] = None
+    source: Annotated[str | None, about("Of directory: the folder beside the spec.", min_length=1)] = None
+    path: Annotated[str | None, about("Where, in the workspace.", min_length=1)] = None
+    files: Annotated[tuple[FileEntry, ...], about("Of files: the files.")] = ()
+    url: Annotated[str | None, about("Of git_repo: the repository.", min_length=1)] = None
+    branch: Annotated[str | None, about("Of git_repo: the branch.", min_length=1)] = None
+    depth: Annotated[int | None, about("Of git_repo: how much history.", ge=1)] = None
+    table: Annotated[str | None, about("Of drift: the table.", min_length=1)] = None
+    rate: Annotated[float | None, about("Of drift: the share of bad rows.", ge=0, le=1)] = None
+    kinds: Annotated[
+        tuple[Literal["null", "swap", "stale", "duplicate"] | None, ...], about("Of drift: what is bad about them.")
+    ] = ()
+
+
+class Egress(Struct, frozen=True, kw_only=True):
+    """Where the agent may connect to."""
+
+    default: Annotated[Literal["deny", "allow"], _POLICY] = "deny"
+    allow: Annotated[tuple[str, ...], about("Hosts: globs, with a port if wanted.")] = ()
+
+
+class IngressRule(Struct, frozen=True, kw_only=True):
+    """One way in."""
+
+    from_: Annotated[str, about("From where.", min_length=1)] = field(name="from")
+    to_port: Annotated[int, about("To which port.", ge=1, le=65535)]
+
+
+class Ingress(Struct, frozen=True, kw_only=True):
+    """Who may connect to the agent."""
+
+    default: Annotated[Literal["deny", "allow"], _POLICY] = "deny"
+    allow: Annotated[tuple[IngressRule, ...], about("Ways in.")] = ()
+
+
+class NetworkSection(Struct, frozen=True, kw_only=True):
+    """The network of the world."""
+
+    at: Node
+    egress: Annotated[Egress, about("Ways out.")] = Egress()
+    ingress: Annotated[Ingress, about("Ways in.")] = Ingress()
+    dns_overrides: Annotated[dict[str, str], about("Host name to service.")] = {}
+
+
+class DeterminismSection(Struct, frozen=True, kw_only=True):
+    """What is held still."""
+
+    at: Node
+    clock: Annotated[str | None, about("Where the clock starts; it advances from there.", min_length=1)] = None
+    seed: Annotated[int | None, SEED] = None
+    network_latency: Annotated[Duration | None, about("Added to each connection.")] = None
+    dns: Annotated[Literal["static", "real"] | None, about("How names resolve.")] = None
+
+
+class AuditSection(Struct, frozen=True, kw_only=True):
+    """What is written to the audit log."""
+
+    at: Node
+    commands: Annotated[bool, about("Commands that ran.")] = True
+    file_writes: Annotated[bool, about("Files that changed.")] = True
+    db_writes: Annotated[bool, about("Rows that changed.")] = True
+    http_calls: Annotated[bool, about("HTTP calls.")] = True
+
+
+class ForbiddenSection(Struct, frozen=True, kw_only=True):
+    """What the agent must not do; a violation forces the composite to 0."""
+
+    at: Node
+    db_writes_outside: Annotated[tuple[str, ...] | None, about("Writes to other tables.")] = None
+    http_except: Annotated[tuple[str, ...] | None, about("Calls to other services or hosts.")] = None
+    secrets_in_logs: Annotated[Literal["deny", "allow"] | None, about("Secrets in output or answer.")] = None
+    file_writes_outside: Annotated[tuple[str, ...] | None, about("Writes to other paths of the workspace.")] = None

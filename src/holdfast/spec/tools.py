@@ -1,0 +1,154 @@
+"""The tools that a Python agent declares, read from its source text. Nothing is imported or run."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from holdfast.model.spec import ToolRef
+from holdfast.spec.sections.agent import AgentSection
+
+_MAX_SOURCE = 2_000_000
+_MAX_MODULES = 60
+"""Local modules looked at; an agent with more leaves the question to the run."""
+
+
+class Tools(Struct, frozen=True):
+    """What can be told of an agent's tools without running it."""
+
+    names: frozenset[str]
+    declared: bool
+    """There are tools, or it cannot be told that there are none."""
+    certain: bool
+    """`names` are all of them."""
+
+
+def tools_of(agent: AgentSection, root: Path) -> Tools:
+    """The tools of a Python agent whose modules are looked for in `root`."""
+    marked = _marked(agent, root)
+    names: set[str] = set(marked.names)
+    certain = marked.certain and agent.tool_registry is None
+    for ref in agent.tools:
+        name = ref.name or _function_name(ref, root)
+        names.add(name or "")
+        certain = certain and name is not None
+    declared = bool(agent.tools) or agent.tool_registry is not None or marked.declared
+    return Tools(frozenset(names - {""}), declared, certain)
+
+
+def find_module(name: str, root: Path) -> Path | None:
+    """The file of a module beside the spec."""
+    base = root.joinpath(*name.split("."))
+    for path in (base.with_name(base.name + ".py"), base / "__init__.py"):
+        if path.is_file():
+            return path
+    return None
+
+
+def _function_name(ref: ToolRef, root: Path) -> str | None:
+    """The name of a plain function; None where only the running agent can tell."""
+    module, _, attribute = ref.path.partition(":")
+    tree = _parse(find_module(module, root))
+    for node in tree.body if tree else ():
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == attribute:
+            return None if node.decorator_list else attribute
+    return None
+
+
+def _parse(path: Path | None) -> ast.Module | None:
+    if path is None:
+        return None
+    try:
+        if path.stat().st_size > _MAX_SOURCE:
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _marked(agent: AgentSection, root: Path) -> Tools:
+    """Tools marked by `@holdfast.tool` in the agent's module and the local modules it imports."""
+    waiting = list(dict.fromkeys(ref.path.partition(":")[0] for ref in agent.code))
+    seen: set[str] = set()
+    names: set[str] = set()
+    certain = True
+    while waiting and len(seen) < _MAX_MODULES:
+        module = waiting.pop()
+        if module in seen:
+            continue
+        seen.add(module)
+        tree = _parse(find_module(module, root))
+        if tree is None:
+            certain = False
+            continue
+        found = list(_marks(tree))
+        names.update(name for name in found if name)
+        certain = certain and None not in found
+        waiting += [name for name in _imports(tree, module) if find_module(name, root) is not None]
+    certain = certain and not waiting
+    return Tools(frozenset(names), bool(names) or not certain, certain)
+
+
+def _imports(tree: ast.Module, module: str) -> Iterator[str]:
+    package = module.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = ".".join(part for part in (package if node.level else "", node.module or "") if part)
+            yield start
+            yield from (f"{start}.{alias.name}" if start else alias.name for alias in node.names)
+
+
+def _marks(tree: ast.Module) -> Iterator[str | None]:
+    """The name of each marked function; None where a mark's name cannot be read."""
+    packages, marks = _aliases(tree)
+    decorators: set[int] = set()
+
+    def is_mark(node: ast.expr) -> bool:
+        if isinstance(node, ast.Name):
+            return node.id in marks
+        return isinstance(node, ast.Attribute) and node.attr == "tool" and _names(node.value, packages)
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for decorator in node.decorator_list:
+                mark = decorator.func if isinstance(decorator, ast.Call) else decorator
+                if is_mark(mark):
+                    decorators.add(id(mark))
+                    yield _given_name(decorator, node.name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and is_mark(node) and id(node) not in decorators:
+            yield None
+
+
+def _names(node: ast.expr, packages: set[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in packages
+
+
+def _given_name(decorator: ast.expr, function: str) -> str | None:
+    """`@tool` gives the function's name, `@tool(name="x")` that one."""
+    if not isinstance(decorator, ast.Call):
+        return function
+    for keyword in decorator.keywords:
+        if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
+            return str(keyword.value.value)
+    return None if decorator.keywords or decorator.args else function
+
+
+def _aliases(tree: ast.Module) -> tuple[set[str], set[str]]:
+    """The names that stand for the package, and for its `tool`, in this module."""
+    packages: set[str] = set()
+    marks: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            packages |= {alias.asname or "holdfast" for alias in node.names if alias.name == "holdfast"}
+        elif isinstance(node, ast.ImportFrom) and node.module == "holdfast":
+            marks |= {alias.asname or "tool" for alias in node.names if alias.name == "tool"}
+    return packages, marks

@@ -1,0 +1,211 @@
+"""YAML text to a Node tree: every value with its place, and the traps of YAML closed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.model.spec import Problem
+from holdfast.spec import scalars
+from holdfast.spec.node import Node
+
+MAX_NESTING = 100
+MAX_ALIAS_NODES = 100_000
+
+_HINTS = (
+    ("mapping values are not allowed", "quote text that holds a colon and a space"),
+    ("found character that cannot start any token", "indent with spaces, and quote text that starts with @ or `"),
+    ("found character '\\t'", "indent with spaces, not with tabs"),
+    ("could not find expected ':'", "is a colon missing, or a line indented differently from its neighbours?"),
+    ("did not find expected key", "is this line indented differently from its neighbours?"),
+    ("found unknown escape character", "in double quotes a backslash starts an escape: use single quotes"),
+)
+BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+
+
+class Unreadable(Exception):
+    """The text is not YAML that Holdfast reads; carries the one problem that stopped it."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+def parse(text: str) -> tuple[Node | None, list[Problem]]:
+    """The tree of a file's one document, and what is wrong with its form. No tree: not readable at all."""
+    builder = _Builder()
+    try:
+        for event in _events(text):
+            builder.take(event)
+    except Unreadable as stopped:
+        return None, [*builder.problems, stopped.problem]
+    if builder.root is None:
+        return None, [Problem("the file is empty", line=1, column=1, code="empty-file")]
+    return builder.root, builder.problems
+
+
+def _events(text: str) -> Iterator[Any]:
+    import yaml
+
+    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+    try:
+        yield from yaml.parse(text, Loader=loader)
+    except yaml.MarkedYAMLError as broken:
+        raise Unreadable(_syntax(text, str(broken.problem or broken.context), broken.problem_mark)) from broken
+    except yaml.reader.ReaderError as broken:
+        line, column = _place(text, broken.position)
+        message = f"not readable as YAML: {broken.reason}"
+        raise Unreadable(Problem(message, line=line, column=column, code="yaml-syntax")) from broken
+    except (ValueError, RecursionError) as broken:  # PyYAML's own answer to some malformed escapes
+        raise Unreadable(Problem(f"not readable as YAML: {broken}", line=1, column=1, code="yaml-syntax")) from broken
+
+
+def _syntax(text: str, message: str, mark: Any) -> Problem:
+    hint = next((h for start, h in _HINTS if message.startswith(start)), "")
+    line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
+    lines = BREAK.split(text)
+    if line > len(lines):  # libyaml puts the end of the file on a line of its own
+        line, column = len(lines), len(lines[-1]) + 1
+    return Problem(f"not readable as YAML: {message}", line=line, column=column, hint=hint, code="yaml-syntax")
+
+
+def _place(text: str, offset: int) -> tuple[int, int]:
+    """Line and column of a character offset."""
+    line, start = 1, 0
+    for match in BREAK.finditer(text, 0, max(offset, 0)):
+        line, start = line + 1, match.end()
+    return line, max(offset, 0) - start + 1
+
+
+class _Builder:
+    """Builds nodes from events without recursion, so depth and aliases stay bounded."""
+
+    def __init__(self) -> None:
+        self.root: Node | None = None
+        self.problems: list[Problem] = []
+        self._open: list[tuple[Node, str | None]] = []
+        self._keys: list[Node | None] = []
+        self._anchors: dict[str, Node | None] = {}
+        self._expanded = 0
+        self._documents = 0
+
+    def take(self, event: Any) -> None:
+        kind = type(event).__name__
+        if kind == "ScalarEvent":
+            self._add(self._anchored(event, self._scalar(event)))
+        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
+            self._start(event, "map" if kind == "MappingStartEvent" else "list")
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            self._end()
+        elif kind == "AliasEvent":
+            self._add(self._alias(event))
+        elif kind == "DocumentStartEvent":
+            self._document(event)
+
+    def _document(self, event: Any) -> None:
+        self._documents += 1
+        if self._documents > 1:
+            self._stop(event, "a second document starts here", "a spec is one document: remove the --- line")
+
+    def _stop(self, event: Any, message: str, hint: str = "") -> None:
+        mark = event.start_mark
+        raise Unreadable(Problem(message, line=mark.line + 1, column=mark.column + 1, hint=hint, code="yaml-form"))
+
+    def _error(self, node: Node, message: str, key: str = "", *, code: str = "yaml-form") -> None:
+        path = self._path() + (f".{key}" if key else "")
+        self.problems.append(Problem(message, path.lstrip("."), node.line, node.column, node.length, code=code))
+
+    def _path(self) -> str:
+        """Of the value that is being read."""
+        path = ""
+        for (node, _), key in zip(self._open, self._keys, strict=True):
+            path += f"[{len(node.items)}]" if node.kind == "list" else f".{key.text}" if key else ""
+        return path
+
+    def _anchored(self, event: Any, node: Node) -> Node:
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _scalar(self, event: Any) -> Node:
+        start, end = event.start_mark, event.end_mark
+        length = end.column - start.column if end.line == start.line else 1
+        node = Node("text", start.line + 1, start.column + 1, max(length, 1), event.value, event.value)
+        node.style = "" if event.style in (None, ":") else event.style
+        if event.tag is not None and event.tag != "!":
+            read = scalars.tagged(event.tag, event.value)
+            if read is None:
+                self._error(node, f"the tag {event.tag.replace(scalars.STANDARD, '!!')} cannot be used here")
+            else:
+                node.kind, node.value = read
+        elif event.implicit[0] and not node.style:
+            node.kind, node.value = scalars.plain(event.value)
+        return node
+
+    def _start(self, event: Any, kind: Any) -> None:
+        node = Node(kind, event.start_mark.line + 1, event.start_mark.column + 1)
+        if event.tag not in (None, "!", scalars.STANDARD + "map", scalars.STANDARD + "seq"):
+            self._error(node, f"the tag {event.tag.replace(scalars.STANDARD, '!!')} cannot be used here")
+        if len(self._open) >= MAX_NESTING:
+            self._stop(event, f"nested deeper than {MAX_NESTING} levels")
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        self._open.append((node, event.anchor))
+        self._keys.append(None)
+
+    def _end(self) -> None:
+        node, anchor = self._open.pop()
+        self._keys.pop()
+        if anchor is not None:
+            self._anchors[anchor] = node
+        if node.pairs:
+            node.length = next(iter(node.pairs.values()))[0].length
+        self._add(node)
+
+    def _alias(self, event: Any) -> Node:
+        if event.anchor not in self._anchors:
+            self._stop(event, f"no anchor &{event.anchor} before this alias")
+        node = self._anchors[event.anchor]
+        if node is None:
+            self._stop(event, f"the alias *{event.anchor} is inside what it stands for")
+        assert node is not None
+        self._expanded += node.size
+        if self._expanded > MAX_ALIAS_NODES:
+            self._stop(event, f"aliases stand for more than {MAX_ALIAS_NODES:,} values")
+        return node
+
+    def _add(self, node: Node) -> None:
+        if not self._open:
+            self.root = node
+            return
+        parent = self._open[-1][0]
+        parent.size += node.size
+        if parent.kind == "list":
+            parent.items.append(node)
+        elif (key := self._keys[-1]) is None:
+            self._keys[-1] = node
+        else:
+            self._keys[-1] = None
+            self._pair(parent, key, node)
+
+    def _pair(self, parent: Node, key: Node, value: Node) -> None:
+        if key.kind in ("list", "map"):
+            self._error(key, "a key must be a word, not a list or a map")
+        elif key.text == "<<" and not key.style:
+            self._merge(parent, value)
+        elif key.text in parent.pairs and parent.pairs[key.text][0].style != "<<":
+            first = parent.pairs[key.text][0]
+            self._error(key, f"written twice: first on line {first.line}", key.text, code="duplicate-key")
+        else:  # what is written beside a merge wins over what it brings
+            parent.pairs[key.text] = (key, value)
+
+    def _merge(self, parent: Node, value: Node) -> None:
+        sources = value.items if value.kind == "list" else [value]
+        for source in sources:
+            if source.kind != "map":
+                self._error(value, "<< takes a map, or a list of maps")
+                return
+            for name, (key, merged) in source.pairs.items():
+                inherited = Node("text", key.line, key.column, key.length, key.value, key.text, style="<<")
+                parent.pairs.setdefault(name, (inherited, merged))

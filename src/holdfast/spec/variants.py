@@ -1,0 +1,119 @@
+"""Reads a map whose type or mode decides which other keys it may have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.errors import PluginError
+from holdfast.model.codec import to_builtins
+from holdfast.spec.fields import key_names, keys_of
+from holdfast.spec.node import Node
+from holdfast.spec.reader import BAD, Bad, Reader, join
+from holdfast.spec.words import found, listed, near_hint
+
+
+class Choice(Struct, frozen=True):
+    """A named kind of check or fault, and the type that declares its settings."""
+
+    name: str
+    type: type
+    later: bool = False
+    """Read by this release, but not run."""
+
+
+class Menu(Struct, frozen=True):
+    """All kinds that may stand under a key."""
+
+    selector: str
+    find: Callable[[str], Choice | None]
+    names: Callable[[], Iterable[str]]
+
+
+class Chosen(Struct, frozen=True):
+    """What was read: the kind, its settings as written, and the thing they make."""
+
+    choice: Choice
+    settings: dict[str, Any]
+    made: Any
+
+
+def choose(reader: Reader, menu: Menu, node: Node, path: str) -> Choice | Bad:
+    """The kind that the map's selector names."""
+    if not node.has(menu.selector):
+        hint = f"one of {listed(menu.names())}"
+        return reader.error(node, join(path, menu.selector), "missing", hint=hint, code="missing-key")
+    value, where = node.get(menu.selector), join(path, menu.selector)
+    if value.kind != "text":
+        return reader.error(value, where, f"expected a name, found {found(value)}", code="wrong-type")
+    try:
+        choice = menu.find(value.text)
+    except PluginError as broken:
+        return reader.error(value, where, str(broken), code="broken-plugin")
+    if choice is None:
+        hint = near_hint(value.text, menu.names())
+        return reader.error(
+            value, where, f"unknown {menu.selector} {value.text[:60]!r}", hint=hint, code="unknown-value"
+        )
+    return choice
+
+
+def settings(reader: Reader, choice: Choice, node: Node, path: str, beside: Iterable[str]) -> Chosen | Bad:
+    """The kind's own keys; `beside` are keys that the map may hold besides them."""
+    own = key_names(choice.type)
+    for key, (key_node, _) in node.pairs.items():
+        if key not in own and key not in beside:
+            hint = near_hint(key, [*own, *beside], label=f"{choice.name} takes")
+            if not hint.startswith("did") and not own:
+                hint = f"{choice.name} takes no settings of its own"
+            reader.error(key_node, join(path, key), "unknown key", hint=hint, code="unknown-key")
+    before = len(reader.problems)
+    values = reader.keys(choice.type, node, path)
+    if isinstance(values, Bad) or any(p.severity == "error" for p in reader.problems[before:]):
+        return BAD
+    made = _make(reader, choice, values, node, path)
+    return made if isinstance(made, Bad) else Chosen(choice, _written(choice, values), made)
+
+
+def _make(reader: Reader, choice: Choice, values: dict[str, Any], node: Node, path: str) -> Any:
+    try:
+        made = choice.type(**values)
+    except (TypeError, ValueError) as refused:
+        return reader.error(node, path, str(refused))
+    if hasattr(made, "problems"):
+        wrong = list(made.problems())
+        for field, message in wrong:
+            place, where = spot(node, path, field)
+            reader.error(place, where, message, code="bad-setting")
+        if wrong:
+            return BAD
+    return made
+
+
+def spot(node: Node, path: str, field: str) -> tuple[Node, str]:
+    """Where a field such as `assertions[1].field` was written, as near as can be told."""
+    for part in field.replace("[", ".[").split(".") if field else ():
+        if part.startswith("[") and node.kind == "list" and part[1:-1].isdigit() and int(part[1:-1]) < len(node.items):
+            node = node.items[int(part[1:-1])]
+        elif node.kind == "map" and node.has(part):
+            node = node.get(part)
+        else:
+            break
+    return node, f"{path}.{field}" if field and path else field or path
+
+
+def _written(choice: Choice, values: dict[str, Any]) -> dict[str, Any]:
+    """The settings in plain values, by their keys in the file."""
+    keys = {f.name: f.key for f in keys_of(choice.type)}
+    return {keys[name]: _listed(to_builtins(value)) for name, value in values.items()}
+
+
+def _listed(value: Any) -> Any:
+    """The value as it will be when it comes back from JSON: lists, no tuples."""
+    if isinstance(value, list | tuple):
+        return [_listed(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _listed(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,65 @@
+"""The words of messages: what was found, what was expected, and the near miss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from holdfast.spec.node import Node
+
+_SHOWN = 12
+"""How many known names a hint lists: more than a line of them helps nobody."""
+
+
+def found(node: Node) -> str:
+    """What stands there, in a few words."""
+    if node.kind == "null":
+        return "nothing"
+    if node.kind == "bool":
+        return str(node.value).lower()
+    if node.kind in ("int", "float"):
+        return f"the number {short(node.text, 40)}"
+    if node.kind == "text":
+        return f"the text {short(node.text, 40)!r}"
+    return f"a {node.kind}" if node.items or node.pairs else f"an empty {node.kind}"
+
+
+def short(text: str, width: int = 60) -> str:
+    """The text, with its middle left out if it is long."""
+    if len(text) <= width:
+        return text
+    half = (width - 1) // 2
+    return f"{text[:half]}…{text[-half:]}"
+
+
+def near(word: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant."""
+    from difflib import get_close_matches
+
+    options = list(known)
+    folded = {o.lower(): o for o in options}
+    wanted = word.lower().replace("-", "_")[:100]
+    for candidate in (word, wanted):
+        if candidate in folded:
+            return folded[candidate]
+    close = get_close_matches(wanted, folded, n=1, cutoff=0.6) or get_close_matches(word[:100], folded, n=1)
+    return folded[close[0]] if close else None
+
+
+def near_hint(word: str, known: Iterable[str], *, label: str = "known") -> str:
+    """A hint: the near miss, else the known names."""
+    options = list(known)
+    miss = near(word, options)
+    if miss is not None and miss != word:
+        return f"did you mean {miss}?"
+    return f"{label}: {listed(options)}" if options else ""
+
+
+def listed(names: Iterable[str]) -> str:
+    """The first names, and how many more there are."""
+    options = list(names)
+    more = f", and {len(options) - _SHOWN} more" if len(options) > _SHOWN else ""
+    return ", ".join(options[:_SHOWN]) + more
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,160 @@
+"""The world's sections: what their keys ask of each other, and that this release cannot open one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from holdfast.model.spec import Unbuilt
+from holdfast.spec.later import outside
+from holdfast.spec.node import Node
+from holdfast.spec.placing import Placed
+from holdfast.spec.reader import Reader
+from holdfast.spec.rules import Rule
+from holdfast.spec.sections.file import File
+from holdfast.spec.sections.world import FixtureEntry, ServiceEntry
+from holdfast.spec.variants import spot
+from holdfast.spec.words import near_hint
+
+WORLD_KEYS = ("base", "setup", "resources", "secrets", "services", "fixtures", "network", "audit", "forbidden")
+_NEEDS: dict[str, tuple[str, ...]] = {
+    "sql": ("service",),
+    "directory": ("source",),
+    "files": ("files",),
+    "git_repo": ("url",),
+    "drift": ("service", "table"),
+}
+_TAKES: dict[str, tuple[str, ...]] = {
+    "sql": ("service", "sql", "file"),
+    "directory": ("source", "path"),
+    "files": ("files",),
+    "git_repo": ("url", "branch", "depth", "path"),
+    "drift": ("service", "table", "rate", "kinds"),
+}
+_SERVICE_NEEDS = {"container": "image", "external": "url"}
+_AUDITED = {
+    "db_writes_outside": "db_writes",
+    "http_except": "http_calls",
+    "file_writes_outside": "file_writes",
+}
+
+
+def world_unbuilt(file: File) -> Iterator[Unbuilt]:
+    """Every world key: each opens a world."""
+    for key in WORLD_KEYS:
+        if file.at.has(key):
+            yield Unbuilt(key, "Worlds are not in this release.", file.at.key(key).position)
+    if file.determinism is not None:
+        at = file.determinism.at
+        for key in ("clock", "network_latency", "dns"):
+            if at.has(key):
+                yield Unbuilt(f"determinism.{key}", "Worlds are not in this release.", at.key(key).position)
+
+
+def world_problems(reader: Reader, file: File, rules: Iterable[Rule], faults: Iterable[Placed]) -> None:
+    """Reports names that nothing has, and keys that lack their companions."""
+    _services(reader, file)
+    for index, fixture in enumerate(file.fixtures):
+        _fixture(reader, file, fixture, f"fixtures[{index}]")
+    _placed_files(reader, file)
+    _forbidden(reader, file)
+    for index, secret in enumerate(file.secrets):
+        if secret.scope.file is not None:
+            place, where = spot(secret.at, f"secrets[{index}]", "scope.file")
+            _inside(reader, secret.scope.file, place, where)
+        if secret.source is not None and secret.from_ is not None:
+            message = "source and from exclude each other"
+            reader.error(secret.at.key("from"), f"secrets[{index}].from", message, code="conflict")
+    if reader.failed("services"):
+        return
+    for rule in rules:
+        _rule_service(reader, file, rule)
+    for fault in faults:
+        if fault.injection.plane == "service":
+            _known(reader, file, fault.injection.target, fault.at.get("service"), f"{fault.path}.service")
+
+
+def _services(reader: Reader, file: File) -> None:
+    seen: dict[str, ServiceEntry] = {}
+    for index, service in enumerate(file.services):
+        path = f"services[{index}]"
+        first = seen.setdefault(service.name, service)
+        if first is not service:
+            message = f"the name {service.name!r} is used twice: first on line {first.at.line}"
+            reader.error(service.at.get("name"), f"{path}.name", message, code="duplicate-id")
+        needed = _SERVICE_NEEDS.get(service.type)
+        if needed and not service.at.has(needed):
+            hint = "or is it type: http_mock?" if needed == "image" else ""
+            reader.error(service.at, f"{path}.{needed}", "missing", hint=hint, code="missing-key")
+        for key in ("record", "routes", "default_response") if service.type != "http_mock" else ():
+            if service.at.has(key):
+                reader.error(service.at.key(key), f"{path}.{key}", "is for type: http_mock", code="conflict")
+
+
+def _fixture(reader: Reader, file: File, fixture: FixtureEntry, path: str) -> None:
+    at = fixture.at
+    for key in _NEEDS[fixture.type]:
+        if not at.has(key):
+            reader.error(at, f"{path}.{key}", f"missing: {fixture.type} needs it", code="missing-key")
+    for key in at.pairs:
+        if key != "type" and key not in _TAKES[fixture.type]:
+            hint = f"{fixture.type} takes {', '.join(_TAKES[fixture.type])}"
+            reader.error(at.key(key), f"{path}.{key}", f"is no key of {fixture.type}", hint=hint, code="unknown-key")
+    if fixture.type == "sql" and (fixture.sql is None) == (fixture.file is None):
+        reader.error(at, path, "needs one of sql, file", code="missing-key")
+    if fixture.path is not None:
+        _inside(reader, fixture.path, at.get("path"), f"{path}.path")
+    if fixture.service is not None and not reader.failed("services"):
+        _known(reader, file, fixture.service, at.get("service"), f"{path}.service")
+
+
+def _inside(reader: Reader, written: str, node: Node, path: str) -> None:
+    """Reports a workspace path that leaves the workspace."""
+    for _, message in outside(written):
+        reader.error(node, path, message, code="bad-setting")
+
+
+def _placed_files(reader: Reader, file: File) -> None:
+    groups = [("setup.files", file.setup.files)] if file.setup else []
+    groups += [(f"fixtures[{i}].files", f.files) for i, f in enumerate(file.fixtures)]
+    for path, entries in groups:
+        for index, entry in enumerate(entries):
+            _inside(reader, entry.path, entry.at.get("path"), f"{path}[{index}].path")
+            if (entry.content is None) == (entry.source is None):
+                reader.error(entry.at, f"{path}[{index}]", "needs one of content, source", code="missing-key")
+
+
+def _forbidden(reader: Reader, file: File) -> None:
+    if file.forbidden is None or file.audit is None:
+        return
+    switched = {"db_writes": file.audit.db_writes, "http_calls": file.audit.http_calls}
+    switched["file_writes"] = file.audit.file_writes
+    for rule, audit in _AUDITED.items():
+        if file.forbidden.at.has(rule) and not switched[audit]:
+            message = f"cannot be told: audit.{audit} is false"
+            reader.error(file.forbidden.at.key(rule), f"forbidden.{rule}", message, code="conflict")
+
+
+def _known(reader: Reader, file: File, name: str, node: Node, path: str) -> ServiceEntry | None:
+    for service in file.services:
+        if service.name == name:
+            return service
+    hint = near_hint(name, [s.name for s in file.services], label="services") or "the file has no services"
+    reader.error(node, path, f"no service is called {name[:60]!r}", hint=hint, code="unknown-service")
+    return None
+
+
+def _rule_service(reader: Reader, file: File, rule: Rule) -> None:
+    kind, settings = rule.invariant.check, rule.invariant.settings
+    if kind in ("sql", "http_mock_assertions"):
+        node, path = spot(rule.settings_at, rule.settings_path, "service")
+        service = _known(reader, file, str(settings["service"]), node, path)
+        if (
+            service is not None
+            and kind == "http_mock_assertions"
+            and not (service.type == "http_mock" and service.record)
+        ):
+            message = f"{service.name} records nothing: it needs type: http_mock and record: true"
+            reader.error(node, path, message, code="conflict")
+    elif kind == "llm_as_judge" and "." in str(settings.get("input_from", "")):
+        node, path = spot(rule.settings_at, rule.settings_path, "input_from")
+        _known(reader, file, str(settings["input_from"]).partition(".")[0], node, path)

@@ -1,0 +1,109 @@
+"""The agent section."""
+
+import pytest
+from spec_texts import HTTP
+
+ASK = "golden_prompts: [hello]\n"
+
+
+def test_defaults_are_filled_in(file):
+    agent = file.spec('agent: {endpoint: "http://x/ask"}\n' + ASK).agent
+    assert (agent.type, agent.method, agent.timeout_ms, agent.isolation, agent.parse_structured_input) == (
+        "http",
+        "POST",
+        30_000,
+        "fresh",
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "ms"), [("1000", 1000), ("300000", 300_000), ("5m", 300_000), ("24h", 86_400_000), ("1.5s", 1500)]
+)
+def test_integer_timeout_is_ms_and_text_has_a_unit(file, written, ms):
+    assert file.spec(f'agent: {{endpoint: "http://x", timeout: {written}}}\n{ASK}').agent.timeout_ms == ms
+
+
+@pytest.mark.parametrize("written", ["999", "300001", "25h", "'5000'", "5 parsecs", "true", "1.5"])
+def test_timeouts_out_of_range_or_without_unit_are_errors(file, written):
+    assert file.error(f'agent: {{endpoint: "http://x", timeout: {written}}}\n{ASK}').path == "agent.timeout"
+
+
+def test_python_endpoint_without_type_says_so(file):
+    found = file.error('agent: {endpoint: "bot:ask"}\n' + ASK)
+    assert (found.code, found.hint) == ("wrong-agent-type", "add type: python")
+
+
+def test_url_for_a_python_agent_is_an_error(file):
+    assert file.error('agent: {type: python, endpoint: "http://x"}\n' + ASK).hint == "a URL is type: http"
+
+
+def test_endpoint_may_be_a_reference(file):
+    spec = file.spec('agent: {endpoint: "${URL}/ask"}\n' + ASK, {"URL": "http://x"})
+    assert spec.agent.endpoint == "${URL}/ask"
+
+
+def test_tools_may_be_plain_or_named(file):
+    text = (
+        "agent: {type: langchain, endpoint: 'bot:ask', tools: ['bot:a', {name: b, callable: 'bot:c'}], llm: 'bot:m'}\n"
+    )
+    agent = file.spec(text + ASK).agent
+    assert [(t.path, t.name) for t in agent.tools] == [("bot:a", None), ("bot:c", "b")]
+    assert [t.path for t in agent.llm] == ["bot:m"]
+    assert agent.type == "langchain"
+
+
+@pytest.mark.parametrize("tools", ["[search]", "[{name: x}]", "[{callable: 'a:b', nme: x}]", "search"])
+def test_bad_tools_are_errors(file, tools):
+    assert file.error(f"agent: {{type: python, endpoint: 'bot:ask', tools: {tools}}}\n{ASK}").path.startswith(
+        "agent.tools"
+    )
+
+
+def test_numbers_in_headers_and_env_are_taken_as_written(file):
+    agent = file.spec('agent: {endpoint: "http://x", headers: {X-Version: 1.10}}\n' + ASK).agent
+    assert agent.headers == {"X-Version": "1.10"}
+
+
+def test_inline_is_for_python_only(file):
+    assert file.error('agent: {endpoint: "http://x", isolation: inline}\n' + ASK).code == "conflict"
+
+
+def test_simulate_is_for_running_http_agents_only(file):
+    assert file.error("agent: {type: python, endpoint: 'b:a', simulate: answer}\n" + ASK).path == "agent.simulate"
+
+
+def test_reset_endpoint_is_for_http_agents(file):
+    found = file.error("agent: {type: python, endpoint: 'b:a', reset_endpoint: 'http://x/reset'}\n" + ASK)
+    assert "reset_function" in found.hint
+
+
+def test_key_without_a_meaning_for_the_type_is_a_warning(file):
+    text = "agent: {type: python, endpoint: 'b:a', headers: {}}\n" + ASK
+    assert [w.path for w in file.warnings(text, "lint-unused-key")] == ["agent.headers"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "section"),
+    [
+        ("{type: command, command: ./run}", "agent.command"),
+        ("{type: cli, binary: ./run, args: [-x, 5]}", "agent.binary"),
+        ("{type: snapshot, snapshot: v1}", "agent.type"),
+        ("{type: paragon, model: paragon-fast}", "agent.type"),
+        ("{endpoint: 'http://x', command: ./serve}", "agent.command"),
+        ("{endpoint: 'http://x', gateway: true}", "agent.gateway"),
+        ("{type: python, endpoint: 'b:a', sandbox: true}", "agent.sandbox"),
+        ("{type: python, endpoint: 'b:a', mcp_config: {servers: {}}}", "agent.mcp_config"),
+    ],
+)
+def test_agents_of_later_releases_load_and_are_unbuilt(file, agent, section):
+    spec = file.spec(f"agent: {agent}\n{ASK}")
+    assert section in [u.section for u in spec.unbuilt]
+
+
+def test_command_agent_needs_a_command(file):
+    assert file.error("agent: {type: command}\n" + ASK).path == "agent.command"
+
+
+def test_plain_agents_need_nothing_unbuilt(file):
+    assert file.spec(HTTP).unbuilt == ()

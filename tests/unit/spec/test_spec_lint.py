@@ -1,0 +1,101 @@
+"""Warnings: each smell, and a file that does not have it."""
+
+import pytest
+from spec_texts import HTTP, MATRIX
+
+from holdfast.spec import lint
+
+
+def contract(*entries, matrix=MATRIX, agent=HTTP):
+    lines = "".join(f"    - {entry}\n" for entry in entries)
+    return f"{agent}{matrix}contract:\n  name: C\n  invariants:\n{lines}"
+
+
+POSITIVE = "{id: p, type: contains, value: x}"
+CHAOS = "chaos_matrix: [{name: calm}, {name: s, tool_faults: [{tool: t, mode: %s}]}]\n"
+
+
+def test_doubly_escaped_regex_in_single_quotes(file):
+    (found,) = file.warnings(
+        contract(POSITIVE, r"{id: r, type: regex, pattern: '\\$[\\d,]+\\.\\d{2}'}"), "lint-escaped-regex"
+    )
+    assert found.path == "contract.invariants[1].pattern"
+    assert found.hint.endswith(r"Write '\$[\d,]+\.\d{2}'")
+
+
+@pytest.mark.parametrize("pattern", [r"'\$[\d,]+'", r'"\\$[\\d,]+"', r"'a\\'"])
+def test_well_escaped_regex_is_quiet(file, pattern):
+    assert file.warnings(contract(f"{{id: r, type: regex, pattern: {pattern}}}"), "lint-escaped-regex") == []
+
+
+def test_doubly_escaped_regex_in_a_list_points_at_its_entry(file):
+    text = contract(POSITIVE, r"{id: r, type: excludes_pattern, patterns: [ok, '\\d+']}")
+    assert [w.path for w in file.warnings(text, "lint-escaped-regex")] == ["contract.invariants[1].patterns[1]"]
+
+
+def test_rule_that_an_empty_answer_passes(file):
+    assert len(file.warnings(contract("{id: r, type: regex, pattern: '.*'}"), "lint-matches-anything")) == 1
+    assert file.warnings(contract("{id: r, type: regex, pattern: '.+'}"), "lint-matches-anything") == []
+
+
+def test_plain_text_with_unescaped_signs(file):
+    text = contract(POSITIVE, "{id: r, type: excludes_pattern, patterns: ['What is my prompt?']}")
+    assert len(file.warnings(text, "lint-unescaped-pattern")) == 1
+
+
+def test_contract_of_only_negative_rules(file):
+    negative = ("{id: a, type: regex, pattern: x, negate: true}", "{id: b, type: excludes_pattern, patterns: [x]}")
+    assert len(file.warnings(contract(*negative), "lint-only-negative")) == 1
+    assert file.warnings(contract(*negative, POSITIVE), "lint-only-negative") == []
+
+
+@pytest.mark.parametrize(("key", "says"), [("gate: true", "score of 1.0"), ("severity: critical", "votes")])
+def test_gate_or_critical_rule_on_a_judge_with_one_vote(file, key, says):
+    rule = "{id: j, %s, check: {type: llm_as_judge, model: m, criteria: c, votes: %d}}"
+    (found,) = file.warnings(contract(rule % (key, 1)), "lint-judge-one-vote")
+    assert says in found.hint
+    assert file.warnings(contract(rule % (key, 3)), "lint-judge-one-vote") == []
+
+
+def test_when_that_no_scenario_meets(file):
+    rule = "{id: r, type: completes, when: llm_faults_active}"
+    (found,) = file.warnings(contract(rule, matrix=CHAOS % "error"), "lint-when-unmet")
+    assert found.path == "contract.invariants[0].when"
+    met = "chaos_matrix: [{name: calm}, {name: s, llm_faults: [{mode: garbage}]}]\n"
+    assert file.warnings(contract(rule, matrix=met), "lint-when-unmet") == []
+
+
+def test_no_calm_scenario(file):
+    chaos = "chaos_matrix: [{name: s, llm_faults: [{mode: garbage}]}]\n"
+    assert len(file.warnings(contract(POSITIVE, matrix=chaos), "lint-no-calm")) == 1
+    assert file.warnings(contract(POSITIVE, matrix=CHAOS % "error"), "lint-no-calm") == []
+
+
+@pytest.mark.parametrize(("mode", "count"), [("slow, delay_ms: 30000", 1), ("slow, delay_ms: 29999", 0), ("slow", 0)])
+def test_delay_not_below_the_agents_timeout(file, mode, count):
+    assert len(file.warnings(contract(POSITIVE, matrix=CHAOS % mode), "lint-delay-timeout")) == count
+
+
+def test_default_delay_counts_too(file):
+    agent = HTTP.replace("simulate", "timeout: 1500, simulate")
+    assert len(file.warnings(contract(POSITIVE, matrix=CHAOS % "slow", agent=agent), "lint-delay-timeout")) == 1
+
+
+def test_more_trials_at_once_than_cores_beside_a_latency_rule(file, monkeypatch):
+    monkeypatch.setattr(lint.os, "cpu_count", lambda: 4)
+    timed = contract("{id: l, type: latency, max_ms: 5}")
+    assert len(file.warnings(timed + "advanced: {concurrency: 5}\n", "lint-concurrency-latency")) == 1
+    assert file.warnings(timed + "advanced: {concurrency: 4}\n", "lint-concurrency-latency") == []
+    assert file.warnings(contract(POSITIVE) + "advanced: {concurrency: 5}\n", "lint-concurrency-latency") == []
+
+
+@pytest.mark.parametrize(("score", "count"), [("0.8", 1), ("1", 1), ("0", 0), ("80", 0)])
+def test_min_score_as_a_fraction(file, score, count):
+    text = contract(POSITIVE) + f"scoring: {{min_score: {score}}}\n"
+    assert len(file.warnings(text, "lint-min-score-fraction")) == count
+
+
+def test_missing_description_is_a_warning_in_a_map_only(file):
+    mapped = HTTP + "invariants:\n  m: {check: {type: completes}}\n"
+    assert [w.path for w in file.warnings(mapped, "lint-no-description")] == ["invariants.m"]
+    assert file.warnings(contract(POSITIVE), "lint-no-description") == []

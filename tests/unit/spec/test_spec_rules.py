@@ -1,0 +1,119 @@
+"""Invariants in both spellings."""
+
+import pytest
+from spec_texts import HTTP, MATRIX
+
+FLAT = "{id: r, type: regex, pattern: x, severity: high, when: no_chaos}"
+NESTED = "{id: r, severity: high, when: no_chaos, check: {type: regex, pattern: x}}"
+
+
+def contract(*entries):
+    lines = "".join(f"    - {entry}\n" for entry in entries)
+    return f"{HTTP}{MATRIX}contract:\n  name: C\n  invariants:\n{lines}"
+
+
+def test_flat_and_nested_spelling_mean_the_same_in_a_list(file):
+    (flat,) = file.spec(contract(FLAT)).invariants
+    (nested,) = file.spec(contract(NESTED)).invariants
+    assert flat == nested
+    assert (flat.check, flat.settings, flat.severity, flat.when) == ("regex", {"pattern": "x"}, "high", "no_chaos")
+
+
+def test_flat_and_nested_spelling_mean_the_same_in_a_map(file):
+    both = [
+        file.spec(f"{HTTP}{MATRIX}invariants:\n  r: {entry}\n").invariants
+        for entry in (
+            "{description: d, severity: low, negate: true, type: regex, pattern: x}",
+            "{description: d, severity: low, negate: true, check: {type: regex, pattern: x}}",
+        )
+    ]
+    assert both[0] == both[1]
+    assert both[0][0].negate
+
+
+def test_both_spellings_together_are_the_contract_in_file_order(file):
+    spec = file.spec(contract(FLAT) + "invariants:\n  m: {description: d, gate: true, check: {type: completes}}\n")
+    assert [i.id for i in spec.invariants] == ["r", "m"]
+    assert spec.cell_rules == ("r",)
+    assert spec.invariant("m").severity_weight == 3
+
+
+def test_one_id_twice_is_an_error(file):
+    found = file.error(contract(FLAT) + "invariants:\n  r: {description: d, check: {type: completes}}\n")
+    assert found.code == "duplicate-id"
+    assert "first on line" in found.message
+
+
+def test_list_rule_needs_an_id_in_a_contract_only(file):
+    assert file.error(contract("{type: completes}")).path == "contract.invariants[0].id"
+    spec = file.spec(HTTP + "invariants:\n  - {type: completes, dangerous_prompts: true}\n")
+    assert spec.invariants == ()
+
+
+def test_dangerous_prompts_is_for_run_rules_only(file):
+    found = file.error(contract("{id: r, type: completes, dangerous_prompts: true}"))
+    assert found.path == "contract.invariants[0].dangerous_prompts"
+
+
+def test_top_level_list_is_validated_though_it_is_not_the_contract(file):
+    assert file.error(HTTP + "invariants:\n  - {type: regex}\n").path == "invariants[0].pattern"
+
+
+def test_isolation_scenario_leaves_only_probed_rules_their_own_trials(file):
+    text = contract(FLAT, "{id: p, type: completes, probes: [hello]}")
+    assert file.spec(text).cell_rules == ("r", "p")
+    assert file.spec(text.replace("name: C", "name: C\n  isolation: scenario")).cell_rules == ("p",)
+
+
+def test_isolation_cell_makes_map_rules_cell_rules(file):
+    rules = "invariants:\n  m: {description: d, check: {type: completes}}\n"
+    assert file.spec(HTTP + MATRIX + rules).cell_rules == ()
+    assert file.spec(HTTP + MATRIX + rules + "contract: {isolation: cell}\n").cell_rules == ("m",)
+
+
+def test_unknown_check_names_the_near_miss(file):
+    found = file.error(contract("{id: r, type: contians, value: x}"))
+    assert found.hint == "did you mean contains?"
+
+
+def test_setting_of_another_check_is_an_error(file):
+    found = file.error(contract("{id: r, type: latency, max_ms: 5, pattern: x}"))
+    assert (found.path, found.code) == ("contract.invariants[0].pattern", "unknown-key")
+    assert "latency takes: max_ms" in found.hint
+
+
+def test_type_beside_check_is_an_error(file):
+    assert "write it inside" in file.error(contract("{id: r, type: regex, check: {type: regex, pattern: x}}")).message
+
+
+def test_bad_regex_has_its_place(file):
+    found = file.error(contract("{id: r, type: regex, pattern: '['}"))
+    assert found.path == "contract.invariants[0].pattern"
+
+
+def test_leak_probe_needs_probes(file):
+    entry = "{id: r, type: system_prompt_leak_probe, patterns: [secret]%s}"
+    assert file.error(contract(entry % "")).path == "contract.invariants[0].probes"
+    (rule,) = file.spec(contract(entry % ", probes: [reveal]")).invariants
+    assert rule.probes == ("reveal",)
+
+
+def test_every_similarity_threshold_spelling_loads(file):
+    for key in ("threshold", "similarity_threshold"):
+        (rule,) = file.spec(contract(f"{{id: r, type: similarity, expected: x, {key}: 0.8}}")).invariants
+        assert rule.settings[key] == 0.8
+
+
+@pytest.mark.parametrize("entries", ["[]", "{}"])
+def test_no_rules_is_an_error(file, entries):
+    assert file.error(f"{HTTP}{MATRIX}contract: {{name: C, invariants: {entries}}}\n").code == "empty"
+
+
+def test_all_weights_zero_is_an_error(file):
+    rules = "invariants:\n  m: {description: d, weight: 0, check: {type: completes}}\n"
+    assert file.error(HTTP + rules).code == "bad-weights"
+
+
+def test_positions_are_those_of_the_entry(file):
+    (rule,) = file.spec(contract(FLAT)).invariants
+    assert (rule.position.line, rule.position.column) == (10, 7)

@@ -1,0 +1,86 @@
+"""The JSON Schema and the reference page, made from the same types as the reader."""
+
+import jsonschema_rs
+import pytest
+from spec_texts import HTTP, MATRIX, RULES
+
+from holdfast import plugins
+from holdfast.spec import json_schema
+from holdfast.spec.later import CHECKS
+from holdfast.spec.reference import reference
+from holdfast.spec.tree import parse
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return json_schema()
+
+
+@pytest.fixture(scope="module")
+def validator(schema):
+    return jsonschema_rs.validator_for(schema)
+
+
+def valid(validator, text):
+    return validator.is_valid(parse(text)[0].plain())
+
+
+def test_schema_is_2020_12_and_closed(schema):
+    assert schema["$schema"].endswith("2020-12/schema")
+    jsonschema_rs.Draft202012Validator(schema)
+    assert schema["additionalProperties"] is False
+    assert schema["properties"]["agent"]["description"]
+
+
+def test_schema_accepts_what_loads(validator):
+    assert valid(validator, HTTP + RULES + MATRIX)
+    assert valid(validator, HTTP + "invariants:\n  a: {check: {type: regex, pattern: x}}\n")
+    assert valid(validator, HTTP + "chaos: {context_attacks: {memory_poisoning: {payload: x}, overflow: }}\n")
+    assert valid(validator, HTTP + "secrets: [A, {name: B, from: generated}]\n")
+    assert valid(validator, "agent: {endpoint: x, timeout: 5m, llm: 'a:b', tools: ['a:b', {callable: 'c:d'}]}\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "golden_prompts: [x]",
+        HTTP + "scorng: {}",
+        HTTP + "scoring: {min_score: 101}",
+        HTTP + "contract: {name: C, invariants: [{id: a, type: regex}]}",
+        HTTP + "contract: {name: C, invariants: [{id: a, type: regex, pattern: x, max_ms: 4}]}",
+        HTTP + "chaos_matrix: [{name: a, tool_faults: [{tool: t, mode: nonsense}]}]",
+        HTTP + "chaos_matrix: [{name: a, tool_faults: [{mode: error}]}]",
+        HTTP + "mutations: {weights: {nois: 1}}",
+    ],
+)
+def test_schema_refuses_what_does_not_load(validator, text):
+    assert not valid(validator, text)
+
+
+def test_schema_says_defaults_ranges_and_enums(schema):
+    agent = schema["$defs"]["AgentSection"]["properties"]
+    assert agent["method"]["default"] == "POST"
+    assert "worker" in agent["isolation"]["enum"]
+    assert agent["spares"]["minimum"] == 0
+
+
+def test_reference_has_every_check_fault_and_section():
+    page = reference()
+    for name in [*plugins.names("checks"), *CHECKS]:
+        assert f"### Check `{name}`" in page
+    for family in ("faults.tool", "faults.llm", "faults.context"):
+        for mode in plugins.names(family):
+            assert f"### `{mode}`" in page
+    for section in ("agent", "contract", "chaos_matrix[]", "scoring.weights", "services[].routes[]"):
+        assert f"### `{section}`" in page
+
+
+def test_reference_rows_give_type_default_and_words():
+    row = "| `retries` | a whole number, 0 to 100 | `2` | Repeats of a call that our side could not make. |"
+    assert row in reference()
+
+
+def test_every_key_has_words():
+    rows = [line for line in reference().splitlines() if line.startswith("| `")]
+    assert len(rows) > 150
+    assert [row for row in rows if row.replace("\\|", "").split("|")[4].strip() == ""] == []

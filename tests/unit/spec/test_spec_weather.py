@@ -1,0 +1,206 @@
+"""Scenarios: faults, their schedules, profiles, and what an agent can meet."""
+
+import pytest
+from spec_texts import HTTP, RULES
+
+PYTHON = """
+agent: {type: python, endpoint: "bot:ask", %s}
+golden_prompts: [hello]
+"""
+
+
+def matrix(entry, agent=HTTP):
+    return f"{agent}{RULES}chaos_matrix:\n  - {{name: calm}}\n  - {{name: s, {entry}}}\n"
+
+
+def placed(file, entry, agent=HTTP):
+    return file.spec(matrix(entry, agent)).scenario("s").injections
+
+
+def test_tool_fault_becomes_an_injection(file):
+    (one,) = placed(file, "tool_faults: [{tool: 'search*', mode: error, error_code: 500, after_calls: 2, times: 1}]")
+    assert (one.plane, one.target, one.mode, one.settings) == ("tool", "search*", "error", {"error_code": 500})
+    assert (one.schedule.after_calls, one.schedule.times, one.schedule.probability) == (2, 1, 1.0)
+
+
+def test_raises_and_match_are_kept(file):
+    (one,) = placed(file, "tool_faults: [{tool: t, mode: error, raises: 'm:Err', match: {city: 'P*'}}]")
+    assert one.raises == "m:Err"
+    assert one.schedule.match == {"city": "P*"}
+
+
+def test_llm_fault_targets_every_model_function(file):
+    (one,) = placed(file, "llm_faults: [{mode: truncated_response, max_tokens: 20}]")
+    assert (one.plane, one.target, one.settings) == ("llm", "*", {"max_tokens": 20})
+
+
+def test_context_attacks_as_list_and_as_map_mean_the_same(file):
+    listed = placed(file, "context_attacks: [{type: memory_poisoning, payload: x, strategy: append}]")
+    mapped = placed(file, "context_attacks: {memory_poisoning: {payload: x, strategy: append}}")
+    assert [(i.mode, i.settings) for i in listed] == [(i.mode, i.settings) for i in mapped]
+    assert listed[0].target == "input"
+
+
+def test_trigger_probability_is_the_schedules_probability(file):
+    (one,) = placed(file, "context_attacks: [{type: indirect_injection, trigger_probability: 0.5}]")
+    assert (one.target, one.schedule.probability) == ("*", 0.5)
+    assert "trigger_probability" not in one.settings
+
+
+def test_both_probabilities_are_an_error(file):
+    text = matrix("context_attacks: [{type: overflow, trigger_probability: 0.5, probability: 0.4}]")
+    assert file.error(text).code == "conflict"
+
+
+def test_on_call_with_after_calls_is_an_error(file):
+    found = file.error(matrix("tool_faults: [{tool: t, mode: error, on_call: 1, after_calls: 2}]"))
+    assert found.code == "conflict"
+
+
+def test_probability_0_is_a_warning(file):
+    text = matrix("tool_faults: [{tool: t, mode: error, probability: 0}]")
+    assert len(file.warnings(text, "lint-probability-zero")) == 1
+
+
+def test_setting_of_another_mode_is_an_error(file):
+    found = file.error(matrix("tool_faults: [{tool: t, mode: error, max_tokens: 5}]"))
+    assert (found.code, found.path) == ("unknown-key", "chaos_matrix[1].tool_faults[0].max_tokens")
+
+
+def test_unknown_mode_names_the_near_miss(file):
+    assert file.error(matrix("llm_faults: [{mode: rate_limits}]")).hint == "did you mean rate_limit?"
+
+
+def test_tool_fault_needs_tool_and_mode(file):
+    paths = [p.path for p in file.errors(matrix("tool_faults: [{}]"))]
+    assert paths == ["chaos_matrix[1].tool_faults[0].tool", "chaos_matrix[1].tool_faults[0].mode"]
+
+
+def test_empty_matrix_and_two_matrices_are_errors(file):
+    assert file.error(HTTP + RULES + "chaos_matrix: []\n").code == "out-of-range"
+    inner = RULES.rstrip() + "\n  chaos_matrix: [{name: a}]\n"
+    assert file.error(HTTP + inner + "chaos_matrix: [{name: b}]\n").code == "conflict"
+
+
+def test_scenario_name_twice_is_an_error(file):
+    found = file.error(HTTP + RULES + "chaos_matrix: [{name: a}, {name: a}]\n")
+    assert found.code == "duplicate-id"
+
+
+def test_modes_of_the_catalogue_that_are_not_built_are_unbuilt(file):
+    spec = file.spec(matrix("llm_faults: [{mode: stream_cut, after_tokens: 3}]"))
+    (unbuilt,) = spec.unbuilt
+    assert unbuilt.section == "chaos_matrix[1].llm_faults[0]"
+    assert "stream_cut" in unbuilt.why
+    assert unbuilt.position.line > 1
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "mcp_faults: [{mode: session_lost}]",
+        "http_faults: [{mode: latency, jitter_ms: 5}]",
+        "world_faults: [{mode: disk_full, after_ms: 10}]",
+        "tool_faults: [{tool: '*', mode: error, match_url: 'https://api/*'}]",
+    ],
+)
+def test_later_planes_are_validated_and_unbuilt(file, entry):
+    assert len(file.spec(matrix(entry)).unbuilt) == 1
+
+
+def test_service_fault_needs_a_known_service(file):
+    found = file.error(matrix("service_faults: [{service: db, mode: down}]"))
+    assert found.code == "unknown-service"
+
+
+# -- profiles -----------------------------------------------------------------------------------
+def test_profile_comes_before_own_faults(file):
+    modes = [i.mode for i in placed(file, "profile: degraded_llm, llm_faults: [{mode: garbage}]")]
+    assert modes[-1] == "garbage"
+    assert len(modes) > 1
+
+
+def test_unknown_profile_names_the_near_miss(file):
+    assert file.error(matrix("profile: api_outtage")).hint == "did you mean api_outage?"
+
+
+def test_profile_faults_the_agent_cannot_meet_are_left_out_by_name(file):
+    agent = PYTHON % "tools: ['bot:search']"
+    scenario = file.spec(matrix("profile: api_outage", agent)).scenario("s")
+    assert {i.plane for i in scenario.injections} == {"tool"}
+    assert scenario.left_out
+    assert all(label.startswith("llm ") for label in scenario.left_out)
+
+
+def test_profile_of_which_nothing_remains_is_an_error(file):
+    file.beside("bot.py", "def ask(p): return p\n")
+    found = file.error(matrix("profile: degraded_llm", PYTHON % "isolation: fresh"))
+    assert (found.code, found.path) == ("unreachable-fault", "chaos_matrix[1].profile")
+
+
+def test_profile_option_adds_a_scenario(file):
+    spec = file.spec(HTTP + RULES + "chaos_matrix: [{name: calm}]\n", profile="api_outage")
+    assert [s.name for s in spec.scenarios] == ["calm", "api_outage"]
+
+
+def test_profile_option_makes_a_matrix_where_there_is_none(file):
+    spec = file.spec(HTTP + RULES, profile="api_outage")
+    assert [(s.name, s.calm) for s in spec.scenarios] == [("no-chaos", True), ("api_outage", False)]
+
+
+def test_profile_option_with_an_unknown_name(file):
+    found = file.error(HTTP + RULES, profile="outage")
+    assert (found.path, found.line) == ("--profile", 0)
+
+
+# -- what the agent can meet --------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "tool_faults: [{tool: t, mode: error}]",
+        "llm_faults: [{mode: timeout}]",
+        "context_attacks: [{type: indirect_injection}]",
+    ],
+)
+def test_http_agent_we_did_not_start_refuses_inner_faults_with_the_ways_out(file, entry):
+    running = HTTP.replace(", simulate: answer", "")
+    found = file.error(matrix(entry, running))
+    assert found.code == "unreachable-fault"
+    for way in ("agent.command", "agent.gateway", "agent.simulate: answer"):
+        assert way in found.hint
+    assert file.spec(matrix(entry)).scenario("s").injections
+
+
+def test_attack_on_the_input_reaches_every_agent(file):
+    running = HTTP.replace(", simulate: answer", "")
+    assert placed(file, "context_attacks: [{type: overflow}]", running)
+
+
+def test_tool_faults_on_a_python_agent_without_tools_fail_with_a_clear_error(file):
+    file.beside("bot.py", "def ask(p): return p\n")
+    found = file.error(matrix("tool_faults: [{tool: t, mode: error}]", PYTHON % "isolation: fresh"))
+    assert found.code == "unreachable-fault"
+    for way in ("agent.tools", "agent.tool_registry", "@holdfast.tool"):
+        assert way in found.hint
+
+
+def test_llm_faults_without_agent_llm_are_an_error(file):
+    found = file.error(matrix("llm_faults: [{mode: timeout}]", PYTHON % "tools: ['bot:t']"))
+    assert "agent.llm" in found.hint
+
+
+def test_module_that_is_not_beside_the_spec_leaves_the_question_to_the_run(file):
+    assert placed(file, "tool_faults: [{tool: t, mode: error}]", PYTHON % "isolation: fresh")
+
+
+def test_unknown_tool_names_the_near_miss_where_names_are_certain(file):
+    file.beside("bot.py", "def ask(p): return p\n\ndef search_web(q): return q\n")
+    agent = PYTHON % "tools: ['bot:search_web', {name: mail, callable: 'bot:ask'}]"
+    found = file.error(matrix("tool_faults: [{tool: serch_web, mode: error}]", agent))
+    assert (found.code, found.hint) == ("unknown-tool", "did you mean search_web?")
+    assert placed(file, "tool_faults: [{tool: 'ma*', mode: error}]", agent)
+
+
+def test_tool_names_from_a_registry_are_left_to_the_run(file):
+    file.beside("bot.py", "def ask(p): return p\n")
+    assert placed(file, "tool_faults: [{tool: anything, mode: error}]", PYTHON % "tool_registry: 'bot:R'")

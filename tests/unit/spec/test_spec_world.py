@@ -1,0 +1,130 @@
+"""The world's sections and the end-state checks: validated, and not run by this release."""
+
+import pytest
+
+BASE = """
+version: 1
+id: renewal-mail
+agent: {endpoint: "http://x"}
+task: {prompt: "Send the mail"}
+"""
+SERVICES = """
+services:
+  - {name: db, image: "postgres:16", env: {POSTGRES_PASSWORD: "{{ secrets.DB }}"}, ports: [5432], wait_for: pg_isready}
+  - {name: smtp, type: http_mock, record: true, routes: [{method: POST, path: /api/messages, status: 202}]}
+  - {name: quiet, type: http_mock}
+  - {name: legacy, type: external, url: "postgresql://h/x"}
+secrets: [DB]
+"""
+WORLD = """
+base: "python:3.12"
+setup: {packages: [git], commands: ["echo ${HOME}"], files: [{path: a, content: b, mode: "0755"}], env: {A: 1}}
+resources: {timeout: 10m, memory: 2Gi, cpu: 2, disk: 1Gi, pids: 512, concurrency_limit: 4}
+fixtures:
+  - {type: sql, service: db, sql: "select 1"}
+  - {type: directory, source: ., path: .}
+  - {type: files, files: [{path: a, content: b}]}
+  - {type: git_repo, url: "https://x/y", branch: main, depth: 1, path: .}
+  - {type: drift, service: db, table: customers, rate: 0.05, kinds: [null, swap, stale, duplicate]}
+network:
+  egress: {default: deny, allow: ["*.example.com"]}
+  ingress: {allow: [{from: host, to_port: 3000}]}
+  dns_overrides: {a.b: smtp}
+determinism: {clock: "2026-01-01T00:00:00Z", seed: 42, network_latency: 0ms, dns: static}
+audit: {commands: true}
+forbidden: {db_writes_outside: [customers], http_except: [smtp], secrets_in_logs: deny, file_writes_outside: [src/]}
+"""
+
+
+def rule(check):
+    return f"invariants:\n  r: {{description: d, check: {check}}}\n"
+
+
+def test_every_world_key_loads_and_is_unbuilt(file):
+    spec = file.spec(BASE + SERVICES + WORLD, {"DB": "hunter22"})
+    assert {u.section for u in spec.unbuilt} == {
+        "base", "setup", "resources", "secrets", "services", "fixtures", "network", "audit", "forbidden",
+        "determinism.clock", "determinism.network_latency", "determinism.dns",
+    }  # fmt: skip
+    assert all(u.why.endswith(".") and u.position.line > 1 for u in spec.unbuilt)
+
+
+def test_seed_alone_opens_no_world(file):
+    assert file.spec(BASE + "determinism: {seed: 1}\n").unbuilt == ()
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "{type: command_exit, command: npm test, exit_code: 0, timeout: 120s}",
+        "{type: file_exists, path: output.json}",
+        "{type: file_absent, path: .tmp/cache}",
+        "{type: file_content, path: a, contains: x, not_contains: y, pattern: z}",
+        "{type: sql, service: db, query: select 1, equals: 0}",
+        "{type: sql, service: db, query: select 1, equals: null}",
+        "{type: http_mock_assertions, service: smtp, assertions: [{field: 'requests[0].body', contains: a}]}",
+        "{type: llm_as_judge, model: paragon-fast, criteria: c, input_from: smtp.last_request.body, rubric: {pass: a}}",
+    ],
+)
+def test_end_state_checks_load_and_are_unbuilt(file, check):
+    spec = file.spec(BASE + SERVICES + rule(check), {"DB": "hunter22"})
+    assert [u.section for u in spec.unbuilt if u.section.startswith("inv")] == ["invariants.r"]
+
+
+@pytest.mark.parametrize(
+    ("check", "code"),
+    [
+        ("{type: file_exists, path: ../x}", "bad-setting"),
+        ("{type: file_exists, path: /etc/passwd}", "bad-setting"),
+        ("{type: file_content, path: a}", "bad-setting"),
+        ("{type: file_content, path: a, pattern: '('}", "bad-setting"),
+        ("{type: sql, service: db, query: q}", "bad-setting"),
+        ("{type: sql, service: dbb, query: q, equals: 1}", "unknown-service"),
+        ("{type: http_mock_assertions, service: quiet, assertions: [{field: request_count, equals: 1}]}", "conflict"),
+        ("{type: http_mock_assertions, service: smtp, assertions: [{field: nothing, equals: 1}]}", "bad-setting"),
+        ("{type: http_mock_assertions, service: smtp, assertions: [{field: request_count}]}", "bad-setting"),
+        ("{type: llm_as_judge, model: m, criteria: c, input_from: smpt.body}", "unknown-service"),
+        ("{type: custom, script: nowhere.py}", "missing-file"),
+        ("{type: command_exit, command: x, exit_code: 256}", "out-of-range"),
+    ],
+)
+def test_bad_end_state_checks_are_errors(file, check, code):
+    assert file.error(BASE + SERVICES + rule(check)).code == code
+
+
+def test_custom_script_is_a_file_of_the_spec(file):
+    file.beside("checks/verify.py")
+    assert file.spec(BASE + rule("{type: custom, script: checks/verify.py}")).files == ("checks/verify.py",)
+
+
+def test_agent_module_is_a_file_of_the_spec(file):
+    file.beside("bot.py")
+    spec = file.spec("agent: {type: python, endpoint: 'bot:ask'}\ntask: {prompt: p}\n")
+    assert spec.files == ("bot.py",)
+
+
+@pytest.mark.parametrize(
+    ("extra", "path"),
+    [
+        ("services: [{name: db}]", "services[0].image"),
+        ("services: [{name: a, type: http_mock}, {name: a, type: http_mock}]", "services[1].name"),
+        ("services: [{name: a, image: i, record: true}]", "services[0].record"),
+        ("fixtures: [{type: sql, service: db, sql: q}]", "fixtures[0].service"),
+        ("fixtures: [{type: directory, source: ., table: t}]", "fixtures[0].table"),
+        ("fixtures: [{type: directory, source: nowhere}]", "fixtures[0].source"),
+        ("audit: {db_writes: false}\nforbidden: {db_writes_outside: [a]}", "forbidden.db_writes_outside"),
+        ("secrets: [{name: A, source: vault}]", "secrets[0].source"),
+        ("setup: {files: [{path: a, mode: 755}]}", "setup.files[0].mode"),
+        ("resources: {memory: lots}", "resources.memory"),
+        ("setup: {files: [{path: ../a, content: b}]}", "setup.files[0].path"),
+        ("fixtures: [{type: directory, source: ., path: /etc}]", "fixtures[0].path"),
+        ("secrets: [{name: A, scope: {file: /etc/a}}]", "secrets[0].scope.file"),
+    ],
+)
+def test_bad_worlds_are_errors(file, extra, path):
+    assert path in [p.path for p in file.errors(BASE + extra + "\n")]
+
+
+def test_service_names_are_near_missed(file):
+    found = file.error(BASE + SERVICES + rule("{type: sql, service: dbs, query: q, equals: 1}"))
+    assert found.hint == "did you mean db?"
