@@ -1,0 +1,28 @@
+"""Stage 2, Spec to Trials: pure, lazy, and in the same order every time."""
+
+from holdfast.plan.checks import make_check, needs_control
+from holdfast.plan.ids import agent_json, identity, trial_id
+from holdfast.plan.lazy import Lazy
+from holdfast.plan.matrix import CellKey, Plan, plan
+from holdfast.plan.planners import FailFast, Judged, Once
+from holdfast.plan.select import EVERYTHING, Select
+from holdfast.plan.when import applies, meeting
+
+__all__ = [
+    "EVERYTHING",
+    "CellKey",
+    "FailFast",
+    "Judged",
+    "Lazy",
+    "Once",
+    "Plan",
+    "Select",
+    "agent_json",
+    "applies",
+    "identity",
+    "make_check",
+    "meeting",
+    "needs_control",
+    "plan",
+    "trial_id",
+]

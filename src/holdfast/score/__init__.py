@@ -1,0 +1,9 @@
+"""Stage 5, Verdicts to Score: cells decided as results come, then one number and a verdict."""
+
+from holdfast.score.combine import needed, settle
+from holdfast.score.intervals import kish, pass_hat_k, wilson
+from holdfast.score.resilience import resilience
+from holdfast.score.ruling import Options
+from holdfast.score.tally import Tally
+
+__all__ = ["Options", "Tally", "kish", "needed", "pass_hat_k", "resilience", "settle", "wilson"]

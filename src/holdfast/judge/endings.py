@@ -1,0 +1,31 @@
+"""Endings in words: why there is no text to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.model.observation import Turn
+
+_WORDS: Mapping[str, str] = {
+    "answered": "the answer is empty",
+    "no_answer": "the agent ended without one",
+    "raised": "the agent raised an exception",
+    "crashed": "the agent crashed",
+    "http_error": "the agent answered with an error",
+    "closed": "the agent closed the connection",
+    "unreadable": "the reply could not be read",
+}
+
+
+def describe(turn: Turn, timeout_ms: int) -> str:
+    """How the turn ended, as it stands behind "no answer:"."""
+    if turn.ending == "timeout":
+        return f"timeout after {timeout_ms} ms"
+    detail = turn.detail or (f"status {turn.status}" if turn.status is not None and turn.ending != "answered" else "")
+    return f"{_WORDS[turn.ending]}: {detail}" if detail else _WORDS[turn.ending]
+
+
+def has_text(turn: Turn) -> bool:
+    """Whether there is anything to read; blanks alone say nothing."""
+    text = turn.text
+    return bool(text and not text.isspace())

@@ -1,0 +1,86 @@
+"""The judge: rules applied to observations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.judge.endings import has_text
+from holdfast.judge.rule import Rule
+from holdfast.model.observation import Observation, Turn
+from holdfast.model.spec import Invariant, Spec
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Finding, Outcome, Verdict
+
+_MASKED = "a secret was masked in this answer; it cannot be judged again"
+
+_Judged = tuple[Outcome, Finding, int]
+"""Outcome, finding and the index of the turn that decided."""
+
+
+class Judge:
+    """Builds each rule's check once; `stored` says that the observations come from a run's directory."""
+
+    def __init__(self, spec: Spec, *, stored: bool = False) -> None:
+        self._stored = stored
+        self._rules = {i.id: Rule(i, spec.agent.timeout_ms) for i in spec.invariants}
+
+    def judge(
+        self, invariant: Invariant, trial: Trial, observation: Observation, control: Observation | None = None
+    ) -> Verdict:
+        """The verdict of one rule on one observation. Never raises: a check that breaks is an error verdict."""
+        rule = self._rules[invariant.id]
+        turns = observation.turns
+        if len(turns) == 1:
+            outcome, found = rule.turn(turns[0], observation, control)
+            turn = 0
+        elif not turns and observation.error:
+            return Verdict(trial.id, rule.id, "error", 0.0, observation.error)
+        else:
+            outcome, found, turn = _conversation(rule, turns or _silence(trial), observation, control)
+        if observation.error or observation.masked:
+            outcome, found = self._doubted(rule, observation, outcome, found)
+        score = found.score
+        if outcome == "pass":
+            score = 1.0 if score is None else score
+        elif outcome != "fail" or score is None:
+            score = 0.0
+        return Verdict(trial.id, rule.id, outcome, score, found.reason, turn, found.marks, found.details)
+
+    def _doubted(
+        self, rule: Rule, observation: Observation, outcome: Outcome, found: Finding
+    ) -> tuple[Outcome, Finding]:
+        """Our side broke: its fails are not the agent's. A mask may hide what a negative rule looks for."""
+        if observation.error and outcome in ("fail", "unproven"):
+            why = f"{observation.error} ({found.reason})"
+            return ("error" if outcome == "fail" else outcome), Finding(None, why, None, found.marks, found.details)
+        if self._stored and observation.masked and outcome == "pass" and rule.negative and rule.reads == "text":
+            return "unproven", Finding(None, _MASKED)
+        return outcome, found
+
+
+def _silence(trial: Trial) -> tuple[Turn, ...]:
+    """An observation without turns, read as one turn that nothing came of."""
+    return (Turn(trial.task.prompt, ending="no_answer"),)
+
+
+def _conversation(rule: Rule, turns: Sequence[Turn], observation: Observation, control: Observation | None) -> _Judged:
+    """Several turns as `over` says; the turn that decides is named."""
+    judged: list[_Judged] = [(*rule.turn(turns[i], observation, control), i) for i in _read(rule, turns)]
+    if rule.over == "any":
+        return min(judged, key=lambda j: (_ANY[j[0]], -(j[1].score or 0.0), j[2]))
+    return min(judged, key=lambda j: (_ALL[j[0]], 1.0 if j[1].score is None else j[1].score, j[2]))
+
+
+def _read(rule: Rule, turns: Sequence[Turn]) -> Sequence[int]:
+    """Which turns the rule reads. A negative one reads whatever text there is, and passes over silence."""
+    last = len(turns) - 1
+    if rule.over == "last":
+        return (last,)
+    if rule.negative and rule.needs_text:
+        return [i for i, turn in enumerate(turns) if has_text(turn)] or (last,)
+    return range(len(turns))
+
+
+# The outcome that decides comes first: one fail settles `all`, one pass settles `any`.
+_ALL: dict[Outcome, int] = {"fail": 0, "error": 1, "unproven": 2, "pass": 3}
+_ANY: dict[Outcome, int] = {"pass": 0, "error": 1, "unproven": 2, "fail": 3}

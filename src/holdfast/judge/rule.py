@@ -1,0 +1,68 @@
+"""One rule made ready to judge: its check, and which way round it is after `negate`."""
+
+from __future__ import annotations
+
+from holdfast.errors import HoldfastError
+from holdfast.judge.endings import describe, has_text
+from holdfast.model.observation import Observation, Turn
+from holdfast.model.spec import Invariant
+from holdfast.model.verdict import Finding, Outcome
+from holdfast.plan.checks import make_check
+from holdfast.protocols import Exhibit
+
+
+class Rule:
+    """Judges single turns by one invariant."""
+
+    __slots__ = ("decide", "id", "needs_text", "negate", "negative", "over", "reads", "timeout_ms")
+
+    def __init__(self, invariant: Invariant, timeout_ms: int) -> None:
+        check = make_check(invariant)
+        self.id = invariant.id
+        self.decide = check.decide
+        self.negate = invariant.negate
+        self.negative = (check.polarity == "negative") != invariant.negate
+        self.reads = check.reads
+        self.needs_text = check.reads != "ending"
+        self.over = invariant.over or ("all" if self.negative else "last")
+        self.timeout_ms = timeout_ms
+
+    def turn(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Outcome, Finding]:
+        """What the rule says of one turn; a check that raises is an error."""
+        if self.needs_text and not has_text(turn):
+            return self._without_text(turn)
+        try:
+            found = self.decide(Exhibit(turn.text or "", turn, observation, control))
+            return self._outcome(found)
+        except Exception as broken:
+            return "error", Finding(None, _why(broken))
+
+    def _outcome(self, found: Finding) -> tuple[Outcome, Finding]:
+        passed, score = found.passed, found.score
+        if score is not None and not 0.0 <= score <= 1.0:
+            return "error", Finding(None, f"the check gave a score of {score}, which is not in 0 to 1")
+        if passed is None:
+            return "unproven", found
+        if self.negate:
+            return _swapped(found, passed)
+        return ("pass" if passed else "fail"), found
+
+    def _without_text(self, turn: Turn) -> tuple[Outcome, Finding]:
+        why = describe(turn, self.timeout_ms)
+        if self.negative or (self.reads == "latency" and turn.ending != "timeout"):
+            return "unproven", Finding(None, f"nothing to judge, no answer: {why}")
+        return "fail", Finding(False, f"no answer: {why}")
+
+
+def _swapped(found: Finding, passed: bool) -> tuple[Outcome, Finding]:
+    score = (1.0 if passed else 0.0) if found.score is None else found.score
+    why = f"{found.reason}, which this rule forbids" if passed else found.reason
+    return ("fail" if passed else "pass"), Finding(not passed, why, 1.0 - score, found.marks, found.details)
+
+
+def _why(broken: Exception) -> str:
+    """An exception in words; our own already speak for themselves."""
+    text = str(broken)
+    if isinstance(broken, HoldfastError) and text:
+        return text
+    return f"the check raised {type(broken).__name__}: {text}" if text else f"the check raised {type(broken).__name__}"

@@ -1,0 +1,62 @@
+"""Ids of trials: 12 hex digits over the canonical JSON of what decides a trial.
+
+The JSON is joined from parts encoded once, because a plan of 100,000 trials repeats the same few parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from holdfast.model.codec import canonical, digest
+from holdfast.model.spec import AgentSpec, Scenario, Task
+
+
+def agent_json(agent: AgentSpec) -> bytes:
+    """The agent section as an id sees it: without where it was written."""
+    return canonical(replace(agent, position=None))
+
+
+def head(kind: str, scenario: Scenario) -> bytes:
+    """The opening of the array, up to the task."""
+    return b"[%b,%b," % (canonical(kind), canonical(scenario.content))
+
+
+def middle(task: Task, params: Mapping[str, Any]) -> bytes:
+    """Task and params, up to the replica."""
+    return b"%b,%b," % (canonical(task), canonical(params))
+
+
+def tail(invariant: str, agent_json: bytes, seed: int) -> bytes:
+    """What follows the replica."""
+    return b",%b,%b,%d]" % (canonical(invariant), agent_json, seed)
+
+
+def identity(
+    kind: str,
+    scenario: Scenario,
+    task: Task,
+    params: Mapping[str, Any],
+    replica: int,
+    invariant: str,
+    agent_json: bytes,
+    seed: int,
+) -> bytes:
+    """The canonical JSON array of what decides a trial."""
+    return b"%b%b%d%b" % (head(kind, scenario), middle(task, params), replica, tail(invariant, agent_json, seed))
+
+
+def trial_id(
+    kind: str,
+    scenario: Scenario,
+    task: Task,
+    params: Mapping[str, Any],
+    replica: int,
+    invariant: str,
+    agent_json: bytes,
+    seed: int,
+) -> str:
+    """The id of a trial; `invariant` is `*` where the trial serves every rule of its scenario."""
+    return digest(identity(kind, scenario, task, params, replica, invariant, agent_json, seed))

@@ -1,0 +1,125 @@
+"""Where every trial of a matrix lies, and how it is made from its place alone."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+from holdfast.model.codec import canonical
+from holdfast.model.spec import Scenario, Spec, Task
+from holdfast.model.trial import Trial
+from holdfast.plan import ids
+
+
+class Group(NamedTuple):
+    """The tasks that one scenario asks for one rule, or for all rules that share their trials."""
+
+    scenario: Scenario
+    invariant: str
+    tasks: tuple[Task, ...]
+
+
+class Spot(NamedTuple):
+    """A trial's place: its group's names, then which task, params and replica."""
+
+    scenario: str
+    invariant: str
+    task: Task
+    params: int
+    replica: int
+
+
+class _Asked(NamedTuple):
+    """What the groups of one rule share in every scenario."""
+
+    invariant: str
+    tasks: tuple[Task, ...]
+    parts: tuple[bytes, ...]
+    tail: bytes
+
+
+class _Weather(NamedTuple):
+    """What the groups of one scenario share."""
+
+    scenario: str
+    head: bytes
+
+
+class _Block(NamedTuple):
+    start: int
+    stop: int
+    weather: _Weather
+    asked: _Asked
+
+
+class Layout:
+    """The groups' trials side by side; within a group: prompt, params, replica."""
+
+    def __init__(self, spec: Spec, groups: Iterable[Group], params: Sequence[int]) -> None:
+        self._seed = spec.seed
+        self._replicas = spec.replicas
+        self._numbers = tuple(params)
+        self._params = tuple(spec.params[i] for i in params)
+        self._parts = tuple(canonical(p) + b"," for p in self._params)
+        self._agent = ids.agent_json(spec.agent)
+        self._starts = array("L", (0,))
+        # 100,000 groups are a few hundred scenarios and rules: each block is two references and a number.
+        self._weathers: list[_Weather] = []
+        self._asked: list[_Asked] = []
+        self._lay(groups)
+        # Trials are mostly asked for in order: the last block is nearly always the right one.
+        self._last = self._block(0) if self._asked else None
+
+    def _lay(self, groups: Iterable[Group]) -> None:
+        weathers: dict[str, _Weather] = {}
+        asked: dict[str, _Asked] = {}
+        for scenario, invariant, tasks in groups:
+            if not tasks:
+                continue
+            if scenario.name not in weathers:
+                weathers[scenario.name] = _Weather(scenario.name, ids.head("contract", scenario))
+            if invariant not in asked:
+                parts = tuple(canonical(task) + b"," for task in tasks)
+                asked[invariant] = _Asked(invariant, tasks, parts, ids.tail(invariant, self._agent, self._seed))
+            self._weathers.append(weathers[scenario.name])
+            self._asked.append(asked[invariant])
+            self._starts.append(self._starts[-1] + len(tasks) * len(self._params) * self._replicas)
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def trial(self, place: int) -> Trial:
+        """The trial at a place; places count from 0."""
+        block, task, params, replica = self._find(place)
+        weather, asked = block.weather, block.asked
+        data = b"%b%b%b%d%b" % (weather.head, asked.parts[task], self._parts[params], replica, asked.tail)
+        return Trial(
+            blake2b(data, digest_size=6).hexdigest(),
+            "contract",
+            weather.scenario,
+            asked.tasks[task],
+            replica,
+            self._params[params],
+            asked.invariant,
+            self._seed,
+        )
+
+    def spot(self, place: int) -> Spot:
+        """What the trial at a place is about, without its id."""
+        block, task, params, replica = self._find(place)
+        asked = block.asked
+        return Spot(block.weather.scenario, asked.invariant, asked.tasks[task], self._numbers[params], replica)
+
+    def _find(self, place: int) -> tuple[_Block, int, int, int]:
+        block = self._last
+        if block is None or not block.start <= place < block.stop:
+            block = self._last = self._block(bisect_right(self._starts, place) - 1)
+        rest, replica = divmod(place - block.start, self._replicas)
+        task, params = divmod(rest, len(self._params))
+        return block, task, params, replica
+
+    def _block(self, i: int) -> _Block:
+        return _Block(self._starts[i], self._starts[i + 1], self._weathers[i], self._asked[i])

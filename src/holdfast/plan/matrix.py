@@ -1,0 +1,191 @@
+"""The plan of a run: rules x scenarios x prompts x params x replicas, made only when asked for."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from holdfast.errors import UsageError
+from holdfast.model.codec import canonical
+from holdfast.model.spec import Invariant, Scenario, Spec, Task
+from holdfast.model.trial import CONTROL, Trial
+from holdfast.plan.checks import make_check, needs_control
+from holdfast.plan.ids import agent_json, trial_id
+from holdfast.plan.layout import Group, Layout
+from holdfast.plan.lazy import Lazy
+from holdfast.plan.select import EVERYTHING, Select, chosen, positions
+from holdfast.plan.when import applies
+
+EVERY_RULE = "*"
+
+
+class CellKey(NamedTuple):
+    """Names a cell; `params` is an index into the spec's."""
+
+    invariant: str
+    scenario: str
+    params: int
+
+
+class Plan:
+    """What a run will do, in an order that never changes: scenario, rule, prompt, params, replica."""
+
+    def __init__(self, spec: Spec, select: Select = EVERYTHING) -> None:
+        self.spec = spec
+        self.scenarios, self.invariants = _chosen(spec, select)
+        self._rows = {s.name: i for i, s in enumerate(self.scenarios)}
+        self._columns = {r.id: i for i, r in enumerate(self.invariants)}
+        self._tasks = {r.id: _tasks(spec, r) for r in self.invariants}
+        self._params: dict[bytes, int] = {canonical(p): i for i, p in reversed(list(enumerate(spec.params)))}
+        self._numbers = sorted(self._params.values())
+        own = frozenset(spec.cell_rules)
+        self._alone = {r.id: (r,) for r in self.invariants if r.probes or r.id in own}
+        self._shared = {s.name: self._sharing(s) for s in self.scenarios}
+        self._layout = Layout(spec, self._laid(), self._numbers)
+        kept = self._kept(select)
+        self._partial = self._counted(kept) if select.trials else None
+        self.trials: Sequence[Trial] = Lazy(self._layout.trial, self._without(kept, select.skip))
+        self.cells: Sequence[CellKey] = Lazy(self.key_at, self._cells())
+        self._controls = {at: self._control(*at) for at in self._compared()}
+        self.controls: tuple[Trial, ...] = tuple(self._controls.values())
+        self.preflight: Trial | None = self._first(kept)
+
+    # -- what later stages ask ------------------------------------------------------------------
+    def rules(self, trial: Trial) -> tuple[Invariant, ...]:
+        """The rules that the trial is judged by; none for a control."""
+        return self._served(trial.scenario, trial.invariant) if trial.kind == "contract" else ()
+
+    def tasks(self, invariant: str) -> tuple[Task, ...]:
+        """What is asked for a rule: its probes, else what the spec asks."""
+        return self._tasks[invariant]
+
+    def params_index(self, params: Mapping[str, Any]) -> int:
+        """Which of the spec's params these are."""
+        return self._numbers[0] if len(self._numbers) == 1 else self._params[canonical(params)]
+
+    def position(self, invariant: str, scenario: str, params: int = 0) -> int:
+        """Where the cell lies in the grid of all cells; no two lie in one place."""
+        row = self._rows[scenario] * len(self.invariants) + self._columns[invariant]
+        return row * len(self.spec.params) + params
+
+    def key_at(self, position: int) -> CellKey:
+        """The cell at a position of the grid."""
+        row, params = divmod(position, len(self.spec.params))
+        scenario, invariant = divmod(row, len(self.invariants))
+        return CellKey(self.invariants[invariant].id, self.scenarios[scenario].name, params)
+
+    def applies(self, key: CellKey) -> bool:
+        """Whether the scenario meets the rule's `when`; if not, the cell is n/a."""
+        return applies(self.invariants[self._columns[key.invariant]].when, self.scenarios[self._rows[key.scenario]])
+
+    def asked(self, key: CellKey) -> tuple[int, ...]:
+        """How many verdicts the cell expects for each of its rule's tasks."""
+        tasks = self._tasks[key.invariant]
+        if self._partial is not None:
+            return tuple(self._partial[key, task] for task in tasks)
+        return (self.spec.replicas if self.applies(key) else 0,) * len(tasks)
+
+    def expected(self, key: CellKey) -> int:
+        """How many verdicts the cell expects in all."""
+        return sum(self.asked(key))
+
+    @property
+    def whole(self) -> bool:
+        """Whether every prompt and replica of its cells is in it; not so where single trials were selected."""
+        return self._partial is None
+
+    def control_for(self, trial: Trial) -> Trial | None:
+        """The calm trial of the same task and params, where a rule compares with one."""
+        return self._controls.get((trial.task, self.params_index(trial.params)))
+
+    # -- how it is made -------------------------------------------------------------------------
+    def _sharing(self, scenario: Scenario) -> tuple[Invariant, ...]:
+        """The rules that share the scenario's trials: those without trials of their own."""
+        return tuple(r for r in self.invariants if r.id not in self._alone and applies(r.when, scenario))
+
+    def _served(self, scenario: str, name: str) -> tuple[Invariant, ...]:
+        return self._shared.get(scenario, ()) if name == EVERY_RULE else self._alone.get(name, ())
+
+    def _laid(self) -> Iterator[Group]:
+        """Every group of trials in order; the shared ones stand where the first rule that shares them stands."""
+        for scenario in self.scenarios:
+            shared = self._shared[scenario.name]
+            for rule in self.invariants:
+                if shared and rule is shared[0]:
+                    yield Group(scenario, EVERY_RULE, self._tasks[rule.id])
+                elif rule.id in self._alone and applies(rule.when, scenario):
+                    yield Group(scenario, rule.id, self._tasks[rule.id])
+
+    def _kept(self, select: Select) -> Sequence[int]:
+        everything = range(len(self._layout))
+        if not everything and (select.scenarios or select.invariants or select.trials):
+            raise UsageError("nothing is left to run", hint="no selected rule's `when` is met by a selected scenario")
+        if not select.trials:
+            return everything
+        return positions(select.trials, (self._layout.trial(i).id for i in everything))
+
+    def _counted(self, kept: Iterable[int]) -> Counter[tuple[CellKey, Task]]:
+        counts: Counter[tuple[CellKey, Task]] = Counter()
+        for spot in map(self._layout.spot, kept):
+            for rule in self._served(spot.scenario, spot.invariant):
+                counts[CellKey(rule.id, spot.scenario, spot.params), spot.task] += 1
+        return counts
+
+    def _without(self, kept: Sequence[int], skip: frozenset[str]) -> Sequence[int]:
+        return array("L", (i for i in kept if self._layout.trial(i).id not in skip)) if skip else kept
+
+    def _cells(self) -> Sequence[int]:
+        if self._partial is not None:
+            return sorted({self.position(*key) for key, _ in self._partial})
+        width = len(self.spec.params)
+        whole = range(len(self.scenarios) * len(self.invariants) * width)
+        if len(self._numbers) == width:
+            return whole
+        return array("L", (i for i in whole if i % width in self._numbers))
+
+    def _compared(self) -> Iterator[tuple[Task, int]]:
+        """Task and params of every control: what a rule that compares with calm asks."""
+        for rule in self.invariants:
+            if needs_control(make_check(rule)):
+                for task in self._tasks[rule.id]:
+                    yield from ((task, number) for number in self._numbers if self._asks(rule, task, number))
+
+    def _asks(self, rule: Invariant, task: Task, params: int) -> bool:
+        keys = (CellKey(rule.id, s.name, params) for s in self.scenarios)
+        if self._partial is None:
+            return any(map(self.applies, keys))
+        return any((key, task) in self._partial for key in keys)
+
+    def _first(self, kept: Sequence[int]) -> Trial | None:
+        if not kept:
+            return None
+        spot = self._layout.spot(kept[0])
+        return self._controls.get((spot.task, spot.params)) or self._control(spot.task, spot.params)
+
+    def _control(self, task: Task, number: int) -> Trial:
+        spec, params = self.spec, self.spec.params[number]
+        agent = agent_json(spec.agent)
+        id = trial_id("control", Scenario(CONTROL), task, params, 0, EVERY_RULE, agent, spec.seed)
+        return Trial(id, "control", CONTROL, task, 0, params, EVERY_RULE, spec.seed)
+
+
+def plan(spec: Spec, select: Select = EVERYTHING) -> Plan:
+    """The plan of a spec, or of the part of it that is selected."""
+    return Plan(spec, select)
+
+
+def _chosen(spec: Spec, select: Select) -> tuple[tuple[Scenario, ...], tuple[Invariant, ...]]:
+    scenarios = set(chosen(select.scenarios, [s.name for s in spec.scenarios], "scenario"))
+    invariants = set(chosen(select.invariants, [r.id for r in spec.invariants], "rule"))
+    return (
+        tuple(s for s in spec.scenarios if s.name in scenarios),
+        tuple(r for r in spec.invariants if r.id in invariants),
+    )
+
+
+def _tasks(spec: Spec, rule: Invariant) -> tuple[Task, ...]:
+    """Each thing asked once: a prompt written twice would be the same trial twice."""
+    asked = [Task((probe,), "probe") for probe in rule.probes] or spec.tasks
+    return tuple(dict.fromkeys(asked))

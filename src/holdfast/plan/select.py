@@ -1,0 +1,75 @@
+"""Choosing a part of a plan: globs for scenarios and rules, ids or their beginnings for trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from msgspec import Struct
+
+from holdfast.errors import UsageError
+
+SHORTEST = 4
+"""Digits of an id that count as its beginning: two of 65,536 rarely meet by accident."""
+_SHOWN = 10
+
+
+class Select(Struct, frozen=True):
+    """Which part of a plan to run; empty means all of it."""
+
+    scenarios: tuple[str, ...] = ()
+    invariants: tuple[str, ...] = ()
+    trials: tuple[str, ...] = ()
+    """Ids, or beginnings of at least four digits that name one trial."""
+    skip: frozenset[str] = frozenset()
+    """Ids of trials that have been run already: they are not planned again, but are still expected in their cells."""
+
+
+EVERYTHING = Select()
+
+
+def chosen(patterns: Sequence[str], names: Sequence[str], what: str) -> tuple[str, ...]:
+    """The names that match any of the patterns, in their own order; every pattern must match."""
+    if not patterns:
+        return tuple(names)
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise UsageError(f"no {what} matches {pattern!r}", hint=_near(pattern, names, what))
+    return tuple(name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns))
+
+
+def positions(wanted: Sequence[str], ids: Iterable[str]) -> list[int]:
+    """Where in `ids` the trials wanted are; each must name exactly one."""
+    begins = tuple(dict.fromkeys(w.lower() for w in wanted))
+    for begin in begins:
+        if len(begin) < SHORTEST:
+            raise UsageError(f"trial {begin!r} is too short", hint=f"give at least {SHORTEST} digits of its id")
+    found: dict[str, list[tuple[int, str]]] = {begin: [] for begin in begins}
+    for position, id in enumerate(ids):
+        if id.startswith(begins):
+            for begin in begins:
+                if id.startswith(begin):
+                    found[begin].append((position, id))
+    for begin, hits in found.items():
+        _only_one(begin, hits)
+    return sorted({hits[0][0] for hits in found.values()})
+
+
+def _only_one(begin: str, hits: Sequence[tuple[int, str]]) -> None:
+    if not hits:
+        why = "an id changes with the seed, the scenario, the prompt, the rule and the agent section"
+        raise UsageError(f"no trial's id begins with {begin!r}", hint=why)
+    if len(hits) > 1:
+        ids = ", ".join(id for _, id in hits[:_SHOWN])
+        raise UsageError(f"{len(hits)} trials' ids begin with {begin!r}", hint=f"give more digits: {ids}")
+
+
+def _near(pattern: str, names: Sequence[str], what: str) -> str:
+    from difflib import get_close_matches
+
+    if not names:
+        return f"there is no {what}"
+    close = get_close_matches(pattern, names, n=3, cutoff=0.5)
+    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    there = f"there are: {', '.join(names[:_SHOWN])}{rest}"
+    return f"did you mean {' or '.join(close)}? {there}" if close else there

@@ -1,0 +1,28 @@
+"""What `when` means: decided by the faults that a scenario declares, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.model.spec import Scenario, When
+
+PLANES: Mapping[str, frozenset[str]] = {
+    "tool_faults_active": frozenset({"tool", "mcp"}),
+    "llm_faults_active": frozenset({"llm"}),
+}
+"""The planes that a `when` asks for by name."""
+
+
+def meeting(when: When, scenario: Scenario) -> frozenset[int]:
+    """The indexes of the injections that a rule with this `when` must see met under chaos."""
+    planes = PLANES.get(when)
+    return frozenset(i for i, x in enumerate(scenario.injections) if planes is None or x.plane in planes)
+
+
+def applies(when: When, scenario: Scenario) -> bool:
+    """Whether a rule with this `when` is judged in the scenario."""
+    if when == "always":
+        return True
+    if when == "no_chaos":
+        return scenario.calm
+    return bool(meeting(when, scenario))

@@ -1,0 +1,135 @@
+"""One cell while its verdicts come in, and what is kept of it afterwards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from holdfast.model.observation import Observation
+from holdfast.model.spec import Aggregation, Scenario
+from holdfast.model.verdict import Outcome, Verdict
+from holdfast.score.combine import needed, settle
+from holdfast.score.unmet import CALLED, NO_EFFECT, NOT_CALLED, never_met, was_called
+
+Tries = tuple[tuple[tuple[int, int], int], ...]
+"""How many prompts had (passes, decided verdicts); only of prompts with several replicas."""
+
+PASS, FAIL, ERROR, UNPROVEN = 0, 1, 2, 3
+_CODES: Mapping[str, int] = {"pass": PASS, "fail": FAIL, "error": ERROR, "unproven": UNPROVEN}
+
+
+class Decision(Struct, frozen=True, gc=False):
+    """What is kept of a decided cell: no verdicts, no answers."""
+
+    outcome: Outcome
+    reason: str = ""
+    passes: int = 0
+    fails: int = 0
+    errors: int = 0
+    unproven: int = 0
+    flaky: bool = False
+    met: bool = False
+    simulated: bool = False
+    concurrent: bool = False
+    failed: int = 0
+    """Prompts that failed, as bits."""
+    undecided: int = 0
+    """Prompts that stayed undecided, as bits."""
+    tries: Tries = ()
+
+
+class Gathering:
+    """A cell's verdicts so far, counted by prompt and outcome."""
+
+    __slots__ = ("asked", "concurrent", "counts", "firsts", "left", "met", "near", "simulated")
+
+    def __init__(self, asked: Sequence[int], expected: int) -> None:
+        self.asked = asked
+        self.left = expected
+        self.counts = [0] * (4 * len(asked))
+        self.firsts: dict[str, tuple[int, int, str]] = {}
+        self.met = False
+        self.near = NOT_CALLED
+        self.simulated = False
+        self.concurrent = False
+
+    def count(self, place: int, replica: int, verdict: Verdict) -> None:
+        """Adds a verdict; of the reasons of each outcome the first in plan order is kept."""
+        outcome = verdict.outcome
+        self.counts[4 * place + _CODES[outcome]] += 1
+        self.left -= 1
+        if outcome != "pass":
+            first = self.firsts.get(outcome)
+            if first is None or (place, replica) < first[:2]:
+                self.firsts[outcome] = (place, replica, verdict.reason)
+
+    def weather(self, observation: Observation, scenario: Scenario, needs: frozenset[int]) -> None:
+        """Notes whether one of the injections needed was met in this trial, and if not, how near it came."""
+        for fault in observation.ledger:
+            if fault.index in needs:
+                if fault.effect == "met":
+                    self.met = True
+                    return
+                self.near = NO_EFFECT
+        if self.near == NOT_CALLED and observation.calls:
+            placed = (scenario.injections[i] for i in needs)
+            self.near = CALLED if was_called(placed, observation.calls) else NOT_CALLED
+
+    def decide(self, how: Aggregation, scenario: Scenario, needs: frozenset[int], same: dict[Tries, Tries]) -> Decision:
+        """The cell as its verdicts so far have it; verdicts still missing are undecided.
+
+        `same` holds the tries of other cells, so that equal ones are kept once.
+        """
+        counts, met = self.counts, self.met
+        if len(counts) == 4 and counts[PASS] == 1 == self.asked[0] and (met or not needs):
+            # One prompt, one replica, passed: most cells of a large matrix.
+            return Decision("pass", "", 1, 0, 0, 0, False, met, self.simulated, self.concurrent)
+        failed, undecided, broken, flaky, pairs = self._prompts(how)
+        outcome: Outcome = "fail" if failed else "error" if broken else "unproven" if undecided else "pass"
+        reason = self._reason(outcome)
+        if outcome == "pass" and needs and not met:
+            outcome, reason = "unproven", never_met(scenario, needs, self.near)
+        tries = tuple(sorted(pairs.items()))
+        return Decision(
+            outcome,
+            reason,
+            passes=sum(counts[PASS::4]),
+            fails=sum(counts[FAIL::4]),
+            errors=sum(counts[ERROR::4]),
+            unproven=sum(counts[UNPROVEN::4]),
+            flaky=flaky,
+            met=met,
+            simulated=self.simulated,
+            concurrent=self.concurrent,
+            failed=failed,
+            undecided=undecided,
+            tries=same.setdefault(tries, tries),
+        )
+
+    def _prompts(self, how: Aggregation) -> tuple[int, int, bool, bool, Counter[tuple[int, int]]]:
+        """Each prompt settled: bits of the failed and the undecided ones, any error among these, any flaky."""
+        failed = undecided = 0
+        broken = flaky = False
+        pairs: Counter[tuple[int, int]] = Counter()
+        for place, n in enumerate(self.asked):
+            if not n:
+                continue
+            passes, fails, errors, _ = self.counts[4 * place : 4 * place + 4]
+            outcome = settle(passes, fails, errors, n, needed(how, n))
+            failed |= (outcome == "fail") << place
+            undecided |= (outcome in ("error", "unproven")) << place
+            broken |= outcome == "error"
+            flaky |= bool(passes and fails)
+            if n > 1:
+                pairs[passes, passes + fails] += 1
+        return failed, undecided, broken, flaky, pairs
+
+    def _reason(self, outcome: Outcome) -> str:
+        if outcome == "pass":
+            return ""
+        if outcome in self.firsts:
+            return self.firsts[outcome][2]
+        total = sum(self.asked)
+        return f"{self.left} of {total} trials did not run" if total > 1 else "the trial did not run"

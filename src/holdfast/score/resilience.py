@@ -1,0 +1,95 @@
+"""Cells to one number: the resilience of a contract, with how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import fsum
+
+from holdfast.model.score import Interval, Score
+from holdfast.model.verdict import OUTCOMES
+from holdfast.score.cell import Tries
+from holdfast.score.intervals import Failing, cluster_bootstrap, kish, pass_hat_k, wilson
+from holdfast.score.ruling import Options, rule
+from holdfast.score.summary import Summary
+from holdfast.score.tally import Tally
+
+PROMPTS_FOR_BOOTSTRAP = 8
+"""With fewer prompts there are too few different draws."""
+
+_DEFAULT = Options()
+
+
+def resilience(tally: Tally, options: Options = _DEFAULT) -> Score:
+    """The contract's score, verdict and exit code, of all that has been added so far."""
+    summary, vacuous, replicas = Summary(tally.decided()), tally.vacuous(), tally.spec.replicas
+    least = options.min_score if options.min_score is not None else tally.spec.scoring.min_score
+    ruling = rule(summary, vacuous, least, options)
+    return Score(
+        value=_rounded(summary.sums().score),
+        passed=ruling.exit_code == 0,
+        exit_code=ruling.exit_code,
+        interval=_interval(tally, summary),
+        calm=_rounded(summary.sums(chaos=False).score),
+        chaos=_rounded(summary.sums(chaos=True).score),
+        judged=summary.count("pass", "fail"),
+        total=summary.count("pass", "fail", "error", "unproven"),
+        counts={outcome: summary.count(outcome) for outcome in OUTCOMES},
+        trials=tally.trials,
+        replicas=replicas,
+        critical_failed=ruling.critical,
+        tolerated=ruling.tolerated,
+        vacuous=vacuous,
+        flaky=summary.flaky,
+        pass_hat=_pass_hat(summary.tries, replicas) if replicas > 1 else {},
+        reasons=ruling.reasons,
+        min_score=least,
+    )
+
+
+def _rounded(score: float | None) -> float | None:
+    return None if score is None else round(score, 2)
+
+
+def _interval(tally: Tally, summary: Summary) -> Interval | None:
+    """By prompts where there are enough of them, else Wilson's with Kish's effective n."""
+    score = summary.sums().score
+    if score is None:
+        return None
+    found = _by_prompts(tally, summary) or _by_cells(kish(summary.weights()), score)
+    return Interval(round(found.low, 2), round(found.high, 2), found.method)
+
+
+def _by_cells(n: float, score: float) -> Interval:
+    found = wilson(n * score / 100.0, n)
+    return Interval(100.0 * found.low, 100.0 * found.high, "kish")
+
+
+def _by_prompts(tally: Tally, summary: Summary) -> Interval | None:
+    plan = tally.plan
+    asked = {rule: plan.tasks(rule) for rule in sorted(summary.rules)}
+    if not plan.whole or len({task for tasks in asked.values() for task in tasks}) < PROMPTS_FOR_BOOTSTRAP:
+        return None
+    strata = {tasks: i for i, tasks in enumerate(dict.fromkeys(asked.values()))}
+    stratum = {rule: strata[tasks] for rule, tasks in asked.items()}
+    failing: dict[Failing, float] = {}
+    for cell, decision in summary.failed:
+        proven = not cell.chaos or cell.met
+        key = Failing(stratum[cell.invariant], decision.failed, decision.undecided, proven)
+        failing[key] = failing.get(key, 0.0) + cell.weight
+    return cluster_bootstrap(summary.sums().passed, failing, [len(tasks) for tasks in strata], tally.spec.seed)
+
+
+def _pass_hat(alike: Mapping[Tries, int], replicas: int) -> dict[str, float]:
+    """pass^k for every k: the mean over a cell's prompts, then over the cells; left out where no cell has k tries."""
+    found = {}
+    for k in range(1, replicas + 1):
+        means = [(m, count) for tries, count in sorted(alike.items()) if (m := _mean_hat(tries, k)) is not None]
+        if means:
+            found[str(k)] = fsum(m * count for m, count in means) / sum(count for _, count in means)
+    return found
+
+
+def _mean_hat(tries: Tries, k: int) -> float | None:
+    fit = [(pass_hat_k(c, n, k), prompts) for (c, n), prompts in tries if n >= k]
+    total = sum(prompts for _, prompts in fit)
+    return fsum(value * prompts for value, prompts in fit) / total if total else None

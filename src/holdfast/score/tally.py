@@ -1,0 +1,174 @@
+"""The tally: verdicts in, in any order; cells out as soon as they are decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from holdfast.errors import HarnessError
+from holdfast.model.observation import Observation
+from holdfast.model.score import Cell, Interval
+from holdfast.model.spec import Aggregation, Invariant, Scenario, Spec, Task
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Verdict
+from holdfast.plan import CellKey, Plan, meeting
+from holdfast.score.cell import Decision, Gathering, Tries
+from holdfast.score.intervals import wilson
+
+_rate = lru_cache(maxsize=4096)(wilson)
+
+
+class _Column:
+    """A rule, as all of its cells share it."""
+
+    __slots__ = ("asked", "critical", "expected", "how", "offset", "places", "rule", "weight")
+
+    def __init__(self, rule: Invariant, spec: Spec, plan: Plan, offset: int) -> None:
+        tasks = plan.tasks(rule.id)
+        self.rule = rule
+        self.how: Aggregation = rule.replica_aggregation or spec.scoring.replica_aggregation
+        self.offset = offset
+        self.places: Mapping[Task, int] = {task: place for place, task in enumerate(tasks)}
+        self.asked = (spec.replicas,) * len(tasks)
+        self.expected = sum(self.asked)
+        self.weight = rule.severity_weight
+        self.critical = rule.critical
+
+
+class _Row:
+    """A scenario, as all of its cells share it."""
+
+    __slots__ = ("chaos", "met", "needs", "offset", "ran", "scenario")
+
+    def __init__(self, scenario: Scenario, plan: Plan, offset: int) -> None:
+        self.scenario = scenario
+        self.offset = offset
+        self.chaos = not scenario.calm
+        self.needs = {rule.when: meeting(rule.when, scenario) for rule in plan.invariants}
+        self.ran = False
+        self.met = False
+
+
+class Tally:
+    """Adds verdicts up to cells. The order in which they come never changes the result."""
+
+    def __init__(self, spec: Spec, plan: Plan) -> None:
+        self.spec = spec
+        self.plan = plan
+        self.trials = 0
+        """Trials that came in, each counted once however many rules it serves."""
+        width = len(spec.params)
+        self._many = width > 1
+        self._whole = plan.whole
+        self._columns = {r.id: _Column(r, spec, plan, i * width) for i, r in enumerate(plan.invariants)}
+        height = len(plan.invariants) * width
+        self._rows = {s.name: _Row(s, plan, i * height) for i, s in enumerate(plan.scenarios)}
+        self._open: dict[int, Gathering] = {}
+        self._done: list[Decision | None] = [None] * (height * len(plan.scenarios))
+        self._same: dict[Tries, Tries] = {}
+
+    def add(self, trial: Trial, observation: Observation, verdict: Verdict) -> Cell | None:
+        """Adds a verdict; the cell, if this was the last that it waited for."""
+        column, row = self._columns[verdict.invariant], self._rows[trial.scenario]
+        params = self.plan.params_index(trial.params) if self._many else 0
+        position = row.offset + column.offset + params
+        cell = self._open.get(position) or self._begin(position, column)
+        cell.count(column.places[trial.task], trial.replica, verdict)
+        if row.chaos and not cell.met:
+            self._weather(row, column, cell, observation)
+        if observation.concurrent or observation.simulated:
+            cell.concurrent = cell.concurrent or observation.concurrent
+            cell.simulated = cell.simulated or observation.simulated
+        row.ran = True
+        if trial.invariant != "*" or self.plan.rules(trial)[0].id == verdict.invariant:
+            self.trials += 1
+        if cell.left:
+            return None
+        del self._open[position]
+        decision = self._done[position] = self._decide(row, column, cell)
+        return _cell(row, column, self.spec.params[params], decision)
+
+    def cells(self) -> Iterator[Cell]:
+        """Every cell in plan order: the decided, the n/a, and the unfinished as far as they got."""
+        return (cell for cell, _ in self.decided())
+
+    def decided(self) -> Iterator[tuple[Cell, Decision]]:
+        """Every cell in plan order with what is kept of it."""
+        calm = self._failing_in_calm()
+        for key in self.plan.cells:
+            column, row = self._columns[key.invariant], self._rows[key.scenario]
+            decision = self._at(key, row, column)
+            marked = row.chaos and decision.outcome != "n/a" and (key.invariant, key.params) in calm
+            yield _cell(row, column, self.spec.params[key.params], decision, marked), decision
+
+    def vacuous(self) -> tuple[str, ...]:
+        """Chaos scenarios that were run and none of whose trials met any fault."""
+        return tuple(name for name, row in self._rows.items() if row.chaos and row.ran and not row.met)
+
+    def _begin(self, position: int, column: _Column) -> Gathering:
+        if self._done[position] is not None:
+            key = self.plan.key_at(position)
+            raise HarnessError(f"one verdict too many for {key.invariant} in {key.scenario}")
+        asked, expected = column.asked, column.expected
+        if not self._whole:
+            asked = self.plan.asked(self.plan.key_at(position))
+            expected = sum(asked)
+        cell = self._open[position] = Gathering(asked, expected)
+        return cell
+
+    def _weather(self, row: _Row, column: _Column, cell: Gathering, observation: Observation) -> None:
+        cell.weather(observation, row.scenario, row.needs[column.rule.when])
+        if not row.met:
+            known = range(len(row.scenario.injections))
+            row.met = any(fault.effect == "met" and fault.index in known for fault in observation.ledger)
+
+    def _decide(self, row: _Row, column: _Column, cell: Gathering) -> Decision:
+        return cell.decide(column.how, row.scenario, row.needs[column.rule.when], self._same)
+
+    def _at(self, key: CellKey, row: _Row, column: _Column) -> Decision:
+        position = row.offset + column.offset + key.params
+        decision = self._done[position]
+        if decision is not None:
+            return decision
+        if not self.plan.applies(key):
+            return Decision("n/a", f"`when: {column.rule.when}` is not met here")
+        asked = self.plan.asked(key)
+        if not any(asked):
+            return Decision("unproven", "nothing was asked")
+        return self._decide(row, column, self._open.get(position) or Gathering(asked, sum(asked)))
+
+    def _failing_in_calm(self) -> set[tuple[str, int]]:
+        """Rule and params of every cell that failed without chaos."""
+        failing = set()
+        for key in self.plan.cells:
+            row = self._rows[key.scenario]
+            if not row.chaos and self._at(key, row, self._columns[key.invariant]).outcome == "fail":
+                failing.add((key.invariant, key.params))
+        return failing
+
+
+def _cell(row: _Row, column: _Column, params: dict[str, Any], kept: Decision, fails_in_calm: bool = False) -> Cell:
+    tried = kept.passes + kept.fails
+    rate: Interval | None = _rate(kept.passes, tried) if tried else None
+    return Cell(
+        column.rule.id,
+        row.scenario.name,
+        column.rule.severity,
+        column.weight,
+        kept.outcome,
+        column.critical,
+        params,
+        kept.reason,
+        kept.flaky,
+        kept.passes,
+        kept.fails,
+        kept.errors,
+        kept.unproven,
+        kept.met,
+        row.chaos,
+        fails_in_calm,
+        kept.simulated,
+        kept.concurrent,
+        rate,
+    )

@@ -1,0 +1,89 @@
+"""Ids: the joined parts are the canonical JSON, and ids are stable and distinct."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from holdfast.model.codec import canonical, digest
+from holdfast.model.spec import AgentSpec, Injection, Invariant, Position, Scenario, Schedule, Spec, Task, ToolRef
+from holdfast.plan import agent_json, identity, plan, trial_id
+
+# Busy machines are slow: time is no property of the code under test.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+words = st.text(st.characters(codec="utf-8"), max_size=12)
+scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | words
+mappings = st.dictionaries(words, scalars | st.lists(scalars, max_size=3), max_size=3)
+tasks = st.builds(
+    Task, st.lists(words, min_size=1, max_size=3).map(tuple), st.sampled_from(["golden", "task", "probe"])
+)
+schedules = st.builds(Schedule, probability=st.floats(0, 1), after_calls=st.none() | st.integers(0, 9))
+injections = st.builds(
+    Injection, st.sampled_from(["tool", "llm", "context"]), words, words, settings=mappings, schedule=schedules
+)
+scenarios = st.builds(Scenario, words, st.lists(injections, max_size=3).map(tuple))
+agents = st.builds(
+    AgentSpec,
+    type=st.sampled_from(["http", "python"]),
+    endpoint=words,
+    headers=st.dictionaries(words, words, max_size=3),
+    timeout_ms=st.integers(1000, 300000),
+    tools=st.lists(st.builds(ToolRef, words, st.none() | words), max_size=2).map(tuple),
+    position=st.none() | st.builds(Position, st.integers(1, 99)),
+)
+
+
+@unhurried
+@given(
+    st.sampled_from(["contract", "control"]), scenarios, tasks, mappings, st.integers(0, 10**6), words, agents,
+    st.integers(-(2**60), 2**60),
+)  # fmt: skip
+def test_joined_parts_are_the_canonical_json(kind, scenario, task, params, replica, invariant, agent, seed):
+    section = agent_json(agent)
+    parts = [kind, scenario.content, task, params, replica, invariant, replace(agent, position=None), seed]
+    assert identity(kind, scenario, task, params, replica, invariant, section, seed) == canonical(parts)
+    id = trial_id(kind, scenario, task, params, replica, invariant, section, seed)
+    assert id == digest(canonical(parts))
+    assert len(id) == 12
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> Spec:
+    names = draw(st.lists(words, min_size=1, max_size=3, unique=True))
+    rules = [Invariant(f"r{i}", "contains", {"value": "x"}) for i in range(draw(st.integers(1, 3)))]
+    return Spec(
+        path="c.yaml",
+        agent=draw(agents),
+        tasks=tuple(draw(st.lists(tasks, min_size=1, max_size=3))),
+        invariants=tuple(rules),
+        cell_rules=tuple(r.id for r in rules if draw(st.booleans())),
+        scenarios=tuple(replace(draw(scenarios), name=name) for name in names),
+        params=tuple(draw(st.lists(mappings, min_size=1, max_size=3))),
+        replicas=draw(st.integers(1, 3)),
+        seed=draw(st.integers(0, 99)),
+    )
+
+
+@unhurried
+@given(specs())
+def test_planned_ids_are_distinct_stable_and_those_of_trial_id(spec):
+    made = plan(spec)
+    trials = list(made.trials)
+    assert len({t.id for t in trials}) == len(trials)
+    assert [t.id for t in plan(spec).trials] == [t.id for t in trials]
+    section = agent_json(spec.agent)
+    for place, t in enumerate(trials):
+        assert made.trials[place] == t
+        assert t.id == trial_id(
+            t.kind, spec.scenario(t.scenario), t.task, t.params, t.replica, t.invariant, section, spec.seed
+        )
+
+
+@unhurried
+@given(specs())
+def test_cells_expect_exactly_the_verdicts_that_the_trials_give(spec):
+    made = plan(spec)
+    given = sum(len(made.rules(t)) for t in made.trials)
+    assert sum(made.expected(key) for key in made.cells) == given

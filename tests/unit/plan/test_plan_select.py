@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.errors import UsageError
+from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Spec, Task
+from holdfast.plan import CellKey, Select, plan
+from holdfast.plan.select import positions
+
+
+def spec(**more: Any) -> Spec:
+    rules = (
+        Invariant("cite-source", "contains", {"value": "x"}),
+        Invariant("no-figures", "contains", {"value": "x"}, when="tool_faults_active"),
+    )
+    given: dict[str, Any] = {
+        "path": "c.yaml",
+        "agent": AgentSpec(),
+        "tasks": (Task(("one",)), Task(("two",))),
+        "scenarios": (Scenario("calm"), Scenario("search-down", (Injection("tool", "search", "error"),))),
+        "invariants": rules,
+        "cell_rules": ("cite-source", "no-figures"),
+        "replicas": 2,
+    }
+    return Spec(**(given | more))
+
+
+def test_globs_choose_scenarios_and_rules():
+    made = plan(spec(), Select(scenarios=("search-*",), invariants=("cite-*",)))
+    assert {(t.scenario, t.invariant) for t in made.trials} == {("search-down", "cite-source")}
+    assert list(made.cells) == [CellKey("cite-source", "search-down", 0)]
+
+
+def test_selecting_a_part_keeps_the_ids():
+    whole = {t.id for t in plan(spec()).trials}
+    assert {t.id for t in plan(spec(), Select(scenarios=("calm",))).trials} < whole
+
+
+def test_globs_mind_case():
+    with pytest.raises(UsageError):
+        plan(spec(), Select(scenarios=("CALM",)))
+
+
+def test_a_pattern_that_matches_nothing_names_the_near_miss_and_what_exists():
+    with pytest.raises(UsageError, match="no rule matches 'cite-sorce'") as caught:
+        plan(spec(), Select(invariants=("cite-sorce",)))
+    assert caught.value.hint == "did you mean cite-source? there are: cite-source, no-figures"
+
+
+def test_one_good_pattern_does_not_hide_a_bad_one():
+    with pytest.raises(UsageError, match="zzz"):
+        plan(spec(), Select(scenarios=("calm", "zzz")))
+
+
+def test_a_selection_that_leaves_nothing_to_run_is_a_usage_error():
+    with pytest.raises(UsageError, match="nothing is left"):
+        plan(spec(), Select(scenarios=("calm",), invariants=("no-figures",)))
+
+
+def test_a_trial_is_chosen_by_id_or_by_its_beginning():
+    whole = plan(spec())
+    wanted = whole.trials[5]
+    for name in (wanted.id, wanted.id[:8], wanted.id[:8].upper()):
+        made = plan(spec(), Select(trials=(name,)))
+        assert list(made.trials) == [wanted]
+        assert list(made.cells) == [CellKey("cite-source", "search-down", 0)]
+        assert made.expected(made.cells[0]) == 1
+        assert made.asked(made.cells[0]) == (1, 0)
+        assert not made.whole
+        assert made.preflight is not None
+        assert made.preflight.task == wanted.task
+
+
+def test_a_shared_trial_that_is_chosen_fills_the_cells_of_all_its_rules():
+    shared = spec(cell_rules=())
+    wanted = plan(shared).trials[-1]
+    made = plan(shared, Select(trials=(wanted.id,)))
+    assert [(key.invariant, made.expected(key)) for key in made.cells] == [("cite-source", 1), ("no-figures", 1)]
+
+
+def test_an_unknown_trial_says_what_ids_depend_on():
+    with pytest.raises(UsageError, match="no trial's id begins with 'ffffffffffff'") as caught:
+        plan(spec(), Select(trials=("ffffffffffff",)))
+    assert "seed" in caught.value.hint
+
+
+def test_a_beginning_must_be_long_enough_and_name_one_trial():
+    with pytest.raises(UsageError, match="too short"):
+        positions(["abc"], ["abcdef"])
+    with pytest.raises(UsageError, match="2 trials' ids begin with 'abcd'") as caught:
+        positions(["abcd"], ["abcd01", "abcd02", "ffff00"])
+    assert "abcd01, abcd02" in caught.value.hint
+    assert positions(["ffff", "abcd01", "ffff0"], ["abcd01", "abcd02", "ffff00"]) == [0, 2]
+
+
+def test_skipped_trials_are_not_planned_again_but_still_expected():
+    whole = plan(spec())
+    done = frozenset(t.id for t in whole.trials[:3])
+    made = plan(spec(), Select(skip=done))
+    assert list(made.trials) == list(whole.trials)[3:]
+    assert [made.expected(k) for k in made.cells] == [whole.expected(k) for k in whole.cells]
+    everything = plan(spec(), Select(skip=frozenset(t.id for t in whole.trials)))
+    assert not everything.trials

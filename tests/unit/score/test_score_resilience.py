@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.model.observation import FaultMet, Observation
+from holdfast.model.score import Score
+from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Scoring, Spec, Task
+from holdfast.model.verdict import Outcome, Verdict
+from holdfast.plan import plan
+from holdfast.score import Options, Tally, resilience
+
+CALM = Scenario("no-chaos")
+TOOL = Scenario("search-tool-down", (Injection("tool", "market_data_api", "error"),))
+LLM = Scenario("llm-degraded", (Injection("llm", "*", "truncated_response"),))
+MET = (FaultMet(0, "tool", "t", "error", 1),)
+WORDS: dict[str, Outcome] = {"p": "pass", "f": "fail", "e": "error", "u": "unproven"}
+
+
+def rule(id: str, severity: Any = "medium", **more: Any) -> Invariant:
+    return Invariant(id, "contains", {"value": "x"}, severity=severity, **more)
+
+
+def score(
+    rules: list[Invariant],
+    outcomes: str,
+    options: Options | None = None,
+    *,
+    scenarios: tuple[Scenario, ...] = (CALM,),
+    ledger: tuple[FaultMet, ...] = MET,
+    **more: Any,
+) -> Score:
+    given: dict[str, Any] = {"path": "c.yaml", "agent": AgentSpec(), "tasks": (Task(("one",)),)}
+    given |= {"scenarios": scenarios, "invariants": tuple(rules), "cell_rules": tuple(r.id for r in rules)} | more
+    made = Spec(**given)
+    planned = plan(made)
+    tally = Tally(made, planned)
+    for trial, letter in zip(planned.trials, outcomes, strict=True):
+        verdict = Verdict(trial.id, trial.invariant, WORDS[letter], 0.0, "because")
+        tally.add(trial, Observation(trial.id, ledger=ledger), verdict)
+    return resilience(tally, options or Options())
+
+
+FINANCE = [
+    rule("always-cite-source", "critical"),
+    rule("never-fabricate", "critical", when="tool_faults_active"),
+    rule("max-latency"),
+]
+
+
+def test_the_sketched_finance_contract_scores_as_sketched():
+    found = score(FINANCE, "pp" + "pfp" + "fp", scenarios=(CALM, TOOL, LLM))
+    assert (found.value, found.calm, found.chaos) == (60.0, 100.0, 45.45)
+    assert found.interval is not None
+    assert (round(found.interval.low), round(found.interval.high), found.interval.approximate) == (25, 87, True)
+    assert (found.judged, found.total) == (7, 7)
+    assert found.counts == {"pass": 5, "fail": 2, "error": 0, "unproven": 0, "n/a": 2}
+    assert (found.passed, found.exit_code, found.reasons) == (False, 1, ("2 critical cells failed",))
+    assert found.critical_failed == ("never-fabricate in search-tool-down", "always-cite-source in llm-degraded")
+    assert found.trials == 7
+
+
+@pytest.mark.parametrize(
+    ("severities", "outcomes", "value"),
+    [
+        (["critical", "high", "medium", "low"], "fppp", 57.14),
+        (["critical", "high", "medium", "low"], "pfpp", 71.43),
+        (["critical", "high", "medium", "low"], "ppff", 71.43),
+        (["critical", "high"], "ff", 0.0),
+        (["critical", "high"], "pe", 100.0),
+        (["critical", "high", "low"], "upf", 66.67),
+        (["critical"], "e", None),
+    ],
+)
+def test_the_formula_weighs_by_severity_and_leaves_error_and_unproven_out(severities, outcomes, value):
+    found = score([rule(f"r{i}", s) for i, s in enumerate(severities)], outcomes)
+    assert found.value == value
+    assert str(found.value) != "-0.0"
+
+
+def test_a_weight_for_the_composite_does_not_change_the_resilience_score():
+    assert score([rule("a", weight=9.0), rule("b")], "pf").value == 50.0
+
+
+def test_a_gate_counts_as_critical():
+    found = score([rule("a", "low", gate=True), rule("b", "critical")], "fp", Options(min_score=0))
+    assert (found.value, found.exit_code) == (50.0, 1)
+
+
+# -- verdict --------------------------------------------------------------------------------------
+def test_everything_held():
+    found = score([rule("a"), rule("b")], "pp")
+    assert (found.passed, found.exit_code, found.reasons) == (True, 0, ("every cell that counted passed",))
+
+
+def test_without_a_minimum_any_failed_cell_fails():
+    found = score([rule("a"), rule("b", "low")], "pf")
+    assert (found.passed, found.exit_code, found.reasons) == (False, 1, ("1 cell failed",))
+    assert found.tolerated == ()
+
+
+def test_a_minimum_tolerates_the_others_and_names_them():
+    found = score([rule("a"), rule("b")], "pf", Options(min_score=50))
+    assert (found.passed, found.exit_code, found.tolerated) == (True, 0, ("b in no-chaos",))
+    assert found.reasons == ("1 failed cell within the minimum 50",)
+    assert found.min_score == 50
+
+
+def test_below_the_minimum_is_violated():
+    found = score([rule("a"), rule("b")], "pf", Options(min_score=80))
+    assert (found.exit_code, found.reasons) == (1, ("score 50.00 is below the minimum 80",))
+    assert found.tolerated == ()
+
+
+def test_the_specs_minimum_holds_unless_the_caller_gives_one():
+    scoring = Scoring(min_score=80)
+    assert score([rule("a"), rule("b")], "pf", scoring=scoring).exit_code == 1
+    assert score([rule("a"), rule("b")], "pf", Options(min_score=0), scoring=scoring).exit_code == 0
+
+
+def test_a_minimum_never_excuses_a_critical_cell():
+    found = score([rule("a", "critical"), rule("b"), rule("c")], "fpf", Options(min_score=0))
+    assert (found.exit_code, found.reasons) == (1, ("1 critical cell failed",))
+    assert found.tolerated == ("c in no-chaos",)
+
+
+def test_critical_and_other_failures_are_both_named():
+    found = score([rule("a", "critical"), rule("b"), rule("c")], "fff")
+    assert found.reasons == ("1 critical cell failed", "2 other cells failed")
+
+
+def test_rounding_never_hides_that_the_score_is_below_the_minimum():
+    rules = [rule(f"r{i}") for i in range(3)]
+    found = score(rules, "ppf", Options(min_score=66.67))
+    assert found.value == 66.67
+    assert (found.exit_code, found.reasons) == (1, ("score 66.666667 is below the minimum 66.67",))
+
+
+def test_below_the_minimum_counts_only_if_it_would_be_so_with_every_error_cell_passed():
+    three = [rule("a"), rule("b"), rule("c")]
+    unsure = score(three, "pfe", Options(min_score=60))
+    assert unsure.exit_code == 3
+    assert unsure.reasons == (
+        "1 error cell: our side broke",
+        "score 50.00 is below the minimum 60, but error cells may be why",
+    )
+    sure = score(three, "pfe", Options(min_score=70))
+    assert sure.exit_code == 1
+    assert sure.reasons[0] == "score 50.00 is below the minimum 70"
+
+
+def test_tolerated_errors_are_not_tolerated_where_they_decide():
+    three = [rule("a"), rule("b"), rule("c")]
+    assert score(three, "pfe", Options(min_score=60, max_errors=1)).exit_code == 3
+    assert score(three, "pfe", Options(min_score=50, max_errors=1)).exit_code == 0
+
+
+def test_any_error_cell_is_exit_3_unless_allowed():
+    assert score([rule("a"), rule("b")], "pe").exit_code == 3
+    allowed = score([rule("a"), rule("b")], "pe", Options(max_errors=1))
+    assert (allowed.exit_code, allowed.reasons) == (0, ("1 error cell of at most 1 allowed",))
+    assert score([rule("a"), rule("b"), rule("c")], "pee", Options(max_errors=1)).exit_code == 3
+
+
+def test_nothing_counted_is_exit_5_with_no_score():
+    found = score([rule("a")], "u")
+    assert (found.value, found.interval, found.exit_code, found.reasons) == (None, None, 5, ("no cell counted",))
+    assert (found.judged, found.total) == (0, 1)
+    nothing = score([rule("a", when="tool_faults_active")], "")
+    assert (nothing.exit_code, nothing.total) == (5, 0)
+
+
+def test_a_vacuous_scenario_is_exit_5_unless_allowed():
+    run: dict[str, Any] = {"scenarios": (CALM, LLM), "ledger": ()}
+    found = score([rule("a")], "pp", **run)
+    assert (found.exit_code, found.vacuous) == (5, ("llm-degraded",))
+    assert found.reasons == ("scenario llm-degraded met none of its faults",)
+    allowed = score([rule("a")], "pp", Options(allow_vacuous=True), **run)
+    assert (allowed.exit_code, allowed.vacuous) == (0, ("llm-degraded",))
+
+
+def test_strict_makes_any_unproven_cell_exit_5():
+    assert score([rule("a"), rule("b")], "pu").exit_code == 0
+    found = score([rule("a"), rule("b")], "pu", Options(strict=True))
+    assert (found.exit_code, found.reasons) == (5, ("1 unproven cell, and none is allowed (strict)",))
+
+
+def test_precedence_is_2_then_1_then_3_then_5():
+    rules = [rule("a"), rule("b"), rule("c")]
+    worst = score(rules, "feu", Options(strict=True, interrupted=True))
+    assert worst.exit_code == 2
+    assert worst.reasons == (
+        "the run was interrupted",
+        "1 cell failed",
+        "1 error cell: our side broke",
+        "1 unproven cell, and none is allowed (strict)",
+    )
+    assert score(rules, "feu", Options(strict=True)).exit_code == 1
+    assert score(rules, "peu", Options(strict=True)).exit_code == 3
+    assert score(rules, "ppu", Options(strict=True)).exit_code == 5
+
+
+def test_cells_with_params_are_told_apart_by_name():
+    found = score([rule("a", "critical")], "ff", params=({"m": "x"}, {"m": "y"}))
+    assert found.critical_failed == ("a in no-chaos (m=x)", "a in no-chaos (m=y)")
+
+
+# -- how sure -------------------------------------------------------------------------------------
+def test_one_sample_never_shows_a_zero_error_bar():
+    found = score([rule("a")], "p")
+    assert found.interval is not None
+    assert (found.value, found.interval.high) == (100.0, 100.0)
+    assert found.interval.low < 50.0
+
+
+def test_from_8_prompts_on_the_interval_is_a_bootstrap_by_prompt():
+    rules = [rule("a"), rule("b"), rule("c")]
+    outcomes = "p" * 8 + "f" + "p" * 7 + "ff" + "p" * 6
+    eight = tuple(Task((f"q{i}",)) for i in range(8))
+    found = score(rules, outcomes, tasks=eight)
+    assert found.interval is not None
+    assert found.interval.method == "bootstrap"
+    assert found.interval.low <= 33.33 <= found.interval.high
+    assert found == score(rules, outcomes, tasks=eight)
+    seven = score(rules, "p" * 7 + "f" + "p" * 6 + "ff" + "p" * 5, tasks=eight[:7])
+    assert seven.interval is not None
+    assert seven.interval.method == "kish"
+
+
+def test_eight_prompts_that_all_agree_still_have_an_error_bar():
+    found = score([rule("a")], "p" * 8, tasks=tuple(Task((f"q{i}",)) for i in range(8)))
+    assert found.interval is not None
+    assert (found.interval.method, found.interval.low < 50.0) == ("kish", True)
+
+
+def test_pass_hat_is_the_mean_over_cells_where_there_are_replicas():
+    found = score([rule("a"), rule("b")], "pppp" + "ppff", replicas=4)
+    assert found.pass_hat == pytest.approx({"1": 0.75, "2": (1 + 1 / 6) / 2, "3": 0.5, "4": 0.5})
+    assert found.flaky == 1
+    assert found.replicas == 4
+    assert score([rule("a")], "p").pass_hat == {}
+
+
+def test_pass_hat_leaves_out_cells_that_did_not_count_and_k_beyond_the_decided():
+    found = score([rule("a"), rule("b")], "ppe" + "pff", replicas=3)
+    assert found.pass_hat == pytest.approx({"1": 1 / 3, "2": 0.0, "3": 0.0})

@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from holdfast.errors import HarnessError
+from holdfast.model.observation import FaultMet, Observation
+from holdfast.model.score import Cell
+from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Scoring, Spec, Task
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Outcome, Verdict
+from holdfast.plan import Select, plan
+from holdfast.score import Tally, wilson
+
+CALM = Scenario("calm")
+TOOL = Scenario("tool-down", (Injection("tool", "market_data_api", "error"),))
+LLM = Scenario("llm-degraded", (Injection("llm", "*", "empty"),))
+MIXED = Scenario("mixed", (Injection("llm", "*", "empty"), Injection("tool", "search", "error")))
+WORDS: dict[str, Outcome] = {"p": "pass", "f": "fail", "e": "error", "u": "unproven"}
+
+
+def rule(id: str = "r", **more: Any) -> Invariant:
+    return Invariant(id, "contains", {"value": "x"}, **more)
+
+
+def spec(*rules: Invariant, cell: bool = True, **more: Any) -> Spec:
+    given: dict[str, Any] = {
+        "path": "c.yaml",
+        "agent": AgentSpec(),
+        "tasks": (Task(("one",)),),
+        "scenarios": (CALM,),
+        "invariants": rules or (rule(),),
+        "cell_rules": tuple(r.id for r in rules or (rule(),)) if cell else (),
+    }
+    return Spec(**(given | more))
+
+
+def met(index: int = 0, plane: str = "tool", effect: Any = "met") -> FaultMet:
+    return FaultMet(index, plane, "t", "error", 1, effect)
+
+
+def verdict(trial: Trial, outcome: str, invariant: str = "r", reason: str = "") -> Verdict:
+    return Verdict(trial.id, invariant, WORDS[outcome], 1.0 if outcome == "p" else 0.0, reason or f"because {outcome}")
+
+
+def run(made: Spec, outcomes: str, **seen: Any) -> list[Cell]:
+    """Feeds one letter a trial in plan order; the cells at the end."""
+    planned = plan(made)
+    tally = Tally(made, planned)
+    for trial, outcome in zip(planned.trials, outcomes, strict=True):
+        tally.add(trial, Observation(trial.id, **seen), verdict(trial, outcome, trial.invariant))
+    return list(tally.cells())
+
+
+def replicas(outcomes: str, how: Aggregation, **more: Any) -> Cell:
+    made = spec(replicas=len(outcomes), scoring=Scoring(replica_aggregation=how), **more)
+    return run(made, outcomes)[0]
+
+
+# -- when a cell is decided -----------------------------------------------------------------------
+def test_a_cell_comes_when_its_last_expected_verdict_arrived():
+    made = spec(replicas=2, tasks=(Task(("one",)), Task(("two",))))
+    planned = plan(made)
+    tally = Tally(made, planned)
+    came = [tally.add(t, Observation(t.id), verdict(t, "p")) for t in planned.trials]
+    assert came[:3] == [None] * 3
+    assert came[3] == next(iter(tally.cells()))
+    assert came[3] is not None
+    assert (came[3].outcome, came[3].passes, came[3].reason) == ("pass", 4, "")
+
+
+def test_a_verdict_too_many_is_refused():
+    made = spec()
+    planned = plan(made)
+    tally = Tally(made, planned)
+    trial = planned.trials[0]
+    tally.add(trial, Observation(trial.id), verdict(trial, "p"))
+    with pytest.raises(HarnessError, match="too many for r in calm"):
+        tally.add(trial, Observation(trial.id), verdict(trial, "f"))
+
+
+def test_shared_trials_fill_the_cells_of_every_rule_and_count_once():
+    made = spec(rule("a"), rule("b"), cell=False)
+    planned = plan(made)
+    tally = Tally(made, planned)
+    for trial in planned.trials:
+        for served, outcome in zip(planned.rules(trial), "pf", strict=True):
+            tally.add(trial, Observation(trial.id), verdict(trial, outcome, served.id))
+    assert [c.outcome for c in tally.cells()] == ["pass", "fail"]
+    assert tally.trials == 1
+
+
+def test_cells_come_in_plan_order_with_the_not_applicable_ones():
+    made = spec(rule("a"), rule("b", when="no_chaos"), scenarios=(CALM, TOOL))
+    cells = run(made, "ppp", ledger=(met(),))
+    assert [(c.invariant, c.scenario, c.outcome) for c in cells] == [
+        ("a", "calm", "pass"),
+        ("b", "calm", "pass"),
+        ("a", "tool-down", "pass"),
+        ("b", "tool-down", "n/a"),
+    ]
+    assert cells[3].reason == "`when: no_chaos` is not met here"
+
+
+def test_unfinished_cells_are_shown_as_far_as_they_got():
+    made = spec(rule("a"), rule("b"), rule("c"), replicas=2)
+    planned = plan(made)
+    tally = Tally(made, planned)
+    for trial, outcome in zip(planned.trials, "fp", strict=False):
+        tally.add(trial, Observation(trial.id), verdict(trial, outcome, trial.invariant))
+    trial = planned.trials[2]
+    tally.add(trial, Observation(trial.id), verdict(trial, "p", "b"))
+    assert [(c.outcome, c.reason) for c in tally.cells()] == [
+        ("fail", "because f"),
+        ("unproven", "1 of 2 trials did not run"),
+        ("unproven", "2 of 2 trials did not run"),
+    ]
+
+
+def test_a_cell_for_which_nothing_was_asked_is_not_a_pass():
+    made = spec(tasks=())
+    assert [(c.outcome, c.reason) for c in Tally(made, plan(made)).cells()] == [("unproven", "nothing was asked")]
+
+
+def test_params_make_cells_of_their_own():
+    made = spec(params=({"m": 1}, {"m": 2}))
+    cells = run(made, "pf")
+    assert [(c.params, c.outcome) for c in cells] == [({"m": 1}, "pass"), ({"m": 2}, "fail")]
+
+
+def test_a_single_trial_selected_decides_its_cell_alone():
+    made = spec(replicas=5, scoring=Scoring(replica_aggregation=Aggregation("at_least", 4)))
+    wanted = plan(made).trials[3]
+    planned = plan(made, Select(trials=(wanted.id,)))
+    tally = Tally(made, planned)
+    cell = tally.add(wanted, Observation(wanted.id), verdict(wanted, "f"))
+    assert cell is not None
+    assert cell.outcome == "fail"
+    assert list(tally.cells()) == [cell]
+
+
+# -- combining ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("outcomes", "how", "outcome"),
+    [
+        ("ppf", Aggregation("all"), "fail"),
+        ("ppf", Aggregation("majority"), "pass"),
+        ("ffp", Aggregation("any"), "pass"),
+        ("ppppf", Aggregation("rate", 0.8), "pass"),
+        ("pppff", Aggregation("rate", 0.8), "fail"),
+        ("ppff", Aggregation("at_least", 2), "pass"),
+        ("pppe", Aggregation("at_least", 3), "pass"),
+        ("ppee", Aggregation("at_least", 3), "error"),
+        ("ppuu", Aggregation("at_least", 3), "unproven"),
+    ],
+)
+def test_replicas_combine_by_replica_aggregation(outcomes, how, outcome):
+    assert replicas(outcomes, how).outcome == outcome
+
+
+def test_an_invariant_may_carry_its_own_aggregation():
+    own = rule("r", replica_aggregation=Aggregation("any"))
+    made = spec(own, replicas=2, scoring=Scoring(replica_aggregation=Aggregation("all")))
+    assert run(made, "pf")[0].outcome == "pass"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "outcome"), [("pp", "pass"), ("pf", "fail"), ("fe", "fail"), ("pe", "error"), ("eu", "error")]
+)
+def test_a_cell_passes_if_every_prompt_passed(outcomes, outcome):
+    assert run(spec(tasks=(Task(("one",)), Task(("two",)))), outcomes)[0].outcome == outcome
+
+
+def test_counts_and_rate_are_of_verdicts():
+    cell = replicas("ppfeu", Aggregation("any"))
+    assert (cell.passes, cell.fails, cell.errors, cell.unproven) == (2, 1, 1, 1)
+    assert cell.rate == wilson(2, 3)
+    assert replicas("eu", Aggregation("all")).rate is None
+
+
+def test_flaky_means_replicas_of_one_prompt_disagree():
+    assert replicas("pf", Aggregation("any")).flaky
+    assert not replicas("pe", Aggregation("any")).flaky
+    assert not run(spec(tasks=(Task(("one",)), Task(("two",)))), "pf")[0].flaky
+
+
+def test_the_reason_is_that_of_the_first_verdict_in_plan_order_whatever_comes_first():
+    made = spec(replicas=3)
+    planned = plan(made)
+    for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
+        tally = Tally(made, planned)
+        for i in order:
+            trial = planned.trials[i]
+            tally.add(trial, Observation(trial.id), verdict(trial, "eff"[i], reason=f"reason {i}"))
+        assert [c.reason for c in tally.cells()] == ["reason 1"]
+
+
+# -- the fault must be met ------------------------------------------------------------------------
+def test_a_chaos_cell_that_passed_without_its_fault_met_is_unproven():
+    cell = run(spec(scenarios=(TOOL,)), "p")[0]
+    assert (cell.outcome, cell.met, cell.chaos) == ("unproven", False, True)
+    assert cell.reason == "the fault was never met: the agent did not call market_data_api"
+    assert run(spec(scenarios=(TOOL,)), "p", ledger=(met(),))[0].outcome == "pass"
+
+
+def test_a_violation_still_fails_without_the_fault_met():
+    assert run(spec(scenarios=(TOOL,)), "f")[0].outcome == "fail"
+
+
+def test_one_trial_that_met_it_is_enough():
+    made = spec(scenarios=(TOOL,), replicas=2)
+    planned = plan(made)
+    tally = Tally(made, planned)
+    for trial, ledger in zip(planned.trials, ((), (met(),)), strict=True):
+        tally.add(trial, Observation(trial.id, ledger=ledger), verdict(trial, "p"))
+    assert next(tally.cells()).outcome == "pass"
+
+
+@pytest.mark.parametrize(
+    ("when", "index", "outcome"),
+    [
+        ("tool_faults_active", 0, "unproven"),
+        ("tool_faults_active", 1, "pass"),
+        ("llm_faults_active", 0, "pass"),
+        ("llm_faults_active", 1, "unproven"),
+        ("always", 0, "pass"),
+        ("any_chaos_active", 1, "pass"),
+    ],
+)
+def test_tool_rules_need_a_tool_fault_met_llm_rules_an_llm_fault_others_any(when, index, outcome):
+    cell = run(spec(rule(when=when), scenarios=(MIXED,)), "p", ledger=(met(index, "answer"),))[0]
+    assert cell.outcome == outcome
+
+
+def test_simulated_faults_count_by_the_plane_of_their_injection_and_are_marked():
+    seen = {"ledger": (met(1, "answer"),), "simulated": True}
+    cell = run(spec(rule(when="tool_faults_active"), scenarios=(MIXED,)), "p", **seen)[0]
+    assert (cell.outcome, cell.simulated) == ("pass", True)
+
+
+def test_an_index_that_no_injection_has_meets_nothing():
+    assert run(spec(scenarios=(TOOL,)), "p", ledger=(met(9),))[0].outcome == "unproven"
+
+
+@pytest.mark.parametrize(
+    ("scenario", "seen", "why"),
+    [
+        (LLM, {}, "the agent did not call its model"),
+        (MIXED, {}, "the agent did not call its model or search"),
+        (TOOL, {"calls": {"other": 1}}, "the agent did not call market_data_api"),
+        (TOOL, {"calls": {"market_data_api": 2}}, "the agent called market_data_api, but the fault was not due"),
+        (LLM, {"calls": {"search": 2}}, "the agent did not call its model"),
+        (LLM, {"calls": {"llm:ask": 2}}, "the agent called its model, but the fault was not due"),
+        (TOOL, {"ledger": (met(effect="no_effect"),)}, "it fired, but changed nothing"),
+        (Scenario("i", (Injection("context", "input", "overflow"),)), {}, "it was not due"),
+        (Scenario("i", (Injection("context", "*", "indirect_injection"),)), {}, "the agent did not call any tool"),
+    ],
+)
+def test_the_reason_says_why_the_fault_was_never_met(scenario, seen, why):
+    assert run(spec(scenarios=(scenario,)), "p", **seen)[0].reason == f"the fault was never met: {why}"
+
+
+def test_a_scenario_is_vacuous_if_no_trial_of_it_met_any_of_its_faults():
+    made = spec(rule("a"), rule("b", when="llm_faults_active"), scenarios=(CALM, TOOL, LLM, MIXED))
+    planned = plan(made)
+    tally = Tally(made, planned)
+    for trial in planned.trials:
+        ledger = (met(1),) if trial.scenario == "mixed" else ()
+        tally.add(trial, Observation(trial.id, ledger=ledger), verdict(trial, "f", trial.invariant))
+    assert tally.vacuous() == ("tool-down", "llm-degraded")
+
+
+def test_a_scenario_that_was_not_run_is_not_called_vacuous():
+    made = spec(rule(when="no_chaos"), scenarios=(CALM, TOOL))
+    assert Tally(made, plan(made)).vacuous() == ()
+
+
+# -- marks ----------------------------------------------------------------------------------------
+def test_a_rule_that_fails_in_calm_is_marked_on_its_chaos_cells_at_the_end():
+    made = spec(rule("a"), rule("b"), scenarios=(TOOL, CALM), params=({"m": 1}, {"m": 2}))
+    cells = run(made, "ffff" + "fppf", ledger=(met(),))
+    marked = [(c.invariant, c.params["m"]) for c in cells if c.fails_in_calm]
+    assert marked == [("a", 1), ("b", 2)]
+    assert all(c.chaos for c in cells if c.fails_in_calm)
+
+
+def test_concurrent_calls_are_marked():
+    assert run(spec(), "p", concurrent=True)[0].concurrent
+    assert not run(spec(), "p")[0].concurrent
+
+
+def test_a_cell_carries_its_rules_severity_and_weight():
+    cell = run(spec(rule(severity="high", gate=True)), "p")[0]
+    assert (cell.severity, cell.weight, cell.critical) == ("high", 3.0, True)
+
+
+def test_what_is_kept_of_a_finished_cell_is_small():
+    made = spec(scenarios=tuple(Scenario(f"s{i}") for i in range(50)), replicas=3)
+    planned = plan(made)
+    tally = Tally(made, planned)
+    for trial in planned.trials:
+        tally.add(trial, Observation(trial.id), verdict(trial, "p"))
+    assert not tally._open
+    kept = [d for d in tally._done if d is not None]
+    assert len(kept) == 50
+    assert len({id(d.tries) for d in kept}) == 1
+    assert all(sys.getsizeof(d) + sys.getsizeof(d.reason) <= 300 for d in kept)
