@@ -1,0 +1,89 @@
+"""Why a cell did not hold, in a few lines: asked, answered, because, met, again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from holdfast.model.run import CellRow, Run, TrialRow
+from holdfast.report import wording
+from holdfast.report.paint import Paint
+from holdfast.report.safe import columns, one_line, pad, shorten
+
+SHOWN = 5
+"""Blocks in a summary: what fits a screen."""
+_LABEL = 12
+
+
+def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list[str]:
+    """The troubled cells, the worst first; all of them with `verbose`."""
+    rows = wording.troubled(run)
+    shown = rows if verbose else rows[:SHOWN]
+    places = wording.Places(run)
+    lines = [line for row in shown for line in (*_block(run, row, places, width, paint, verbose), "")]
+    if len(rows) > len(shown):
+        lines += [f"and {len(rows) - len(shown)} more, see {wording.report_path(run)}", ""]
+    return lines
+
+
+def _block(run: Run, row: CellRow, places: wording.Places, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
+    yield _title(row, one_line(places.of(row.cell.invariant)), width, paint)
+    for trial in _told(row, verbose):
+        for label, text in _facts(run, row, trial):
+            # A command must stay whole, so that it can be copied.
+            lines = [text] if label == "again" else _fold(text, width - _LABEL, 40 if verbose else 3)
+            for n, line in enumerate(lines):
+                yield "  " + paint(pad(label if n == 0 else "", _LABEL - 2), "dim") + line
+
+
+def _told(row: CellRow, verbose: bool) -> list[TrialRow | None]:
+    every: list[TrialRow | None] = [t for t in row.trials if verbose and t.outcome == row.cell.outcome]
+    return every or [wording.telling(row)]
+
+
+def _title(row: CellRow, place: str, width: int, paint: Paint) -> str:
+    cell = row.cell
+    marks = wording.marks(cell)
+    title = f"{wording.SIGNS[cell.outcome]} {one_line(cell.invariant)} in {one_line(wording.column(cell))}"
+    if marks:
+        title += f"  ({', '.join(marks)})"
+    title = shorten(title, max(20, width))
+    gap = width - columns(title) - columns(place)
+    if gap < 2:
+        return f"{paint(title, cell.outcome)}\n  {place}"
+    return paint(title, cell.outcome) + " " * min(gap, 12) + paint(place, "dim")
+
+
+def _facts(run: Run, row: CellRow, trial: TrialRow | None) -> Iterator[tuple[str, str]]:
+    if trial is not None:
+        yield "asked", one_line(trial.prompt)
+        yield "answered", excerpt(trial)
+    reason = trial.reason if trial is not None and row.cell.outcome == "fail" and trial.reason else wording.why(row)
+    yield "because", one_line(reason)
+    if trial is not None and trial.faults:
+        yield "met", one_line("; ".join(wording.fault(f) for f in trial.faults[:4]) + _more(len(trial.faults) - 4))
+    if row.cell.outcome in ("unproven", "error"):
+        yield "next", wording.next_step(run, row)
+    if trial is not None and trial.again:
+        yield "again", one_line(trial.again)
+
+
+def _more(count: int) -> str:
+    return f"; and {count} more" if count > 0 else ""
+
+
+def excerpt(trial: TrialRow, room: int = 600) -> str:
+    """The answer on one line; a long one is cut around the words that decided."""
+    text = wording.said(trial)
+    if len(text) <= room:
+        return one_line(text)
+    start = max(0, trial.marks[0][0] - room // 3) if trial.marks else 0
+    piece = one_line(text[start : start + room])
+    return ("… " if start else "") + piece + (" …" if start + room < len(text) else "")
+
+
+def _fold(text: str, width: int, most: int) -> list[str]:
+    lines = wrap(text, max(20, width), break_on_hyphens=False) or ["(empty)"]
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], shorten(lines[most - 1] + " …", max(20, width))]

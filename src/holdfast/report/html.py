@@ -1,0 +1,95 @@
+"""The run as one self-contained page that opens from disk."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+from holdfast.model.run import CellRow, Run
+from holdfast.model.verdict import OUTCOMES
+from holdfast.report import wording
+from holdfast.report.page_data import packed
+from holdfast.report.safe import encodable, one_line
+
+_SCRIPTS = ("unpack.js", "dom.js", "matrix.js", "filters.js", "panel.js", "trial.js", "main.js")
+_STYLES = ("page.css", "matrix.css", "panel.css")
+FIRST, LISTED = 6, 500
+"""Troubled cells named at the top, and in the page without scripts."""
+
+
+class Html:
+    """`report.html`: verdict, score, matrix; a cell opens its trials."""
+
+    def render(self, run: Run) -> Mapping[str, bytes]:
+        page = _template().render(**_context(run))
+        return {"report.html": encodable(page).encode("utf-8")}
+
+
+def _context(run: Run) -> dict[str, Any]:
+    troubled = wording.troubled(run)
+    script, style = _joined(_SCRIPTS), _joined(_STYLES)
+    return {
+        "run": run,
+        "score": run.score,
+        "words": wording,
+        "counts": [(outcome, wording.SIGNS[outcome], run.score.counts.get(outcome, 0)) for outcome in OUTCOMES],
+        "troubled": [_item(run, row) for row in troubled[:LISTED]],
+        "troubled_total": len(troubled),
+        "first": FIRST,
+        "data": packed(run),
+        "script": script,
+        "style": style,
+        "policy": _policy(script, style),
+    }
+
+
+def _item(run: Run, row: CellRow) -> dict[str, str]:
+    cell = row.cell
+    return {
+        "sign": wording.SIGNS[cell.outcome],
+        "outcome": cell.outcome,
+        "rule": cell.invariant,
+        "column": wording.column(cell),
+        "severity": "critical" if cell.critical else cell.severity,
+        "reason": one_line(wording.why(row))[:300],
+        "marks": ", ".join(wording.marks(cell)),
+        "next": wording.next_step(run, row) if cell.outcome != "fail" else "",
+    }
+
+
+def _policy(script: str, style: str) -> str:
+    """Nothing is loaded and nothing runs but this script and this style."""
+    return (
+        f"default-src 'none'; script-src 'sha256-{_hash(script)}'; style-src 'sha256-{_hash(style)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return b64encode(sha256(text.encode()).digest()).decode("ascii")
+
+
+@cache
+def _joined(names: tuple[str, ...]) -> str:
+    folder = files("holdfast.report") / "templates"
+    return "\n".join((folder / name).read_text("utf-8") for name in names)
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    # Autoescape is for the data; the script and style are our own files and marked safe in the template.
+    environment = Environment(
+        loader=PackageLoader("holdfast.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["shown"] = one_line
+    return environment.get_template("page.html.j2")

@@ -1,0 +1,148 @@
+"""The run as JSON for programs. The shape is fixed: keys are added, never renamed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast.model.codec import encode
+from holdfast.model.observation import FaultMet
+from holdfast.model.run import CellRow, Run, TrialRow
+from holdfast.model.score import Interval
+from holdfast.report.safe import encodable
+
+
+class Json:
+    """`report.json`: headline numbers on top, the contract's cells and trials under `parts`."""
+
+    def render(self, run: Run) -> Mapping[str, bytes]:
+        content = document(run)
+        try:
+            data = encode(content)
+        except UnicodeEncodeError:
+            data = encode(_encodable(content))
+        return {"report.json": msgspec.json.format(data, indent=2) + b"\n"}
+
+
+def document(run: Run) -> dict[str, Any]:
+    """The whole report as plain values."""
+    score = run.score
+    return {
+        "score": score.value,
+        "passed": score.passed,
+        "exit_code": score.exit_code,
+        "seed": run.seed,
+        "counts": score.counts,
+        "warnings": run.warnings,
+        "notes": run.notes,
+        "run_id": run.id,
+        "name": run.name,
+        "spec_path": run.spec_path,
+        "spec_digest": run.spec_digest,
+        "agent_digest": run.agent_digest,
+        "version": run.version,
+        "started": run.started,
+        "duration_s": run.duration_s,
+        "complete": run.complete,
+        "isolation": run.isolation,
+        "judged_from": run.judged_from or None,
+        "parts": {"contract": _contract(run)},
+    }
+
+
+def _contract(run: Run) -> dict[str, Any]:
+    score = run.score
+    return {
+        "score": score.value,
+        "passed": score.passed,
+        "interval": _interval(score.interval),
+        "calm": score.calm,
+        "chaos": score.chaos,
+        "judged": score.judged,
+        "total": score.total,
+        "trials": score.trials,
+        "replicas": score.replicas,
+        "flaky": score.flaky,
+        "pass_hat": score.pass_hat,
+        "vacuous": score.vacuous,
+        "critical_failed": score.critical_failed,
+        "tolerated": score.tolerated,
+        "reasons": score.reasons,
+        "min_score": score.min_score,
+        "cells": [_cell(row) for row in run.cells],
+    }
+
+
+def _cell(row: CellRow) -> dict[str, Any]:
+    cell = row.cell
+    return {
+        "invariant": cell.invariant,
+        "scenario": cell.scenario,
+        "params": cell.params,
+        "severity": cell.severity,
+        "critical": cell.critical,
+        "outcome": cell.outcome,
+        "flaky": cell.flaky,
+        "reason": cell.reason,
+        "weight": cell.weight,
+        "fails_in_calm": cell.fails_in_calm,
+        "simulated": cell.simulated,
+        "concurrent": cell.concurrent,
+        "met": cell.met,
+        "passes": cell.passes,
+        "fails": cell.fails,
+        "errors": cell.errors,
+        "unproven": cell.unproven,
+        "rate": _interval(cell.rate),
+        "trials": [_trial(trial) for trial in row.trials],
+    }
+
+
+def _trial(trial: TrialRow) -> dict[str, Any]:
+    return {
+        "id": trial.id,
+        "prompt": trial.prompt,
+        "replica": trial.replica,
+        "answer": trial.answer,
+        "ending": trial.ending,
+        "detail": trial.detail,
+        "latency_ms": trial.latency_ms,
+        "outcome": trial.outcome,
+        "score": trial.score,
+        "reason": trial.reason,
+        "details": trial.details,
+        "turns": trial.turns if len(trial.turns) > 1 else (),
+        "output": trial.output,
+        "notes": trial.notes,
+        "again": trial.again,
+        "faults": [_fault(met) for met in trial.faults],
+    }
+
+
+def _fault(met: FaultMet) -> dict[str, Any]:
+    return {
+        "plane": met.plane,
+        "target": met.target,
+        "mode": met.mode,
+        "call": met.call,
+        "effect": met.effect,
+        "would": met.would,
+        "got": met.got,
+        "note": met.note,
+    }
+
+
+def _interval(found: Interval | None) -> dict[str, Any] | None:
+    return {"low": found.low, "high": found.high, "method": found.method} if found else None
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, Mapping):
+        return {encodable(str(key)): _encodable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(item) for item in value]
+    return _encodable(msgspec.to_builtins(value)) if isinstance(value, msgspec.Struct) else value

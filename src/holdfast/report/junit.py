@@ -1,0 +1,96 @@
+"""JUnit XML for CI servers: a suite a scenario, a test case a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from xml.etree import ElementTree as ET
+
+from holdfast.model.run import CellRow, Run
+from holdfast.report import wording
+from holdfast.report.failures import excerpt
+from holdfast.report.safe import visible
+
+_VACUOUS = "no trial met any fault of this scenario, so it proves nothing"
+
+
+class Junit:
+    """`report.xml`: fail is a failure, error an error, unproven and n/a are skipped."""
+
+    def render(self, run: Run) -> Mapping[str, bytes]:
+        root = ET.Element("testsuites", name=_legal(run.name or run.spec_path))
+        for scenario in dict.fromkeys(row.cell.scenario for row in run.cells):
+            root.append(_suite(run, scenario, [row for row in run.cells if row.cell.scenario == scenario]))
+        _totals(root, list(root.iter("testcase")), sum(float(s.get("time", 0)) for s in root))
+        ET.indent(root)
+        return {"report.xml": ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"}
+
+
+def _suite(run: Run, scenario: str, rows: Sequence[CellRow]) -> ET.Element:
+    suite = ET.Element("testsuite", name=_legal(scenario))
+    if run.started:
+        suite.set("timestamp", _legal(run.started))
+    _properties(suite, run)
+    places = wording.Places(run)
+    suite.extend(_case(run, row, places) for row in rows)
+    if scenario in run.score.vacuous:
+        case = ET.SubElement(suite, "testcase", classname=_legal(scenario), name="faults are met", time="0.000")
+        ET.SubElement(case, "error", message=_VACUOUS, type="vacuous")
+    cases = suite.findall("testcase")
+    _totals(suite, cases, sum(float(case.get("time", 0)) for case in cases))
+    return suite
+
+
+def _properties(suite: ET.Element, run: Run) -> None:
+    known = {
+        "seed": str(run.seed),
+        "score": wording.number(run.score.value),
+        "verdict": wording.verdict(run.score),
+        "run": run.id,
+        "version": run.version,
+    }
+    properties = ET.SubElement(suite, "properties")
+    said = [*(("warning", text) for text in run.warnings), *(("note", text) for text in run.notes)]
+    for name, value in (*known.items(), *said):
+        ET.SubElement(properties, "property", name=name, value=_legal(value))
+
+
+def _case(run: Run, row: CellRow, places: wording.Places) -> ET.Element:
+    cell = row.cell
+    name = wording.head(cell.invariant, cell.params)
+    seconds = sum(trial.latency_ms for trial in row.trials) / 1000
+    case = ET.Element("testcase", classname=_legal(cell.scenario), name=_legal(name), time=f"{seconds:.3f}")
+    message = _legal(wording.why(row))
+    if cell.outcome == "fail":
+        ET.SubElement(case, "failure", message=message, type=cell.severity).text = _body(row, places)
+    elif cell.outcome == "error":
+        ET.SubElement(case, "error", message=message, type="error").text = _body(row, places)
+    elif cell.outcome == "unproven":
+        ET.SubElement(case, "skipped", message=f"unproven: {message}. Next: {_legal(wording.next_step(run, row))}")
+    elif cell.outcome == "n/a":
+        ET.SubElement(case, "skipped", message="not applicable: its `when` is not met here")
+    return case
+
+
+def _body(row: CellRow, places: wording.Places) -> str:
+    lines = [f"at {places.of(row.cell.invariant)}"]
+    marks = wording.marks(row.cell)
+    if marks:
+        lines.append(", ".join(marks))
+    trial = wording.telling(row)
+    if trial is not None:
+        lines += [f"asked: {trial.prompt}", f"answered: {excerpt(trial, 4000)}", f"because: {trial.reason}"]
+        lines += [f"met: {wording.fault(met)}" for met in trial.faults]
+        lines.append(f"again: {trial.again}")
+    return _legal("\n".join(lines))
+
+
+def _totals(element: ET.Element, cases: Sequence[ET.Element], seconds: float) -> None:
+    element.set("tests", str(len(cases)))
+    for plural, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        element.set(plural, str(sum(case.find(tag) is not None for case in cases)))
+    element.set("time", f"{seconds:.3f}")
+
+
+def _legal(text: str) -> str:
+    """Characters that XML forbids, and those that hide, are spelled out."""
+    return visible(text, keep="\n\t")

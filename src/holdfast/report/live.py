@@ -1,0 +1,114 @@
+"""A listener for a terminal: what is happening now, redrawn in place and gone at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING, TextIO
+
+from holdfast.model.events import Event, RunEnded, RunStarted, Warned
+from holdfast.report.matrix import draw, fits
+from holdfast.report.paint import painter
+from holdfast.report.progress import Progress
+from holdfast.report.safe import ascii_only, one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live as RichLive
+    from rich.text import Text
+
+REDRAW_S = 0.1
+"""Ten a second look alive; more would cost the run time."""
+_BAR = 40
+
+
+class Live:
+    """Listens and redraws at most ten times a second. Call `tick` now and then where events are rare."""
+
+    def __init__(
+        self, stream: TextIO, *, clock: Callable[[], float] = monotonic, color: bool = True, unicode: bool = True
+    ) -> None:
+        self._stream, self._clock, self._color, self._unicode = stream, clock, color, unicode
+        self._paint = painter(color)
+        self._progress = Progress()
+        self._hear = self._progress.__call__
+        self._began = self._next = clock()
+        self._screen: RichLive | None = None
+
+    def __call__(self, event: Event) -> None:
+        self._hear(event)
+        kind = type(event)
+        if kind is RunStarted:
+            self._open()
+        elif kind is RunEnded:
+            self.close()
+        elif isinstance(event, Warned):
+            self._say(f"warning: {one_line(event.message)}", "warning")
+        elif self._clock() >= self._next:
+            self.tick()
+
+    def tick(self) -> None:
+        """Redraws if it is time to."""
+        now = self._clock()
+        if self._screen is not None and now >= self._next:
+            self._next = now + REDRAW_S
+            self._screen.update(self._picture(now), refresh=True)
+
+    def close(self) -> None:
+        """Takes the picture away; what comes next is the summary."""
+        if self._screen is not None:
+            self._screen.stop()
+            self._screen = None
+
+    def _open(self) -> None:
+        from rich.live import Live as RichLive
+
+        self._began = self._clock()
+        console = _console(self._stream, self._color)
+        console.print(self._text(one_line(self._progress.header)), soft_wrap=True)
+        self._screen = RichLive(console=console, auto_refresh=False, transient=True, redirect_stdout=False)
+        self._screen.start()
+        self.tick()
+
+    def _say(self, text: str, style: str) -> None:
+        console = self._screen.console if self._screen is not None else _console(self._stream, self._color)
+        console.print(self._text(self._paint(text, style)), soft_wrap=True)
+
+    def _picture(self, now: float) -> Text:
+        assert self._screen is not None
+        size = self._screen.console.size
+        lines = [self._bar(now - self._began, size.width)]
+        if fits(self._progress.grid, size.width, size.height - 4):
+            lines += ["", *draw(self._progress.grid, size.width, self._paint)]
+        return self._text("\n".join(lines))
+
+    def _bar(self, elapsed: float, width: int) -> str:
+        seen = self._progress
+        failed = f"{seen.failed} failed"
+        facts = f"  {seen.done}/{seen.total}   {failed}   {_mm_ss(elapsed)}{self._rest(elapsed)}"
+        room = max(0, min(_BAR, width - len(facts) - 1))
+        filled = min(room, room * seen.done // seen.total) if seen.total else 0
+        bar = self._paint("━" * filled, "pass") + self._paint("─" * (room - filled), "dim")
+        return bar + (facts.replace(failed, self._paint(failed, "fail")) if seen.failed else facts)
+
+    def _rest(self, elapsed: float) -> str:
+        """An estimate from the pace so far; none before there is a pace."""
+        run, left = self._progress.done - self._progress.taken_over, self._progress.total - self._progress.done
+        return f", about {_mm_ss(elapsed / run * left)} left" if run > 0 and left > 0 else ""
+
+    def _text(self, text: str) -> Text:
+        from rich.text import Text
+
+        return Text.from_ansi(text if self._unicode else ascii_only(text), no_wrap=True, overflow="ellipsis")
+
+
+def _console(stream: TextIO, color: bool) -> Console:
+    from rich.console import Console
+
+    return Console(file=stream, force_terminal=True, no_color=not color, highlight=False, markup=False, emoji=False)
+
+
+def _mm_ss(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"

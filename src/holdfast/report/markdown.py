@@ -1,0 +1,126 @@
+"""A summary in Markdown, for a CI job's page or a comment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+
+from holdfast.model.run import CellRow, Run
+from holdfast.report import wording
+from holdfast.report.failures import excerpt
+from holdfast.report.matrix import Grid, grid, legend
+from holdfast.report.safe import one_line, visible
+
+MAX_ROWS, MAX_COLUMNS, MAX_DETAILS = 40, 20, 20
+"""A CI job's page takes 1 MB; a person less."""
+_STRUCTURE = re.compile(r"[&<>|`*_~\[\]()\\:!{}\"'$^=@#]|(?<=www)\.")
+
+
+class Markdown:
+    """`report.md`: verdict, score, matrix, and each failure folded away."""
+
+    def render(self, run: Run) -> Mapping[str, bytes]:
+        lines = [*_top(run), "", *_table(grid(run)), "", *_failures(run), *_remarks(run)]
+        return {"report.md": ("\n".join(lines).rstrip() + "\n").encode("utf-8", "replace")}
+
+
+def inline(text: str) -> str:
+    """Untrusted text inside a line: no markup, no link, no mention, no table cell of its own."""
+    return _STRUCTURE.sub(_spelled, one_line(text))
+
+
+def _spelled(match: re.Match[str]) -> str:
+    # An entity alone would still become a mention after rendering; a zero-width space breaks it.
+    return f"&#{ord(match[0])};" + ("&#8203;" if match[0] in "@#" else "")
+
+
+def block(text: str) -> str:
+    """Untrusted text as a preformatted block: only its end tag closes it, and mentions do not work inside."""
+    return f"<pre>{escape(visible(text, keep=chr(10) + chr(9)))}</pre>"
+
+
+def _top(run: Run) -> Iterator[str]:
+    score = run.score
+    word = wording.verdict(score)
+    yield f"## {wording.verdict_sign(score)} {word}: {inline(run.name or run.spec_path)}"
+    yield ""
+    parts = [f"**Resilience {wording.number(score.value)}**"]
+    parts += [f"({wording.interval(score.interval)})"] if score.interval else []
+    parts += [f"· calm {wording.number(score.calm)}"] if score.calm is not None else []
+    parts += [f"· under chaos {wording.number(score.chaos)}"] if score.chaos is not None else []
+    yield " ".join(parts)
+    yield ""
+    sample = f" · {wording.ONE_SAMPLE}" if score.replicas == 1 else ""
+    yield f"{wording.judged(score)} · seed {run.seed}{sample}"
+    yield ""
+    for reason in score.reasons:
+        yield f"- {inline(reason)}"
+
+
+def _table(shown: Grid) -> Iterator[str]:
+    rules = list(shown.rules)
+    if len(rules) > MAX_ROWS:
+        rules = [rule for rule in rules if not shown.quiet([rule], shown.heads)]
+    heads = shown.heads
+    if len(heads) > MAX_COLUMNS:
+        heads = [head for head in heads if not shown.quiet(rules, [head])]
+    yield from _rows(shown, rules[:MAX_ROWS], heads[:MAX_COLUMNS])
+    off_rules, off_heads = len(shown.rules) - len(rules[:MAX_ROWS]), len(shown.heads) - len(heads[:MAX_COLUMNS])
+    if off_rules or off_heads:
+        yield ""
+        yield f"{wording.plural(off_rules, 'rule')} and {wording.plural(off_heads, 'scenario')} not shown here."
+
+
+def _rows(shown: Grid, rules: Sequence[str], heads: Sequence[str]) -> Iterator[str]:
+    yield "| rule | severity | " + " | ".join(map(inline, heads)) + " |"
+    yield "|---|---|" + ":-:|" * len(heads)
+    for rule in rules:
+        faces = [shown.face(rule, head) for head in heads]
+        cells = [f"{f.text} {f.outcome}".strip() if f.outcome not in ("pass", "n/a") else f.text for f in faces]
+        yield f"| {inline(rule)} | {inline(shown.rules[rule])} | " + " | ".join(cells) + " |"
+    if legend(shown):
+        yield ""
+        yield legend(shown)
+
+
+def _failures(run: Run) -> Iterator[str]:
+    rows = wording.troubled(run)
+    places = wording.Places(run)
+    for row in rows[:MAX_DETAILS]:
+        yield from _details(run, row, places)
+    if len(rows) > MAX_DETAILS:
+        yield f"and {len(rows) - MAX_DETAILS} more, see {inline(wording.report_path(run))}"
+        yield ""
+
+
+def _details(run: Run, row: CellRow, places: wording.Places) -> Iterator[str]:
+    cell = row.cell
+    marks = ", ".join(wording.marks(cell))
+    title = f"{wording.SIGNS[cell.outcome]} {cell.outcome}: {inline(cell.invariant)} in {inline(wording.column(cell))}"
+    yield f"<details><summary>{title}{f' ({marks})' if marks else ''}</summary>"
+    yield ""
+    yield block("\n".join(_facts(run, row, places)))
+    yield ""
+    yield "</details>"
+    yield ""
+
+
+def _facts(run: Run, row: CellRow, places: wording.Places) -> Iterator[str]:
+    yield f"at        {places.of(row.cell.invariant)}"
+    trial = wording.telling(row)
+    if trial is not None:
+        yield f"asked     {one_line(trial.prompt)}"
+        yield f"answered  {excerpt(trial, 1000)}"
+    yield f"because   {one_line(wording.why(row))}"
+    if trial is not None:
+        yield from (f"met       {one_line(wording.fault(met))}" for met in trial.faults[:10])
+    if row.cell.outcome in ("unproven", "error"):
+        yield f"next      {wording.next_step(run, row)}"
+    if trial is not None and trial.again:
+        yield f"again     {trial.again}"
+
+
+def _remarks(run: Run) -> Iterator[str]:
+    yield from (f"- warning: {inline(text)}" for text in run.warnings)
+    yield from (f"- {inline(text)}" for text in run.notes)

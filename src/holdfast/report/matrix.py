@@ -1,0 +1,169 @@
+"""The invariant x scenario matrix as lines of text that fit a width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from holdfast.model.run import Run
+from holdfast.model.score import Cell
+from holdfast.report.paint import Paint
+from holdfast.report.safe import columns, pad, shorten, visible
+from holdfast.report.wording import SIGNS, column, plural, tally
+
+MAX_ROWS = 40
+"""More than this is more than a screen: then only rows with something to say are shown."""
+_MAX_BLOCKS = 3
+_SEVERITY, _GAP, _NARROW, _WIDE, _DENSE = 8, 3, 6, 18, 3
+_FLAGS = {"≈": "flaky", "c": "fails in calm too", "s": "simulated"}
+
+
+class Face(NamedTuple):
+    """What one cell shows."""
+
+    outcome: str
+    text: str
+
+    @property
+    def quiet(self) -> bool:
+        return self.outcome in ("pass", "n/a", "") and len(self.text) == 1
+
+
+@dataclass
+class Grid:
+    """Everything a drawing of the matrix needs."""
+
+    rules: Mapping[str, str]
+    """Severity by rule."""
+    heads: Sequence[str]
+    faces: dict[tuple[str, str], Face] = field(default_factory=dict)
+
+    def face(self, rule: str, head: str) -> Face:
+        return self.faces.get((rule, head), Face("", " "))
+
+    def quiet(self, rules: Sequence[str], heads: Sequence[str]) -> bool:
+        return all(self.face(r, h).quiet for r in rules for h in heads)
+
+
+def face(cell: Cell) -> Face:
+    """`✘ 1/2 ≈`: sign, count and flags of a decided cell."""
+    flags = "".join(f for f, on in zip(_FLAGS, (cell.flaky, cell.fails_in_calm, cell.simulated), strict=True) if on)
+    return Face(cell.outcome, " ".join(filter(None, (SIGNS[cell.outcome], tally(cell), flags))))
+
+
+def grid(run: Run) -> Grid:
+    """The matrix of a finished run; rules and columns in the order of the spec."""
+    cells = [row.cell for row in run.cells]
+    severities = {r.id: "critical" if r.gate else r.severity for r in run.invariants}
+    rules = {c.invariant: severities.get(c.invariant, c.severity) for c in cells}
+    heads = list(dict.fromkeys(column(c) for c in cells))
+    return Grid(rules, heads, {(c.invariant, column(c)): face(c) for c in cells})
+
+
+def draw(grid: Grid, width: int, paint: Paint) -> list[str]:
+    """The lines of the matrix, wrapped into blocks; says what it leaves out."""
+    rules, heads = list(grid.rules), list(grid.heads)
+    blocks = _blocks(heads, _room(rules, width))
+    if len(rules) > MAX_ROWS or len(blocks) > _MAX_BLOCKS:
+        rules = [r for r in rules if not grid.quiet([r], heads)]
+        heads = [h for h in heads if not grid.quiet(rules, [h])] if rules else []
+        blocks = _blocks(heads, _room(rules, width))
+    shown = rules[:MAX_ROWS]
+    dense = len(blocks) > _MAX_BLOCKS
+    lines = list(_dense(grid, shown, heads, width, paint) if dense else _roomy(grid, shown, blocks, width, paint))
+    flags = legend(grid)
+    return [*lines, *_left_out(grid, rules, heads, paint), *([paint(f"  {flags}", "dim")] if flags else [])]
+
+
+def fits(grid: Grid, width: int, height: int) -> bool:
+    """Whether the whole matrix can be drawn in so many lines; cheap enough to ask before each redraw."""
+    blocks = len(_blocks(grid.heads, _room(list(grid.rules), width)))
+    whole = len(grid.rules) <= MAX_ROWS and blocks <= _MAX_BLOCKS
+    return whole and blocks * (len(grid.rules) + 2) + 1 <= height
+
+
+def legend(grid: Grid) -> str:
+    """What the flags in the matrix mean, if there are any."""
+    used = {flag for face in grid.faces.values() for flag in face.text[1:] if flag in _FLAGS}
+    return "   ".join(f"{flag} {word}" for flag, word in _FLAGS.items() if flag in used)
+
+
+def _room(rules: Sequence[str], width: int) -> int:
+    return width - 2 - _names(rules, width) - 2 - _SEVERITY
+
+
+def _names(rules: Sequence[str], width: int) -> int:
+    return max(8, min(max(map(columns, rules), default=8), 36, width // 3))
+
+
+def _blocks(heads: Sequence[str], room: int) -> list[list[tuple[str, int]]]:
+    """Heads with their widths, as many to a block as fit; at least one."""
+    blocks: list[list[tuple[str, int]]] = []
+    left = 0
+    for head in heads:
+        size = max(_NARROW, min(columns(visible(head)), _WIDE))
+        if not blocks or left < size + _GAP:
+            blocks.append([])
+            left = room
+        blocks[-1].append((head, size))
+        left -= size + _GAP
+    return blocks
+
+
+def _roomy(
+    grid: Grid, rules: Sequence[str], blocks: Sequence[Sequence[tuple[str, int]]], width: int, paint: Paint
+) -> Iterator[str]:
+    indent = " " * (2 + _names(rules, width) + 2 + _SEVERITY)
+    for block in blocks:
+        yield (indent + "".join(" " * _GAP + pad(shorten(visible(h), n), n, centre=True) for h, n in block)).rstrip()
+        for rule in rules:
+            yield _row(grid, rule, block, _names(rules, width), _GAP, paint)
+        yield ""
+
+
+def _dense(grid: Grid, rules: Sequence[str], heads: Sequence[str], width: int, paint: Paint) -> Iterator[str]:
+    """Numbered columns, signs alone, and the names below."""
+    names = _names(rules, width)
+    per_block = max(1, (width - 4 - names - _SEVERITY) // _DENSE)
+    signs = Grid(grid.rules, grid.heads, {k: Face(f.outcome, f.text[:1]) for k, f in grid.faces.items()})
+    for start in range(0, len(heads), per_block):
+        block = heads[start : start + per_block]
+        yield " " * (4 + names + _SEVERITY) + "".join(f"{start + i:>{_DENSE}}" for i in range(1, len(block) + 1))
+        for rule in rules:
+            yield _row(signs, rule, [(h, 1) for h in block], names, _DENSE - 1, paint)
+        yield ""
+    yield from _numbered(heads, width)
+
+
+def _numbered(heads: Sequence[str], width: int) -> Iterator[str]:
+    line = " "
+    for n, head in enumerate(heads, 1):
+        entry = f" {n} {shorten(visible(head), 30)} "
+        if len(line) > 1 and columns(line + entry) > width:
+            yield line.rstrip()
+            line = " "
+        line += entry
+    yield line.rstrip()
+
+
+def _row(grid: Grid, rule: str, cells: Sequence[tuple[str, int]], names: int, gap: int, paint: Paint) -> str:
+    name = pad(shorten(visible(rule), names), names)
+    severity = grid.rules[rule]
+    # Blanks stay outside the colour, so that those at the end of a line can go.
+    painted = [pad(severity, _SEVERITY).replace(severity, paint(severity, "dim"))]
+    for head, size in cells:
+        face = grid.face(rule, head)
+        text = shorten(face.text, size)
+        painted.append(" " * gap + pad(text, size, centre=True).replace(text, paint(text, face.outcome), 1))
+    return f"  {name}  {''.join(painted)}".rstrip()
+
+
+def _left_out(grid: Grid, rules: Sequence[str], heads: Sequence[str], paint: Paint) -> Iterator[str]:
+    quiet, columns_off, more = len(grid.rules) - len(rules), len(grid.heads) - len(heads), len(rules) - MAX_ROWS
+    if quiet:
+        yield paint(f"  {plural(quiet, 'rule')} held everywhere and {'is' if quiet == 1 else 'are'} not shown", "dim")
+    if columns_off and rules:
+        yield paint(f"  {plural(columns_off, 'scenario')} without trouble not shown", "dim")
+    if more > 0:
+        yield paint(f"  and {plural(more, 'more rule')}, see the report", "dim")

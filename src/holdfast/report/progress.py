@@ -1,0 +1,88 @@
+"""What has happened so far in a run: counters that listeners keep, cheap enough for every event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.model.events import CellDecided, Event, RunStarted, TrialEnded, VerdictGiven
+from holdfast.model.score import Cell
+from holdfast.model.spec import Spec
+from holdfast.report import wording
+from holdfast.report.matrix import MAX_ROWS, Grid, face
+
+_ISOLATION = {"fresh": "fresh process each", "worker": "one worker a slot", "inline": "inline"}
+
+
+def header(event: RunStarted) -> str:
+    """`Finance Agent   3 rules × 3 scenarios = 9 cells, 14 trials   seed 7   fresh process each, 4 at a time`."""
+    spec = event.spec
+    settings = f" × {len(spec.params)} params" if len(spec.params) > 1 else ""
+    shape = (
+        f"{wording.plural(len(spec.invariants), 'rule')} × {wording.plural(len(spec.scenarios), 'scenario')}{settings}"
+    )
+    size = f"{shape} = {wording.plural(event.cells, 'cell')}, {wording.plural(event.trials, 'trial')}"
+    resumed = f", {event.done} taken over" if event.done else ""
+    place = f"{_where(spec)}, {event.concurrency} at a time"
+    return f"{spec.name or spec.path}   {size}{resumed}   seed {event.seed}   {place}"
+
+
+def _where(spec: Spec) -> str:
+    if spec.agent.type == "http":
+        return "running agent" if spec.agent.isolation == "fresh" else _ISOLATION[spec.agent.isolation]
+    return _ISOLATION[spec.agent.isolation]
+
+
+class Progress:
+    """Counts events: `done` and `failed` are trials, `grid` is the matrix so far."""
+
+    def __init__(self) -> None:
+        self.total = self.done = self.taken_over = self.failed = 0
+        self.header = ""
+        self._grid = Grid({}, ())
+        self._fresh: list[Cell] = []
+        self._drawable = False
+        self._last_failed = ""
+        self._heard: dict[type, Callable[..., None]] = {
+            RunStarted: self._started,
+            TrialEnded: self._ended,
+            VerdictGiven: self._verdict,
+            CellDecided: self._decided,
+        }
+
+    def __call__(self, event: Event) -> None:
+        heard = self._heard.get(type(event))
+        if heard is not None:
+            heard(event)
+
+    def _started(self, event: RunStarted) -> None:
+        self.total, self.done, self.taken_over = event.trials, event.done, event.done
+        self.header = header(event)
+        self._drawable = len(event.spec.invariants) <= MAX_ROWS
+        self._grid = Grid({r.id: r.severity for r in event.spec.invariants}, tuple(_heads(event.spec)))
+
+    def _ended(self, event: TrialEnded) -> None:
+        if event.trial.kind == "contract":
+            self.done += 1
+
+    def _verdict(self, event: VerdictGiven) -> None:
+        # The verdicts of one trial come together, so the last id is enough to count a trial once.
+        if event.verdict.outcome == "fail" and event.trial.id != self._last_failed:
+            self._last_failed = event.trial.id
+            self.failed += 1
+
+    def _decided(self, event: CellDecided) -> None:
+        # A matrix too tall to be drawn is not kept either: memory stays small whatever the run.
+        if self._drawable:
+            self._fresh.append(event.cell)
+
+    @property
+    def grid(self) -> Grid:
+        """The matrix so far. Faces are made when somebody looks, not when events come."""
+        for cell in self._fresh:
+            self._grid.faces[cell.invariant, wording.column(cell)] = face(cell)
+        self._fresh.clear()
+        return self._grid
+
+
+def _heads(spec: Spec) -> list[str]:
+    return [wording.head(scenario.name, params) for scenario in spec.scenarios for params in spec.params]

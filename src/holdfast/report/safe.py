@@ -1,0 +1,76 @@
+"""Makes untrusted text harmless to look at: control codes are shown, never sent."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# C0 and C1 controls, bidi overrides, line separators, invisible tags, lone surrogates, non-characters.
+_HIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+# Each stands for one character, so that a table stays aligned.
+_ASCII = str.maketrans("✔✘–·×…━╸≈→↵─", "+x-|x.=-~>/-")
+
+
+def _show(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def visible(text: str, *, keep: str = "") -> str:
+    """The text with every control, bidi and invisible character spelled out, except those in `keep`."""
+    if text.isprintable():
+        return text
+    return _HIDDEN.sub(lambda m: m[0] if m[0] in keep else _show(m), text)
+
+
+def one_line(text: str) -> str:
+    """The text on one line: line ends become ↵, other hidden characters are spelled out."""
+    if text.isprintable():
+        return text.strip()
+    return visible(re.sub(r"\s*\r?\n\s*", " ↵ ", text.strip()).replace("\t", " "))
+
+
+def ascii_only(text: str) -> str:
+    """The text for a screen that has ASCII alone: our signs by their likeness, the rest by number."""
+    return text.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
+
+
+def encodable(text: str) -> str:
+    """The text without lone surrogates, which no encoding can carry."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns_of, text))
+
+
+def _columns_of(char: str) -> int:
+    if unicodedata.combining(char) or char in "\u200d\ufe0f":
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def shorten(text: str, room: int) -> str:
+    """The text in at most `room` columns, cut with … where it is longer."""
+    if columns(text) <= room:
+        return text
+    kept, used = [], 1
+    for char in text:
+        used += _columns_of(char)
+        if used > room:
+            break
+        kept.append(char)
+    return "".join(kept).rstrip() + "…" if room > 0 else ""
+
+
+def pad(text: str, room: int, *, centre: bool = False) -> str:
+    """The text filled with blanks to `room` columns."""
+    gap = max(0, room - columns(text))
+    left = gap // 2 if centre else 0
+    return " " * left + text + " " * (gap - left)

@@ -1,0 +1,77 @@
+// Builds elements. Text only ever goes in as text, so nothing in the data can become markup.
+function el(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (name === "onclick") made.addEventListener("click", value);
+    else if (value === true) made.setAttribute(name, "");
+    else if (value !== false && value != null) made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child != null && child !== ""));
+  return made;
+}
+
+// Controls, bidi overrides and invisible characters are shown by their number.
+const HIDDEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/;
+
+function appendVisible(parent, text) {
+  let rest = text;
+  for (let at = rest.search(HIDDEN); at >= 0; at = rest.search(HIDDEN)) {
+    const code = rest.charCodeAt(at).toString(16);
+    const name = code.length < 3 ? `\\x${code.padStart(2, "0")}` : `\\u${code.padStart(4, "0")}`;
+    parent.append(rest.slice(0, at), el("span", { class: "hidden-char", title: `U+${code.padStart(4, "0").toUpperCase()}` }, name));
+    rest = rest.slice(at + 1);
+  }
+  parent.append(rest);
+}
+
+// A block of text with the deciding spans marked.
+function passage(text, marks = []) {
+  const block = el("pre", { class: "text", dir: "auto" });
+  let at = 0;
+  for (const [start, end] of [...marks].sort((a, b) => a[0] - b[0])) {
+    if (start < at || end <= start) continue;
+    appendVisible(block, text.slice(at, start));
+    const mark = el("mark");
+    appendVisible(mark, text.slice(start, end));
+    block.append(mark);
+    at = end;
+  }
+  appendVisible(block, text.slice(at));
+  return block;
+}
+
+function plain(text, tag = "bdi") {
+  const made = el(tag);
+  appendVisible(made, text);
+  return made;
+}
+
+function badge(outcome) {
+  const word = OUTCOMES[outcome];
+  return el("span", { class: `badge ${word.replace("/", "")}` }, el("span", { "aria-hidden": "true" }, SIGNS[outcome]), ` ${word}`);
+}
+
+function copyButton(text) {
+  const button = el("button", { type: "button", class: "copy" }, "Copy");
+  button.addEventListener("click", async () => {
+    button.textContent = (await copied(text)) ? "Copied" : "Select it and copy";
+    setTimeout(() => (button.textContent = "Copy"), 1600);
+  });
+  return button;
+}
+
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // Some browsers give a page from disk no clipboard.
+    const area = el("textarea", { class: "offscreen" });
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}

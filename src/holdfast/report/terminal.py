@@ -1,0 +1,80 @@
+"""The summary of a run for a terminal or a pipe, as one string."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.model.run import Run
+from holdfast.report import wording
+from holdfast.report.failures import blocks
+from holdfast.report.matrix import draw, grid
+from holdfast.report.paint import Paint, painter
+from holdfast.report.safe import ascii_only, one_line
+
+_SAMPLE = "✔✘–·×…━≈→↵"
+
+
+def summary(
+    run: Run, *, width: int, color: bool, verbose: bool = False, quiet: bool = False, unicode: bool = True
+) -> str:
+    """Did it hold, where not, why, and how to see it again; `quiet` keeps the numbers and the verdict."""
+    paint = painter(color)
+    parts = [] if quiet else [*draw(grid(run), width, paint), "", *blocks(run, width, paint, verbose=verbose)]
+    text = "\n".join([*parts, *_numbers(run, paint, quiet), _verdict(run, paint)]) + "\n"
+    # Colour codes are ASCII, so they survive.
+    return text if unicode else ascii_only(text)
+
+
+def can_show_signs(encoding: str | None) -> bool:
+    """Whether a stream of that encoding can carry the signs."""
+    try:
+        _SAMPLE.encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _numbers(run: Run, paint: Paint, quiet: bool) -> Iterator[str]:
+    yield _score(run, paint)
+    if not quiet:
+        yield _sample(run)
+        yield from _about_replicas(run)
+        yield from (f"note: {one_line(note)}" for note in run.notes)
+    yield from (paint(f"warning: {one_line(text)}", "warning") for text in run.warnings)
+
+
+def _score(run: Run, paint: Paint) -> str:
+    score = run.score
+    parts = [f"Resilience {paint(wording.number(score.value), 'bold')}"]
+    if score.interval is not None:
+        parts.append(f"({wording.interval(score.interval)})")
+    if score.calm is not None:
+        parts.append(f"calm {wording.number(score.calm)}")
+    if score.chaos is not None:
+        parts.append(f"under chaos {wording.number(score.chaos)}")
+    return "   ".join(parts)
+
+
+def _sample(run: Run) -> str:
+    parts = [wording.judged(run.score)]
+    if run.score.replicas == 1:
+        parts.append(wording.ONE_SAMPLE)
+    return "   ".join(parts)
+
+
+def _about_replicas(run: Run) -> Iterator[str]:
+    if run.score.flaky:
+        yield f"{wording.plural(run.score.flaky, 'flaky cell')}: replicas of one prompt disagree"
+    if run.score.pass_hat:
+        yield "   ".join(f"pass^{k} {value:.2f}" for k, value in run.score.pass_hat.items())
+    if run.score.tolerated:
+        yield f"tolerated by the minimum of {run.score.min_score:g}: {one_line(', '.join(run.score.tolerated))}"
+
+
+def _verdict(run: Run, paint: Paint) -> str:
+    word = wording.verdict(run.score)
+    reasons = [one_line(reason) for reason in run.score.reasons]
+    if not run.complete:
+        reasons.insert(0, "interrupted: as far as it got")
+    said = f"{paint(word, word)}   {', '.join(reasons)}".rstrip()
+    return f"{said}   ·   {one_line(wording.report_path(run))}"

@@ -1,0 +1,156 @@
+"""The words and signs that every report shares, so that they say the same thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.model.observation import FaultMet
+from holdfast.model.run import CellRow, Run, TrialRow
+from holdfast.model.score import Cell, Interval, Score
+from holdfast.model.spec import Injection
+
+SIGNS: Mapping[str, str] = {"pass": "✔", "fail": "✘", "error": "!", "unproven": "?", "n/a": "–"}
+ONE_SAMPLE = "1 sample a cell: cannot tell luck from skill, try --replicas 5"
+_MARKS = ("flaky", "fails in calm too", "simulated", "order may differ")
+_VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
+
+
+def verdict(score: Score) -> str:
+    """The run's verdict in one word."""
+    return _VERDICTS.get(score.exit_code, "ERROR")
+
+
+def verdict_sign(score: Score) -> str:
+    """The sign that goes with the verdict."""
+    return {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?"}.get(verdict(score), "!")
+
+
+def number(value: float | None) -> str:
+    """A score as it is always printed: two decimals, or – where there is none."""
+    return "–" if value is None else f"{value:.2f}"
+
+
+def interval(found: Interval | None) -> str:
+    """`95 %: 25–87, approximate`, or nothing."""
+    if found is None:
+        return ""
+    return f"95 %: {found.low:.0f}–{found.high:.0f}" + (", approximate" if found.approximate else "")
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 cell`, `2 cells`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def judged(score: Score) -> str:
+    """How much of the contract the number speaks for."""
+    absent = score.counts.get("n/a", 0)
+    return f"judged {score.judged} of {plural(score.total, 'cell')}" + (f" ({absent} n/a)" if absent else "")
+
+
+def params(values: Mapping[str, Any]) -> str:
+    """`region=eu model=small`, or nothing."""
+    return " ".join(f"{name}={value}" for name, value in values.items())
+
+
+def head(scenario: str, values: Mapping[str, Any]) -> str:
+    """The heading of a column of the matrix: a scenario, with its params if it has any."""
+    return f"{scenario} [{params(values)}]" if values else scenario
+
+
+def column(cell: Cell) -> str:
+    """The heading a cell stands under."""
+    return head(cell.scenario, cell.params)
+
+
+def tally(cell: Cell) -> str:
+    """`1/2`: passes among the decided, where that says more than the sign alone."""
+    decided = cell.passes + cell.fails
+    if (cell.outcome == "fail" and decided > 1) or (cell.outcome == "pass" and cell.fails):
+        return f"{cell.passes}/{decided}"
+    return ""
+
+
+def marks(cell: Cell) -> list[str]:
+    """What else must be known of a cell, in words."""
+    known = (cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent)
+    return [word for word, true in zip(_MARKS, known, strict=True) if true] if any(known) else []
+
+
+def fault(met: FaultMet) -> str:
+    """`llm call 1: truncated_response, 41 tokens -> 20`: one firing in one line."""
+    place = met.plane if met.target in ("", "*", met.plane) else f"{met.plane} {met.target}"
+    change = " → ".join(part for part in (met.would, met.got) if part)
+    parts = [met.mode, met.note or change, "no effect" if met.effect == "no_effect" else ""]
+    return f"{place} call {met.call}: " + ", ".join(part for part in parts if part)
+
+
+def said(trial: TrialRow) -> str:
+    """The answer, or the ending that stood in its place."""
+    ending = f"({trial.ending}{': ' + trial.detail if trial.detail else ''})"
+    if not trial.answer:
+        return ending
+    return trial.answer if trial.ending == "answered" else f"{trial.answer} {ending}"
+
+
+def telling(row: CellRow) -> TrialRow | None:
+    """The trial that shows best why the cell is what it is."""
+    return next((t for t in row.trials if t.outcome == row.cell.outcome), row.trials[0] if row.trials else None)
+
+
+class Places:
+    """Where in the spec's file a rule was written."""
+
+    def __init__(self, run: Run) -> None:
+        self._path = run.spec_path
+        self._lines = {rule.id: rule.position.line for rule in run.invariants if rule.position}
+
+    def of(self, invariant: str) -> str:
+        """`finance.yaml:12`, or the file alone."""
+        line = self._lines.get(invariant)
+        return f"{self._path}:{line}" if line else self._path
+
+
+def next_step(run: Run, row: CellRow) -> str:
+    """What to do about a cell that is unproven or an error."""
+    cell = row.cell
+    if cell.outcome == "error":
+        return "our side broke, not the agent: put the cause right and run it again"
+    if cell.chaos and not cell.met:
+        named = ", ".join(_targets(run, cell.scenario))
+        asked = f"ask something that makes the agent call {named}, or " if named else ""
+        return f"{asked}check the fault's target and schedule"
+    if row.trials and not any(t.answer for t in row.trials):
+        return "there was no text to judge: a `completes` or `output_not_empty` rule catches silence"
+    return "more replicas or a working agent in calm would decide it; the report has every trial"
+
+
+def _targets(run: Run, scenario: str) -> list[str]:
+    """What the agent has to call to meet the scenario's faults."""
+    faults = next((s.injections for s in run.scenarios if s.name == scenario), ())
+    return list(dict.fromkeys(_callee(i) for i in faults if not (i.plane == "context" and i.target == "input")))
+
+
+def _callee(fault: Injection) -> str:
+    if fault.plane == "llm":
+        return "its model"
+    return "a tool" if fault.target in ("", "*") else fault.target
+
+
+def troubled(run: Run) -> Sequence[CellRow]:
+    """Cells that need explaining, the worst first: failed (critical before others), error, unproven."""
+    order = {"fail": 0, "error": 1, "unproven": 2}
+    found = [row for row in run.cells if row.cell.outcome in order]
+    return sorted(found, key=lambda row: (order[row.cell.outcome], not row.cell.critical, -row.cell.weight))
+
+
+def why(row: CellRow) -> str:
+    """The reason of a cell in plain words."""
+    trial = telling(row)
+    return row.cell.reason or (trial.reason if trial else "") or "no reason was recorded"
+
+
+def report_path(run: Run) -> str:
+    """Where the page of this run lies."""
+    return f"{run.path.rstrip('/')}/report.html" if run.path else "report.html"

@@ -1,0 +1,61 @@
+"""Each report of the sample run, compared with the file it gave before. UPDATE_GOLDEN=1 writes them anew."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+from base64 import b64decode
+from pathlib import Path
+
+import pytest
+from report_sample import sample
+
+from holdfast import plugins
+from holdfast.report.terminal import summary
+
+FOLDER = Path(__file__).parent / "report"
+
+
+def readable(page: str) -> str:
+    """The page with its data unpacked, and without our own script and style, which have tests of their own."""
+    data = re.search(r'id="data">([^<]*)<', page)
+    assert data is not None
+    shown = json.dumps(json.loads(gzip.decompress(b64decode(data[1]))), indent=1, ensure_ascii=True)
+    page = page.replace(data[1], f"\n{shown}\n")
+    page = re.sub(r"<style>.*?</style>", "<style>[style]</style>", page, flags=re.S)
+    page = re.sub(r'<script type="module">.*?</script>', '<script type="module">[script]</script>', page, flags=re.S)
+    return re.sub(r"sha256-[^&]+", "sha256-[hash]", page)
+
+
+def compare(name: str, text: str) -> None:
+    file = FOLDER / name
+    if os.environ.get("UPDATE_GOLDEN"):
+        FOLDER.mkdir(exist_ok=True)
+        file.write_bytes(text.encode())
+    assert text == file.read_bytes().decode()
+
+
+@pytest.mark.parametrize("name", ["json", "junit", "markdown"])
+def test_reporter_gives_the_golden_file(name: str) -> None:
+    [(file, content)] = plugins.find("reporters", name)().render(sample()).items()
+    compare(file, content.decode())
+
+
+def test_html_gives_the_golden_page() -> None:
+    content = plugins.find("reporters", "html")().render(sample())["report.html"]
+    compare("report.html.txt", readable(content.decode()))
+
+
+@pytest.mark.parametrize(
+    ("file", "settings"),
+    [
+        ("summary-100.txt", {"width": 100}),
+        ("summary-60-ascii.txt", {"width": 60, "unicode": False}),
+        ("summary-verbose.txt", {"width": 100, "verbose": True}),
+        ("summary-quiet.txt", {"width": 100, "quiet": True}),
+    ],
+)
+def test_summary_gives_the_golden_text(file: str, settings: dict[str, int]) -> None:
+    compare(file, summary(sample(), color=False, **settings))  # type: ignore[arg-type]

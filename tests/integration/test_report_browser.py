@@ -1,0 +1,218 @@
+"""The page in a real browser: opens from disk, runs nothing of the agent's, works by keyboard and on a phone."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.model.run import Run
+from holdfast.report.html import Html
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+INTERACTIVE_MS = 1000
+"""The budget for 10,000 cells. The best of several openings counts: the machine may be busy, the page is the same."""
+
+
+@pytest.fixture(scope="module")
+def runs() -> Any:
+    sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
+    import report_sample
+
+    return report_sample
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if not CHROMIUM.exists():
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{CHROMIUM} is missing: run tests/setup.sh as root")
+        pytest.skip(f"{CHROMIUM} is missing: run tests/setup.sh as root")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Opens a run's page; at the end nothing may have gone wrong in it and nothing may have been loaded."""
+    contexts, troubles = [], []
+
+    def open_page(run: Run, *, hash: str = "", ready: bool = True, **settings: Any) -> Any:
+        file = tmp_path / "report.html"
+        file.write_bytes(Html().render(run)["report.html"])
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("console", lambda said: troubles.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("request", lambda asked: troubles.append(asked.url) if not asked.url.startswith("file:") else None)
+        page.goto(file.as_uri() + hash)
+        if ready:
+            page.wait_for_selector("html[data-ready]")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
+def focused(page: Any) -> str:
+    return str(page.evaluate("document.activeElement.getAttribute('aria-label')"))
+
+
+def test_hostile_answer_is_text_and_runs_nothing(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample())
+    page.click("[aria-label^='fail, 1/2, flaky']")
+    assert "<img src=x onerror=window.pwned=1>" in page.inner_text("#panel pre.text:has(mark)")
+    assert page.locator("#panel img, #panel script").count() == 0
+    assert page.evaluate("window.pwned") is None
+
+
+def test_controls_and_bidi_are_spelled_out(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample())
+    page.click("[aria-label^='fail, 1/2, flaky']")
+    spelled = page.locator("#panel .hidden-char").all_inner_texts()
+    assert {r"\x1b", r"\x00", r"\u202e", r"\x9b"} <= set(spelled)
+
+
+def test_cell_opens_prompt_answer_faults_and_command(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample())
+    page.click("[aria-label^='fail, 0/2']")
+    panel = page.inner_text("#panel")
+    for wanted in (
+        "always-cite-source",
+        "fails in calm too, simulated",
+        "What was ACME's Q3 revenue?",
+        "call 1",
+        "41 tokens → 20 tokens",
+        "a late answer was dropped",
+        "holdfast contract run --trial dddddddddddd --seed 7",
+        "finance.yaml:12",
+    ):
+        assert wanted in panel
+    assert page.inner_text("#panel mark") == "Revenue"
+
+
+def test_marks_of_a_later_turn_count_past_emoji(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample())
+    page.click("[aria-label^='fail, 0/2']")
+    page.click("#panel details:nth-of-type(2) summary")
+    assert page.inner_text("#panel details:nth-of-type(2) mark") == "up"
+
+
+def test_copy_button_copies_the_command(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample(), permissions=["clipboard-read", "clipboard-write"])
+    page.click("[aria-label^='fail, 0/2']")
+    page.click("#panel .copy")
+    page.wait_for_selector("text=Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == "holdfast contract run --trial dddddddddddd --seed 7"
+
+
+def test_keyboard_moves_opens_and_closes(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample())
+    page.focus(".cell[tabindex='0']")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    assert focused(page) == "error, never-fabricate in search-tool-down"
+    page.keyboard.press("Enter")
+    assert page.is_visible("#panel")
+    assert page.evaluate("document.activeElement.id") == "panel-title"
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#panel")
+    assert focused(page) == "error, never-fabricate in search-tool-down"
+
+
+def test_focus_is_visible(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample())
+    page.focus("#text")
+    page.keyboard.press("Tab")
+    page.focus(".cell[tabindex='0']")
+    page.keyboard.press("ArrowRight")
+    style = page.evaluate(
+        "getComputedStyle(document.activeElement).outlineStyle + getComputedStyle(document.activeElement).outlineWidth"
+    )
+    assert style == "solid3px"
+
+
+def test_filters_narrow_the_matrix_and_live_in_the_address(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample())
+    page.click("[data-outcome='fail']")
+    assert page.inner_text("#status") == "3 of 10 cells"
+    page.select_option("#scenario", "llm-degraded")
+    assert page.inner_text("#status") == "1 of 10 cells"
+    assert page.evaluate("location.hash") == "#outcome=fail&scenario=llm-degraded"
+    page.click("#clear")
+    assert page.inner_text("#status") == "10 cells"
+
+
+def test_text_filter_looks_into_answers_and_reasons(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample())
+    page.fill("#text", "Timeout after")
+    page.wait_for_selector("#clear:not([hidden])")
+    assert page.inner_text("#status") == "1 of 10 cells"
+
+
+def test_address_brings_the_same_view_back(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample(), hash="#severity=critical&cell=always-cite-source%7Cllm-degraded")
+    assert page.inner_text("#status") == "4 of 10 cells"
+    assert "llm-degraded" in page.inner_text("#panel-title")
+
+
+def test_link_of_the_list_opens_its_cell(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample())
+    page.click(".trouble li:nth-child(5) a")
+    page.wait_for_selector("#panel:not([hidden])")
+    assert "never-fabricate" in page.inner_text("#panel-title")
+    assert "ask something that makes the agent call its model" in page.inner_text("#panel")
+
+
+def test_phone_shows_the_page_without_sideways_scrolling(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample(), viewport={"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.click(".trouble a")
+    page.wait_for_selector("#panel:not([hidden])")
+    assert page.evaluate("document.getElementById('panel').scrollWidth") <= 390
+
+
+def test_heads_stay_while_a_large_matrix_scrolls(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.large(100, 50))
+    page.evaluate("document.getElementById('matrix').scrollTo(900, 2000)")
+    page.wait_for_selector("[data-row='70']")
+    corner, matrix = page.locator(".corner").bounding_box(), page.locator("#matrix").bounding_box()
+    assert abs(corner["x"] - matrix["x"]) <= 1
+    assert abs(corner["y"] - matrix["y"]) <= 2
+
+
+def test_dark_mode_is_dark(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample(), color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 23, 26)"
+
+
+def test_without_scripts_the_page_still_says_what_failed(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample(), ready=False, java_script_enabled=False)
+    shown = page.inner_text("main")
+    assert "FAIL, resilience 60.00" in shown
+    assert "max-latency in search-tool-down (medium): no answer: timeout after 30000 ms" in shown
+
+
+def test_ten_thousand_cells_are_usable_within_a_second(show: Callable[..., Any], runs: Any) -> None:
+    run = runs.large(200, 50)
+    times = [int(show(run).get_attribute("html", "data-ready")) for _ in range(3)]
+    assert min(times) <= INTERACTIVE_MS

@@ -1,0 +1,18 @@
+#!/bin/sh
+# What the tests need beyond Python packages: a Chromium for the report's page.
+set -eu
+
+if [ -x /usr/bin/chromium ]; then
+  exit 0
+fi
+if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+  echo "tests: /usr/bin/chromium is missing, so the browser tests are skipped (fatal with CI=true)." >&2
+  echo "tests: on Debian, as root: apt-get update && apt-get install -y --no-install-recommends chromium" >&2
+  exit 0
+fi
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium; } >"$log" 2>&1; then
+  echo "tests: chromium could not be installed, so the browser tests are skipped (fatal with CI=true):" >&2
+  tail -n 5 "$log" >&2
+fi

@@ -1,0 +1,225 @@
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import msgspec
+import pytest
+from report_sample import HOSTILE, cell, large, sample, trial
+
+from holdfast.errors import UsageError
+from holdfast.report import files
+from holdfast.report.html import Html
+from holdfast.report.json import Json
+from holdfast.report.junit import Junit
+from holdfast.report.markdown import Markdown, inline
+from holdfast.report.page_data import MAX_TEXT, tables
+
+
+def page() -> str:
+    return Html().render(sample())["report.html"].decode()
+
+
+def parsed_junit() -> ET.Element:
+    return ET.fromstring(Junit().render(sample())["report.xml"])
+
+
+# -- JSON ---------------------------------------------------------------------------------------
+def test_json_has_its_fixed_shape() -> None:
+    document = json.loads(Json().render(sample())["report.json"])
+    assert {"score", "passed", "exit_code", "seed", "counts", "warnings", "notes", "isolation"} <= document.keys()
+    assert {
+        "run_id",
+        "spec_path",
+        "spec_digest",
+        "agent_digest",
+        "version",
+        "started",
+        "duration_s",
+        "complete",
+    } <= document.keys()
+    contract = document["parts"]["contract"]
+    wanted = "score passed interval calm chaos judged total vacuous reasons min_score cells"
+    assert set(wanted.split()) <= contract.keys()
+    row = contract["cells"][1]
+    wanted = "invariant scenario params severity outcome flaky reason weight fails_in_calm simulated rate trials"
+    assert set(wanted.split()) <= row.keys()
+    wanted = "id prompt answer ending latency_ms outcome reason again faults"
+    assert set(wanted.split()) <= row["trials"][0].keys()
+    wanted = "plane target mode call effect would got"
+    assert set(wanted.split()) <= row["trials"][0]["faults"][0].keys()
+
+
+def test_json_keeps_hostile_answers_whole() -> None:
+    document = json.loads(Json().render(sample())["report.json"])
+    answer = document["parts"]["contract"]["cells"][1]["trials"][0]["answer"]
+    assert answer == HOSTILE.replace("\ud800", "?")
+
+
+def test_json_score_is_null_when_nothing_counted() -> None:
+    run = sample()
+    run = msgspec.structs.replace(run, score=msgspec.structs.replace(run.score, value=None, interval=None))
+    document = json.loads(Json().render(run)["report.json"])
+    assert document["score"] is None
+    assert document["parts"]["contract"]["interval"] is None
+
+
+# -- JUnit --------------------------------------------------------------------------------------
+def test_junit_fail_is_failure_error_is_error_unproven_and_na_are_skipped() -> None:
+    kinds = {
+        (case.get("classname"), case.get("name")): [child.tag for child in case]
+        for case in parsed_junit().iter("testcase")
+    }
+    assert kinds["llm-degraded", "always-cite-source"] == ["failure"]
+    assert kinds["search-tool-down", "never-fabricate"] == ["error"]
+    assert kinds["llm-degraded", "never-fabricate"] == ["skipped"]
+    assert kinds["no-chaos", "never-fabricate"] == ["skipped"]
+    assert kinds["no-chaos", "always-cite-source"] == []
+
+
+def test_junit_vacuous_scenario_is_an_error_case() -> None:
+    case = parsed_junit().find("testsuite[@name='llm-degraded']/testcase[@name='faults are met']/error")
+    assert case is not None
+    assert parsed_junit().find("testsuite[@name='no-chaos']/testcase[@name='faults are met']") is None
+
+
+def test_junit_counts_agree_with_the_cases() -> None:
+    root = parsed_junit()
+    assert root.get("tests") == str(len(list(root.iter("testcase")))) == "11"
+    assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("3", "2", "2")
+
+
+def test_junit_has_seed_score_times_and_the_command() -> None:
+    root = parsed_junit()
+    properties = {p.get("name"): p.get("value") for p in root.iter("property")}
+    assert (properties["seed"], properties["score"]) == ("7", "60.00")
+    failure = root.find("testsuite[@name='llm-degraded']/testcase/failure")
+    assert failure is not None
+    assert "again: holdfast contract run --trial dddddddddddd --seed 7" in (failure.text or "")
+    assert root.find("testsuite/testcase[@time='0.812']") is not None
+
+
+# -- Markdown -----------------------------------------------------------------------------------
+def test_markdown_escapes_whatever_could_be_markup() -> None:
+    text = Markdown().render(sample())["report.md"].decode()
+    assert "<script" not in text
+    assert "<img" not in text
+    assert "holds-<b>" not in text
+    assert not re.search(r"\x1b|\u202e|\x00", text)
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("|")} == {6}
+
+
+@pytest.mark.parametrize(
+    "hostile", ["@everyone", "a#1", "[x](y)", "`c`", "a|b", "<b>", "http://x.y", "www.x.y", "a\n# h"]
+)
+def test_markdown_inline_text_keeps_no_structure(hostile: str) -> None:
+    shown = inline(hostile)
+    left = re.sub(r"&#\d+;", "", shown)
+    assert not re.search(r"[@#`|<>\[\]():]|www\.|\n", left)
+
+
+def test_markdown_mentions_stand_only_where_they_do_nothing() -> None:
+    text = Markdown().render(sample())["report.md"].decode()
+    assert "@" in text
+    assert "@" not in re.sub(r"<pre>.*?</pre>", "", text, flags=re.S)
+
+
+def test_markdown_folds_failures_away() -> None:
+    text = Markdown().render(sample())["report.md"].decode()
+    assert text.startswith("## ✘ FAIL: Finance Agent Contract")
+    assert text.count("<details>") == text.count("</details>") == 5
+
+
+def test_markdown_of_a_large_run_stays_small() -> None:
+    assert len(Markdown().render(large(100, 50))["report.md"]) < 100_000
+
+
+# -- HTML ---------------------------------------------------------------------------------------
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+
+def test_html_lets_nothing_executable_through() -> None:
+    tags = Tags()
+    tags.feed(page())
+    assert [attrs["type"] for tag, attrs in tags.seen if tag == "script"] == ["application/octet-stream", "module"]
+    assert not {"img", "iframe", "object", "embed", "link", "base"} & {tag for tag, _ in tags.seen}
+    assert not [name for _, attrs in tags.seen for name in attrs if name.startswith("on") or name in ("src", "style")]
+    assert all((attrs.get("href") or "#").startswith("#") for _, attrs in tags.seen)
+
+
+def test_html_policy_forbids_everything_but_its_own_script_and_style() -> None:
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page())
+    assert policy is not None
+    assert policy[1].startswith("default-src &#39;none&#39;; script-src &#39;sha256-")
+    assert "unsafe" not in policy[1]
+
+
+def test_html_script_never_uses_markup_sinks() -> None:
+    script = page().split('<script type="module">')[1]
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|fetch\(|import\(", script
+    )
+
+
+def test_html_without_scripts_lists_what_did_not_hold() -> None:
+    found = re.search(r"<noscript>(.*)</noscript>", page(), re.S)
+    assert found is not None
+    assert "FAIL, resilience 60.00" in found[1]
+    assert found[1].count("<li>") == 5
+
+
+def test_html_is_the_same_for_the_same_run() -> None:
+    assert page() == page()
+
+
+def test_html_of_ten_thousand_cells_is_under_three_megabytes() -> None:
+    assert len(Html().render(large(200, 50))["report.html"]) <= 3_000_000
+
+
+def test_html_marks_count_as_browsers_count() -> None:
+    run = msgspec.structs.replace(
+        sample(), cells=[cell("max-latency", "no-chaos", "fail", trial("1", "fail", "\U0001f600 bad", marks=((2, 5),)))]
+    )
+    assert tables(run)["more"][0]["marks"] == [(3, 6)]
+
+
+def test_html_cuts_very_long_answers_and_says_so() -> None:
+    run = msgspec.structs.replace(
+        sample(), cells=[cell("max-latency", "no-chaos", "fail", trial("1", "fail", "x" * (MAX_TEXT + 7)))]
+    )
+    assert any("[cut here: 7 more characters" in str(text) for text in tables(run)["strings"])
+
+
+# -- files --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["a.html", "a.json", "a.xml", "a.md", "A.JSON"])
+def test_suffix_picks_the_reporter_and_folders_are_made(tmp_path: Path, name: str) -> None:
+    files.write(sample(), tmp_path / "new" / name)
+    assert [p.name for p in (tmp_path / "new").iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["a.pdf", "a", "a.junit"])
+def test_unknown_suffix_is_refused_with_the_valid_ones(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        files.write(sample(), tmp_path / name)
+    assert ".html, .json, .xml, .md" in refused.value.hint
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_path_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(UsageError, match="cannot write"):
+        files.write(sample(), tmp_path / "folder.json")
+    assert [p.name for p in tmp_path.iterdir()] == ["folder.json"]
+
+
+def test_a_report_replaces_the_one_before(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("old")
+    files.write(sample(), tmp_path / "a.json")
+    assert json.loads((tmp_path / "a.json").read_text())["seed"] == 7

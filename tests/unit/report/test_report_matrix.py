@@ -1,0 +1,75 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report_sample import cell, large, sample
+
+from holdfast.report.matrix import MAX_ROWS, Face, Grid, draw, face, grid
+from holdfast.report.paint import painter
+from holdfast.report.safe import columns
+
+BARE = painter(False)
+
+
+def made(rules: int, heads: int, outcome: str = "pass") -> Grid:
+    names = [f"scenario-{n}" for n in range(heads)]
+    ids = {f"rule-{n}": "medium" for n in range(rules)}
+    return Grid(ids, names, {(r, h): Face(outcome, "✔" if outcome == "pass" else "✘") for r in ids for h in names})
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(60, 200), st.sampled_from(["pass", "fail"]))
+def test_no_line_is_wider_than_the_screen(rules: int, heads: int, width: int, outcome: str) -> None:
+    assert all(columns(line) <= width for line in draw(made(rules, heads, outcome), width, BARE))
+
+
+def test_many_scenarios_wrap_into_blocks_that_repeat_the_rules() -> None:
+    lines = draw(made(1, 6), 70, BARE)
+    assert sum("rule-0" in line for line in lines) > 1
+    assert all(any(f"scenario-{n}" in line for line in lines) for n in range(6))
+
+
+def test_long_names_are_shortened_with_an_ellipsis() -> None:
+    lines = draw(Grid({"never-fabricate-when-tools-fail-" * 3: "critical"}, ["s" * 80], {}), 80, BARE)
+    assert "…" in lines[0]
+    assert "…" in lines[1]
+
+
+def test_beyond_forty_rows_only_troubled_rows_are_shown_and_the_rest_counted() -> None:
+    big = made(MAX_ROWS + 5, 2)
+    big.faces["rule-7", "scenario-1"] = Face("fail", "✘")
+    lines = draw(big, 100, BARE)
+    assert any("rule-7" in line for line in lines)
+    assert not any("rule-8 " in line for line in lines)
+    assert f"  {MAX_ROWS + 4} rules held everywhere and are not shown" in lines
+
+
+def test_forty_rows_that_all_pass_are_all_shown() -> None:
+    assert sum("✔" in line for line in draw(made(MAX_ROWS, 2), 100, BARE)) == MAX_ROWS
+
+
+def test_a_hundred_rules_by_fifty_scenarios_stay_readable() -> None:
+    lines = draw(grid(large(100, 50)), 120, BARE)
+    assert len(lines) < 120
+    assert any("and 60 more rules, see the report" in line for line in lines)
+    assert all(columns(line) <= 120 for line in lines)
+
+
+def test_replicas_are_counted_beside_the_sign() -> None:
+    failed = cell("max-latency", "no-chaos", "fail", passes=1, fails=1).cell
+    assert face(failed).text == "✘ 1/2"
+    assert face(cell("max-latency", "no-chaos", "fail", fails=1).cell).text == "✘"
+
+
+def test_flaky_fails_in_calm_and_simulated_are_flagged_and_explained() -> None:
+    lines = draw(grid(sample()), 100, BARE)
+    assert "✘ 1/2 ≈" in lines[1]
+    assert "✘ 0/2 cs" in lines[1]
+    assert lines[-1] == "  ≈ flaky   c fails in calm too   s simulated"
+
+
+def test_params_make_columns_of_their_own() -> None:
+    run = sample()
+    rows = [cell("max-latency", "no-chaos", "pass", params={"region": r}) for r in ("eu", "us")]
+    assert grid(type(run)("1", "p", "n", "s", 0, run.score, (), (), rows)).heads == [
+        "no-chaos [region=eu]",
+        "no-chaos [region=us]",
+    ]

@@ -1,0 +1,120 @@
+import re
+
+import msgspec
+import pytest
+from report_sample import cell, large, sample, trial
+
+from holdfast.model.run import Run
+from holdfast.report.terminal import can_show_signs, summary
+
+
+def text(run: Run, **settings: object) -> str:
+    return summary(run, **{"width": 100, "color": False, **settings})  # type: ignore[arg-type]
+
+
+def scored(**changes: object) -> Run:
+    run = sample()
+    return msgspec.structs.replace(run, score=msgspec.structs.replace(run.score, **changes))
+
+
+def test_failure_shows_asked_answered_because_met_again_and_the_line() -> None:
+    shown = text(sample())
+    block = shown[shown.index("✘ always-cite-source in llm-degraded") :]
+    assert "finance.yaml:12" in block.splitlines()[0]
+    labels = [line.split()[0] for line in block.splitlines()[1:6]]
+    assert labels == ["asked", "answered", "because", "met", "again"]
+
+
+def test_unproven_is_explained_with_the_next_step() -> None:
+    shown = text(sample())
+    assert "the fault was never met: the agent did not call its model" in shown
+    assert "ask something that makes the agent call its model" in shown
+
+
+def test_silence_has_its_own_next_step() -> None:
+    rows = [cell("max-latency", "no-chaos", "unproven", trial("1", "unproven", None, ending="timeout"))]
+    assert "catches silence" in text(msgspec.structs.replace(sample(), cells=rows))
+
+
+def test_only_five_blocks_and_the_rest_counted() -> None:
+    run = large(10, 10)
+    shown = text(run)
+    assert len(re.findall("^[✘!?] ", shown, re.M)) == 5
+    assert re.search(r"and \d+ more, see .holdfast/runs/0008/report.html", shown)
+
+
+def test_verbose_shows_every_block() -> None:
+    run = large(10, 10)
+    troubled = sum(run.score.counts[o] for o in ("fail", "error", "unproven"))
+    assert len(re.findall("^[✘!?] ", text(run, verbose=True), re.M)) == troubled
+
+
+def test_quiet_keeps_score_warnings_and_verdict() -> None:
+    lines = text(sample(), quiet=True).splitlines()
+    assert [line.split()[0] for line in lines] == ["Resilience", "warning:", "FAIL"]
+
+
+def test_score_line_has_interval_calm_and_chaos() -> None:
+    assert "Resilience 60.00   (95 %: 25–87, approximate)   calm 100.00   under chaos 45.45\n" in text(sample())
+
+
+def test_no_counted_cell_shows_no_number() -> None:
+    assert "Resilience –\n" in text(scored(value=None, interval=None, calm=None, chaos=None, exit_code=5))
+
+
+def test_one_replica_says_it_cannot_tell_luck_from_skill() -> None:
+    assert "1 sample a cell: cannot tell luck from skill, try --replicas 5" in text(scored(replicas=1))
+    assert "1 sample" not in text(scored(replicas=5))
+
+
+@pytest.mark.parametrize(
+    ("code", "word"), [(0, "PASS"), (1, "FAIL"), (2, "INTERRUPTED"), (3, "ERROR"), (5, "UNPROVEN")]
+)
+def test_last_line_gives_verdict_reasons_and_report(code: int, word: str) -> None:
+    last = text(scored(exit_code=code)).splitlines()[-1]
+    assert last.startswith(f"{word}   2 critical cells failed")
+    assert last.endswith("·   .holdfast/runs/0007/report.html")
+
+
+def test_interrupted_run_says_so() -> None:
+    assert "interrupted: as far as it got" in text(msgspec.structs.replace(sample(), complete=False))
+
+
+def test_tolerated_cells_are_named() -> None:
+    assert "tolerated by the minimum of 80: a in b" in text(scored(tolerated=("a in b",)))
+
+
+def test_notes_are_said() -> None:
+    assert "note: No sandbox" in text(sample())
+
+
+def test_hostile_answers_send_no_control_codes() -> None:
+    shown = text(sample(), verbose=True)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\ud800-\udfff]", shown)
+    assert r"\x1b[31mred" in shown
+
+
+def test_colour_sends_only_our_own_codes() -> None:
+    codes = set(re.findall("\x1b\\[([^m]*)m", text(sample(), color=True)))
+    assert codes <= {"0", "1", "2", "32", "33", "1;31", "1;32", "1;33", "1;35"}
+    assert "1;31" in codes
+
+
+def test_colour_changes_nothing_but_colour() -> None:
+    assert re.sub("\x1b\\[[0-9;]*m", "", text(sample(), color=True)) == text(sample())
+
+
+def test_ascii_fallback() -> None:
+    assert text(sample(), unicode=False).isascii()
+
+
+@pytest.mark.parametrize(("encoding", "able"), [("utf-8", True), ("ascii", False), ("cp1252", False), (None, False)])
+def test_signs_need_an_encoding_that_has_them(encoding: str | None, able: bool) -> None:
+    assert can_show_signs(encoding) is able
+
+
+def test_long_answer_is_cut_around_the_deciding_words() -> None:
+    long = trial("1", "fail", "x " * 3000 + "SECRET" + " y" * 3000, marks=((6000, 6006),))
+    rows = [cell("max-latency", "no-chaos", "fail", long, fails=1)]
+    assert "SECRET" in text(msgspec.structs.replace(sample(), cells=rows), verbose=True)
+    assert len(text(msgspec.structs.replace(sample(), cells=rows)).splitlines()) < 24
