@@ -1,0 +1,95 @@
+"""The HTTP agent: a server that already runs, asked one request a turn.
+
+The parts load when an agent is opened: http_request makes requests, http_wire sends them,
+http_reply finds the answer, http_reset brings the agent back to its first state.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.model.observation import Answer, Turn
+from holdfast.model.spec import AgentSpec, Task
+from holdfast.model.trial import Trial
+from holdfast.protocols import Trip
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
+
+    from holdfast.agents.http_reply import ReplyReader
+    from holdfast.agents.http_request import RequestForm
+    from holdfast.agents.http_reset import Reset
+    from holdfast.agents.http_wire import Wire
+
+_RETRIED = "the server had closed an idle connection: asked again on a new one"
+_LOST = "the rewritten prompt did not reach the agent: the request template has no place for it"
+
+
+class HttpAgent:
+    """An agent behind a URL. `open` it inside a running loop, `close` it after use."""
+
+    def __init__(self, form: RequestForm, wire: Wire, reader: ReplyReader, reset: Reset) -> None:
+        self._form = form
+        self._wire = wire
+        self._reader = reader
+        self._reset = reset
+
+    @classmethod
+    async def open(cls, agent: AgentSpec, *, limit: int, root: Path = Path()) -> HttpAgent:
+        """An agent for up to `limit` trials at once; `root` is the spec's folder, for reset_function.
+
+        The strings of `agent` are resolved: no references are left. Raises AgentUnavailable (config)
+        if no request can be made from them.
+        """
+        from holdfast.agents.http_path import find_at
+        from holdfast.agents.http_reply import ReplyReader
+        from holdfast.agents.http_request import request_form
+        from holdfast.agents.http_reset import reset_of
+        from holdfast.agents.http_wire import Wire
+
+        form = request_form(agent)
+        path = agent.response_path
+        reader = ReplyReader(find_at(path), path) if path else ReplyReader()
+        reset = reset_of(agent, form.url, root, limit)
+        wire = Wire(headers=form.headers, timeout_ms=agent.timeout_ms, limit=limit)
+        return cls(form, wire, reader, reset)
+
+    async def run(self, task: Task, trip: Trip) -> Answer:
+        """Asks turn after turn until one ends badly. AgentUnavailable if the agent cannot be reached."""
+        notes: list[str] = []
+        if len(task.turns) == 1:
+            turn = await self._turn(task.turns[0], trip, notes)
+            return Answer(turns=(turn,), notes=tuple(notes))
+        async with self._wire.conversation() as session:
+            turns: list[Turn] = []
+            for text in task.turns:
+                turns.append(await self._turn(text, trip, notes, session))
+                if turns[-1].ending != "answered":
+                    break
+        return Answer(turns=tuple(turns), notes=tuple(notes))
+
+    async def reset(self, trial: Trial) -> None:
+        """Brings the agent back to its first state, as the spec says; HarnessError if that fails."""
+        await self._reset()
+
+    async def close(self) -> None:
+        await self._wire.close()
+        await self._reset.close()
+
+    async def _turn(self, text: str, trip: Trip, notes: list[str], session: ClientSession | None = None) -> Turn:
+        asked = trip.ask(text)
+        if asked is not text and self._form.loses(asked, text):
+            notes.append(_LOST)
+        seen = await self._wire.send(self._form.fill(asked, text), session)
+        if seen.retried:
+            notes.append(_RETRIED)
+        said = self._reader.read(seen, notes)
+        return Turn(
+            asked=asked,
+            text=said.text,
+            latency_ms=seen.latency_ms,
+            ending=said.ending,
+            detail=said.detail,
+            status=seen.status,
+        )

@@ -1,0 +1,159 @@
+"""From the bytes of a reply to the answer in it, or to why there is none. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from holdfast.agents.http_path import MISSING, Find, find_answer, text_of
+from holdfast.agents.http_stream import read_stream
+from holdfast.agents.http_wire import BODY_LIMIT, Exchange
+from holdfast.model.observation import EndingKind
+
+TEXT_LIMIT = 1_000_000
+_SHOWN = 200
+
+
+class Said(NamedTuple):
+    """What one exchange said."""
+
+    text: str | None
+    ending: EndingKind = "answered"
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class ReplyReader:
+    """Reads replies as the spec says: `find` is its response_path, None for the usual keys."""
+
+    find: Find | None = None
+    path: str = ""
+
+    def read(self, seen: Exchange, notes: list[str]) -> Said:
+        """The answer; what was cut is added to `notes`."""
+        if seen.cut:
+            notes.append(f"the reply was cut at {BODY_LIMIT // 1_000_000} MB")
+        said = self._said(seen)
+        if said.text is None or len(said.text) <= TEXT_LIMIT // 4:
+            return said
+        return said._replace(text=_kept(said.text, notes))
+
+    def _said(self, seen: Exchange) -> Said:
+        text, undecodable = _decoded(seen)
+        if seen.ending != "answered":
+            return self._broken(seen, text)
+        status = seen.status or 0
+        if status >= 300:
+            return Said(self._any_text(seen, text), "http_error", _status_line(seen))
+        if not text:
+            return Said(None, "no_answer", f"HTTP {status} with an empty body")
+        if undecodable:
+            return Said(text, "unreadable", f"{undecodable}: {_start(text)}")
+        try:
+            return self._answer(seen, text)
+        except RecursionError:
+            return Said(text, "unreadable", f"nested too deep: {_start(text)}")
+
+    def _broken(self, seen: Exchange, text: str) -> Said:
+        if seen.content_type == "text/event-stream":
+            text = read_stream(text, self.find).text or ""
+        return Said(text or None, seen.ending, seen.detail)
+
+    def _any_text(self, seen: Exchange, text: str) -> str | None:
+        """The answer if there is one, else the body: a bad reply's text is judged too."""
+        try:
+            return self._answer(seen, text).text or text or None
+        except RecursionError:
+            return text
+
+    def _answer(self, seen: Exchange, text: str) -> Said:
+        if seen.content_type == "text/event-stream":
+            return self._of_stream(text)
+        value = _json(text, seen.content_type)
+        if value is not MISSING:
+            return self._of_json(value, text)
+        if self.find is None:
+            return Said(text)
+        return Said(text, "unreadable", f"the reply is not JSON, so nothing is at {self.path}: {_start(text)}")
+
+    def _of_json(self, value: Any, text: str) -> Said:
+        found = (self.find or find_answer)(value)
+        answer = None if found is MISSING or found is None else text_of(found)
+        failure = _failure(value)
+        if failure:
+            return Said(text if answer is None else answer, "http_error", failure)
+        if found is MISSING:
+            return Said(None, "unreadable", self._nothing_found(text))
+        return Said(None, "no_answer", "the answer is null") if answer is None else Said(answer)
+
+    def _of_stream(self, text: str) -> Said:
+        stream = read_stream(text, self.find)
+        failure = next(filter(None, map(_failure, stream.events)), "")
+        if failure:
+            return Said(stream.text or text, "http_error", failure)
+        if stream.text is not None:
+            return Said(stream.text)
+        if stream.events:
+            return Said(None, "unreadable", self._nothing_found(text))
+        return Said(None, "no_answer", "an event stream without data")
+
+    def _nothing_found(self, text: str) -> str:
+        where = f"nothing at response_path {self.path}" if self.path else "none of the usual keys; set response_path"
+        return f"{where}: {_start(text)}"
+
+
+def _decoded(seen: Exchange) -> tuple[str, str]:
+    """The body as text, and why it could not be read as the reply says it should, if it could not."""
+    charset = seen.charset or "utf-8"
+    try:
+        return seen.body.decode(charset).removeprefix("\ufeff"), ""
+    except LookupError:
+        why = f"unknown charset {charset!r}"
+    except UnicodeDecodeError as bad:
+        # The cut may have gone through a character.
+        why = "" if seen.cut and bad.end >= len(seen.body) else f"not {charset}"
+    return seen.body.decode("utf-8", "replace").removeprefix("\ufeff"), why
+
+
+def _json(text: str, content_type: str) -> Any:
+    """The reply as JSON. Where the type does not say JSON, only an object or a list is taken for it."""
+    declared = content_type.endswith("json")
+    if not declared and not text.lstrip().startswith(("{", "[")):
+        return MISSING
+    try:
+        return json.loads(text)
+    except ValueError:
+        return MISSING
+
+
+def _failure(value: Any) -> str:
+    """What a body says about having failed; nothing if it does not."""
+    if not isinstance(value, dict):
+        return ""
+    error = value.get("error")
+    if error is not None:
+        return f"the body says error: {_start(text_of(error))}"
+    return "the body says success: false" if value.get("success") is False else ""
+
+
+def _status_line(seen: Exchange) -> str:
+    status = seen.status or 0
+    phrase = next((s.phrase for s in HTTPStatus if s == status), "")
+    to = f", redirect to {_start(seen.location)} not followed" if seen.location and status < 400 else ""
+    return f"HTTP {status} {phrase}".rstrip() + to
+
+
+def _start(text: str) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text[: _SHOWN * 4].split())
+    return line if len(line) <= _SHOWN else line[:_SHOWN] + "…"
+
+
+def _kept(text: str, notes: list[str]) -> str:
+    raw = text.encode("utf-8", "surrogatepass")
+    if len(raw) <= TEXT_LIMIT:
+        return text
+    notes.append(f"the answer was cut at {TEXT_LIMIT // 1_000_000} MB of {len(raw) / 1_000_000:.1f} MB")
+    return raw[:TEXT_LIMIT].decode("utf-8", "ignore")

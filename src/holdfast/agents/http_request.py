@@ -1,0 +1,143 @@
+"""From a prompt to the request that asks it: all that can be worked out once is, when the agent is opened."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+from yarl import URL
+
+from holdfast.agents.http_template import (
+    Fields,
+    Template,
+    UnknownField,
+    body_template,
+    encodable,
+    text_template,
+)
+from holdfast.errors import AgentUnavailable
+from holdfast.model.spec import AgentSpec
+
+_IN_QUERY = frozenset({"GET", "DELETE"})
+_DEFAULT_TEMPLATE = '{"input": "{prompt}"}'
+
+
+class HttpRequest(NamedTuple):
+    """What goes over the wire; the headers are the agent's and never change."""
+
+    method: str
+    url: URL
+    body: bytes | None = None
+
+
+@dataclass(frozen=True)
+class RequestForm:
+    """The agent's section, ready to be filled with prompts."""
+
+    method: str
+    url: URL
+    headers: dict[str, str]
+    body: Template | None
+    """None where everything goes into the query."""
+    query: tuple[tuple[Template, Template], ...]
+    structured: bool
+
+    def fill(self, asked: str, turn: str) -> HttpRequest:
+        """The request that asks `asked`, which is `turn` or what an attack made of it."""
+        fields = Fields(asked, (turn, asked) if self.structured else ())
+        try:
+            url = self.url
+            if self.query:
+                url = url.extend_query([(encodable(k.fill(fields)), v.fill(fields)) for k, v in self.query])
+            body = None if self.body is None else self.body.fill(fields).encode("utf-8", "replace")
+        except UnknownField as unknown:
+            raise _no_such_field(unknown) from None
+        return HttpRequest(self.method, url, body)
+
+    def loses(self, asked: str, turn: str) -> bool:
+        """Whether what an attack put into the prompt has no place in the template."""
+        return asked != turn and self.fill(asked, turn) == self.fill(turn, turn)
+
+
+def request_form(agent: AgentSpec) -> RequestForm:
+    """The form of an agent's requests; AgentUnavailable if none can be made from it."""
+    method = agent.method.upper()
+    headers = _checked_headers(agent.headers)
+    declared = next((v for k, v in headers.items() if k.lower() == "content-type"), "")
+    template = body_template(agent.request_template or _DEFAULT_TEMPLATE, declared)
+    query = [(text_template(k), text_template(v)) for k, v in agent.query_params.items()]
+    if method in _IN_QUERY:
+        query += _query_of(template, agent.request_template or _DEFAULT_TEMPLATE)
+    elif not declared:
+        headers["Content-Type"] = "application/json" if template.is_json else "text/plain; charset=utf-8"
+    return RequestForm(
+        method=method,
+        url=endpoint_url(agent.endpoint),
+        headers=headers,
+        body=None if method in _IN_QUERY else template,
+        query=tuple(query),
+        structured=agent.parse_structured_input,
+    )
+
+
+def endpoint_url(endpoint: str) -> URL:
+    """The endpoint as a URL; AgentUnavailable if it is none that can be asked."""
+    try:
+        url = URL(endpoint)
+    except ValueError:
+        url = URL()
+    if url.scheme not in ("http", "https") or not url.host:
+        raise AgentUnavailable(
+            f"agent.endpoint is not an http or https URL: {endpoint!r}",
+            hint="write it as http://localhost:8000/invoke",
+            config=True,
+        )
+    return url.with_fragment(None)
+
+
+def _query_of(template: Template, text: str) -> list[tuple[Template, Template]]:
+    if template.is_json:
+        return _pairs_of_json(text)
+    if "=" not in text:
+        return [(text_template("input"), text_template(text.strip()))]
+    pairs = parse_qsl(text.strip().removeprefix("?"), keep_blank_values=True)
+    return [(text_template(k), text_template(v)) for k, v in pairs]
+
+
+def _pairs_of_json(text: str) -> list[tuple[Template, Template]]:
+    """An object gives a parameter a key; a value that is no text is sent as JSON."""
+    bare = "".join(p if isinstance(p, str) else _quoted(p.write("x"), p.name) for p in body_template(text).parts)
+    value = json.loads(bare)
+    if not isinstance(value, dict):
+        value = {"input": value}
+    return [(text_template(k), _value_template(v)) for k, v in value.items()]
+
+
+def _value_template(value: object) -> Template:
+    return text_template(value) if isinstance(value, str) else body_template(json.dumps(value))
+
+
+def _quoted(sample: str, name: str) -> str:
+    """The slot as JSON text again: in quotes where it stood outside a string."""
+    return f'"{{{name}}}"' if sample.startswith('"') else f"{{{name}}}"
+
+
+def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if not name or any(c in "\r\n\0" for c in name + value):
+            raise AgentUnavailable(
+                f"header {name!r} cannot be sent: a line break or nothing where text must be",
+                hint="correct agent.headers, or the variable it takes its value from",
+                config=True,
+            )
+    return dict(headers)
+
+
+def _no_such_field(unknown: UnknownField) -> AgentUnavailable:
+    return AgentUnavailable(
+        f"the request asks for {{{unknown.name}}}, and this prompt has no such field",
+        hint=f"known here: {', '.join(unknown.known)}; fields come from `key: value` lines of the prompt",
+        config=True,
+    )

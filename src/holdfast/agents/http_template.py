@@ -1,0 +1,146 @@
+"""Request templates: parsed once, filled for every prompt so that any text survives."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+from urllib.parse import quote_plus
+
+_NAME = r"\{([A-Za-z_][\w-]*)\}"
+_FIELD = re.compile(_NAME)
+_STRING_OR_FIELD = re.compile(r'("(?:[^"\\]|\\.)*")|' + _NAME, re.DOTALL)
+_KEY_LINE = re.compile(r"\s*([^\W\d][\w /.-]{0,60}?)\s*:(?:\s+(.*))?$")
+
+Write: TypeAlias = Callable[[str], str]
+
+
+class UnknownField(Exception):
+    """A template asks for a field that the prompt does not have."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(name)
+        self.name = name
+        self.known = tuple(known)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A `{name}` of a template and how its value is written there."""
+
+    name: str
+    key: str
+    write: Write
+    literal: str | None = None
+    """What stands there if the field is unknown; None makes that an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Literal text and slots, in order."""
+
+    parts: tuple[str | Slot, ...]
+    is_json: bool = False
+
+    def fill(self, fields: Fields) -> str:
+        return "".join(part if isinstance(part, str) else fields.write(part) for part in self.parts)
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(part.name for part in self.parts if isinstance(part, Slot))
+
+
+class Fields:
+    """What one prompt offers to slots: itself as `{prompt}`, and its `key: value` lines."""
+
+    __slots__ = ("_named", "_prompt", "_source")
+
+    def __init__(self, prompt: str, source: Iterable[str] = ()) -> None:
+        """`source`: the texts to take fields from; a later one wins. They are read only if a slot asks."""
+        self._prompt = prompt
+        self._source = source
+        self._named: Mapping[str, tuple[str, str]] | None = None
+
+    def write(self, slot: Slot) -> str:
+        if slot.name == "prompt":
+            return slot.write(self._prompt)
+        if self._named is None:
+            self._named = {as_key(k): (k, v) for text in self._source for k, v in structured(text).items()}
+        found = self._named.get(slot.key)
+        if found is not None:
+            return slot.write(found[1])
+        if slot.literal is None:
+            raise UnknownField(slot.name, ["prompt", *(name for name, _ in self._named.values())])
+        return slot.literal
+
+
+def structured(text: str) -> dict[str, str]:
+    """The `key: value` lines of a prompt; a line without a key continues the value above it."""
+    found: dict[str, str] = {}
+    key = ""
+    for line in text.splitlines():
+        match = _KEY_LINE.match(line)
+        if match:
+            key = match[1]
+            found[key] = (match[2] or "").rstrip()
+        elif key and line.strip():
+            found[key] = f"{found[key]}\n{line}".lstrip("\n")
+    return found
+
+
+def as_key(name: str) -> str:
+    """`Business Model`, `business_model` and `businessModel` name one field."""
+    return "".join(c for c in name.casefold() if c.isalnum())
+
+
+def body_template(text: str, content_type: str = "") -> Template:
+    """A template for a body: JSON if it is JSON around its fields, else text."""
+    parts = tuple(_json_parts(text))
+    sample = "".join(p if isinstance(p, str) else p.write("x") for p in parts)
+    try:
+        json.loads(sample)
+    except ValueError:
+        form = "x-www-form-urlencoded" in content_type.lower()
+        return Template(tuple(_text_parts(text, _form if form else str, keep_unknown=not form)))
+    return Template(parts, is_json=True)
+
+
+def text_template(text: str) -> Template:
+    """A template for one value of the query."""
+    return Template(tuple(_text_parts(text, encodable, keep_unknown=False)))
+
+
+def encodable(value: str) -> str:
+    """The value with what UTF-8 cannot carry (lone surrogates) replaced."""
+    return value.encode("utf-8", "replace").decode()
+
+
+def _json_parts(text: str) -> Iterator[str | Slot]:
+    end = 0
+    for match in _STRING_OR_FIELD.finditer(text):
+        yield text[end : match.start()]
+        if match[1] is None:
+            yield Slot(match[2], as_key(match[2]), json.dumps)
+        else:
+            yield from _text_parts(match[1], _inside_string, keep_unknown=False)
+        end = match.end()
+    yield text[end:]
+
+
+def _text_parts(text: str, write: Write, *, keep_unknown: bool) -> Iterator[str | Slot]:
+    end = 0
+    for match in _FIELD.finditer(text):
+        yield text[end : match.start()]
+        yield Slot(match[1], as_key(match[1]), write, match[0] if keep_unknown else None)
+        end = match.end()
+    yield text[end:]
+
+
+def _inside_string(value: str) -> str:
+    return json.dumps(value)[1:-1]
+
+
+def _form(value: str) -> str:
+    return quote_plus(encodable(value))

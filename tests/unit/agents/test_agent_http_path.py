@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.agents.http_path import ANSWER_KEYS, MISSING, find_answer, find_at, text_of
+from holdfast.errors import AgentUnavailable
+
+DOC = {"a": {"b": [{"c": "x"}, {"c": "y"}], "0": "zero", "n": None}, "k-e y": 1, "choices": [{"message": "m"}]}
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("a.b.0.c", "x"),
+        ("a.b[1].c", "y"),
+        ("a.b[-1].c", "y"),
+        ("a.0", "zero"),
+        ("k-e y", 1),
+        ("a['0']", "zero"),
+        ("$.a.b[0].c", "x"),
+        ("$.choices[0].message", "m"),
+        ("$['a']['b'][1]['c']", "y"),
+        ("$..b[?@.c == 'y'].c", "y"),
+        ("$.a.b[*].c", "x\ny"),
+        ("$", DOC),
+        ("a.n", None),
+        ("$.a.n", None),
+        ("a.missing", MISSING),
+        ("a.b.9.c", MISSING),
+        ("a.b.word", MISSING),
+        ("k-e y.deeper", MISSING),
+        ("$.nope[0]", MISSING),
+        ("$..nope", MISSING),
+    ],
+)
+def test_response_path_as_jsonpath_or_dotted(path: str, expected: Any) -> None:
+    assert find_at(path)(DOC) == expected
+
+
+@pytest.mark.parametrize("path", ["$.a[", "$..", "a[", "a..b", "a]"])
+def test_a_path_that_cannot_be_read_is_a_configuration_error(path: str) -> None:
+    with pytest.raises(AgentUnavailable, match="response_path") as caught:
+        find_at(path)
+    assert caught.value.config
+
+
+@pytest.mark.parametrize("key", ANSWER_KEYS)
+def test_documented_keys_are_found_without_a_path(key: str) -> None:
+    assert find_answer({"id": 7, key: "x"}) == "x"
+
+
+def test_documented_keys_are_tried_in_order_and_nulls_are_passed_over() -> None:
+    assert find_answer({"text": "second", "output": None, "response": "first"}) == "first"
+    assert find_answer({"output": None}) is None
+    assert find_answer({"id": 7}) is MISSING
+    assert find_answer(["a"]) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("x", "x"),
+        ({"role": "assistant", "content": "hi"}, "hi"),
+        ({"message": {"content": "deep"}}, "deep"),
+        ({"score": 1, "é": None}, '{"score": 1, "é": null}'),
+        ([1, "é"], '[1, "é"]'),
+        (5, "5"),
+        (True, "true"),
+        (0, "0"),
+    ],
+)
+def test_found_values_become_text(value: Any, expected: str) -> None:
+    assert text_of(value) == expected

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from agent_http_servers import ask_web, reply_turn
+from aiohttp import web
+
+STREAM = "text/event-stream"
+
+
+def test_answer_is_found_and_timed() -> None:
+    turn = reply_turn('{"output": "hello"}')
+    assert (turn.text, turn.ending, turn.detail, turn.status) == ("hello", "answered", "", 200)
+    assert 0 < turn.latency_ms < 5000
+
+
+def test_json_is_read_whatever_type_is_declared() -> None:
+    assert reply_turn('{"output": "hello"}', content_type="text/html").text == "hello"
+
+
+def test_a_reply_that_is_not_json_is_the_answer_as_text() -> None:
+    turn = reply_turn("<p>hello</p>", content_type="text/html")
+    assert (turn.text, turn.ending) == ("<p>hello</p>", "answered")
+    assert reply_turn('"quoted"', content_type="text/plain").text == '"quoted"'
+    assert reply_turn("{broken").text == "{broken"
+
+
+def test_json_that_is_no_object_is_all_answer() -> None:
+    assert reply_turn('"bare"').text == "bare"
+    assert reply_turn("[1, 2]").text == "[1, 2]"
+
+
+def test_response_path_decides() -> None:
+    body = json.dumps({"output": "no", "choices": [{"message": {"content": "yes"}}]})
+    assert reply_turn(body, response_path="$.choices[0].message.content").text == "yes"
+    assert reply_turn(body, response_path="choices.0.message").text == "yes"
+
+
+def test_nothing_at_response_path_is_unreadable_and_shows_the_body() -> None:
+    turn = reply_turn('{"output": "source: x"}', response_path="$.answer")
+    assert (turn.text, turn.ending) == (None, "unreadable")
+    assert "$.answer" in turn.detail
+    assert '{"output": "source: x"}' in turn.detail
+
+
+def test_no_usual_key_is_unreadable_and_says_to_set_a_path() -> None:
+    turn = reply_turn('{"id": 7}')
+    assert (turn.text, turn.ending) == (None, "unreadable")
+    assert "response_path" in turn.detail
+
+
+def test_text_where_a_path_wants_json_is_unreadable_and_kept() -> None:
+    turn = reply_turn("gateway page", content_type="text/html", response_path="output")
+    assert (turn.text, turn.ending) == ("gateway page", "unreadable")
+
+
+def test_null_answer_and_empty_body_are_no_answer() -> None:
+    assert reply_turn('{"output": null}').ending == "no_answer"
+    assert reply_turn("").ending == "no_answer"
+    turn = reply_turn("", status=204)
+    assert (turn.text, turn.ending, turn.status) == (None, "no_answer", 204)
+
+
+@pytest.mark.parametrize("status", [400, 404, 429, 500, 503])
+def test_status_of_400_and_more_is_an_http_error_with_text_kept(status: int) -> None:
+    turn = reply_turn('{"output": "sorry"}', status=status)
+    assert (turn.text, turn.ending, turn.status) == ("sorry", "http_error", status)
+    assert str(status) in turn.detail
+    assert reply_turn("<h1>oops</h1>", status=status, content_type="text/html").text == "<h1>oops</h1>"
+    assert reply_turn('{"detail": "oops"}', status=status).text == '{"detail": "oops"}'
+    assert reply_turn("", status=status).text is None
+
+
+def test_redirects_are_not_followed() -> None:
+    paths: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        paths.append(request.path)
+        return web.Response(status=302, headers={"Location": "/elsewhere"})
+
+    turn = ask_web(handler).turns[0]
+    assert (turn.ending, turn.status, paths) == ("http_error", 302, ["/ask"])
+    assert "redirect to /elsewhere not followed" in turn.detail
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "detail"),
+    [
+        ({"output": "half", "error": "tool down"}, "half", "tool down"),
+        ({"output": "half", "error": {"message": "tool down", "code": 3}}, "half", "tool down"),
+        ({"output": "half", "success": False}, "half", "success: false"),
+        ({"error": "tool down"}, '{"error": "tool down"}', "tool down"),
+    ],
+)
+def test_error_or_success_false_in_the_body_is_a_bad_ending_with_text_kept(
+    body: dict[str, object], text: str, detail: str
+) -> None:
+    turn = reply_turn(json.dumps(body))
+    assert (turn.text, turn.ending) == (text, "http_error")
+    assert detail in turn.detail
+
+
+def test_null_error_and_success_true_are_good() -> None:
+    assert reply_turn('{"output": "x", "error": null, "success": true}').ending == "answered"
+
+
+def test_wrong_charset_is_unreadable() -> None:
+    undecodable = reply_turn(b'{"output": "\xff\xfe"}', content_type="application/json; charset=utf-8")
+    assert (undecodable.ending, undecodable.text) == ("unreadable", '{"output": "\ufffd\ufffd"}')
+    assert "not utf-8" in undecodable.detail
+    unknown = reply_turn(b'{"output": "x"}', content_type="application/json; charset=klingon")
+    assert unknown.ending == "unreadable"
+    assert "klingon" in unknown.detail
+
+
+def test_declared_charset_and_byte_order_mark_are_read() -> None:
+    latin = '{"output": "é"}'.encode("latin-1")
+    assert reply_turn(latin, content_type="application/json; charset=iso-8859-1").text == "é"
+    assert reply_turn(b'\xef\xbb\xbf{"output": "x"}').text == "x"
+
+
+def test_nesting_too_deep_to_parse_is_unreadable_not_a_crash() -> None:
+    assert reply_turn("[" * 200_000).ending == "unreadable"
+    assert reply_turn("[" * 200_000, status=500).ending == "http_error"
+
+
+def test_event_stream_answer_is_the_joined_data() -> None:
+    body = ": hello\n\ndata: Hel\n\nevent: x\ndata: lo\n\ndata:  you\n\ndata: two\ndata: lines\n\ndata: [DONE]\n\n"
+    turn = reply_turn(body, content_type=f"{STREAM}; charset=utf-8")
+    assert (turn.text, turn.ending) == ("Hello youtwo\nlines", "answered")
+
+
+def test_event_stream_of_model_chunks_is_joined_by_content() -> None:
+    chunks = [
+        {"choices": [{"delta": {"role": "assistant"}}]},
+        *({"choices": [{"delta": {"content": c}}]} for c in "héy"),
+    ]
+    body = "".join(f"data: {json.dumps(c)}\r\n\r\n" for c in [*chunks, {"choices": []}]) + "data: [DONE]\r\n\r\n"
+    assert reply_turn(body, content_type=STREAM).text == "héy"
+
+
+@pytest.mark.parametrize(
+    ("events", "text"),
+    [
+        ([{"type": "content_block_delta", "delta": {"type": "text_delta", "text": t}} for t in ("a", "b")], "ab"),
+        ([{"type": "response.output_text.delta", "delta": "a"}, {"type": "done", "response": {"id": 1}}], "a"),
+        ([{"output": "a"}, {"output": "b"}], "ab"),
+        ([{"tok": 1}, {"tok": 2}], '{"tok": 1}{"tok": 2}'),
+    ],
+)
+def test_event_streams_of_json(events: list[dict[str, object]], text: str) -> None:
+    body = "".join(f"data: {json.dumps(e)}\n\n" for e in events)
+    assert reply_turn(body, content_type=STREAM).text == text
+
+
+def test_response_path_reads_the_events_of_a_stream() -> None:
+    body = 'data: {"t": {"x": "a"}}\n\ndata: {"end": true}\n\ndata: {"t": {"x": "b"}}\n\n'
+    assert reply_turn(body, content_type=STREAM, response_path="$.t.x").text == "ab"
+    assert reply_turn(body, content_type=STREAM, response_path="$.nope").ending == "unreadable"
+
+
+def test_error_event_in_a_stream_is_a_bad_ending_with_text_kept() -> None:
+    body = 'data: {"output": "half"}\n\ndata: {"error": {"message": "overloaded"}}\n\n'
+    turn = reply_turn(body, content_type=STREAM)
+    assert (turn.text, turn.ending) == ("half", "http_error")
+    assert "overloaded" in turn.detail
+
+
+def test_event_stream_without_data_is_no_answer() -> None:
+    assert reply_turn(": ping\n\n", content_type=STREAM).ending == "no_answer"
+
+
+def test_answer_over_a_megabyte_is_cut_and_noted() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response({"output": "é" * 600_000})
+
+    answer = ask_web(handler)
+    assert len((answer.turns[0].text or "").encode()) == 1_000_000
+    assert answer.notes == ("the answer was cut at 1 MB of 1.2 MB",)
+
+
+def test_body_over_ten_megabytes_is_cut_and_noted() -> None:
+    sent = 0
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+        await response.prepare(request)
+        try:
+            while sent < 200_000_000:
+                await response.write(b"x" * 1_000_000)
+                sent += 1_000_000
+        except ConnectionError:
+            pass
+        return response
+
+    answer = ask_web(handler)
+    assert answer.turns[0].ending == "answered"
+    assert answer.notes == ("the reply was cut at 10 MB", "the answer was cut at 1 MB of 10.0 MB")
+    assert sent < 64_000_000
