@@ -81,6 +81,7 @@ class HttpAgent:
         asked = trip.ask(text)
         if asked is not text and self._form.loses(asked, text):
             notes.append(_LOST)
+            trip.lost()
         seen = await self._wire.send(self._form.fill(asked, text), session)
         if seen.retried:
             notes.append(_RETRIED)

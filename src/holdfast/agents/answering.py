@@ -1,0 +1,103 @@
+"""What a Python agent gave, as text: awaited, joined, found in the usual field, cut to the limit."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+ANSWER_LIMIT = 1_000_000
+"""Characters of an answer that are kept."""
+READ_LIMIT = 64_000_000
+"""Characters that are taken from an agent that answers in pieces; then it is asked for no more."""
+
+_CONTENT = ("content", "text", "output", "answer", "message")
+"""Where the text of a dict or object is looked for, in this order."""
+
+Take = Callable[[str], None]
+
+
+async def settle(value: Any, take: Take) -> Any:
+    """Awaits what is awaitable; gives `take` the pieces of what comes in pieces, and their text back."""
+    if inspect.isawaitable(value):
+        value = await value
+    if isinstance(value, AsyncIterator):
+        pieces = Pieces(take)
+        async for piece in value:
+            if pieces.add(piece):
+                break
+        return pieces.text()
+    return settle_plain(value, take)
+
+
+def settle_plain(value: Any, take: Take) -> Any:
+    """Joins the pieces of a generator."""
+    if not isinstance(value, Iterator):
+        return value
+    pieces = Pieces(take)
+    for piece in value:
+        if pieces.add(piece):
+            break
+    return pieces.text()
+
+
+def must_wait(value: Any) -> bool:
+    """Whether it takes an event loop to have the value."""
+    return inspect.isawaitable(value) or isinstance(value, AsyncIterator)
+
+
+class Pieces:
+    """An answer that comes in pieces."""
+
+    def __init__(self, take: Take) -> None:
+        self._take = take
+        self._held: list[str] = []
+        self._size = 0
+
+    def add(self, piece: Any) -> bool:
+        """Takes one piece; True if that is enough."""
+        text = text_of(piece)
+        if text:
+            self._held.append(text)
+            self._size += len(text)
+            self._take(text)
+        return self._size > READ_LIMIT
+
+    def text(self) -> str:
+        return "".join(self._held)
+
+
+def text_of(value: Any) -> str | None:
+    """The answer's text: text itself, or the usual content field of a dict or object; None is no answer."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bytes | bytearray):
+        return value.decode("utf-8", "replace")
+    for name in _CONTENT:
+        inner = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+        if inner is not None and not callable(inner):
+            return text_of(inner)
+    if isinstance(value, list):
+        return _joined(value)
+    return _as_json(value) if isinstance(value, dict | tuple | int | float) else str(value)
+
+
+def _joined(pieces: list[Any]) -> str:
+    """A list of content blocks is their text; any other list is JSON."""
+    blocks = [p if isinstance(p, str) else p["text"] for p in pieces if isinstance(p, str) or _is_block(p)]
+    return (
+        "".join(blocks) if blocks and len(blocks) == len(pieces) and any(map(_is_block, pieces)) else _as_json(pieces)
+    )
+
+
+def _is_block(piece: Any) -> bool:
+    return isinstance(piece, dict) and isinstance(piece.get("text"), str)
+
+
+def _as_json(value: Any) -> str:
+    import json
+
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError):
+        return str(value)

@@ -1,0 +1,166 @@
+"""A Python agent in our own process: fast, for agents that are trusted not to hang or crash."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import sys
+from asyncio import _get_running_loop, _set_running_loop
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from holdfast.agents.answering import settle
+from holdfast.agents.environment import clear_environment, set_environment
+from holdfast.agents.inline_place import Output, Place
+from holdfast.agents.loading import Ask, Loaded, Reset, load, prepare
+from holdfast.agents.performance import raised_turn, take_turn
+from holdfast.agents.unusable import unusable
+from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.model.observation import Answer, Turn
+from holdfast.model.spec import AgentSpec, Scenario, Task
+from holdfast.model.trial import Trial
+from holdfast.planes.describe import said
+from holdfast.planes.flight import under
+from holdfast.planes.install import Installed
+from holdfast.planes.weather import Weather
+from holdfast.protocols import Trip
+
+RESET_S = 10.0
+
+_CALM = Scenario(name="")
+
+
+class InlineAgent:
+    """Asked by a plain call. It cannot be ended when it hangs, and its crash is ours."""
+
+    def __init__(
+        self, agent: AgentSpec, loaded: Loaded, reset: Reset | None, installed: Installed, place: Place
+    ) -> None:
+        self._loaded = loaded if loaded.is_async else Loaded(_outside_loop(loaded.ask), is_async=False)
+        self._reset = reset
+        self._timeout_ms = agent.timeout_ms
+        self._scenarios: dict[str, Scenario] = {}
+        self._place = place
+        self._env = agent.env
+        self._output = Output()
+        self.installed = installed
+
+    @classmethod
+    async def open(cls, agent: AgentSpec, root: Path, scenarios: tuple[Scenario, ...]) -> InlineAgent:
+        """Imports the agent here, with the spec's folder first on the path and as working directory."""
+        prepare(scenarios)
+        place = Place(root, agent.env)
+        try:
+            with place:
+                loaded, reset, installed = load(agent, scenarios)
+            place.check()
+        except (Exception, SystemExit) as broken:
+            place.close()
+            why = unusable(broken, str(root))
+            raise AgentUnavailable(why.message, hint=why.hint, body=why.trace, config=True) from broken
+        self = cls(agent, loaded, reset, installed, place)
+        self._scenarios = {s.name: s for s in scenarios}
+        return self
+
+    async def run(self, task: Task, trip: Trip) -> Answer:
+        trial, output = trip.trial, self._output
+        weather: Weather | None = None
+        if self.installed.tools or self.installed.llm:
+            weather = Weather(trial, self._scenarios.get(trial.scenario, _CALM), trip.met)
+        broke: list[str] = []
+        if self._env:  # another agent of this process may have its own
+            os.environ.update(self._env)
+        set_environment(trial)
+        before = sys.stdout, sys.stderr
+        sys.stdout = sys.stderr = output
+        try:
+            with self._place:
+                if weather is None:
+                    turns, notes = await self._converse(task, trip)
+                else:
+                    with under(weather, broke.append):
+                        turns, notes = await self._converse(task, trip)
+        finally:
+            sys.stdout, sys.stderr = before
+            printed = output.take()
+        calls = weather.calls if weather else {}
+        answer = Answer(tuple(turns), printed, tuple(notes), calls, weather.concurrent if weather else False)
+        if broke:
+            raise HarnessError(broke[0], answer=answer)
+        return answer
+
+    async def _converse(self, task: Task, trip: Trip) -> tuple[list[Turn], list[str]]:
+        """Asks turn by turn, until all are asked or one ends badly."""
+        turns: list[Turn] = []
+        notes: list[str] = []
+        for text in task.turns:
+            asked = trip.ask(text)
+            if self._loaded.is_async:
+                turn, noted = await self._awaited_turn(asked)
+            else:
+                turn, noted = await take_turn(asked, self._loaded, settle, _drop, (Exception, SystemExit))
+            turns.append(self._in_time(turn))
+            notes.extend(noted)
+            if turns[-1].ending != "answered":
+                break
+        return turns, notes
+
+    async def _awaited_turn(self, asked: str) -> tuple[Turn, tuple[str, ...]]:
+        """A turn that can be ended when it takes too long, as long as it waits."""
+        started = perf_counter()
+        try:
+            async with asyncio.timeout(self._timeout_ms / 1000):
+                return await take_turn(asked, self._loaded, settle, _drop, (Exception, SystemExit))
+        except TimeoutError:
+            detail = f"no answer within {self._timeout_ms} ms"
+            return Turn(asked, None, float(self._timeout_ms), "timeout", detail), ()
+        except asyncio.CancelledError as raised:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise  # it is we who are interrupted
+            return raised_turn(asked, started, raised), ()
+
+    def _in_time(self, turn: Turn) -> Turn:
+        if turn.latency_ms <= self._timeout_ms or turn.ending == "timeout":
+            return turn
+        detail = f"answered after {turn.latency_ms:.0f} ms, over the timeout of {self._timeout_ms} ms"
+        return Turn(turn.asked, None, turn.latency_ms, "timeout", detail)
+
+    async def reset(self, trial: Trial) -> None:
+        if self._reset is None:
+            return
+        try:
+            with self._place:
+                result = self._reset()
+                if inspect.isawaitable(result):
+                    async with asyncio.timeout(RESET_S):
+                        await result
+        except TimeoutError:
+            raise HarnessError(f"reset did not finish within {RESET_S:g} s") from None
+        except (Exception, SystemExit) as broken:
+            raise HarnessError(f"reset failed: {said(broken)}") from broken
+
+    async def close(self) -> None:
+        self.installed.remove()
+        clear_environment()
+        self._place.close()
+
+
+def _outside_loop(ask: Ask) -> Ask:
+    """A plain agent may run an event loop of its own: it must not see that it is called from ours."""
+
+    def asked(prompt: str) -> Any:
+        loop = _get_running_loop()
+        _set_running_loop(None)
+        try:
+            return ask(prompt)
+        finally:
+            _set_running_loop(loop)
+
+    return asked
+
+
+def _drop(text: str) -> None:
+    """Pieces are of no use here: there is nobody to tell of an agent that hangs."""

@@ -1,0 +1,109 @@
+"""Ends processes that a trial left behind, daemonised ones too. Linux; elsewhere only the group is ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+ROUNDS = 50
+"""How often we look again for what a dying process has left: a chain of daemons is rarely three long."""
+
+
+def children_of_this() -> set[int]:
+    """The direct children of this process; orphans below a subreaper become its children."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as listed:
+            return set(map(int, listed.read().split()))
+    except OSError:
+        return set()
+
+
+def end_orphans(spared: set[int]) -> None:
+    """Ends and reaps every child of this process but those, and whatever comes up from below them."""
+    for _ in range(ROUNDS):
+        orphans = children_of_this() - spared
+        if not orphans:
+            return
+        for pid in orphans:
+            kill(pid, signal.SIGKILL)
+            try:
+                os.waitpid(pid, 0)
+            except ChildProcessError:
+                continue
+
+
+def end_marked(name: str, value: str) -> None:
+    """Ends every process whose environment holds this variable: what a dead host has left."""
+    mark = f"{name}={value}".encode()
+    for _ in range(ROUNDS):
+        found = [pid for pid in _processes() if _marked(pid, mark)]
+        if not found:
+            return
+        for pid in found:
+            kill(pid, signal.SIGKILL)
+
+
+def _processes() -> Iterator[int]:
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return
+    me = os.getpid()
+    yield from (int(name) for name in names if name.isdigit() and int(name) != me)
+
+
+def _marked(pid: int, mark: bytes) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as environ:
+            return mark in environ.read().split(b"\0")
+    except OSError:
+        return False
+
+
+def kill(pid: int, number: int) -> None:
+    """Sends a signal to a process that may be gone."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def kill_group(pid: int, number: int) -> None:
+    """Sends a signal to a process group that may be gone."""
+    if not pid:
+        return
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+@cache
+def _prctl() -> Callable[..., Any] | None:
+    """Found once, before any child: loading it takes longer than a fork."""
+    if sys.platform != "linux":
+        return None
+    import ctypes
+
+    return ctypes.CDLL(None).prctl
+
+
+def die_with_parent(number: int = signal.SIGKILL) -> None:
+    """The kernel ends this process when its parent ends; 0 takes that back."""
+    prctl = _prctl()
+    if prctl is not None:
+        prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+
+
+def keep_orphans() -> None:
+    """Processes below this one that lose their parent become its children."""
+    prctl = _prctl()
+    if prctl is not None:
+        prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

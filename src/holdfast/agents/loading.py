@@ -1,0 +1,80 @@
+"""From `module:attribute` to something that can be asked: the Python agent in its own process."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.errors import UserError
+from holdfast.model.spec import AgentSpec, Scenario
+from holdfast.planes.install import Installed, install
+from holdfast.planes.raising import load_exception
+from holdfast.planes.resolve import resolve
+from holdfast.planes.weather import make_fault
+
+Ask = Callable[[str], Any]
+Reset = Callable[[], Any]
+
+
+class Loaded:
+    """The agent, ready to be asked. `is_async` says whether its answer must be awaited."""
+
+    def __init__(self, ask: Ask, *, is_async: bool) -> None:
+        self.ask = ask
+        self.is_async = is_async
+
+
+def prepare(scenarios: tuple[Scenario, ...]) -> None:
+    """Imports all that the faults need, before the spec's folder can hide a library from us."""
+    for scenario in scenarios:
+        for injection in scenario.injections:
+            import importlib.resources  # noqa: F401  # where faults read their texts from
+
+            make_fault(injection)
+
+
+def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, Reset | None, Installed]:
+    """The agent, its reset, and the hooks on its tools. Runs the agent's own import code."""
+    loaded = load_agent(agent.endpoint)
+    reset = resolve(agent.reset_function)[0] if agent.reset_function else None
+    if reset is not None and not callable(reset):
+        raise UserError(f"agent.reset_function {agent.reset_function!r} cannot be called")
+    for scenario in scenarios:
+        for injection in scenario.injections:
+            if injection.raises:
+                load_exception(injection.raises)
+    return loaded, reset, install(agent)
+
+
+def load_agent(endpoint: str) -> Loaded:
+    """A function, a coroutine function, or an object with ainvoke, invoke or __call__."""
+    target = resolve(endpoint)[0]
+    if isinstance(target, type):
+        target = _instance(endpoint, target)
+    for method in ("ainvoke", "invoke"):
+        found = getattr(target, method, None)
+        if callable(found):
+            return Loaded(_with_input(found), is_async=inspect.iscoroutinefunction(found))
+    if not callable(target):
+        raise UserError(
+            f"agent.endpoint {endpoint!r} is a {type(target).__name__}, which cannot be asked",
+            hint="name a function, or an object with invoke, ainvoke or __call__",
+        )
+    awaited = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004
+    return Loaded(target, is_async=awaited)
+
+
+def _instance(endpoint: str, cls: type) -> Any:
+    try:
+        return cls()
+    except TypeError as broken:
+        raise UserError(
+            f"agent.endpoint {endpoint!r} is a class that cannot be made without arguments: {broken}",
+            hint="name an instance of it, or a function",
+        ) from broken
+
+
+def _with_input(invoke: Callable[[Any], Any]) -> Ask:
+    """LangChain's runnables take a mapping."""
+    return lambda prompt: invoke({"input": prompt})

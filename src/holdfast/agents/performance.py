@@ -1,0 +1,193 @@
+"""One trial of a Python agent, in the process that holds it: reset, ask each turn, report as it goes."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Awaitable, Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from holdfast.agents.answering import ANSWER_LIMIT, Take, must_wait, settle, settle_plain, text_of
+from holdfast.agents.environment import set_environment
+from holdfast.agents.loading import Loaded, Reset
+from holdfast.model.codec import encodable
+from holdfast.model.observation import FaultMet, Turn
+from holdfast.model.spec import Scenario
+from holdfast.model.trial import Trial
+from holdfast.planes.describe import said
+from holdfast.planes.flight import drive, under
+from holdfast.planes.weather import Weather
+
+if TYPE_CHECKING:
+    from asyncio import Runner
+
+
+class Request(Struct, frozen=True, array_like=True):
+    """What a host is asked to perform. Turns after the first are sent when they are due."""
+
+    trial: Trial
+    asked: str
+    turns: int = 1
+
+
+class Fault(Struct, frozen=True, tag="fault", array_like=True):
+    """A ledger entry, sent before the fault acts."""
+
+    met: FaultMet
+
+
+class Asked(Struct, frozen=True, tag="asked", array_like=True):
+    """The reset is done, or a turn ended well: the agent's time begins."""
+
+
+class Piece(Struct, frozen=True, tag="piece", array_like=True):
+    """A part of an answer that comes in parts: it counts if no more comes."""
+
+    text: str
+
+
+class Said(Struct, frozen=True, tag="said", array_like=True):
+    """A turn that ended."""
+
+    turn: Turn
+    notes: tuple[str, ...] = ()
+
+
+class Broke(Struct, frozen=True, tag="broke", array_like=True):
+    """Our side, or the reset, failed inside the agent's process."""
+
+    message: str
+
+
+class Done(Struct, frozen=True, tag="done", array_like=True):
+    """All turns ended."""
+
+    calls: dict[str, int]
+    concurrent: bool
+
+
+Message: TypeAlias = Fault | Asked | Piece | Said | Broke | Done
+Settle: TypeAlias = Callable[[Any, Take], Awaitable[Any]]
+
+
+class Line(Protocol):
+    """The way to the one who asks."""
+
+    def send(self, message: Message) -> None: ...
+
+    def hear(self) -> str:
+        """The next turn."""
+        ...
+
+
+def perform(request: Request, scenario: Scenario, agent: Loaded, reset: Reset | None, line: Line) -> None:
+    """Runs the trial and sends what happens, when it happens."""
+    set_environment(request.trial)
+    if reset is not None and not _reset(reset, line):
+        return
+    weather = Weather(request.trial, scenario, lambda met: line.send(Fault(met)))
+    with under(weather, lambda message: line.send(Broke(encodable(message)))):
+        if agent.is_async:
+            import asyncio
+
+            asyncio.run(_converse(request, agent, line, weather, settle))
+        else:
+            loop = _Loop()
+            drive(_converse(request, agent, line, weather, loop.settle))
+            loop.close()
+
+
+class _Loop:
+    """An event loop for a plain function that gives awaitables: made when first needed, one for all turns."""
+
+    def __init__(self) -> None:
+        self._runner: Runner | None = None
+
+    async def settle(self, value: Any, take: Take) -> Any:
+        """Never waits itself: it is the caller's process that blocks, as the agent's own would."""
+        if not must_wait(value):
+            return settle_plain(value, take)
+        if self._runner is None:
+            import asyncio
+
+            self._runner = asyncio.Runner()
+        return self._runner.run(settle(value, take))
+
+    def close(self) -> None:
+        if self._runner is not None:
+            self._runner.close()
+
+
+def _reset(reset: Reset, line: Line) -> bool:
+    try:
+        result = reset()
+        if inspect.isawaitable(result):
+            import asyncio
+
+            asyncio.run(_awaited(result))
+    except BaseException as broken:
+        line.send(Broke(f"reset failed: {said(broken)}"))
+        return False
+    return True
+
+
+async def _awaited(value: Awaitable[Any]) -> Any:
+    return await value
+
+
+async def _converse(request: Request, agent: Loaded, line: Line, weather: Weather, settle: Settle) -> None:
+    """Asks turn by turn, until all are asked or one ends badly."""
+    asked = request.asked
+    for n in range(1, request.turns + 1):
+        line.send(Asked())
+        turn, notes = await take_turn(asked, agent, settle, lambda text: line.send(Piece(encodable(text))))
+        line.send(Said(turn, notes))
+        if turn.ending != "answered":
+            break
+        if n < request.turns:
+            asked = line.hear()
+    line.send(Done(weather.calls, weather.concurrent))
+
+
+async def take_turn(
+    asked: str, agent: Loaded, settle: Settle, take: Take, caught: Any = BaseException
+) -> tuple[Turn, tuple[str, ...]]:
+    """One turn of an agent, with a note if its answer was cut. What it raises is its result."""
+    pieces: list[str] = []
+
+    def keep(text: str) -> None:
+        pieces.append(text)
+        take(text)
+
+    started = perf_counter()
+    try:
+        value = agent.ask(asked)
+        if type(value) is not str:
+            value = text_of(await settle(value, keep))
+    except caught as raised:
+        return raised_turn(asked, started, raised, "".join(pieces)), ()
+    return _answered(asked, (perf_counter() - started) * 1000, value)
+
+
+def _answered(asked: str, latency_ms: float, text: str | None) -> tuple[Turn, tuple[str, ...]]:
+    if text is None:
+        return Turn(asked, None, latency_ms, "no_answer", "the agent returned None"), ()
+    if len(text) > ANSWER_LIMIT:
+        note = f"answer of {len(text)} characters cut to {ANSWER_LIMIT}"
+        return Turn(asked, encodable(text[:ANSWER_LIMIT]), latency_ms), (note,)
+    return Turn(asked, encodable(text), latency_ms), ()
+
+
+def raised_turn(asked: str, started: float, raised: BaseException, partial: str = "") -> Turn:
+    """The turn of an agent that raised: SystemExit too is its own doing. What it had said counts."""
+    latency_ms = (perf_counter() - started) * 1000
+    trace = raised.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code if trace is not None else None
+    place = f" ({os.path.basename(code.co_filename)}:{trace.tb_lineno})" if code and trace else ""
+    text = encodable(partial[:ANSWER_LIMIT]) if partial else None
+    return Turn(asked, text, latency_ms, "raised", said(raised)[:2000] + place)

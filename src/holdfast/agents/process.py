@@ -1,0 +1,305 @@
+"""Our end of a host: starts it, hands it trials, gathers what comes back, and ends what hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from holdfast.agents.leftovers import end_marked, kill_group
+from holdfast.agents.performance import Request
+from holdfast.agents.show import Show
+from holdfast.agents.wire import Exited, Frames, Ready, Refused, Setup, Started, Unusable, framed
+from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.model.codec import encode
+from holdfast.model.observation import Answer, FaultMet
+from holdfast.model.trial import Trial
+
+GRACE_S = 2.0
+"""Between SIGTERM and SIGKILL."""
+RESET_S = 10.0
+START_S = 60.0
+"""For a forked process to begin: long, since on a busy machine slowness is ours and not the agent's."""
+IMPORT_S = 120.0
+"""For the agent's import: models may be loaded there, but a run must not wait for ever."""
+MESSAGES_LIMIT = 80_000_000
+"""Bytes of one message."""
+HOST_DIED = "the agent's host process died"
+MARK = "HOLDFAST_HOST"
+"""In the environment of a host and all below it, so that what it leaves behind can be found."""
+
+_notices: msgspec.json.Decoder[Started | Exited | Refused] = msgspec.json.Decoder(Started | Exited | Refused)
+_news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unusable)
+
+
+class Host:
+    """A host process and the trials it runs."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], control: socket.socket, ready: Ready, setup: Setup, mark: str
+    ) -> None:
+        self.process = process
+        self.ready = ready
+        self._control = control
+        self._forks = setup.mode == "fork"
+        self.alone = False
+        """It runs one trial only: if it dies, it is that trial's doing."""
+        self._has_reset = setup.agent.reset_function is not None
+        self._timeout_s = setup.agent.timeout_ms / 1000
+        self._mark = mark
+        self._loop = asyncio.get_running_loop()
+        self._shows: dict[int, Show] = {}
+        self._tickets = 0
+        self._frames = Frames(self._notice)
+        self._loop.add_reader(control.fileno(), self._read_control)
+
+    @classmethod
+    async def start(cls, setup: Setup, environ: Mapping[str, str]) -> Host:
+        """Starts the interpreter and waits until the agent is imported."""
+        ours, theirs = socket.socketpair()
+        mark = os.urandom(8).hex()
+        try:
+            process = _spawn(theirs.fileno(), setup.root, {**environ, MARK: mark})
+        except OSError as broken:
+            ours.close()
+            raise AgentUnavailable(f"no process could be started for the agent: {broken}") from broken
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        try:
+            news = await _introduce(ours, setup)
+        except BaseException:
+            ours.close()
+            _end(process, mark)
+            raise
+        if isinstance(news, Unusable):
+            ours.close()
+            _end(process, mark)
+            raise AgentUnavailable(news.message, hint=news.hint, body=news.trace, config=True)
+        return cls(process, ours, news, setup, mark)
+
+    async def show(
+        self, trial: Trial, turns: Sequence[str], ask: Callable[[str], str], met: Callable[[FaultMet], None]
+    ) -> Answer:
+        """Runs one trial to its end, which may be ours to make. `ask` is called for a turn when it is due."""
+        show = Show(self._loop, met)
+        show.asked.append(ask(turns[0]))
+        request = framed(encode(Request(trial, show.asked[0], len(turns))))
+        ours, theirs = socket.socketpair()
+        read, write = os.pipe()
+        self._tickets += 1
+        ticket = self._tickets
+        self._shows[ticket] = show
+        ours.setblocking(False)
+        os.set_blocking(read, False)
+        try:
+            try:
+                sent = _send_some(ours, request)  # it waits there before the child is born
+                await self._hand_over(ticket, theirs.fileno(), write)
+            finally:
+                theirs.close()
+                os.close(write)
+            self._loop.add_reader(ours.fileno(), self._read_messages, ours.fileno(), show)
+            self._loop.add_reader(read, self._read_output, read, show)
+            if sent < len(request):
+                await self._say(ours, request[sent:])
+            await self._watch(show, ours, turns, ask)
+            _drain(ours.fileno(), show.frames.feed)
+            _drain(read, show.print)
+        finally:
+            if not show.exited:  # we were interrupted
+                kill_group(show.pid, signal.SIGKILL)
+            self._loop.remove_reader(ours.fileno())
+            self._loop.remove_reader(read)
+            ours.close()
+            os.close(read)
+            if show.exited or not self._forks:
+                self._shows.pop(ticket, None)
+        return show.answer(self._timeout_s)
+
+    async def _hand_over(self, ticket: int, line: int, output: int) -> None:
+        while True:
+            try:
+                socket.send_fds(self._control, [ticket.to_bytes(8, "big")], [line, output])
+            except BlockingIOError:  # very many trials at once
+                await asyncio.sleep(0.001)
+            except OSError as broken:
+                self._shows.pop(ticket, None)
+                raise HarnessError(f"the agent's host process is gone: {broken}") from broken
+            else:
+                return
+
+    async def _say(self, ours: socket.socket, data: bytes) -> None:
+        with contextlib.suppress(OSError):  # it died: its exit tells
+            await self._loop.sock_sendall(ours, data)
+
+    async def _watch(self, show: Show, ours: socket.socket, turns: Sequence[str], ask: Callable[[str], str]) -> None:
+        """Waits for the end, turn by turn; a turn that takes too long is ended."""
+        limit_s = RESET_S if self._has_reset else START_S
+        if not await show.wait(lambda: show.begun > 0 or bool(show.broke), limit_s):
+            await self._stop(show)
+            what = "reset did not finish" if self._has_reset else "the agent's process did not begin"
+            raise HarnessError(f"{what} within {limit_s:g} s")
+        while not show.broke:
+            if not await show.wait(lambda: show.all_said, self._timeout_s):
+                show.late = True
+                await self._stop(show)
+                return
+            if show.exited or show.done or show.turns[-1].ending != "answered" or len(show.asked) == len(turns):
+                break
+            show.asked.append(ask(turns[len(show.asked)]))
+            await self._say(ours, framed(encode(show.asked[-1])))
+        if not await show.wait(lambda: show.exited, GRACE_S if show.all_said else self._timeout_s):
+            show.notes.append("its process did not end by itself after its answer, and was ended")
+            await self._stop(show)
+
+    async def _stop(self, show: Show) -> None:
+        """SIGTERM to the trial's group, a grace, SIGKILL."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            kill_group(show.pid, number)
+            if await show.wait(lambda: show.exited, GRACE_S):
+                return
+        raise HarnessError("the agent's process could not be ended")
+
+    def _read_messages(self, fd: int, show: Show) -> None:
+        data = _read(fd)
+        if data:
+            show.frames.feed(data)
+            if len(show.frames) <= MESSAGES_LIMIT:
+                return
+            show.notes.append("the agent's process sent too much and was ended")
+            kill_group(show.pid, signal.SIGKILL)
+        if data is not None:
+            self._loop.remove_reader(fd)
+
+    def _read_output(self, fd: int, show: Show) -> None:
+        data = _read(fd)
+        if data:
+            show.print(data)
+        elif data is not None:
+            self._loop.remove_reader(fd)
+
+    def _read_control(self) -> None:
+        data = _read(self._control.fileno())
+        if data:
+            self._frames.feed(data)
+        elif data is not None:
+            self._lost()
+
+    def _notice(self, data: bytes) -> None:
+        notice = _notices.decode(data)
+        show = self._shows.get(notice.ticket)
+        if show is None:
+            return
+        if isinstance(notice, Started):
+            show.pid = notice.pid
+        elif isinstance(notice, Exited):
+            show.finish(notice.status)
+        else:
+            show.fail(f"no process could be made for the trial: {notice.why}")
+            show.finish(None)
+
+    def _lost(self) -> None:
+        """The host is gone. In place mode it was the agent itself; else any trial, or none, may have ended it."""
+        self._loop.remove_reader(self._control.fileno())
+        if self.process.poll() is None:
+            kill_group(self.process.pid, signal.SIGKILL)
+        code = self.process.wait()
+        for show in self._shows.values():
+            if self._forks and not self.alone and not show.exited:
+                show.fail(HOST_DIED)
+            show.finish(-code if code < 0 else code << 8)
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def idle(self) -> bool:
+        """Alive, and no trial is under way in it."""
+        return self.alive and not any(not show.exited for show in self._shows.values())
+
+    def close(self) -> None:
+        """Ends the host and all that it runs."""
+        self._loop.remove_reader(self._control.fileno())
+        self._control.close()
+        if self._forks:  # it tidies up when its control closes
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(GRACE_S)
+        _end(self.process, self._mark)
+
+
+def _spawn(control: int, root: str, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603  # our own program; starting it takes 1 ms
+        [sys.executable, "-P", "-c", "from holdfast.agents.host import main; main()", str(control)],
+        pass_fds=[control],
+        cwd=root,
+        env=dict(environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+async def _introduce(ours: socket.socket, setup: Setup) -> Ready | Unusable:
+    """Tells the host what to hold and waits until it does."""
+    hint = f"import it yourself: python -c 'import {setup.agent.endpoint.partition(':')[0]}'"
+    loop = asyncio.get_running_loop()
+    got: list[bytes] = []
+    frames = Frames(got.append)
+    try:
+        async with asyncio.timeout(IMPORT_S):
+            await loop.sock_sendall(ours, framed(encode(setup)))
+            while not got:
+                data = await loop.sock_recv(ours, 1 << 16)
+                if not data:
+                    raise AgentUnavailable("the agent's process died while it imported the agent", hint=hint)
+                frames.feed(data)
+    except TimeoutError:
+        raise AgentUnavailable(f"the agent's import did not finish within {IMPORT_S:g} s", hint=hint) from None
+    except OSError as broken:
+        raise AgentUnavailable(f"the agent's process died while it started: {broken}", hint=hint) from broken
+    return _news.decode(got[0])
+
+
+def _end(process: subprocess.Popen[bytes], mark: str) -> None:
+    """Ends a host; what it could not tidy up itself is found by its mark."""
+    tidy = process.poll() == 0
+    if process.poll() is None:
+        kill_group(process.pid, signal.SIGKILL)
+    process.wait()
+    if not tidy:
+        end_marked(MARK, mark)
+
+
+def _send_some(sock: socket.socket, data: bytes) -> int:
+    try:
+        return sock.send(data)
+    except BlockingIOError:
+        return 0
+
+
+def _read(fd: int) -> bytes | None:
+    """What is there; b"" at the end; None if nothing is there yet."""
+    try:
+        return os.read(fd, 1 << 18)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
+def _drain(fd: int, take: Callable[[bytes], None]) -> None:
+    for _ in range(512):  # bounded: something that was left behind could write for ever
+        data = _read(fd)
+        if not data:
+            return
+        take(data)

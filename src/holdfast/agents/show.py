@@ -1,0 +1,171 @@
+"""One trial of a Python agent as its parent sees it: what has come so far, and what it amounts to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from time import perf_counter
+
+import msgspec
+
+from holdfast.agents.performance import Asked, Broke, Done, Fault, Message, Piece, Said
+from holdfast.agents.wire import LOST, Frames
+from holdfast.errors import HarnessError
+from holdfast.model.observation import Answer, FaultMet, Turn
+
+OUTPUT_LIMIT = 64_000_000
+"""Bytes of output that are read; the rest is thrown away."""
+OUTPUT_KEPT = 64_000
+"""Bytes of output that are kept: its end, where the traceback is."""
+PARTIAL_KEPT = 1_000_000
+"""Characters of an unfinished answer that are kept."""
+
+_messages: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+
+
+class Show:
+    """A trial under way."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, met: Callable[[FaultMet], None]) -> None:
+        self.pid = 0
+        self.asked: list[str] = []
+        self.begun = 0
+        """Turns whose time has begun."""
+        self.turns: list[Turn] = []
+        self.notes: list[str] = []
+        self.done: Done | None = None
+        self.broke = ""
+        self.late = False
+        self.exited = False
+        self.status: int | None = None
+        self.frames = Frames(self._take)
+        self.output = bytearray()
+        self.output_read = 0
+        self._met = met
+        self._loop = loop
+        self._since = perf_counter()
+        self._partial: list[str] = []
+        self._partial_size = 0
+        self._waiter: asyncio.Future[bool] | None = None
+        self._until: Callable[[], bool] = bool
+
+    async def wait(self, until: Callable[[], bool], limit_s: float) -> bool:
+        """True once that is so or the process has ended; False if the time ran out."""
+        if self.exited or until():
+            return True
+        waiter: asyncio.Future[bool] = self._loop.create_future()
+        self._waiter = waiter
+        self._until = until
+        timer = self._loop.call_later(limit_s, _expire, waiter)
+        try:
+            return await waiter
+        finally:
+            timer.cancel()
+            self._waiter = None
+
+    def finish(self, status: int | None) -> None:
+        """The process has ended, as waitpid tells."""
+        if not self.exited:
+            self.exited, self.status = True, status
+            self._moved()
+
+    def fail(self, why: str) -> None:
+        """Our side broke."""
+        self.broke = self.broke or why
+
+    def print(self, data: bytes) -> None:
+        """Takes output; only its end is kept, so memory stays bounded."""
+        self.output_read += len(data)
+        if self.output_read > OUTPUT_LIMIT:
+            return
+        self.output += data
+        if len(self.output) > 2 * OUTPUT_KEPT:
+            del self.output[:-OUTPUT_KEPT]
+
+    @property
+    def all_said(self) -> bool:
+        """No turn is open: the last one that was asked has ended, or all has."""
+        return self.done is not None or len(self.turns) >= len(self.asked)
+
+    def _take(self, data: bytes) -> None:
+        try:
+            message = _messages.decode(data)
+        except msgspec.DecodeError as broken:
+            self.fail(f"the agent's process sent what cannot be read: {broken}")
+            return
+        if isinstance(message, Piece):
+            self._piece(message.text)
+        elif isinstance(message, Said):
+            self._said(message)
+        elif isinstance(message, Fault):
+            self._met(message.met)
+        elif isinstance(message, Asked):
+            self.begun += 1
+            self._since = perf_counter()
+        elif isinstance(message, Broke):
+            self.fail(message.message)
+        else:
+            self.done = message
+        self._moved()
+
+    def _said(self, message: Said) -> None:
+        if self.late:
+            self.notes.append("an answer came after the timeout and was dropped")
+            return
+        self.turns.append(message.turn)
+        self.notes.extend(message.notes)
+        self._partial.clear()
+        self._partial_size = 0
+
+    def _piece(self, text: str) -> None:
+        if not self.late and self._partial_size < PARTIAL_KEPT:
+            self._partial.append(text)
+            self._partial_size += len(text)
+
+    def _moved(self) -> None:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done() and (self.exited or self._until()):
+            waiter.set_result(True)
+
+    def answer(self, timeout_s: float) -> Answer:
+        """What the trial came to; HarnessError, with what was said all the same, if our side broke."""
+        if not self.broke and len(self.turns) < len(self.asked):
+            self.turns.append(self._open_turn(timeout_s))
+        if self.output_read > OUTPUT_LIMIT:
+            self.notes.append(f"more than {OUTPUT_LIMIT} bytes were printed; only the first ones were read")
+        answer = Answer(
+            turns=tuple(self.turns),
+            output=self.output[-OUTPUT_KEPT:].decode("utf-8", "replace") if self.output else "",
+            notes=tuple(self.notes),
+            calls=self.done.calls if self.done else {},
+            concurrent=self.done.concurrent if self.done else False,
+        )
+        if self.broke:
+            raise HarnessError(self.broke, answer=answer)
+        return answer
+
+    def _open_turn(self, timeout_s: float) -> Turn:
+        """The turn that never ended: what had been said of it counts."""
+        asked = self.asked[len(self.turns)]
+        text = "".join(self._partial)[:PARTIAL_KEPT] or None
+        if self.late:
+            return Turn(asked, text, timeout_s * 1000, "timeout", f"no answer within {timeout_s * 1000:g} ms")
+        return Turn(asked, text, (perf_counter() - self._since) * 1000, "crashed", _death(self.status))
+
+
+def _expire(waiter: asyncio.Future[bool]) -> None:
+    if not waiter.done():
+        waiter.set_result(False)
+
+
+def _death(status: int | None) -> str:
+    if status is None:
+        return "its process ended"
+    if os.WIFSIGNALED(status):
+        return f"its process was killed by {signal.Signals(os.WTERMSIG(status)).name}"
+    code = os.WEXITSTATUS(status)
+    if code == LOST:
+        return "its process closed the line to Holdfast before it answered"
+    return f"its process exited with code {code} before it answered"

@@ -1,0 +1,91 @@
+"""Values in a few words for the ledger, and whether two of them are the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.model.codec import canonical, digest, encodable
+
+LIMIT = 200
+"""Characters of a value that the ledger keeps: enough to recognise it, small beside an answer."""
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_PLAIN = (dict, list, tuple, int, float, bool, type(None))
+
+
+def shorten(text: str, limit: int = LIMIT) -> str:
+    """The text with its middle left out if it is too long."""
+    if len(text) <= limit:
+        return text
+    half = (limit - 3) // 2
+    return f"{text[:half]} … {text[-half:]}"
+
+
+def describe(value: Any) -> str:
+    """A value as a person would recognise it, shortened."""
+    return encodable(shorten(value if isinstance(value, str) else witness(value)))
+
+
+def witness(value: Any) -> str:
+    """All that can be told of a value, as text that does not depend on memory addresses."""
+    if isinstance(value, _PLAIN):
+        try:
+            return _steady(canonical(value).decode())
+        except Exception:  # an odd value inside
+            return _printed(value)
+    return _printed(value)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether the agent could not tell the two apart."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    try:
+        equal = bool(one == other)
+    except Exception:  # arrays and proxies refuse comparison; what they print is the next best witness
+        equal = True
+    if equal:  # 1, 1.0 and True are equal, and look different
+        return _printed(one) == _printed(other)
+    by_identity: Any = type(one).__eq__
+    return by_identity is object.__eq__ and _printed(one) == _printed(other) and _alike(one, other)
+
+
+def arguments_digest(arguments: Mapping[str, Any]) -> str:
+    """A digest of a call's arguments that does not depend on memory addresses or on order."""
+    try:
+        return digest(_steady(canonical(dict(arguments)).decode()).encode())
+    except Exception:  # values that JSON cannot carry: fall back on what they print
+        shown = [f"{name}={_printed(arguments[name])}" for name in sorted(arguments)]
+        return digest("\n".join(shown).encode("utf-8", "surrogatepass"))
+
+
+def said(raised: BaseException) -> str:
+    """An exception as one line, even if it cannot print itself."""
+    try:
+        text = str(raised)
+    except Exception:
+        text = "(its message cannot be read)"
+    return encodable(f"{type(raised).__name__}: {text}" if text else type(raised).__name__)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Objects that compare by identity: whether they hold the same."""
+    try:
+        return same(vars(one), vars(other))
+    except TypeError:  # no fields to compare
+        return True
+
+
+def _printed(value: Any) -> str:
+    try:
+        return _steady(repr(value))
+    except Exception:
+        return f"a {type(value).__name__}"
+
+
+def _steady(text: str) -> str:
+    return _ADDRESS.sub("", text) if " at 0x" in text else text

@@ -1,0 +1,99 @@
+"""One firing of a fault on one call: the fault acts, and the ledger has it before the agent feels it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any, Literal, TypeAlias
+
+from holdfast.errors import HarnessError
+from holdfast.model.observation import FaultMet
+from holdfast.model.spec import Injection
+from holdfast.planes.describe import describe, said, same, witness
+from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+
+Sleep: TypeAlias = Callable[[float], Awaitable[None]]
+Record: TypeAlias = Callable[[FaultMet], None]
+
+_UNSEEN = object()
+
+
+class Firing:
+    """A firing under way: what would have come, whose an exception is, whether the ledger has it."""
+
+    def __init__(self, index: int, injection: Injection, call: Call, record: Record) -> None:
+        self._index = index
+        self._injection = injection
+        self._call = call
+        self._record = record
+        self._would = "not asked"
+        self._value: Any = _UNSEEN
+        self._witness = ""
+        self._theirs: BaseException | None = None
+        self._noted = False
+
+    async def run(
+        self, fault: Any, onward: Forward, sleep: Sleep, rng: Random, n: int, memory: dict[str, Any]
+    ) -> Reply:
+        """The fault's reply, or its failure. What the tool or the agent raised passes untouched."""
+
+        async def forward(call: Call) -> Reply:
+            return await self._forward(onward, call)
+
+        async def wait(ms: float) -> None:
+            await self._wait(sleep, ms)
+
+        try:
+            reply = await fault.apply(self._call, forward, FaultContext(rng, wait, n, memory))
+        except BaseException as raised:
+            self._failed(raised)
+            raise
+        if not isinstance(reply, Reply):
+            raise self._broke(f"it gave {type(reply).__name__}, not a Reply")
+        self._note("no_effect" if self._unchanged(reply.value) else "met", describe(reply.value))
+        return reply
+
+    async def _forward(self, onward: Forward, call: Call) -> Reply:
+        try:
+            reply = await onward(call)
+        except BaseException as raised:  # the tool's own failure, or an inner fault's
+            self._theirs, self._would = raised, said(raised)
+            raise
+        self._value, self._would = reply.value, describe(reply.value)
+        self._witness = witness(reply.value)  # a fault may change the value in its place
+        return reply
+
+    async def _wait(self, sleep: Sleep, ms: float) -> None:
+        if ms > 0:
+            self._note("met", f"a delay of {ms:g} ms", would="" if self._value is _UNSEEN else self._would)
+        try:
+            await sleep(ms)
+        except BaseException as raised:  # the agent gave up waiting: its own timeout, a cancelled task
+            self._theirs = raised
+            raise
+
+    def _failed(self, raised: BaseException) -> None:
+        """Settles whose an exception is; raises HarnessError if it is the fault's own bug."""
+        if raised is self._theirs:
+            self._note("no_effect", self._would)
+        elif isinstance(raised, Failed):
+            raised.injection = self._injection
+            status = "" if raised.status is None else f"{raised.status} "
+            self._note("met", f"{type(raised).__name__}: {status}{raised}")
+        elif isinstance(raised, Exception):
+            raise self._broke(said(raised)) from raised
+
+    def _unchanged(self, value: Any) -> bool:
+        return same(value, self._value) and witness(value) == self._witness
+
+    def _broke(self, why: str) -> HarnessError:
+        return HarnessError(f"fault {self._injection.mode} broke: {why}")
+
+    def _note(self, effect: Literal["met", "no_effect"], got: str, *, would: str | None = None) -> None:
+        """Enters the firing, once."""
+        if self._noted:
+            return
+        self._noted = True
+        kind, call = self._injection, self._call
+        before = describe(self._would if would is None else would)
+        self._record(FaultMet(self._index, kind.plane, call.target, kind.mode, call.n, effect, before, describe(got)))

@@ -1,0 +1,180 @@
+"""The function plane: declared tools and model functions of a Python agent, in its own process.
+
+It is cooperative: the agent could look behind it. Reports say so.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from types import FunctionType
+from typing import Any, TypeAlias, TypeVar
+
+from holdfast.errors import HarnessError
+from holdfast.planes.flight import Flight, Waited, current, drive, inside
+from holdfast.planes.raising import exception_of
+from holdfast.planes.swap import kind_of
+from holdfast.planes.weather import Weather
+from holdfast.protocols import Call, Failed, Forward, Reply
+
+T = TypeVar("T")
+Args: TypeAlias = tuple[Any, ...]
+Kwargs: TypeAlias = dict[str, Any]
+
+
+class Hook:
+    """What stands in a wrapped function's place."""
+
+    def __init__(
+        self, plane: str, name: str, original: FunctionType, owner: object | None = None, *, method: bool = False
+    ) -> None:
+        self.key = (plane, name)
+        self.original = original
+        self._owner = owner
+        """The object the function must be called on to count; None for any."""
+        self._method = method or owner is not None
+        self._kind = kind_of(original)
+        self._wraps_coroutine = self._kind == "plain" and inspect.iscoroutinefunction(inspect.unwrap(original))
+        self._signature: inspect.Signature | None = None
+
+    def __call__(self, args: Args, kwargs: Kwargs) -> Any:
+        weather = current()
+        if weather is None or not self._concerns(args) or self.key in inside():
+            return self.original(*args, **kwargs)  # a tool that calls itself is still one call of the agent's
+        if self._kind == "coroutine" or (self._wraps_coroutine and _in_loop()):
+            return self._coroutine(weather, args, kwargs)
+        if self._kind == "plain":
+            return self._plain(weather, args, kwargs)
+        return (self._generator if self._kind == "generator" else self._async_generator)(weather, args, kwargs)
+
+    def _concerns(self, args: Args) -> bool:
+        owner = self._owner
+        if owner is None or (args and args[0] is owner):
+            return True
+        return isinstance(owner, type) and bool(args) and isinstance(args[0], type) and issubclass(args[0], owner)
+
+    def _plain(self, weather: Weather, args: Args, kwargs: Kwargs) -> Any:
+        async def forward(_: Call) -> Reply:
+            return Reply(self._called(args, kwargs))
+
+        n, faced = weather.count(*self.key), weather.facing(*self.key)
+        with Flight(weather, self.key):
+            if not faced:
+                return self.original(*args, **kwargs)
+            try:
+                return self._driven(weather, self._through(weather, n, args, kwargs, forward, _block))
+            except _Stopped as stopped:
+                raise stopped.stop from None
+
+    async def _coroutine(self, weather: Weather, args: Args, kwargs: Kwargs) -> Any:
+        async def forward(_: Call) -> Reply:
+            return Reply(await self.original(*args, **kwargs))
+
+        n, faced = weather.count(*self.key), weather.facing(*self.key)
+        with Flight(weather, self.key):
+            if not faced:
+                return await self.original(*args, **kwargs)
+            return await self._through(weather, n, args, kwargs, forward, _pause)
+
+    def _generator(self, weather: Weather, args: Args, kwargs: Kwargs) -> Iterator[Any]:
+        async def forward(_: Call) -> Reply:
+            return Reply(list(self.original(*args, **kwargs)))
+
+        n, faced = weather.count(*self.key), weather.facing(*self.key)
+        if not faced:
+            return iter(self.original(*args, **kwargs))
+        with Flight(weather, self.key):
+            return iter(_items(self._driven(weather, self._through(weather, n, args, kwargs, forward, _block))))
+
+    async def _async_generator(self, weather: Weather, args: Args, kwargs: Kwargs) -> AsyncIterator[Any]:
+        async def forward(_: Call) -> Reply:
+            return Reply([item async for item in self.original(*args, **kwargs)])
+
+        n, faced = weather.count(*self.key), weather.facing(*self.key)
+        if not faced:
+            async for item in self.original(*args, **kwargs):
+                yield item
+            return
+        with Flight(weather, self.key):
+            items = _items(await self._through(weather, n, args, kwargs, forward, _pause))
+        for item in items:
+            yield item
+
+    async def _through(self, weather: Weather, n: int, args: Args, kwargs: Kwargs, forward: Forward, sleep: Any) -> Any:
+        call = Call(*self.key, self._arguments(args, kwargs), n)
+        try:
+            return (await weather.through(call, forward, sleep)).value
+        except Failed as failure:
+            raise exception_of(failure) from None
+        except HarnessError as ours:
+            weather.broke(str(ours))
+            raise
+
+    def _driven(self, weather: Weather, coroutine: Coroutine[Any, Any, T]) -> T:
+        try:
+            return drive(coroutine)
+        except Waited as waited:
+            weather.broke(str(waited))
+            raise
+
+    def _called(self, args: Args, kwargs: Kwargs) -> Any:
+        """The plain function's value, fit to leave a coroutine."""
+        try:
+            value = self.original(*args, **kwargs)
+        except StopIteration as stop:  # would become a RuntimeError on its way out
+            raise _Stopped(stop) from None
+        if inspect.isawaitable(value):
+            if inspect.iscoroutine(value):
+                value.close()
+            raise HarnessError(
+                f"{self.key[1]!r} is not async and gives an awaitable; declare the async function itself"
+            )
+        return value
+
+    def _arguments(self, args: Args, kwargs: Kwargs) -> Mapping[str, Any]:
+        """The arguments by name, defaults included, without the object a method is called on."""
+        if self._signature is None:
+            self._signature = inspect.signature(self.original)
+        signature = self._signature
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError:  # a call the function itself will refuse
+            return {**{str(i): a for i, a in enumerate(args)}, **kwargs}
+        bound.apply_defaults()
+        named = dict(bound.arguments)
+        if self._method:
+            named.pop(next(iter(signature.parameters), ""), None)
+        for name, parameter in signature.parameters.items():
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                named.update(named.pop(name, {}))
+        return named
+
+
+class _Stopped(Exception):
+    """Carries a tool's StopIteration out of a coroutine."""
+
+    def __init__(self, stop: StopIteration) -> None:
+        super().__init__(str(stop))
+        self.stop = stop
+
+
+def _in_loop() -> bool:
+    """Whether an event loop runs in this thread: there a wrapper of a coroutine function is awaited."""
+    from asyncio import _get_running_loop
+
+    return _get_running_loop() is not None
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+async def _block(ms: float) -> None:
+    time.sleep(ms / 1000)  # noqa: ASYNC251  # a plain function blocks, as the real slow tool would
+
+
+async def _pause(ms: float) -> None:
+    from asyncio import sleep
+
+    await sleep(ms / 1000)

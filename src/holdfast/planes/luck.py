@@ -1,0 +1,34 @@
+"""Luck: every draw is a digest of where it is drawn, so it is the same on any machine, in any order."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from random import Random
+
+from holdfast.model.codec import canonical
+from holdfast.model.trial import Trial
+
+
+class Luck:
+    """The dice of one trial. The invariant is left out: every rule meets the same weather."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+        self._root: bytes | None = None
+
+    def number(self, fault: int, key: str) -> int:
+        """64 random bits for the fault at that index and the call with that key."""
+        if self._root is None:  # most trials are calm or certain, and never draw
+            trial = self._trial
+            self._root = canonical([trial.seed, trial.scenario, trial.task.digest, trial.params, trial.replica])
+        return int.from_bytes(blake2b(self._root + f"{fault}:{key}".encode(), digest_size=8).digest(), "big")
+
+    def chance(self, fault: int, key: str, probability: float) -> bool:
+        """True with the given probability."""
+        if probability >= 1.0:
+            return True
+        return self.number(fault, key) < probability * 2.0**64
+
+    def rng(self, fault: int, key: str) -> Random:
+        """Dice for a fault to throw as often as it likes."""
+        return Random(self.number(fault, "rng:" + key))

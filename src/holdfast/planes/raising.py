@@ -1,0 +1,39 @@
+"""What a fault's failure is inside a Python agent: the spec's own class, TimeoutError, or InjectedError."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from holdfast.errors import HarnessError, InjectedError
+from holdfast.protocols import Failed, TimedOut
+
+
+def exception_of(failure: Failed) -> BaseException:
+    """The exception the agent sees."""
+    injection = failure.injection
+    if injection is not None and injection.raises:
+        return load_exception(injection.raises)(str(failure))
+    if isinstance(failure, TimedOut):
+        return TimeoutError(str(failure))
+    return InjectedError(str(failure), status_code=failure.status, retry_after=failure.retry_after_s, body=failure.body)
+
+
+@cache
+def load_exception(path: str) -> type[BaseException]:
+    """The exception class at `module:Class`; HarnessError says why it cannot be used."""
+    from importlib import import_module
+
+    module, _, names = path.partition(":")
+    try:
+        found = import_module(module)
+        for name in names.split("."):
+            found = getattr(found, name)
+    except Exception as broken:
+        raise HarnessError(f"raises: {path} cannot be imported: {type(broken).__name__}: {broken}") from broken
+    if not (isinstance(found, type) and issubclass(found, BaseException)):
+        raise HarnessError(f"raises: {path} is not an exception class")
+    try:
+        found("a message")
+    except Exception as broken:
+        raise HarnessError(f"raises: {path} cannot be made of a message alone: {broken}") from broken
+    return found

@@ -1,0 +1,65 @@
+"""The two ways for Python code to say what its tools are: a registry, and a decorator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar, overload
+
+from holdfast.errors import UserError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+declared: dict[str, Callable[..., Any]] = {}
+"""What `@holdfast.tool` marked in this process, by name."""
+
+
+class ToolRegistry(Mapping[str, Callable[..., Any]]):
+    """A mapping of name to callable: `registry.add(f)`, `registry["f"](...)`."""
+
+    def __init__(self, tools: Mapping[str, Callable[..., Any]] | None = None) -> None:
+        self._tools = dict(tools or {})
+
+    def add(self, function: F, *, name: str | None = None) -> F:
+        """Registers a callable; usable as a decorator."""
+        self._tools[name or function.__name__] = function
+        return function
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        return self._tools[name]
+
+    def __setitem__(self, name: str, function: Callable[..., Any]) -> None:
+        self._tools[name] = function
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+
+@overload
+def tool(function: F) -> F: ...
+@overload
+def tool(*, name: str) -> Callable[[F], F]: ...
+def tool(function: F | None = None, *, name: str | None = None) -> F | Callable[[F], F]:
+    """Marks a function as a tool that faults may hit: `@holdfast.tool` or `@holdfast.tool(name="x")`."""
+
+    def mark(function: F) -> F:
+        _declare(name or function.__name__, function)
+        return function
+
+    return mark if function is None else mark(function)
+
+
+def _declare(name: str, function: Callable[..., Any]) -> None:
+    before = declared.get(name, function)
+    if before is not function and _home(before) != _home(function):  # a module imported anew declares it anew
+        raise UserError(
+            f"two tools are called {name!r}: {'.'.join(_home(before))} and {'.'.join(_home(function))}",
+            hint="name one: @holdfast.tool(name=...)",
+        )
+    declared[name] = function
+
+
+def _home(function: Callable[..., Any]) -> tuple[str, str]:
+    return (str(getattr(function, "__module__", "")), str(getattr(function, "__qualname__", type(function).__name__)))

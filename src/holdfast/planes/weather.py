@@ -1,0 +1,224 @@
+"""Weather: the injections of one trial at work. It decides when each fires and keeps the ledger.
+
+A plane brings a call here and says how to pass it on; the faults that match are wrapped around
+it, the first in the list outermost. A firing is written to the ledger before the agent can feel
+it: before a delay begins, before a failure is raised, before a changed reply is handed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from threading import Lock
+from typing import Any
+
+import msgspec
+
+from holdfast import plugins
+from holdfast.errors import HarnessError
+from holdfast.model.observation import FaultMet
+from holdfast.model.spec import Injection, Scenario, Schedule
+from holdfast.model.trial import Trial
+from holdfast.planes.describe import arguments_digest, describe, said, same
+from holdfast.planes.firing import Firing, Record, Sleep
+from holdfast.planes.luck import Luck
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+ANSWER = "(answer)"
+"""The target of a simulated fault: whatever the injection names, it acts on the answer."""
+
+
+class Placed:
+    """An injection in one trial: the fault, and how often it was passed and fired."""
+
+    def __init__(self, index: int, injection: Injection) -> None:
+        self.index = index
+        self.injection = injection
+        self.fault = make_fault(injection)
+        self.watches = hasattr(self.fault, "watch")
+        self.seen = 0
+        self.fired = 0
+        self.memory: dict[str, Any] = {}
+
+    def due(self, nth: int) -> bool:
+        """Whether the schedule lets it fire on the nth matching call, luck aside."""
+        plan: Schedule = self.injection.schedule
+        if plan.times is not None and self.fired >= plan.times:
+            return False
+        if plan.on_call is not None:
+            return nth == plan.on_call
+        after = plan.after_calls or 0
+        return nth > after and (plan.every is None or (nth - after) % plan.every == 0)
+
+    def watch(self, call: Call, reply: Reply) -> None:
+        """Shows the fault a call it did not fire on, if it wants to see those."""
+        if not self.watches:
+            return
+        try:
+            self.fault.watch(call, reply, self.memory)
+        except Exception as broken:
+            raise HarnessError(f"fault {self.injection.mode} broke: {said(broken)}") from broken
+
+
+class Weather:
+    """All faults of one trial."""
+
+    def __init__(self, trial: Trial, scenario: Scenario, record: Record) -> None:
+        self.trial = trial
+        self.record = record
+        self.calls: dict[str, int] = {}
+        self.concurrent = False
+        self.in_flight = 0
+        self.lock = Lock()
+        """Calls may come from several threads."""
+        self.broke: Callable[[str], None] = _unheard
+        """Told of failures that are ours, while the agent goes on."""
+        self._scenario = scenario
+        self._luck = Luck(trial)
+        self._placed: list[Placed] | None = None
+        self._by_target: dict[tuple[str, str], list[Placed]] = {}
+        self._occurrences: dict[str, int] = {}
+
+    def facing(self, plane: str, target: str) -> list[Placed]:
+        """The injections that a call to this target can meet, in list order."""
+        key = (plane, target)
+        found = self._by_target.get(key)
+        if found is None:
+            with self.lock:  # one set of counters, however many threads ask first
+                if self._placed is None:
+                    self._placed = [Placed(i, injection) for i, injection in enumerate(self._scenario.injections)]
+                found = [p for p in self._placed if _faces(p.injection, plane, target)]
+                self._by_target[key] = found
+        return found
+
+    def count(self, plane: str, target: str) -> int:
+        """Counts an attempt as it arrives; which one it is, from 1."""
+        key = target if plane == "tool" else f"{plane}:{target}"
+        with self.lock:
+            n = self.calls[key] = self.calls.get(key, 0) + 1
+        return n
+
+    async def through(self, call: Call, forward: Forward, sleep: Sleep) -> Reply:
+        """Passes the call on through every fault that is due."""
+        facing = self.facing(call.plane, call.target)
+        if not facing:
+            return await forward(call)
+        return await self._chain(self._arrive(call, facing), 0, call, forward, sleep)
+
+    def rewrite(self, text: str) -> str:
+        """A turn as the agent is asked it, after the attacks on its input."""
+        for placed in self.facing("context", "input"):
+            placed.seen += 1
+            key = f"input:{placed.seen}"
+            if self._fires(placed, placed.seen, key):
+                text = self._rewritten(placed, text, key)
+        return text
+
+    def _rewritten(self, placed: Placed, text: str, key: str) -> str:
+        ctx = FaultContext(self._luck.rng(placed.index, key), _no_sleep, placed.fired, placed.memory)
+        try:
+            changed = placed.fault.rewrite(text, ctx)
+        except Exception as broken:
+            raise HarnessError(f"fault {placed.injection.mode} broke: {said(broken)}") from broken
+        if not isinstance(changed, str):
+            raise HarnessError(f"fault {placed.injection.mode} broke: it gave {type(changed).__name__}, not text")
+        injection = placed.injection
+        effect: Any = "no_effect" if changed == text else "met"
+        told = describe(text), describe(changed)
+        self.record(FaultMet(placed.index, injection.plane, "input", injection.mode, placed.seen, effect, *told))
+        return changed
+
+    def _arrive(self, call: Call, facing: list[Placed]) -> list[tuple[Placed, int, str]]:
+        """Counts the call at every injection whose `match` it meets; (injection, nth, luck's key) each."""
+        what = f"{call.target}:{call.n}" if call.plane == "llm" else self._what(call)
+        arrived = []
+        with self.lock:
+            key = what if call.plane == "llm" else self._occurrence(what)
+            for placed in facing:
+                match = placed.injection.schedule.match
+                if match is None or _matches(match, call.arguments):
+                    placed.seen += 1
+                    arrived.append((placed, placed.seen, key))
+        return arrived
+
+    def _what(self, call: Call) -> str:
+        return f"{call.target}:{arguments_digest(call.arguments)}"
+
+    def _occurrence(self, what: str) -> str:
+        """Tools draw per (target, arguments, occurrence); the model per (target, n)."""
+        self._occurrences[what] = occurrence = self._occurrences.get(what, 0) + 1
+        return f"{what}:{occurrence}"
+
+    def _fires(self, placed: Placed, nth: int, key: str) -> bool:
+        """Decides and counts in one step, so that `times` holds when calls overlap."""
+        with self.lock:
+            if not placed.due(nth):
+                return False
+            if not self._luck.chance(placed.index, key, placed.injection.schedule.probability):
+                return False
+            placed.fired += 1
+            return True
+
+    async def _chain(
+        self, arrived: list[tuple[Placed, int, str]], at: int, call: Call, forward: Forward, sleep: Sleep
+    ) -> Reply:
+        if at == len(arrived):
+            return await forward(call)
+        placed, nth, key = arrived[at]
+
+        async def onward(passed: Call) -> Reply:
+            return await self._chain(arrived, at + 1, passed, forward, sleep)
+
+        if not self._fires(placed, nth, key):
+            reply = await onward(call)
+            placed.watch(call, reply)
+            return reply
+        firing = Firing(placed.index, placed.injection, call, self.record)
+        return await firing.run(
+            placed.fault, onward, sleep, self._luck.rng(placed.index, key), placed.fired, placed.memory
+        )
+
+
+def make_fault(injection: Injection) -> Any:
+    """The fault of an injection, built from its settings."""
+    plugin = plugins.find(f"faults.{injection.plane}", injection.mode)
+    if plugin is None:
+        raise HarnessError(f"there is no {injection.plane} fault called {injection.mode!r}")
+    try:
+        return msgspec.convert(injection.settings, plugin, strict=False)
+    except (msgspec.ValidationError, TypeError, ValueError) as broken:
+        raise HarnessError(f"fault {injection.mode} cannot be made of its settings: {broken}") from broken
+
+
+def _faces(injection: Injection, plane: str, target: str) -> bool:
+    """Tool calls meet tool faults and the context attacks on tool results; the input has its own."""
+    if target == ANSWER:
+        return injection.plane == plane or (
+            plane == "tool" and injection.plane == "context" and injection.target != "input"
+        )
+    if plane == "context":  # `*` names every tool, not the input
+        return injection.plane == "context" and injection.target == "input"
+    if plane == "tool" and injection.plane == "context":
+        return injection.target != "input" and fnmatchcase(target, injection.target)
+    return injection.plane == plane and fnmatchcase(target, injection.target)
+
+
+def _matches(match: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+    return all(name in arguments and _fits(arguments[name], wanted) for name, wanted in match.items())
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    """Text is a glob; numbers compare as numbers; anything else is the same value."""
+    if isinstance(wanted, str):
+        return fnmatchcase(value if isinstance(value, str) else describe(value), wanted)
+    if isinstance(wanted, (int, float)) and not isinstance(wanted, bool):
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and value == wanted
+    return same(list(value) if isinstance(value, tuple) else value, wanted)
+
+
+def _unheard(message: str) -> None:
+    """Before a plane says who listens: the HarnessError itself is what is told."""
+
+
+async def _no_sleep(ms: float) -> None:
+    raise HarnessError("an attack on the input cannot wait")
