@@ -1,0 +1,87 @@
+"""A Job: everything that decides one run, settled before anything is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from holdfast.errors import NotBuilt, SpecError
+from holdfast.model.codec import canonical, digest
+from holdfast.model.events import Event
+from holdfast.model.spec import Problem, Spec
+from holdfast.plan import Plan, Select, agent_json, plan
+
+Listen = Callable[[Event], None]
+
+
+class Options(Struct, frozen=True):
+    """What the command line adds to the spec."""
+
+    select: Select = Select()
+    concurrency: int | None = None
+    min_score: float | None = None
+    strict: bool = False
+    fail_fast: bool = False
+    preflight: bool = True
+    max_errors: int = 0
+    allow_vacuous: bool = False
+    replicas: int | None = None
+    seed: int | None = None
+    profile: str | None = None
+
+
+class Job:
+    """A spec, what of it to run, and how."""
+
+    def __init__(
+        self, spec: Spec, options: Options, environ: Mapping[str, str], warnings: tuple[str, ...] = ()
+    ) -> None:
+        refuse_unbuilt(spec)
+        self.spec = spec
+        self.options = options
+        self.environ = environ
+        self.warnings = warnings
+        self.plan: Plan = plan(spec, options.select)
+
+    @property
+    def min_score(self) -> float | None:
+        return self.options.min_score if self.options.min_score is not None else self.spec.scoring.min_score
+
+
+def told(spec: Spec, problems: Iterable[Problem]) -> tuple[str, ...]:
+    """The warnings about a file, each as one line that says where."""
+    return tuple(f"{spec.path}:{p.line}: {p.path} {p.message}" + (f" ({p.hint})" if p.hint else "") for p in problems)
+
+
+def refuse_unbuilt(spec: Spec) -> None:
+    """A contract that needs an engine this release does not have is refused, never run in part."""
+    if not spec.unbuilt:
+        return
+    try:
+        source = Path(spec.path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        source = ""
+    problems = [
+        Problem(u.why, u.section, line=u.position.line, column=u.position.column, code="not-built")
+        for u in spec.unbuilt
+    ]
+    raise SpecError(spec.path, problems, source=source) if source else NotBuilt(spec.unbuilt[0].why)
+
+
+def agent_digest(spec: Spec) -> str:
+    """Of the agent section and of the Python files beside the spec that it names."""
+    root = Path(spec.path).resolve().parent
+    agent = spec.agent
+    paths = [ref.path for ref in (*agent.tools, *agent.llm)]
+    paths += [p for p in (agent.tool_registry, agent.reset_function) if p]
+    if agent.type != "http":
+        paths.append(agent.endpoint)
+    parts = [agent_json(agent)]
+    for module in sorted({path.partition(":")[0] for path in paths}):
+        place = root.joinpath(*module.split("."))
+        for file in (place.with_suffix(".py"), place / "__init__.py"):
+            if file.is_file():
+                parts.append(file.read_bytes())
+    return digest(canonical([part.decode("utf-8", "replace") for part in parts]), 16)

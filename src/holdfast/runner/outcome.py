@@ -1,0 +1,140 @@
+"""From a finished or stored run to its score and the view that reports render."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from msgspec import Struct
+
+import holdfast
+from holdfast.model.run import Run
+from holdfast.model.score import Score
+from holdfast.model.spec import Spec
+from holdfast.plan import Plan
+from holdfast.runner.job import Options
+from holdfast.score import Options as ScoreOptions
+from holdfast.score import Tally, resilience
+from holdfast.store.rundir import Ended, Manifest, RunDir, write_json
+from holdfast.store.view import StoredCells, command
+
+
+class Outcome(Struct, frozen=True):
+    """A run that has ended, scored and ready to be shown."""
+
+    run: Run
+    score: Score
+    cells: StoredCells
+
+    def close(self) -> None:
+        """Lets go of the run's files."""
+        self.cells.close()
+
+
+def conclude(
+    rundir: RunDir,
+    spec: Spec,
+    plan: Plan,
+    tally: Tally,
+    options: Options,
+    *,
+    ended: Ended,
+    verdicts: Path | None = None,
+    keep: bool = False,
+) -> Outcome:
+    """Scores the tally, builds the view, and stores the score unless `keep` asks to leave the run as it is.
+
+    `verdicts` is the file of a run that was judged anew.
+    """
+    score = resilience(tally, score_options(spec, options, interrupted=not ended.complete))
+    manifest = rundir.manifest()
+    again = command(spec.path, seed=spec.seed, replicas=options.replicas, profile=options.profile)
+    cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())
+    judged_from = f"{rundir.id}, judged anew by {spec.path}" if verdicts else ""
+    run = _view(rundir, manifest, spec, plan, score, cells, ended, judged_from)
+    if verdicts is None and not keep:
+        write_json(rundir.path / "score.json", score)
+    return Outcome(run, score, cells)
+
+
+def score_options(spec: Spec, options: Options, *, interrupted: bool) -> ScoreOptions:
+    """What the score's verdict depends on besides the cells."""
+    minimum = options.min_score if options.min_score is not None else spec.scoring.min_score
+    return ScoreOptions(
+        min_score=minimum,
+        strict=options.strict,
+        allow_vacuous=options.allow_vacuous,
+        max_errors=options.max_errors,
+        interrupted=interrupted,
+    )
+
+
+def _view(
+    rundir: RunDir,
+    manifest: Manifest,
+    spec: Spec,
+    plan: Plan,
+    score: Score,
+    cells: StoredCells,
+    ended: Ended,
+    from_: str,
+) -> Run:
+    return Run(
+        id=rundir.id,
+        path=shown_path(rundir.path),
+        name=spec.name or Path(spec.path).name,
+        spec_path=spec.path,
+        seed=spec.seed,
+        score=score,
+        invariants=tuple(plan.invariants),
+        scenarios=tuple(plan.scenarios),
+        cells=cells,
+        complete=ended.complete,
+        warnings=ended.warnings,
+        notes=(*standing_notes(spec), *ended.notes),
+        isolation=isolation_words(spec),
+        description=spec.description,
+        started=manifest.started,
+        duration_s=ended.duration_s,
+        version=holdfast.__version__,
+        spec_digest=manifest.spec_digest,
+        agent_digest=manifest.agent_digest,
+        params=spec.params,
+        judged_from=from_,
+    )
+
+
+def standing_notes(spec: Spec) -> tuple[str, ...]:
+    """What every report of this spec must say about how far to trust it."""
+    notes = ["no sandbox: the agent ran with your rights, your environment and the network as it is"]
+    agent = spec.agent
+    if agent.type != "http" and (agent.tools or agent.tool_registry or agent.llm):
+        notes.append("tool and model faults act inside the agent's own process, which could look behind them")
+    if agent.simulate == "answer":
+        notes.append("simulated: tool and model faults damaged the answer, not the agent's own calls")
+    for scenario in spec.scenarios:
+        if scenario.left_out:
+            what = ", ".join(scenario.left_out)
+            notes.append(f"{scenario.name}: this agent cannot meet {what} of profile {scenario.profile}; left out")
+    return tuple(notes)
+
+
+def isolation_words(spec: Spec) -> str:
+    """How trials and cells are kept apart, in a few words."""
+    agent = spec.agent
+    if agent.type == "http":
+        how = "one running agent" + (", reset before each trial" if agent.has_reset else "")
+    else:
+        how = {
+            "fresh": "fresh process each",
+            "worker": "one process per slot",
+            "inline": "inside Holdfast's process",
+        }[agent.isolation]
+    cells = "a trial per cell" if spec.cell_rules else "a trial serves every rule of its scenario"
+    return f"{how}; {cells}"
+
+
+def shown_path(path: Path) -> str:
+    """Relative to where the user stands, where that is shorter."""
+    relative = os.path.relpath(path)
+    return relative if len(relative) < len(str(path)) else str(path)

@@ -1,0 +1,53 @@
+"""The first question, asked without chaos: is the agent there, and does it seem to keep state?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from holdfast.errors import AgentUnavailable
+from holdfast.execute.site import Site
+from holdfast.execute.trial import run_trial
+from holdfast.model.observation import Observation
+from holdfast.model.trial import Trial
+
+STATEFUL = (
+    "Warning: No reset_endpoint configured. Contract matrix cells may share state. Results may be contaminated. "
+    "Add reset_endpoint to your config for accurate isolation."
+)
+SAMPLES = "(an agent that samples also looks like this)"
+
+
+async def preflight(site: Site, trial: Trial, warn: Callable[[str], None]) -> Observation:
+    """Asks once, or twice where state could leak; raises AgentUnavailable if there is no use in going on."""
+    first = await run_trial(site, trial)
+    if first.error:
+        raise AgentUnavailable(first.error)
+    turn = first.turns[-1] if first.turns else None
+    if turn is not None and turn.ending == "unreadable":
+        raise AgentUnavailable(
+            f"the agent's reply cannot be used: {turn.detail}",
+            hint="set agent.response_path to where the answer is",
+            body=turn.text or "",
+            config=True,
+        )
+    if could_leak(site):
+        second = await run_trial(site, trial)
+        if not second.error and _said(first) != _said(second):
+            warn(f"{STATEFUL} {SAMPLES}")
+            site.concurrency = 1
+    return first
+
+
+def could_leak(site: Site) -> bool:
+    """Whether one trial's state could reach the next: one agent serves several, and nothing resets it."""
+    agent = site.spec.agent
+    return not agent.has_reset and (agent.type == "http" or agent.isolation in ("worker", "inline"))
+
+
+def was_stateful(warnings: Iterable[str]) -> bool:
+    """Whether an earlier preflight of the same run found that the agent seems to keep state."""
+    return any(warning.startswith(STATEFUL) for warning in warnings)
+
+
+def _said(seen: Observation) -> tuple[str | None, ...]:
+    return tuple(turn.text for turn in seen.turns)

@@ -1,0 +1,95 @@
+"""Beginning a run in a directory of its own, or taking up one that was left."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from msgspec.structs import replace
+
+import holdfast
+from holdfast.errors import UsageError
+from holdfast.model.spec import Problem, Spec
+from holdfast.plan import Select
+from holdfast.runner.job import Job, Options, agent_digest, told
+from holdfast.spec import load
+from holdfast.store.rundir import FORMAT, Manifest, RunDir, write_json
+
+RUNS = Path(".holdfast") / "runs"
+
+
+def begin(job: Job, runs: Path) -> RunDir:
+    """A new run: its manifest and its copy of the spec are on disk before anything runs."""
+    run = RunDir.create(runs)
+    run.lock()
+    options = job.options
+    shutil.copyfile(job.spec.path, run.path / "spec.yaml")
+    manifest = Manifest(
+        format=FORMAT,
+        id=run.id,
+        version=holdfast.__version__,
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        spec_path=str(Path(job.spec.path)),
+        root=str(Path(job.spec.path).resolve().parent),
+        spec_digest=job.spec.digest,
+        agent_digest=agent_digest(job.spec),
+        seed=job.spec.seed,
+        scenarios=options.select.scenarios,
+        invariants=options.select.invariants,
+        trials=options.select.trials,
+        replicas=options.replicas,
+        seed_given=options.seed,
+        profile=options.profile,
+        min_score=options.min_score,
+    )
+    write_json(run.path / "run.json", manifest)
+    return run
+
+
+def take_up(run: RunDir, *, config: Path | None, force: bool, options: Options, environ: Mapping[str, str]) -> Job:
+    """The job of a run that was left; another spec or agent is refused unless forced."""
+    manifest = run.manifest()
+    if manifest.judged_from:
+        raise UsageError(f"run {run.id} was judged from another run and has no trials of its own to resume")
+    spec, problems = stored_spec(run, manifest, config, environ)
+    changed = [
+        what
+        for what, before, now in (
+            ("spec", manifest.spec_digest, spec.digest),
+            ("agent", manifest.agent_digest, agent_digest(spec)),
+        )
+        if before != now
+    ]
+    if changed and not force:
+        raise UsageError(
+            f"the {' and the '.join(changed)} changed since run {run.id}; its results would be of two kinds",
+            hint="start a new run, or insist with --force",
+        )
+    select = Select(manifest.scenarios, manifest.invariants, manifest.trials)
+    options = replace(
+        options,
+        select=select,
+        replicas=manifest.replicas,
+        seed=manifest.seed_given,
+        profile=manifest.profile,
+        min_score=options.min_score if options.min_score is not None else manifest.min_score,
+    )
+    run.lock()
+    return Job(spec, options, environ, told(spec, problems))
+
+
+def stored_spec(
+    run: RunDir, manifest: Manifest, config: Path | None, environ: Mapping[str, str]
+) -> tuple[Spec, tuple[Problem, ...]]:
+    """The spec a run was made of: its own copy, read as if it lay where it came from; or the one given."""
+    path = config or run.path / "spec.yaml"
+    spec, problems = load(
+        path, environ=environ, seed=manifest.seed_given, replicas=manifest.replicas, profile=manifest.profile
+    )
+    if config is None:
+        original = Path(manifest.spec_path)
+        here = original if original.resolve().parent == Path(manifest.root) else Path(manifest.root) / original.name
+        spec = replace(spec, path=str(here))
+    return spec, problems

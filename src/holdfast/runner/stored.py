@@ -1,0 +1,24 @@
+"""Looking at a run that is on disk, as it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.plan import Select, plan
+from holdfast.runner.job import Options
+from holdfast.runner.outcome import Outcome, conclude
+from holdfast.runner.start import stored_spec
+from holdfast.score import Tally
+from holdfast.store.replay import replay
+from holdfast.store.rundir import Ended, RunDir
+
+
+def look(run: RunDir, *, environ: Mapping[str, str]) -> Outcome:
+    """The run with its score, made from what is stored; an unfinished one as far as it goes."""
+    manifest = run.manifest()
+    spec, _ = stored_spec(run, manifest, None, environ)
+    made = plan(spec, Select(manifest.scenarios, manifest.invariants, manifest.trials))
+    tally = Tally(spec, made)
+    replay(run, made, tally, keep_errors=True)
+    options = Options(replicas=manifest.replicas, profile=manifest.profile, min_score=manifest.min_score)
+    return conclude(run, spec, made, tally, options, ended=run.ended() or Ended(False, 0.0), keep=True)

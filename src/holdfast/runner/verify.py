@@ -1,0 +1,31 @@
+"""One question to the agent, without chaos."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.errors import AgentUnavailable
+from holdfast.execute.site import open_site
+from holdfast.model.observation import Observation
+from holdfast.model.spec import Spec
+from holdfast.plan import plan
+from holdfast.runner.job import refuse_unbuilt
+from holdfast.runner.preflight import preflight
+from holdfast.spec import secret_values
+from holdfast.store.mask import Masker
+
+
+async def ask_once(spec: Spec, environ: Mapping[str, str]) -> tuple[Observation, tuple[str, ...]]:
+    """The agent's answer to the first prompt, and the tools and model functions it was found to have."""
+    refuse_unbuilt(spec)
+    first = plan(spec).preflight
+    assert first is not None, "a contract asks something"
+    mask = Masker(secret_values(spec, environ))
+    try:
+        site = await open_site(spec, environ=environ)
+        try:
+            return mask.struct(await preflight(site, first, lambda message: None)), site.targets
+        finally:
+            await site.close()
+    except AgentUnavailable as gone:
+        raise mask.unavailable(gone) from None

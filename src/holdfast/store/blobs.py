@@ -1,0 +1,65 @@
+"""Large values lie in files of their own, named by their content; the record holds a reference."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.model.codec import decoder, encode, to_builtins
+from holdfast.model.observation import Observation
+
+LIMIT = 16_000
+"""Characters above which a text becomes a blob."""
+HEAD = 200
+
+_observations = decoder(Observation)
+_MARK = b'{"blob":'
+
+
+def pack(observation: Observation, folder: Path) -> bytes:
+    """One line for the observation; its large texts are written to blobs first."""
+    if len(observation.output) <= LIMIT and all(
+        t.text is None or len(t.text) + len(t.asked) <= LIMIT for t in observation.turns
+    ):
+        return encode(observation)
+    return encode(_outsource(to_builtins(observation), folder))
+
+
+def unpack(line: bytes, folder: Path) -> Observation:
+    """The observation of a line, with its blobs read back."""
+    if _MARK not in line:
+        return _observations.decode(line)
+    return msgspec.convert(_fetch(msgspec.json.decode(line), folder), Observation)
+
+
+def _outsource(value: Any, folder: Path) -> Any:
+    if isinstance(value, str) and len(value) > LIMIT:
+        data = value.encode()
+        name = sha256(data).hexdigest()
+        folder.mkdir(exist_ok=True)
+        path = folder / name
+        if not path.exists():
+            temporary = folder / f"{name}.new"
+            temporary.write_bytes(data)
+            temporary.replace(path)
+        return {"blob": name, "bytes": len(data), "head": value[:HEAD]}
+    if isinstance(value, dict):
+        return {key: _outsource(inner, folder) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_outsource(inner, folder) for inner in value]
+    return value
+
+
+def _fetch(value: Any, folder: Path) -> Any:
+    if isinstance(value, dict):
+        name = value.get("blob")
+        if isinstance(name, str) and set(value) == {"blob", "bytes", "head"}:
+            path = folder / Path(name).name  # a name never leads out of the folder
+            return path.read_text() if path.is_file() else value["head"] + " [the rest is missing]"
+        return {key: _fetch(inner, folder) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_fetch(inner, folder) for inner in value]
+    return value

@@ -1,0 +1,60 @@
+"""Writing a run as it happens: trials, observations and verdicts, each as soon as it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from holdfast.model.codec import decoder, encode
+from holdfast.model.observation import Observation
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Verdict
+from holdfast.store.blobs import pack, unpack
+from holdfast.store.rundir import Lines, RunDir, read_lines
+
+_verdicts = decoder(Verdict)
+_trials = decoder(Trial)
+
+
+class Record:
+    """The open files of a run that is being written."""
+
+    def __init__(self, run: RunDir, *, worker: int = 0) -> None:
+        self._blobs = run.path / "blobs"
+        self._trials = Lines(run.path / "trials.jsonl")
+        self._observations = Lines(run.path / f"observations-{worker}.jsonl")
+        self._verdicts = Lines(run.verdicts())
+
+    def trials(self, batch: Iterable[Trial]) -> None:
+        self._trials.write(b"\n".join(map(encode, batch)))
+
+    def observation(self, seen: Observation) -> None:
+        self._observations.write(pack(seen, self._blobs))
+
+    def verdict(self, verdict: Verdict) -> None:
+        self._verdicts.write(encode(verdict))
+
+    def close(self) -> None:
+        for lines in (self._trials, self._observations, self._verdicts):
+            lines.close()
+
+
+def trials(run: RunDir) -> dict[str, Trial]:
+    """Every trial that was begun, by id."""
+    return {t.id: t for t in map(_trials.decode, read_lines(run.path / "trials.jsonl"))}
+
+
+def observation_files(run: RunDir) -> list[Path]:
+    return sorted(run.path.glob("observations-*.jsonl"))
+
+
+def observations(run: RunDir) -> Iterator[Observation]:
+    """Everything that was seen, as it was stored."""
+    for path in observation_files(run):
+        for line in read_lines(path):
+            yield unpack(line, run.path / "blobs")
+
+
+def verdicts(path: Path) -> Iterator[Verdict]:
+    """The verdicts of one file."""
+    return map(_verdicts.decode, read_lines(path))

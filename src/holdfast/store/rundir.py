@@ -1,0 +1,187 @@
+"""A run's directory: append-only JSON lines, one object a record, flushed as it is written.
+
+JSONL is the truth. A torn last line, which kill -9 may leave, is dropped when it is read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.errors import UsageError, UserError
+from holdfast.model.codec import decoder, encode
+
+FORMAT = 1
+
+
+class Manifest(Struct, frozen=True, omit_defaults=True):
+    """`run.json`: what the run is of, and what `--resume` must find unchanged."""
+
+    format: int
+    id: str
+    version: str
+    started: str
+    spec_path: str
+    """As the user named it."""
+    root: str
+    """The folder it lay in."""
+    spec_digest: str
+    agent_digest: str
+    seed: int
+    scenarios: tuple[str, ...] = ()
+    """The globs of `--scenario`."""
+    invariants: tuple[str, ...] = ()
+    trials: tuple[str, ...] = ()
+    replicas: int | None = None
+    seed_given: int | None = None
+    profile: str | None = None
+    min_score: float | None = None
+    judged_from: str = ""
+    """The run whose observations these verdicts were made from, when re-judged."""
+
+
+class Ended(Struct, frozen=True, omit_defaults=True):
+    """The tail of a run: `ended.json`, rewritten whenever the run stops."""
+
+    complete: bool
+    duration_s: float
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Lines:
+    """A JSONL file open for appending: one write a record, nothing held back."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        _mend(path, self._fd)
+
+    def write(self, line: bytes) -> None:
+        """Appends one record."""
+        data = line + b"\n"
+        written = os.write(self._fd, data)
+        while written < len(data):  # a full disk raises; a short write is finished
+            written += os.write(self._fd, data[written:])
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def _mend(path: Path, fd: int) -> None:
+    """Cuts a torn last line off, so that the next record starts on its own."""
+    size = os.fstat(fd).st_size
+    if size == 0:
+        return
+    with open(path, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        if file.read(1) == b"\n":
+            return
+        file.seek(0)
+        keep = file.read().rfind(b"\n") + 1
+    os.truncate(path, keep)
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """Every whole line; a torn last one is dropped."""
+    if not path.exists():
+        return
+    with open(path, "rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replaces the file in one step."""
+    temporary = path.with_name(path.name + ".new")
+    temporary.write_bytes(encode(value) + b"\n")
+    temporary.replace(path)
+
+
+class RunDir:
+    """One run's folder, locked while this process writes to it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()  # an inline agent changes the working directory
+        self._lock: int | None = None
+
+    @property
+    def id(self) -> str:
+        return self.path.name
+
+    @classmethod
+    def create(cls, runs: Path) -> RunDir:
+        """The next free id, taken by mkdir so that two runs never share one."""
+        runs.mkdir(parents=True, exist_ok=True)
+        ignore = runs.parent / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n")
+        number = max((int(p.name) for p in runs.iterdir() if p.name.isdigit()), default=0)
+        while True:
+            number += 1
+            try:
+                (runs / f"{number:04d}").mkdir(mode=0o700)
+            except FileExistsError:
+                continue
+            return cls(runs / f"{number:04d}")
+
+    @classmethod
+    def find(cls, runs: Path, name: str) -> RunDir:
+        """A run by its id or by a path to its folder."""
+        tried = [Path(name), runs / name, runs / name.zfill(4)]
+        for path in tried:
+            if (path / "run.json").is_file():
+                return cls(path)
+        have = sorted(p.name for p in runs.iterdir() if (p / "run.json").is_file()) if runs.is_dir() else []
+        hint = f"there are: {', '.join(have[-8:])}" if have else f"no run is stored in {runs}"
+        raise UsageError(f"there is no run {name!r}", hint=hint)
+
+    def lock(self) -> None:
+        """Refuses a run that another process is writing."""
+        fd = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            raise UserError(f"run {self.id} is being written by another process", hint="wait for it to end") from None
+        self._lock = fd
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def discard_if_empty(self) -> None:
+        """Removes a run in which nothing was ever asked, so that a refused start leaves nothing behind."""
+        self.unlock()
+        if any(p.stat().st_size for p in self.path.glob("observations-*.jsonl")):
+            return
+        shutil.rmtree(self.path)
+
+    def manifest(self) -> Manifest:
+        manifest = decoder(Manifest).decode((self.path / "run.json").read_bytes())
+        if manifest.format != FORMAT:
+            raise UserError(
+                f"run {self.id} has format {manifest.format}; this version reads {FORMAT}",
+                hint="use the version of Holdfast that wrote it",
+            )
+        return manifest
+
+    def ended(self) -> Ended | None:
+        path = self.path / "ended.json"
+        return decoder(Ended).decode(path.read_bytes()) if path.exists() else None
+
+    def verdicts(self, number: int = 1) -> Path:
+        """A file of verdicts; the first is the run's own, the others were made by judging it anew."""
+        return self.path / f"verdicts-{number}.jsonl"
+
+    def verdict_files(self) -> list[Path]:
+        """All files of verdicts, the newest last."""
+        found = self.path.glob("verdicts-*.jsonl")
+        return sorted(found, key=lambda p: int(p.stem.rpartition("-")[2]))

@@ -1,0 +1,212 @@
+"""A stored run as reports see it. Trials are fetched from disk when they are looked at."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO, overload
+
+from holdfast.model.codec import decoder
+from holdfast.model.observation import Observation
+from holdfast.model.run import CellRow, TrialRow
+from holdfast.model.score import Cell
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Verdict
+from holdfast.plan import Plan
+from holdfast.score import Tally
+from holdfast.store.blobs import unpack
+from holdfast.store.record import observation_files
+from holdfast.store.rundir import RunDir
+
+_verdicts = decoder(Verdict)
+_trials = decoder(Trial)
+_ID = slice(10, 22)
+"""Where an observation or verdict has its trial's id: `{"trial":"0123456789ab"`."""
+
+
+class StoredCells(Sequence[CellRow]):
+    """Every cell of a run. Nothing is read until a cell's trials are asked for: a run may be larger than memory."""
+
+    def __init__(self, run: RunDir, plan: Plan, tally: Tally, command: str, verdicts: Path) -> None:
+        self._plan = plan
+        self._tally = tally
+        self._files = Files(run, plan, command, verdicts)
+
+    def __len__(self) -> int:
+        return len(self._plan.cells)
+
+    @overload
+    def __getitem__(self, at: int) -> CellRow: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[CellRow]: ...
+    def __getitem__(self, at: int | slice) -> CellRow | list[CellRow]:
+        rows = list(self)
+        return rows[at]
+
+    def __iter__(self) -> Iterator[CellRow]:
+        return (self._row(cell) for cell in self._tally.cells())
+
+    def close(self) -> None:
+        """Lets go of the files; they are opened anew if a trial is looked at again."""
+        self._files.close()
+
+    def _row(self, cell: Cell) -> CellRow:
+        place = self._plan.position(cell.invariant, cell.scenario, self._plan.params_index(cell.params))
+        return CellRow(cell, StoredTrials(self._files, place, cell.passes + cell.fails + cell.errors + cell.unproven))
+
+
+class StoredTrials(Sequence[TrialRow]):
+    """The trials of one cell, in plan order."""
+
+    def __init__(self, files: Files, cell: int, size: int) -> None:
+        self._files = files
+        self._cell = cell
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, at: int) -> TrialRow: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[TrialRow]: ...
+    def __getitem__(self, at: int | slice) -> TrialRow | list[TrialRow]:
+        return self._rows[at]
+
+    def __iter__(self) -> Iterator[TrialRow]:
+        return iter(self._rows)
+
+    @cached_property
+    def _rows(self) -> list[TrialRow]:
+        return self._files.rows(self._cell)
+
+
+class Files:
+    """The files of a run, with an index made when the first trial is looked at."""
+
+    def __init__(self, run: RunDir, plan: Plan, command: str, verdicts: Path) -> None:
+        self._run = run
+        self._plan = plan
+        self._command = command
+        self._trial_file = run.path / "trials.jsonl"
+        self._verdict_file = verdicts
+        self._open: dict[Path, BinaryIO] = {}
+
+    def rows(self, cell: int) -> list[TrialRow]:
+        """The trials of a cell; of a trial that was run twice, the last verdict."""
+        given = {v.trial: v for v in map(_verdicts.decode, self._lines(self._verdict_file, self._given.get(cell, ())))}
+        rows = []
+        for verdict in given.values():
+            if verdict.trial not in self._begun or verdict.trial not in self._seen:
+                continue
+            trial = _trials.decode(self._line(self._trial_file, self._begun[verdict.trial]))
+            seen = unpack(self._line(*self._seen[verdict.trial]), self._run.path / "blobs")
+            rows.append((self._plan.tasks(verdict.invariant).index(trial.task), self._row(trial, seen, verdict)))
+        rows.sort(key=lambda row: (row[0], row[1].replica))
+        return [row for _, row in rows]
+
+    def _row(self, trial: Trial, seen: Observation, verdict: Verdict) -> TrialRow:
+        turn = seen.turns[min(verdict.turn, len(seen.turns) - 1)] if seen.turns else None
+        return TrialRow(
+            id=trial.id,
+            prompt=trial.task.prompt,
+            answer=turn.text if turn else None,
+            ending=seen.ending if not seen.error else "error",
+            latency_ms=sum(t.latency_ms for t in seen.turns),
+            outcome=verdict.outcome,
+            reason=verdict.reason,
+            score=verdict.score,
+            detail=seen.error or next((t.detail for t in seen.turns if t.detail), ""),
+            replica=trial.replica,
+            faults=seen.ledger,
+            turns=seen.turns,
+            turn=verdict.turn,
+            marks=verdict.marks,
+            details=verdict.details,
+            output=seen.output,
+            notes=seen.notes,
+            again=f"{self._command} --trial {trial.id}",
+        )
+
+    @cached_property
+    def _begun(self) -> dict[str, int]:
+        return {_trials.decode(line).id: start for start, line in _offsets(self._trial_file)}
+
+    @cached_property
+    def _seen(self) -> dict[str, tuple[Path, int]]:
+        """The last observation of every trial that was not our failure, else the last of all."""
+        places: dict[str, tuple[Path, int]] = {}
+        broken: set[str] = set()
+        for path in observation_files(self._run):
+            for start, line in _offsets(path):
+                id = line[_ID].decode()
+                failed = b'"error":' in line and bool(unpack(line, self._run.path / "blobs").error)
+                if id not in places or id in broken or not failed:
+                    places[id] = (path, start)
+                    (broken.add if failed else broken.discard)(id)
+        return places
+
+    @cached_property
+    def _given(self) -> dict[int, list[int]]:
+        """By cell, where its verdicts are."""
+        found: dict[int, list[int]] = {}
+        rules = {rule.id for rule in self._plan.invariants}
+        cells = self._cells_of_trials
+        for start, line in _offsets(self._verdict_file):
+            verdict = _verdicts.decode(line)
+            at = cells.get(verdict.trial)
+            if at is not None and verdict.invariant in rules:
+                found.setdefault(self._plan.position(verdict.invariant, *at), []).append(start)
+        return found
+
+    @property
+    def _cells_of_trials(self) -> dict[str, tuple[str, int]]:
+        """Scenario and params of every trial; only while the index is made."""
+        scenarios = {scenario.name: scenario.name for scenario in self._plan.scenarios}
+        found = {}
+        for _, line in _offsets(self._trial_file):
+            trial = _trials.decode(line)
+            if trial.scenario in scenarios:
+                found[trial.id] = (scenarios[trial.scenario], self._plan.params_index(trial.params))
+        return found
+
+    def _lines(self, path: Path, starts: Sequence[int]) -> Iterator[bytes]:
+        return (self._line(path, start) for start in starts)
+
+    def _line(self, path: Path, start: int) -> bytes:
+        file = self._open.get(path)
+        if file is None:
+            file = self._open[path] = open(path, "rb")  # noqa: SIM115  # open as long as the view
+        file.seek(start)
+        return file.readline()
+
+    def close(self) -> None:
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+
+def _offsets(path: Path) -> Iterator[tuple[int, bytes]]:
+    start = 0
+    if not path.exists():
+        return
+    with open(path, "rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield start, line
+            start += len(line)
+
+
+def command(spec_path: str, *, seed: int, replicas: int | None = None, profile: str | None = None) -> str:
+    """The command that runs a trial again, without its id."""
+    words = ["holdfast", "contract", "run"]
+    if Path(spec_path).name not in ("holdfast.yaml", "flakestorm.yaml") or Path(spec_path).parent != Path():
+        words += ["-c", shlex.quote(spec_path)]
+    words += ["--seed", str(seed)]
+    if replicas is not None:
+        words += ["--replicas", str(replicas)]
+    if profile is not None:
+        words += ["--profile", shlex.quote(profile)]
+    return " ".join(words)
