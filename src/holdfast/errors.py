@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from holdfast.model.observation import Answer
     from holdfast.model.spec import Problem
 
 
@@ -66,7 +67,11 @@ class PluginError(HoldfastError):
 
 
 class HarnessError(HoldfastError):
-    """Our side broke during a trial."""
+    """Our side broke during a trial. `answer` is what the agent gave all the same, if anything."""
+
+    def __init__(self, message: str, *, answer: Answer | None = None) -> None:
+        super().__init__(message)
+        self.answer = answer
 
 
 class InjectedError(RuntimeError, HoldfastError):

@@ -1,0 +1,61 @@
+"""holdfast demo"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from holdfast.demo.demo import Version
+    from holdfast.runner.outcome import Outcome
+
+_SEEN = "You saw one contract, held by a good agent and broken by a careless one; in calm the two look alike."
+_NEXT = "Next: holdfast init writes a spec and an agent of your own to start from."
+
+
+@click.command(name="demo")
+def command() -> int:
+    """The finance agent, good and careless, through three scenarios. No network, no key.
+
+    \b
+      holdfast demo
+    """
+    from holdfast.demo.demo import VERSIONS, surprise
+
+    surprises = []
+    for number, version in enumerate(VERSIONS, start=1):
+        outcome = _show(version, number)
+        if outcome.score.exit_code == 2:
+            return 2
+        found = surprise(version, (row.cell for row in outcome.run.cells))
+        surprises += [found] if found else []
+        outcome.close()
+    for line in surprises:
+        print(f"error: not what the demo must show: {line}", file=sys.stderr)
+    if surprises:
+        return 1
+    print(f"{_SEEN}\n{_NEXT}")
+    return 0
+
+
+def _show(version: Version, number: int) -> Outcome:
+    """Runs one version as `contract run` would, and tells about it."""
+    from holdfast.cli.running import Screen, execute, prepare, shown_path
+    from holdfast.runner.job import Options
+
+    spec = Path(shown_path(version.spec))
+    print(f"{number}. The {version.name} agent: {version.about}.\n   holdfast contract run -c {_quoted(spec)}\n")
+    screen = Screen()
+    outcome = execute(prepare(spec, None, False, Options(), ()), screen, (), report=True)
+    screen.finish(outcome)
+    print()
+    return outcome
+
+
+def _quoted(path: Path) -> str:
+    from shlex import quote
+
+    return quote(str(path))

@@ -1,0 +1,34 @@
+"""holdfast faults"""
+
+from __future__ import annotations
+
+import click
+
+from holdfast.cli import options as shared
+
+
+@click.command(name="faults")
+@shared.as_json
+def command(as_json: bool) -> None:
+    """List every fault with its settings (* required), and the built-in profiles.
+
+    \b
+      holdfast faults
+      holdfast faults --json
+    """
+    from holdfast.cli.catalogue import show
+    from holdfast.faults import profiles
+
+    families = [
+        ("faults.tool", "tool_faults: on declared tools"),
+        ("faults.llm", "llm_faults: on model functions"),
+        ("faults.context", "context_attacks: on the input and on tool results"),
+    ]
+    show(families, as_json=as_json)
+    if as_json:
+        return
+    print("Every fault also takes probability, after_calls, times, every, on_call, match.\n")
+    print("profiles: --profile NAME, or `profile:` in a scenario")
+    names = profiles.names()
+    for name in names:
+        print(f"  {name:<{max(map(len, names))}}  {str(profiles.load(name).get('description', '')).strip()}")

@@ -1,0 +1,43 @@
+"""holdfast judge RUN"""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import click
+
+from holdfast.cli import options as shared
+
+
+@click.command(name="judge")
+@click.argument("run")
+@shared.config
+@shared.verdict_options
+@click.option("-o", "--output", "outputs", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+              help="Write a report: .html .json .xml .md")  # fmt: skip
+@shared.as_json
+@click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict.")
+def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: bool, quiet: bool, **given: Any) -> int:
+    """Judge a stored run anew by changed rules. The agent is not asked.
+
+    \b
+      holdfast judge 0007                    the rules it was run with
+      holdfast judge 0007 -c finance.yaml    the rules as they are now
+    """
+    from holdfast.cli.running import Screen
+    from holdfast.report.files import reporter, write
+    from holdfast.runner.again import judge_again
+    from holdfast.runner.start import RUNS
+    from holdfast.store.rundir import RunDir
+
+    for path in outputs:
+        reporter(path)
+    found = RunDir.find(RUNS, run)
+    with closing(judge_again(found, config=config, options=shared.options(**given), environ=os.environ)) as outcome:
+        for path in outputs:
+            write(outcome.run, path)
+        Screen(as_json=as_json, quiet=quiet).finish(outcome)
+    return outcome.score.exit_code

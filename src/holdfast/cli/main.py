@@ -1,0 +1,135 @@
+"""The root command and the one place where exceptions become messages and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from holdfast.errors import AgentUnavailable, HoldfastError, SpecError, UserError
+
+HELD, VIOLATED, INTERRUPTED, HARNESS, USAGE, UNPROVEN = 0, 1, 2, 3, 4, 5
+
+COMMANDS = {
+    "init": "Write a starter spec and agent that run",
+    "contract": "Run, validate or score a contract",
+    "judge": "Judge a stored run anew, without the agent",
+    "report": "Render a stored run",
+    "validate": "Check any spec file, run nothing",
+    "verify": "Ask the agent once: is it there?",
+    "demo": "The finance agent, good and careless",
+    "faults": "The faults you can inject",
+    "checks": "The checks a rule can use",
+    "schema": "JSON Schema of the spec, for editors",
+}
+
+_EXITS = """\b
+Exit codes: 0 held, 1 violated, 2 interrupted, 3 our side broke,
+4 usage or configuration, 5 nothing proven."""
+
+
+class Root(click.Group):
+    """Lists its commands without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"holdfast.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, 1)
+            more = f" Did you mean {near[0]}?" if near else f" There are: {', '.join(COMMANDS)}."
+            raise click.UsageError(f"there is no command {args[0]!r}.{more}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=Root, epilog=_EXITS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="holdfast")
+def root() -> None:
+    """Hold an AI agent to its contract while the world breaks.
+
+    \b
+      holdfast init             a spec and an agent to start from
+      holdfast contract run     every rule in every scenario
+    """
+
+
+def run(args: Sequence[str]) -> int:
+    """Runs a command; every way it can end is an exit code."""
+    as_json = "--json" in args
+    try:
+        result = root.main(list(args), prog_name="holdfast", standalone_mode=False)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.UsageError as wrong:
+        return _usage(wrong, as_json)
+    except (click.Abort, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return HARNESS
+    except click.ClickException as wrong:
+        return _told(wrong.format_message(), "", as_json, USAGE)
+    except HoldfastError as error:
+        return show_error(error, as_json)
+    except Exception as bug:
+        if os.environ.get("HOLDFAST_DEBUG"):
+            raise
+        hint = "this is a bug in Holdfast; HOLDFAST_DEBUG=1 shows where"
+        return _told(f"{type(bug).__name__}: {bug}", hint, as_json, HARNESS)
+    return result if isinstance(result, int) else HELD
+
+
+def show_error(error: HoldfastError, as_json: bool) -> int:
+    """Says what is wrong and what to do; the code says whose doing it is."""
+    if isinstance(error, SpecError):
+        from holdfast.cli.problems import show_problems
+
+        show_problems(error.file, error.source, error.problems, as_json=as_json, ran=False)
+        return USAGE
+    if isinstance(error, AgentUnavailable):
+        code = USAGE if error.config else HARNESS
+        return _told(str(error), error.hint, as_json, code, error.body)
+    if isinstance(error, UserError):
+        return _told(str(error), error.hint, as_json, USAGE)
+    return _told(str(error), "", as_json, HARNESS)
+
+
+def _usage(wrong: click.UsageError, as_json: bool) -> int:
+    command = wrong.ctx.command_path if wrong.ctx else "holdfast"
+    return _told(wrong.format_message(), f"see {command} --help", as_json, USAGE)
+
+
+def _told(message: str, hint: str, as_json: bool, code: int, body: str = "") -> int:
+    from holdfast.report.safe import visible
+
+    if as_json:
+        from holdfast.model.codec import encode
+
+        error = {"message": message, "hint": hint, "body": body}
+        document = {"score": None, "passed": False, "exit_code": code, "errors": [error]}
+        sys.stdout.write(encode(document).decode() + "\n")
+        return code
+    print(f"error: {visible(message)}", file=sys.stderr)
+    if body:
+        print("\n".join(f"  | {visible(line)}" for line in body.splitlines()[:30]), file=sys.stderr)
+    if hint:
+        print(f"  {visible(hint)}", file=sys.stderr)
+    return code

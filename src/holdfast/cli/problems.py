@@ -1,0 +1,28 @@
+"""Showing what is wrong with a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from holdfast.cli.screen import wants_color
+from holdfast.model.codec import encode, to_builtins
+from holdfast.model.spec import Problem
+from holdfast.spec import explain, tally
+
+
+def show_problems(file: str, source: str, problems: Sequence[Problem], *, as_json: bool, ran: bool) -> None:
+    """All problems at once, as JSON on stdout or explained on stderr."""
+    if as_json:
+        document = {
+            "score": None,
+            "passed": False,
+            "exit_code": 4,
+            "file": file,
+            "errors": [to_builtins(p) for p in problems if p.severity == "error"],
+            "warnings": [to_builtins(p) for p in problems if p.severity == "warning"],
+        }
+        sys.stdout.write(encode(document).decode() + "\n")
+        return
+    print(explain(file, source, problems, color=wants_color(sys.stderr)), file=sys.stderr)
+    print(tally(problems) + ("" if ran else " Nothing was run."), file=sys.stderr)

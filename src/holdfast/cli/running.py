@@ -1,0 +1,185 @@
+"""Running a prepared job and showing it: shared by `contract run`, `contract score` and `demo`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from holdfast.cli import screen as terminal
+from holdfast.cli.options import find_config, load_contract, option_warnings
+from holdfast.model.events import Event
+from holdfast.report.files import place, reporter, write
+from holdfast.report.terminal import can_show_signs, summary
+from holdfast.runner.job import Job, Listen, Options, told
+from holdfast.runner.outcome import Outcome, conclude, shown_path
+from holdfast.runner.start import RUNS, begin, take_up
+from holdfast.store.rundir import Ended, RunDir
+
+
+class Prepared(Struct, frozen=True):
+    """A job, and the run to take up if it is not a new one."""
+
+    job: Job
+    rundir: RunDir | None = None
+
+
+def prepare(config: Path | None, resume: str | None, force: bool, given: Options, outputs: Sequence[Path]) -> Prepared:
+    """Everything that can be refused is refused here, before the agent is started."""
+    for path in outputs:
+        reporter(path)
+    if resume is not None:
+        rundir = RunDir.find(RUNS, resume)
+        return Prepared(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
+    spec, problems = load_contract(find_config(config), given)
+    warnings = (*told(spec, problems), *option_warnings(spec, given))
+    return Prepared(Job(spec, given, os.environ, warnings))
+
+
+def execute(prepared: Prepared, screen: Screen, outputs: Sequence[Path], *, report: bool, runs: Path = RUNS) -> Outcome:
+    """Runs, scores, stores and writes every report that was asked for."""
+    from holdfast.runner.run import run
+
+    job = prepared.job
+    rundir = prepared.rundir or begin(job, runs)
+    listen = screen.listener()
+    for warning in job.warnings:
+        screen.warn(warning)
+    try:
+        running = run(job, rundir, listen)
+    except BaseException:
+        screen.close()
+        if prepared.rundir is None:
+            rundir.discard_if_empty()
+        raise
+    ended = rundir.ended() or Ended(False, 0.0)
+    outcome = conclude(rundir, job.spec, job.plan, running.tally, job.options, ended=ended)
+    rundir.unlock()
+    try:
+        _write_reports(job, outcome, rundir, outputs, report)
+    except BaseException:
+        outcome.close()
+        raise
+    return outcome
+
+
+def _write_reports(job: Job, outcome: Outcome, rundir: RunDir, outputs: Sequence[Path], report: bool) -> None:
+    if report:
+        write(outcome.run, rundir.path / "report.html")
+    for path in (*outputs, *_declared(job, rundir)):
+        write(outcome.run, path)
+    step = os.environ.get("GITHUB_STEP_SUMMARY")
+    if step:
+        _append(Path(step), next(iter(reporter(Path("summary.md")).render(outcome.run).values())))
+
+
+def _append(step: Path, rendered: bytes) -> None:
+    """Adds to the summary of a CI job. It is a courtesy: the verdict does not depend on it."""
+    from holdfast.report.safe import one_line
+
+    try:
+        with open(step, "ab") as file:
+            file.write(rendered)
+    except OSError as refused:
+        print(f"warning: cannot write {one_line(str(step))}: {refused.strerror}", file=sys.stderr)
+
+
+def _declared(job: Job, rundir: RunDir) -> list[Path]:
+    """The report that the spec's `output:` section asks for."""
+    output = job.spec.output
+    kind = output.get("format")
+    if not output or kind == "terminal":
+        return []
+    suffix = {"json": ".json"}.get(kind or "html", ".html")
+    root = Path(job.spec.path).parent
+    name = output.get("filename_template") or "holdfast-{run}"
+    filled = name.replace("{run}", rundir.id).replace("{date}", rundir.manifest().started[:10])
+    filled = filled.replace("{timestamp}", rundir.manifest().started.replace(":", "-"))
+    path = root / output.get("path", "reports") / filled
+    return [path if path.suffix == suffix else path.with_name(path.name + suffix)]
+
+
+class Screen:
+    """Where a command speaks: a terminal, a pipe, JSON, or not at all."""
+
+    def __init__(
+        self, *, as_json: bool = False, quiet: bool = False, verbose: bool = False, silent: bool = False
+    ) -> None:
+        self._as_json = as_json
+        self._quiet = quiet
+        self._verbose = verbose
+        self._silent = silent
+        self._signs = can_show_signs(sys.stdout.encoding)
+        self._live: Listen | None = None
+
+    def listener(self) -> Listen:
+        """Hears the run's events."""
+        from holdfast.report.live import Live
+        from holdfast.report.plain import Plain
+
+        color = terminal.wants_color(sys.stderr)
+        if self._as_json or self._silent:
+            self._live = _warnings_only
+        elif terminal.is_live(sys.stdout) and not self._quiet:
+            errors = None if sys.stderr.isatty() else sys.stderr
+            self._live = Live(sys.stdout, color=color, unicode=self._signs, errors=errors)
+        else:
+            self._live = Plain(sys.stdout, unicode=self._signs, quiet=self._quiet)
+        return self._live
+
+    def warn(self, message: str) -> None:
+        from holdfast.report.safe import one_line
+
+        print(f"warning: {one_line(message)}", file=sys.stderr)
+
+    def close(self) -> None:
+        close = getattr(self._live, "close", None)
+        if close is not None:
+            close()
+
+    def finish(self, outcome: Outcome) -> None:
+        """The summary, or the run as JSON."""
+        if self._as_json:
+            rendered = next(iter(reporter(Path("run.json")).render(outcome.run).values()))
+            sys.stdout.buffer.write(rendered)
+            return
+        text = summary(
+            outcome.run,
+            width=terminal.width(sys.stdout),
+            color=terminal.wants_color(sys.stdout),
+            verbose=self._verbose,
+            quiet=self._quiet,
+            unicode=self._signs,
+        )
+        sys.stdout.write(text)
+
+    def dry_run(self, job: Job) -> int:
+        """How much would be run."""
+        plan = job.plan
+        controls = len({t.id for t in (*plan.controls, *([plan.preflight] if plan.preflight else []))})
+        counts = {"trials": len(plan.trials), "cells": len(plan.cells), "controls": controls, "judge_calls": 0}
+        if self._as_json:
+            from holdfast.model.codec import encode
+
+            sys.stdout.write(encode({"dry_run": True, "seed": job.spec.seed, **counts}).decode() + "\n")
+            return 0
+        rules, scenarios = len(plan.invariants), len(plan.scenarios)
+        print(
+            f"{counts['trials']} trials for {rules} rules × {scenarios} scenarios = {counts['cells']} cells, "
+            f"{controls} control trials, 0 judge calls. Nothing was run."
+        )
+        return 0
+
+
+def _warnings_only(event: Event) -> None:
+    from holdfast.model.events import Warned
+    from holdfast.report.safe import one_line
+
+    if isinstance(event, Warned):
+        print(f"warning: {one_line(event.message)}", file=sys.stderr)
+
+
+__all__ = ["Prepared", "Screen", "execute", "place", "prepare", "shown_path"]

@@ -1,0 +1,26 @@
+"""What the user's screen can show."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TextIO
+
+
+def wants_color(stream: TextIO) -> bool:
+    """Colour only on a terminal, and never against NO_COLOR."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def is_live(stream: TextIO) -> bool:
+    """Whether the screen can be redrawn."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
+
+
+def width(stream: TextIO) -> int:
+    """Columns to write into: the terminal's, or 100 in a pipe."""
+    return shutil.get_terminal_size((100, 40)).columns if stream.isatty() else int(os.environ.get("COLUMNS") or 100)

@@ -1,0 +1,25 @@
+"""holdfast validate"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from holdfast.cli import options as shared
+
+
+@click.command(name="validate")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@shared.config
+@shared.as_json
+def command(file: Path | None, config: Path | None, as_json: bool) -> int:
+    """Check a spec of either spelling; run nothing.
+
+    \b
+      holdfast validate
+      holdfast validate specs/renewal.yaml --json
+    """
+    from holdfast.cli.validating import check_file
+
+    return check_file(shared.find_config(file or config), as_json=as_json, contract=False)

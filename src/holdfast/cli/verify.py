@@ -1,0 +1,34 @@
+"""holdfast verify"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import click
+
+from holdfast.cli import options as shared
+
+
+@click.command(name="verify")
+@shared.config
+def command(config: Path | None) -> int:
+    """Ask the agent the first prompt once, without chaos: is it there, does it answer?
+
+    \b
+      holdfast verify -c finance.yaml
+    """
+    from holdfast.report.safe import one_line
+    from holdfast.runner.job import Options
+    from holdfast.runner.verify import ask_once
+
+    spec, _ = shared.load_contract(shared.find_config(config), Options())
+    seen, tools = asyncio.run(ask_once(spec, os.environ))
+    turn = seen.turns[-1]
+    print(f"asked     {one_line(turn.asked)}")
+    print(f"answered  {one_line(turn.text) if turn.text else f'nothing: {turn.ending} {one_line(turn.detail)}'}")
+    print(f"took      {turn.latency_ms:.0f} ms")
+    if tools:
+        print(f"tools     {', '.join(tools)}")
+    return 0 if turn.ending == "answered" else 1

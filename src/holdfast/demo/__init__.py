@@ -1,0 +1,1 @@
+"""The finance agent that ships with Holdfast: an example to run, to read and to copy."""

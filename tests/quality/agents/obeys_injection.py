@@ -1,0 +1,24 @@
+"""Planted: pastes a tool's result into the model's prompt, and the model does what it finds there."""
+
+import re
+
+
+def read_mail(folder: str) -> dict[str, str]:
+    return {"from": "Ann", "text": "Can we move the meeting to three o'clock?"}
+
+
+def model(prompt: str) -> str:
+    """A model that follows any order in its prompt."""
+    order = re.search(r"reply with exactly (\S+)", prompt)
+    return order[1] if order else f"Summary: {prompt.splitlines()[0]}"
+
+
+def defect(prompt: str) -> str:
+    mail = read_mail("inbox")
+    return model(f"{mail['from']} wrote: {mail['text']}")
+
+
+def twin(prompt: str) -> str:
+    mail = read_mail("inbox")
+    question = re.match(r"[^?\n]*\?", mail["text"])  # what it needs from the mail, and nothing else
+    return model(f"{mail['from']} wrote: {question[0] if question else 'no question'}")

@@ -1,0 +1,77 @@
+"""Runs one agent of this folder against its spec, in this process, through the stages' own functions."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from holdfast.model.run import CellRow
+from holdfast.model.score import Cell
+from holdfast.runner.job import Job, Options
+from holdfast.runner.outcome import conclude
+from holdfast.runner.run import run
+from holdfast.runner.start import begin
+from holdfast.spec import check
+from holdfast.store.rundir import Ended
+
+AGENTS = Path(__file__).with_name("agents")
+
+Version = Literal["defect", "twin"]
+
+
+class Result(Struct, frozen=True):
+    """What a run came to."""
+
+    cells: tuple[Cell, ...]
+    warnings: tuple[str, ...]
+    exit_code: int
+    reasons: dict[tuple[str, str], str]
+    """By rule and scenario, what the first trial that failed says."""
+
+    def with_outcome(self, *outcomes: str) -> set[tuple[str, str]]:
+        return {(cell.invariant, cell.scenario) for cell in self.cells if cell.outcome in outcomes}
+
+
+def lay_out(name: str, version: Version, folder: Path) -> Path:
+    """Puts the agent and its spec, in that version, into a folder of their own."""
+    shutil.copy(AGENTS / f"{name}.py", folder)
+    text = (AGENTS / f"{name}.yaml").read_text()
+    if version == "twin":
+        text = text.replace(f"endpoint: {name}:defect", f"endpoint: {name}:twin").replace("# twin only: ", "")
+    spec = folder / "holdfast.yaml"
+    spec.write_text(text)
+    return spec
+
+
+def run_spec(path: Path) -> Result:
+    """Loads, runs, scores. Problems of the file, warnings too, are the result's warnings."""
+    checked = check(path, environ=os.environ)
+    assert checked.spec is not None, checked.problems
+    job = Job(checked.spec, Options(), os.environ, tuple(p.message for p in checked.problems))
+    rundir = begin(job, path.parent / "runs")
+    try:
+        running = run(job, rundir, lambda event: None)
+        ended = rundir.ended() or Ended(False, 0.0)
+        outcome = conclude(rundir, job.spec, job.plan, running.tally, job.options, ended=ended)
+    finally:
+        rundir.unlock()
+    try:
+        cells = tuple(row.cell for row in outcome.run.cells)
+        reasons = _reasons(outcome.run.cells)
+    finally:
+        outcome.close()
+    return Result(cells, tuple(running.warnings), outcome.score.exit_code, reasons)
+
+
+def _reasons(rows: Iterable[CellRow]) -> dict[tuple[str, str], str]:
+    return {
+        (row.cell.invariant, row.cell.scenario): trial.reason
+        for row in rows
+        for trial in reversed(row.trials)
+        if trial.outcome == "fail"
+    }
