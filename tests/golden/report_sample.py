@@ -163,6 +163,7 @@ def sample() -> Run:
         version="0.1.0",
         spec_digest="1f2e3d",
         agent_digest="a1b2c3",
+        page=".holdfast/runs/0007/report.html",
     )
 
 
@@ -193,7 +194,18 @@ def large(rules: int, scenarios: int, seed: int = 1) -> Run:
         trials=len(cells),
         reasons=(f"{counts['fail']} cells failed",),
     )
-    return Run("0008", ".holdfast/runs/0008", "A large contract", "large.yaml", 7, score, invariants, weather, cells)
+    return Run(
+        "0008",
+        ".holdfast/runs/0008",
+        "A large contract",
+        "large.yaml",
+        7,
+        score,
+        invariants,
+        weather,
+        cells,
+        page=".holdfast/runs/0008/report.html",
+    )
 
 
 def _random_cell(dice: Random, words: list[str], rule: Invariant, scenario: Scenario) -> CellRow:

@@ -43,8 +43,9 @@ def command() -> int:
 
 def _show(version: Version, number: int) -> Outcome:
     """Runs one version as `contract run` would, and tells about it."""
-    from holdfast.cli.running import Screen, execute, prepare, shown_path
+    from holdfast.cli.running import Screen, execute, prepare
     from holdfast.runner.job import Options
+    from holdfast.runner.outcome import shown_path
 
     spec = Path(shown_path(version.spec))
     print(f"{number}. The {version.name} agent: {version.about}.\n   holdfast contract run -c {_quoted(spec)}\n")

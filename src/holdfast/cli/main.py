@@ -9,7 +9,7 @@ from importlib import import_module
 
 import click
 
-from holdfast.errors import AgentUnavailable, HoldfastError, SpecError, UserError
+from holdfast.errors import AgentUnavailable, HoldfastError, NotBuilt, SpecError, UserError
 
 HELD, VIOLATED, INTERRUPTED, HARNESS, USAGE, UNPROVEN = 0, 1, 2, 3, 4, 5
 
@@ -25,6 +25,14 @@ COMMANDS = {
     "checks": "The checks a rule can use",
     "schema": "JSON Schema of the spec, for editors",
 }
+
+NOT_BUILT = {
+    "run": "mutation, chaos-only and scenario runs",
+    "ci": "the overall score of several parts",
+    "replay": "replaying recorded sessions",
+    "score": "the overall score of several parts",
+}
+"""Commands that files of the format are used with, and what they need that is not in this release."""
 
 _EXITS = """\b
 Exit codes: 0 held, 1 violated, 2 interrupted, 3 our side broke,
@@ -46,6 +54,9 @@ class Root(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] in NOT_BUILT:
+            what = f"holdfast {args[0]} needs {NOT_BUILT[args[0]]}, which this release does not have"
+            raise NotBuilt(what, hint="holdfast contract run | validate | score is there")
         if args and args[0] not in COMMANDS:
             from difflib import get_close_matches
 

@@ -8,14 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.cli import screen as terminal
 from holdfast.cli.options import find_config, load_contract, option_warnings
 from holdfast.model.events import Event
-from holdfast.report.files import place, reporter, write
+from holdfast.report.files import reporter, write
 from holdfast.report.terminal import can_show_signs, summary
+from holdfast.report.wording import warned
 from holdfast.runner.job import Job, Listen, Options, told
-from holdfast.runner.outcome import Outcome, conclude, shown_path
+from holdfast.runner.outcome import Outcome, conclude
 from holdfast.runner.start import RUNS, begin, take_up
 from holdfast.store.rundir import Ended, RunDir
 
@@ -49,14 +51,15 @@ def execute(prepared: Prepared, screen: Screen, outputs: Sequence[Path], *, repo
     for warning in job.warnings:
         screen.warn(warning)
     try:
-        running = run(job, rundir, listen)
+        running = run(job, rundir, listen, beat=screen.beat)
     except BaseException:
         screen.close()
         if prepared.rundir is None:
             rundir.discard_if_empty()
         raise
     ended = rundir.ended() or Ended(False, 0.0)
-    outcome = conclude(rundir, job.spec, job.plan, running.tally, job.options, ended=ended)
+    page = rundir.path / "report.html" if report else None
+    outcome = conclude(rundir, job.spec, job.plan, running.tally, job.options, ended=ended, page=page)
     rundir.unlock()
     try:
         _write_reports(job, outcome, rundir, outputs, report)
@@ -131,14 +134,21 @@ class Screen:
         return self._live
 
     def warn(self, message: str) -> None:
-        from holdfast.report.safe import one_line
+        print(warned(message), file=sys.stderr)
 
-        print(f"warning: {one_line(message)}", file=sys.stderr)
+    def beat(self) -> None:
+        """Time has passed, also where nothing has happened."""
+        from holdfast.report.live import Live
+
+        if isinstance(self._live, Live):
+            self._live.tick()
 
     def close(self) -> None:
-        close = getattr(self._live, "close", None)
-        if close is not None:
-            close()
+        """Takes a live picture away."""
+        from holdfast.report.live import Live
+
+        if isinstance(self._live, Live):
+            self._live.close()
 
     def finish(self, outcome: Outcome) -> None:
         """The summary, or the run as JSON."""
@@ -146,8 +156,9 @@ class Screen:
             rendered = next(iter(reporter(Path("run.json")).render(outcome.run).values()))
             sys.stdout.buffer.write(rendered)
             return
+        heard = self._live is not None  # warnings were told while it ran
         text = summary(
-            outcome.run,
+            replace(outcome.run, warnings=()) if heard else outcome.run,
             width=terminal.width(sys.stdout),
             color=terminal.wants_color(sys.stdout),
             verbose=self._verbose,
@@ -176,10 +187,6 @@ class Screen:
 
 def _warnings_only(event: Event) -> None:
     from holdfast.model.events import Warned
-    from holdfast.report.safe import one_line
 
     if isinstance(event, Warned):
-        print(f"warning: {one_line(event.message)}", file=sys.stderr)
-
-
-__all__ = ["Prepared", "Screen", "execute", "place", "prepare", "shown_path"]
+        print(warned(event.message), file=sys.stderr)

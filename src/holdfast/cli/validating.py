@@ -9,6 +9,7 @@ from pathlib import Path
 
 from holdfast.cli.problems import show_problems
 from holdfast.model.spec import Problem
+from holdfast.report.wording import plural
 from holdfast.spec import check, requires_contract
 
 
@@ -26,7 +27,8 @@ def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
     if wrong or checked.spec is None:
         return 4
     spec = checked.spec
-    size = f"{len(spec.invariants)} rules, {len(spec.scenarios)} scenarios, {len(spec.tasks)} prompts"
+    parts = ((spec.invariants, "rule"), (spec.scenarios, "scenario"), (spec.tasks, "prompt"))
+    size = ", ".join(plural(len(found), noun) for found, noun in parts)
     print(f"{path}: {size}. It is valid.")
     for unbuilt in spec.unbuilt:
         print(f"  {unbuilt.section} (line {unbuilt.position.line}): {unbuilt.why}")

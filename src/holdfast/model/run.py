@@ -70,5 +70,7 @@ class Run(Struct, frozen=True):
     spec_digest: str = ""
     agent_digest: str = ""
     params: tuple[dict[str, Any], ...] = ({},)
+    page: str = ""
+    """Where its HTML page lies; empty if none was written."""
     judged_from: str = ""
     """Set when a stored run was judged anew: the id of the run and what changed."""

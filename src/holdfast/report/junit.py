@@ -68,6 +68,9 @@ def _case(run: Run, row: CellRow, places: wording.Places) -> ET.Element:
         ET.SubElement(case, "skipped", message=f"unproven: {message}. Next: {_legal(wording.next_step(run, row))}")
     elif cell.outcome == "n/a":
         ET.SubElement(case, "skipped", message="not applicable: its `when` is not met here")
+    marks = wording.marks(cell)
+    if marks and cell.outcome not in ("fail", "error"):  # those say it in their body
+        ET.SubElement(case, "system-out").text = ", ".join(marks)
     return case
 
 

@@ -11,6 +11,7 @@ from holdfast.report.matrix import draw, fits
 from holdfast.report.paint import painter
 from holdfast.report.progress import Progress
 from holdfast.report.safe import ascii_only, one_line
+from holdfast.report.wording import warned
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,12 +24,22 @@ _BAR = 40
 
 
 class Live:
-    """Listens and redraws at most ten times a second. Call `tick` now and then where events are rare."""
+    """Listens and redraws at most ten times a second. Call `tick` now and then where events are rare.
+
+    Warnings go to `errors`, or above the picture where that is the same screen.
+    """
 
     def __init__(
-        self, stream: TextIO, *, clock: Callable[[], float] = monotonic, color: bool = True, unicode: bool = True
+        self,
+        stream: TextIO,
+        *,
+        clock: Callable[[], float] = monotonic,
+        color: bool = True,
+        unicode: bool = True,
+        errors: TextIO | None = None,
     ) -> None:
         self._stream, self._clock, self._color, self._unicode = stream, clock, color, unicode
+        self._errors = errors
         self._paint = painter(color)
         self._progress = Progress()
         self._hear = self._progress.__call__
@@ -43,7 +54,7 @@ class Live:
         elif kind is RunEnded:
             self.close()
         elif isinstance(event, Warned):
-            self._say(f"warning: {one_line(event.message)}", "warning")
+            self._warn(warned(event.message))
         elif self._clock() >= self._next:
             self.tick()
 
@@ -70,9 +81,13 @@ class Live:
         self._screen.start()
         self.tick()
 
-    def _say(self, text: str, style: str) -> None:
+    def _warn(self, text: str) -> None:
+        """To `errors` where that leads elsewhere, else above the picture."""
+        if self._errors is not None:
+            print(text if self._unicode else ascii_only(text), file=self._errors)
+            return
         console = self._screen.console if self._screen is not None else _console(self._stream, self._color)
-        console.print(self._text(self._paint(text, style)), soft_wrap=True)
+        console.print(self._text(self._paint(text, "warning")), soft_wrap=True)
 
     def _picture(self, now: float) -> Text:
         assert self._screen is not None

@@ -36,11 +36,11 @@ def can_show_signs(encoding: str | None) -> bool:
 
 def _numbers(run: Run, paint: Paint, quiet: bool) -> Iterator[str]:
     yield _score(run, paint)
+    yield wording.judged(run.score) if quiet else _sample(run)
     if not quiet:
-        yield _sample(run)
         yield from _about_replicas(run)
         yield from (f"note: {one_line(note)}" for note in run.notes)
-    yield from (paint(f"warning: {one_line(text)}", "warning") for text in run.warnings)
+    yield from (paint(wording.warned(text), "warning") for text in run.warnings)
 
 
 def _score(run: Run, paint: Paint) -> str:

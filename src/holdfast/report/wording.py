@@ -9,6 +9,7 @@ from holdfast.model.observation import FaultMet
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.model.spec import Injection
+from holdfast.report.safe import one_line
 
 SIGNS: Mapping[str, str] = {"pass": "✔", "fail": "✘", "error": "!", "unproven": "?", "n/a": "–"}
 ONE_SAMPLE = "1 sample a cell: cannot tell luck from skill, try --replicas 5"
@@ -36,6 +37,12 @@ def interval(found: Interval | None) -> str:
     if found is None:
         return ""
     return f"95 %: {found.low:.0f}–{found.high:.0f}" + (", approximate" if found.approximate else "")
+
+
+def warned(message: str) -> str:
+    """A warning on one line; the documented ones bring their own first word."""
+    text = one_line(message)
+    return text if text.startswith("Warning:") else f"warning: {text}"
 
 
 def plural(count: int, noun: str) -> str:
@@ -152,5 +159,5 @@ def why(row: CellRow) -> str:
 
 
 def report_path(run: Run) -> str:
-    """Where the page of this run lies."""
-    return f"{run.path.rstrip('/')}/report.html" if run.path else "report.html"
+    """Where to look further: the page of this run, or its folder."""
+    return run.page or run.path

@@ -96,6 +96,7 @@ def _judge_all(
 ) -> None:
     spec = plan.spec
     judge = Judge(spec, stored=True)
+    judged: set[str] = set()
     controls = {t.task: seen[t.id] for t in stored.values() if t.kind == "control" and t.id in seen}
     for key in plan.cells:
         rule = next(r for r in plan.invariants if r.id == key.invariant)
@@ -104,12 +105,14 @@ def _judge_all(
             alike = plan.judged_by(rule, key.scenario, params, task)
             for trial in alike or [Trial("", "contract", key.scenario, task, params=params, invariant=rule.id)]:
                 if trial.id in seen:
+                    judged.add(trial.id)
                     verdict = judge.judge(rule, trial, seen[trial.id], controls.get(task))
                     lines.write(encode(verdict))
                     tally.add(trial, seen[trial.id], verdict)
                 else:
                     missing = Verdict(trial.id, rule.id, "error", 0.0, NOT_RECORDED)
                     tally.add(trial, Observation(trial.id, error=NOT_RECORDED), missing)
+    tally.trials = len(judged)  # one trial may serve rules that it was not made for
 
 
 def _same_weather(before: Spec, now: Spec) -> None:

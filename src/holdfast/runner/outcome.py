@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 import holdfast
 from holdfast.model.run import Run
@@ -41,17 +42,19 @@ def conclude(
     ended: Ended,
     verdicts: Path | None = None,
     keep: bool = False,
+    page: Path | None = None,
 ) -> Outcome:
     """Scores the tally, builds the view, and stores the score unless `keep` asks to leave the run as it is.
 
-    `verdicts` is the file of a run that was judged anew.
+    `verdicts` is the file of a run that was judged anew, `page` where its HTML page is or will be.
     """
     score = resilience(tally, score_options(spec, options, interrupted=not ended.complete))
     manifest = rundir.manifest()
     again = command(spec.path, seed=spec.seed, replicas=options.replicas, profile=options.profile)
     cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())
     judged_from = f"{rundir.id}, judged anew by {spec.path}" if verdicts else ""
-    run = _view(rundir, manifest, spec, plan, score, cells, ended, judged_from)
+    run = _view(rundir, manifest, spec, plan, score, cells, ended)
+    run = replace(run, judged_from=judged_from, page=shown_path(page) if page else "")
     if verdicts is None and not keep:
         write_json(rundir.path / "score.json", score)
     return Outcome(run, score, cells)
@@ -77,7 +80,6 @@ def _view(
     score: Score,
     cells: StoredCells,
     ended: Ended,
-    from_: str,
 ) -> Run:
     return Run(
         id=rundir.id,
@@ -100,7 +102,6 @@ def _view(
         spec_digest=manifest.spec_digest,
         agent_digest=manifest.agent_digest,
         params=spec.params,
-        judged_from=from_,
     )
 
 

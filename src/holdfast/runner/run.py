@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from msgspec.structs import replace
@@ -26,6 +26,9 @@ from holdfast.store.mask import Masker
 from holdfast.store.record import Record
 from holdfast.store.replay import Stored, replay
 from holdfast.store.rundir import Ended, RunDir, write_json
+
+BEAT_S = 0.2
+"""A clock that moves five times a second looks alive."""
 
 
 class Running:
@@ -174,11 +177,27 @@ class Running:
         self.listen(events.Warned(message))
 
 
-def run(job: Job, rundir: RunDir, listen: Listen) -> Running:
-    """Runs the job to its end or to an interrupt, from the rim: the one place that starts the loop."""
+async def _go(running: Running, beat: Callable[[], None] | None) -> None:
+    async def tick() -> None:
+        while beat is not None:
+            await asyncio.sleep(BEAT_S)
+            beat()
+
+    ticking = asyncio.create_task(tick())
+    try:
+        await running.go()
+    finally:
+        ticking.cancel()
+
+
+def run(job: Job, rundir: RunDir, listen: Listen, *, beat: Callable[[], None] | None = None) -> Running:
+    """Runs the job to its end or to an interrupt, from the rim: the one place that starts the loop.
+
+    `beat` is called now and then, for a listener that shows how time passes.
+    """
     running = Running(job, rundir, listen)
     try:
-        asyncio.run(running.go())
+        asyncio.run(_go(running, beat))
     except AgentUnavailable as gone:
         raise running.masker.unavailable(gone) from None
     except KeyboardInterrupt:

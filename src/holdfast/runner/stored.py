@@ -21,4 +21,6 @@ def look(run: RunDir, *, environ: Mapping[str, str]) -> Outcome:
     tally = Tally(spec, made)
     replay(run, made, tally, keep_errors=True)
     options = Options(replicas=manifest.replicas, profile=manifest.profile, min_score=manifest.min_score)
-    return conclude(run, spec, made, tally, options, ended=run.ended() or Ended(False, 0.0), keep=True)
+    page = run.path / "report.html"
+    ended = run.ended() or Ended(False, 0.0)
+    return conclude(run, spec, made, tally, options, ended=ended, keep=True, page=page if page.exists() else None)

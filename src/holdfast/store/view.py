@@ -165,10 +165,13 @@ class Files:
     def _cells_of_trials(self) -> dict[str, tuple[str, int]]:
         """Scenario and params of every trial; only while the index is made."""
         scenarios = {scenario.name: scenario.name for scenario in self._plan.scenarios}
+        # A run that was forced may hold trials of another spec; one judged anew has only those that fit.
+        own = self._verdict_file == self._run.verdicts()
+        planned = {trial.id for trial in self._plan.trials} if own else None
         found = {}
         for _, line in _offsets(self._trial_file):
             trial = _trials.decode(line)
-            if trial.scenario in scenarios:
+            if trial.scenario in scenarios and (planned is None or trial.id in planned):
                 found[trial.id] = (scenarios[trial.scenario], self._plan.params_index(trial.params))
         return found
 

@@ -51,7 +51,7 @@ def test_verbose_shows_every_block() -> None:
 
 def test_quiet_keeps_score_warnings_and_verdict() -> None:
     lines = text(sample(), quiet=True).splitlines()
-    assert [line.split()[0] for line in lines] == ["Resilience", "warning:", "FAIL"]
+    assert [line.split()[0] for line in lines] == ["Resilience", "judged", "warning:", "FAIL"]
 
 
 def test_score_line_has_interval_calm_and_chaos() -> None:

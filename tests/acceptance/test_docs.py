@@ -1,0 +1,185 @@
+"""The documentation is true: its specs load, its commands exist and print what it shows, nothing is left out."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+from docs_pages import PAGES, REPO, Block, all_blocks, blocks, calls_of_holdfast, play
+
+from holdfast import plugins
+from holdfast.cli.main import root
+from holdfast.faults import profiles
+from holdfast.spec import check
+from holdfast.spec.reference import reference
+
+DOCS = REPO / "docs"
+SHOP = next(block for block in blocks(DOCS / "guide.md") if block.file == "shop.py")
+AGENT = {"type": "python", "endpoint": "shop:answer", "tools": ["shop:find_item"], "llm": "shop:model"}
+CALM = {"name": "calm"}
+BROKEN = {"name": "broken", "tool_faults": [{"tool": "*", "mode": "error"}], "llm_faults": [{"mode": "empty"}]}
+ATTACKED = {"name": "attacked", "context_attacks": [{"type": "memory_poisoning"}]}
+ANSWERS = {"id": "stock-rule", "type": "completes"}
+
+
+def whole(block: Block) -> str:
+    """The file that a block is, or that it is a part of."""
+    if "spec" in block.words:
+        return block.text
+    part = yaml.safe_load(block.text)
+    rules, matrix, more = [ANSWERS], [CALM, ATTACKED], {}
+    if "rule" in block.words:
+        rules, matrix = [ANSWERS, *part], [CALM, BROKEN]
+    elif "scenario" in block.words:
+        matrix = [CALM, {"name": "shown", **part}]
+    else:
+        assert "section" in block.words, f"{block.name}: say after ```yaml what the block is"
+        more = part
+    contract = {"name": "The contract", "invariants": rules, "chaos_matrix": matrix}
+    stock: dict[str, Any] = {"agent": AGENT, "golden_prompts": ["How much?"], "contract": contract}
+    return yaml.safe_dump({**stock, **more}, sort_keys=False)
+
+
+SPECS = [block for block in all_blocks("yaml") if "other" not in block.words]
+
+
+@pytest.mark.parametrize("block", SPECS, ids=lambda block: block.name)
+def test_every_yaml_block_loads_without_error_or_warning(block: Block, tmp_path: Path) -> None:
+    for file in (SHOP, *blocks(block.page)):
+        if file.file is not None and "/" not in file.file:
+            (tmp_path / file.file).write_text(file.text)
+    path = tmp_path / "shown.yaml"
+    path.write_text(whole(block))
+    set_ = dict.fromkeys(re.findall(r"\$\{(\w+)", block.text), "a-long-value")
+    checked = check(path, environ=set_)
+    assert [f"{p.line}: {p.path} {p.message}" for p in checked.problems] == []
+    assert checked.spec is not None
+    assert bool(checked.spec.unbuilt) == ("reads-only" in block.words)
+
+
+PLAYED = [page for page in PAGES if any(b.language == "console" and "not-run" not in b.words for b in blocks(page))]
+
+
+@pytest.mark.parametrize("page", PLAYED, ids=lambda page: page.name)
+def test_the_commands_of_a_page_print_what_it_shows(page: Path, tmp_path: Path) -> None:
+    env = {"PYTHONPATH": str(installed(page, tmp_path))}
+    played = play(page, tmp_path, env)
+    assert played
+    wrong = [f"{p.where}  $ {p.command}\n{p.printed}\nnot there: {p.missing}" for p in played if p.missing is not None]
+    assert not wrong, "\n\n".join(wrong)
+
+
+def installed(page: Path, folder: Path) -> Path:
+    """Where the page's own package lies, told to Python as an installer would tell it."""
+    place = folder / "src"
+    for block in blocks(page):
+        if block.file == "pyproject.toml":
+            points = tomllib.loads(block.text)["project"]["entry-points"]
+            info = place / "shown-0.1.0.dist-info"
+            info.mkdir(parents=True)
+            (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shown\nVersion: 0.1.0\n")
+            text = "".join(
+                f"[{group}]\n" + "".join(f"{name} = {path}\n" for name, path in entries.items())
+                for group, entries in points.items()
+            )
+            (info / "entry_points.txt").write_text(text)
+    return place
+
+
+CALLS = [
+    (f"{block.name} {' '.join(call)}", call)
+    for block in all_blocks("console")
+    for command, _ in block.commands
+    for call in calls_of_holdfast(command)
+] + [
+    (f"{page.name} {span}", call)
+    for page in PAGES
+    for span in re.findall(r"`(holdfast [^`]+)`", page.read_text())
+    for call in calls_of_holdfast(span)
+]
+
+
+@pytest.mark.parametrize("call", [call for _, call in CALLS], ids=[name for name, _ in CALLS])
+def test_every_command_and_option_shown_exists(call: list[str]) -> None:
+    command: click.Command = root
+    words = list(call)
+    with click.Context(root) as ctx:
+        while isinstance(command, click.Group) and words and not words[0].startswith("-") and words[0] != "COMMAND":
+            found = command.get_command(ctx, words.pop(0))
+            assert found is not None, f"no such command: {call}"
+            command = found
+        known = {option for param in command.get_params(ctx) for option in param.opts}
+    given = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+    assert given <= known | {"-h", "--help"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
+        if target.startswith(("http://", "https://")):
+            continue
+        file, _, anchor = target.partition("#")
+        place = (page.parent / file) if file else page
+        assert place.exists(), target
+        if anchor:
+            heads = re.findall(r"^#+ (.+)$", place.read_text(), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}, target
+
+
+def entry(page: str, section: str, name: str) -> str:
+    """The text under the heading `name` of a section."""
+    part = (DOCS / page).read_text().partition(f"\n## `{section}`\n")[2].partition("\n## ")[0]
+    assert f"\n### `{name}`\n" in part, f"{page} has no entry {name} in {section}"
+    return part.partition(f"\n### `{name}`\n")[2].partition("\n### ")[0]
+
+
+ENTRIES = [
+    (page, section, name, plugin)
+    for page, section, family in (
+        ("checks.md", "type", "checks"),
+        ("faults.md", "tool_faults", "faults.tool"),
+        ("faults.md", "llm_faults", "faults.llm"),
+        ("faults.md", "context_attacks", "faults.context"),
+    )
+    for name, plugin in plugins.catalogue(family)
+]
+
+
+@pytest.mark.parametrize(
+    ("page", "section", "name", "plugin"), ENTRIES, ids=[f"{section}-{name}" for _, section, name, _ in ENTRIES]
+)
+def test_every_fault_and_check_has_an_entry_with_its_settings_and_an_example(
+    page: str, section: str, name: str, plugin: Any
+) -> None:
+    text = entry(page, section, name)
+    assert [f.name for f in fields(plugin) if f"`{f.name}`" not in text] == []
+    assert re.search(rf"```yaml (rule|scenario)\n(.*\n)*?.*(mode|type): {name}\b", text)
+
+
+def test_every_profile_is_named() -> None:
+    text = (DOCS / "faults.md").read_text()
+    assert [name for name in profiles.names() if f"`{name}`" not in text] == []
+
+
+def test_the_configuration_page_is_the_generated_one() -> None:
+    assert (DOCS / "configuration.md").read_text() == reference(), "write it anew: make docs"
+
+
+def test_the_readme_is_short_and_its_make_targets_exist() -> None:
+    readme = (REPO / "README.md").read_text()
+    assert len(readme.splitlines()) <= 150
+    targets = set(re.findall(r"^([a-z-]+):", (REPO / "Makefile").read_text(), re.MULTILINE))
+    shown = set(re.findall(r"\bmake ([a-z-]+)", " ".join(re.findall(r"`[^`]+`|^\$ .*", readme, re.MULTILINE))))
+    assert {"demo", "test"} <= shown <= targets
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    readme = (REPO / "README.md").read_text()
+    assert [page.name for page in PAGES[1:] if f"docs/{page.name}" not in readme] == []
