@@ -129,6 +129,10 @@ class Trip(Protocol):
         """The turn as the agent is to be asked it: context attacks on the input are applied here."""
         ...
 
+    def lost(self) -> None:
+        """What the last `ask` put in had no place in the request: the agent met none of it."""
+        ...
+
     def met(self, fault: FaultMet) -> None:
         """Enters a firing into the trial's ledger, as soon as it is known."""
         ...

@@ -57,7 +57,7 @@ def run_spec(path: Path) -> Result:
     try:
         running = run(job, rundir, lambda event: None)
         ended = rundir.ended() or Ended(False, 0.0)
-        outcome = conclude(rundir, job.spec, job.plan, running.tally, job.options, ended=ended)
+        outcome = conclude(rundir, job.spec, job.plan, running.court.tally, job.options, ended=ended)
     finally:
         rundir.unlock()
     try:

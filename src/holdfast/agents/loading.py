@@ -27,11 +27,14 @@ class Loaded:
 
 def prepare(scenarios: tuple[Scenario, ...]) -> None:
     """Imports all that the faults need, before the spec's folder can hide a library from us."""
-    for scenario in scenarios:
-        for injection in scenario.injections:
-            import importlib.resources  # noqa: F401  # where faults read their texts from
+    injections = [injection for scenario in scenarios for injection in scenario.injections]
+    for injection in injections:
+        make_fault(injection)
+    if injections:
+        import json  # noqa: F401
+        from importlib.resources import files
 
-            make_fault(injection)
+        files("holdfast")  # faults read their texts so; the first time it imports more
 
 
 def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, Reset | None, Installed]:

@@ -57,6 +57,7 @@ class Host:
         self._loop = asyncio.get_running_loop()
         self._shows: dict[int, Show] = {}
         self._tickets = 0
+        self._tickets_by_pid: dict[int, int] = {}
         self._frames = Frames(self._notice)
         self._loop.add_reader(control.fileno(), self._read_control)
 
@@ -115,13 +116,12 @@ class Host:
             _drain(read, show.print)
         finally:
             if not show.exited:  # we were interrupted
+                show.abandoned = True
                 kill_group(show.pid, signal.SIGKILL)
             self._loop.remove_reader(ours.fileno())
             self._loop.remove_reader(read)
             ours.close()
             os.close(read)
-            if show.exited or not self._forks:
-                self._shows.pop(ticket, None)
         return show.answer(self._timeout_s)
 
     async def _hand_over(self, ticket: int, line: int, output: int) -> None:
@@ -195,16 +195,24 @@ class Host:
 
     def _notice(self, data: bytes) -> None:
         notice = _notices.decode(data)
-        show = self._shows.get(notice.ticket)
-        if show is None:
-            return
         if isinstance(notice, Started):
-            show.pid = notice.pid
-        elif isinstance(notice, Exited):
-            show.finish(notice.status)
-        else:
+            self._started(notice)
+            return
+        ticket = notice.ticket if isinstance(notice, Refused) else self._tickets_by_pid.pop(notice.pid, 0)
+        show = self._shows.pop(ticket, None)
+        if show is None:
+            return  # a child that died before its trial
+        if isinstance(notice, Refused):
             show.fail(f"no process could be made for the trial: {notice.why}")
-            show.finish(None)
+        show.finish(notice.status if isinstance(notice, Exited) else None)
+
+    def _started(self, notice: Started) -> None:
+        show = self._shows.get(notice.ticket)
+        self._tickets_by_pid[notice.pid] = notice.ticket
+        if show is None or show.abandoned:
+            kill_group(notice.pid, signal.SIGKILL)
+        else:
+            show.pid = notice.pid
 
     def _lost(self) -> None:
         """The host is gone. In place mode it was the agent itself; else any trial, or none, may have ended it."""
@@ -216,6 +224,7 @@ class Host:
             if self._forks and not self.alone and not show.exited:
                 show.fail(HOST_DIED)
             show.finish(-code if code < 0 else code << 8)
+        self._shows.clear()
 
     @property
     def alive(self) -> bool:
@@ -224,7 +233,7 @@ class Host:
     @property
     def idle(self) -> bool:
         """Alive, and no trial is under way in it."""
-        return self.alive and not any(not show.exited for show in self._shows.values())
+        return self.alive and not self._shows
 
     def close(self) -> None:
         """Ends the host and all that it runs."""

@@ -39,6 +39,8 @@ class Show:
         self.broke = ""
         self.late = False
         self.exited = False
+        self.abandoned = False
+        """Nobody waits for it any more."""
         self.status: int | None = None
         self.frames = Frames(self._take)
         self.output = bytearray()

@@ -55,7 +55,7 @@ class Started(Struct, frozen=True, tag="started", array_like=True):
 
 
 class Exited(Struct, frozen=True, tag="exited", array_like=True):
-    ticket: int
+    pid: int
     status: int
     """As waitpid gives it."""
 

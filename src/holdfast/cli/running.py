@@ -59,7 +59,7 @@ def execute(prepared: Prepared, screen: Screen, outputs: Sequence[Path], *, repo
         raise
     ended = rundir.ended() or Ended(False, 0.0)
     page = rundir.path / "report.html" if report else None
-    outcome = conclude(rundir, job.spec, job.plan, running.tally, job.options, ended=ended, page=page)
+    outcome = conclude(rundir, job.spec, job.plan, running.court.tally, job.options, ended=ended, page=page)
     rundir.unlock()
     try:
         _write_reports(job, outcome, rundir, outputs, report)

@@ -45,4 +45,4 @@ async def _damaged(turn: Turn, n: int, weather: Weather, timeout_ms: float) -> T
     if late_ms > max(timeout_ms, turn.latency_ms):
         detail = f"simulated: no answer within {timeout_ms:g} ms"
         return replace(turn, text=None, latency_ms=timeout_ms, ending="timeout", detail=detail)
-    return replace(turn, text=text, latency_ms=late_ms)
+    return replace(turn, text=text, latency_ms=late_ms, ending="answered" if text is not None else "no_answer")

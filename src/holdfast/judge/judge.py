@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.judge.endings import has_text
+from holdfast.judge.params import refers_to_params, with_params
 from holdfast.judge.rule import Rule
+from holdfast.model.codec import canonical
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.trial import Trial
@@ -22,13 +24,15 @@ class Judge:
 
     def __init__(self, spec: Spec, *, stored: bool = False) -> None:
         self._stored = stored
-        self._rules = {i.id: Rule(i, spec.agent.timeout_ms) for i in spec.invariants}
+        self._timeout_ms = spec.agent.timeout_ms
+        self._rules = {i.id: Rule(i, self._timeout_ms) for i in spec.invariants if not refers_to_params(i)}
+        self._filled: dict[tuple[str, bytes], Rule] = {}
 
     def judge(
         self, invariant: Invariant, trial: Trial, observation: Observation, control: Observation | None = None
     ) -> Verdict:
         """The verdict of one rule on one observation. Never raises: a check that breaks is an error verdict."""
-        rule = self._rules[invariant.id]
+        rule = self._rules.get(invariant.id) or self._for_params(invariant, trial)
         turns = observation.turns
         if len(turns) == 1:
             outcome, found = rule.turn(turns[0], observation, control)
@@ -45,6 +49,13 @@ class Judge:
         elif outcome != "fail" or score is None:
             score = 0.0
         return Verdict(trial.id, rule.id, outcome, score, found.reason, turn, found.marks, found.details)
+
+    def _for_params(self, invariant: Invariant, trial: Trial) -> Rule:
+        """The rule with the trial's `{{ params.x }}` in its settings."""
+        key = (invariant.id, canonical(trial.params))
+        if key not in self._filled:
+            self._filled[key] = Rule(with_params(invariant, trial.params), self._timeout_ms)
+        return self._filled[key]
 
     def _doubted(
         self, rule: Rule, observation: Observation, outcome: Outcome, found: Finding

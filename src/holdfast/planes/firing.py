@@ -78,8 +78,7 @@ class Firing:
             self._note("no_effect", self._would)
         elif isinstance(raised, Failed):
             raised.injection = self._injection
-            status = "" if raised.status is None else f"{raised.status} "
-            self._note("met", f"{type(raised).__name__}: {status}{raised}")
+            self._note("met", _failure(raised))
         elif isinstance(raised, Exception):
             raise self._broke(said(raised)) from raised
 
@@ -97,3 +96,10 @@ class Firing:
         kind, call = self._injection, self._call
         before = describe(self._would if would is None else would)
         self._record(FaultMet(self._index, kind.plane, call.target, kind.mode, call.n, effect, before, describe(got)))
+
+
+def _failure(failed: Failed) -> str:
+    """`failed: 503 Service Unavailable`; the status once, though some messages begin with it."""
+    words = str(failed)
+    status = "" if failed.status is None or words.startswith(str(failed.status)) else f"{failed.status} "
+    return f"{type(failed).__name__.lower()}: {status}{words}"

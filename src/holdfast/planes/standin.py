@@ -95,11 +95,12 @@ def _stand_in(declared: Declared) -> FunctionType:
 def _strays(target: Any, stand_in: FunctionType) -> list[str]:
     """The places, other than our own, that still hold the callable."""
     ours = {id(stand_in.__dict__), id(stand_in), *map(id, stand_in.__closure__ or ())}
-    return [
-        _named(place, target)
-        for place in gc.get_referrers(target)
-        if id(place) not in ours and not isinstance(place, FrameType | Declared) and not _is_own(place, target)
-    ]
+    found = []
+    for place in gc.get_referrers(target):  # a loop: a comprehension would hold the callable in a cell of its own
+        if id(place) in ours or isinstance(place, FrameType | Declared) or _is_own(place, target):
+            continue
+        found.append(_named(place, target))
+    return found
 
 
 def _is_own(place: Any, target: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from holdfast.model.spec import AgentSpec, Unbuilt
 from holdfast.spec.forms import CODE
@@ -107,7 +107,7 @@ def _misplaced(reader: Reader, agent: AgentSection) -> None:
                 reader.warn(agent.at.key(key), f"agent.{key}", message, code="lint-unused-key")
 
 
-def agent_unbuilt(agent: AgentSection) -> Iterator[Unbuilt]:
+def agent_unbuilt(agent: AgentSection, agents: Collection[str], models: Collection[str]) -> Iterator[Unbuilt]:
     """What a run of this agent would need that this release does not have."""
     reasons = {
         "command": "Starting an agent by a command is not in this release.",
@@ -121,5 +121,15 @@ def agent_unbuilt(agent: AgentSection) -> Iterator[Unbuilt]:
         if value:
             yield Unbuilt(f"agent.{key}", why, agent.at.key(key).position)
     if agent.kind in ("command", "snapshot", "paragon"):
-        why = f"Agents of type {agent.type} are not in this release."
+        why = _no_meaning(agent, agents, models) or f"Agents of type {agent.type} are not in this release."
         yield Unbuilt("agent.type", why, agent.at.key("type").position)
+
+
+def _no_meaning(agent: AgentSection, agents: Collection[str], models: Collection[str]) -> str:
+    """Why an agent that is hosted elsewhere cannot be run here, if it has no local meaning."""
+    if agent.kind == "snapshot" and agent.snapshot not in agents:
+        return f"The stored agent {agent.snapshot} has no local meaning: name its folder in agents:."
+    if agent.kind == "paragon" and agent.model not in models:
+        named = f"The hosted model {agent.model}" if agent.model else "A hosted agent"
+        return f"{named} has no local meaning: set agent.model and describe that model in models:."
+    return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -150,12 +150,16 @@ def weather_unbuilt(weather: Weather) -> Iterator[Unbuilt]:
             yield Unbuilt(f"{fault.path}.match_url", "Meeting HTTP calls by their URL is not in this release.", where)
 
 
-def rules_unbuilt(rules: Rules) -> Iterator[Unbuilt]:
-    """Checks whose engine is not in this release."""
+def rules_unbuilt(rules: Rules, models: Collection[str]) -> Iterator[Unbuilt]:
+    """Checks whose engine is not in this release, and hosted models without a local meaning."""
     for rule in rules.all:
-        if rule.later:
-            why = f"The {rule.invariant.check} check is not in this release."
-            yield Unbuilt(rule.path, why, rule.at.position)
+        if not rule.later:
+            continue
+        yield Unbuilt(rule.path, f"The {rule.invariant.check} check is not in this release.", rule.at.position)
+        model = str(rule.invariant.settings.get("model", ""))
+        if model.startswith("paragon-") and model not in models:
+            why = f"The hosted model {model} has no local meaning: describe it in models:."
+            yield Unbuilt(f"{rule.settings_path}.model", why, rule.settings_at.get("model").position)
 
 
 # -- repeats and scores -------------------------------------------------------------------------

@@ -146,9 +146,9 @@ def _spec(
 
 def _unbuilt(file: File, rules: Rules, weather: Weather) -> Any:
     return (
-        *agent_unbuilt(file.agent),
+        *agent_unbuilt(file.agent, file.agents, file.models),
         *world_unbuilt(file),
-        *contract.rules_unbuilt(rules),
+        *contract.rules_unbuilt(rules, file.models),
         *contract.weather_unbuilt(weather),
     )
 

@@ -21,6 +21,9 @@ _TEXT_ONLY = re.compile(
 )
 """Shell and SQL text has dollars of its own."""
 
+_NOT_FILLED = ("chaos", "contract.chaos_matrix", "output", "replays", "mutations", "model", "advanced", "scoring")
+_FILLED = "they are filled into what is asked, the agent's section and the settings of rules"
+
 _KEY_SHAPED = re.compile(
     r"\bsk-[A-Za-z0-9_-]{16,}|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{20,}|\bxox[abprs]-[A-Za-z0-9-]{10,}"
     r"|\bAIza[0-9A-Za-z_-]{30,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*|\bglpat-[A-Za-z0-9_-]{20,}"
@@ -61,6 +64,8 @@ def references(reader: Reader, file: File, environ: Mapping[str, str]) -> Referr
         if not found.any:
             continue
         _unknown(reader, node, path, "params", found.params, known_params)
+        if found.params and path.startswith(_NOT_FILLED):
+            reader.error(node, path, "{{ params }} are not filled in here", hint=_FILLED, code="unknown-reference")
         _unknown(reader, node, path, "secrets", found.secrets, known_secrets)
         if path.startswith(RESOLVED) and not _TEXT_ONLY.fullmatch(path):
             variables |= dict.fromkeys(found.variables)

@@ -16,6 +16,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan
 from holdfast.score import Tally
+from holdfast.spec.references import interpolate
 from holdfast.store.blobs import unpack
 from holdfast.store.record import observation_files
 from holdfast.store.rundir import RunDir
@@ -111,7 +112,7 @@ class Files:
         turn = seen.turns[min(verdict.turn, len(seen.turns) - 1)] if seen.turns else None
         return TrialRow(
             id=trial.id,
-            prompt=trial.task.prompt,
+            prompt=interpolate(trial.task.prompt, trial.params),
             answer=turn.text if turn else None,
             ending=seen.ending if not seen.error else "error",
             latency_ms=sum(t.latency_ms for t in seen.turns),

@@ -27,6 +27,10 @@ class Plain:
 
     def __init__(self, rewrite: Callable[[str], str] = lambda text: text) -> None:
         self.ask = rewrite
+        self.losses = 0
+
+    def lost(self) -> None:
+        self.losses += 1
 
 
 @asynccontextmanager

@@ -100,9 +100,11 @@ def test_a_rewritten_prompt_is_sent_and_recorded_as_asked() -> None:
 
 
 def test_a_rewritten_prompt_without_a_place_in_the_template_is_noted() -> None:
+    trip = Plain(lambda _: "x")
     with recorded() as (_, handler):
-        answer = ask_web(handler, "city: Rome", trip=Plain(lambda _: "x"), request_template='{"a": "{city}"}')
+        answer = ask_web(handler, "city: Rome", trip=trip, request_template='{"a": "{city}"}')
     assert "did not reach the agent" in answer.notes[0]
+    assert trip.losses == 1
 
 
 def test_a_body_over_a_megabyte_is_sent_whole() -> None:

@@ -63,7 +63,7 @@ def test_seed_alone_opens_no_world(file):
         "{type: sql, service: db, query: select 1, equals: 0}",
         "{type: sql, service: db, query: select 1, equals: null}",
         "{type: http_mock_assertions, service: smtp, assertions: [{field: 'requests[0].body', contains: a}]}",
-        "{type: llm_as_judge, model: paragon-fast, criteria: c, input_from: smtp.last_request.body, rubric: {pass: a}}",
+        "{type: llm_as_judge, model: gpt-4o, criteria: c, input_from: smtp.last_request.body, rubric: {pass: a}}",
     ],
 )
 def test_end_state_checks_load_and_are_unbuilt(file, check):

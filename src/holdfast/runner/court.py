@@ -1,0 +1,85 @@
+"""What happens to an observation: stored before judged, judged before shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from msgspec.structs import replace
+
+from holdfast.judge import Judge
+from holdfast.model import events
+from holdfast.model.observation import FaultMet, Observation
+from holdfast.model.trial import Trial
+from holdfast.runner.job import Job, Listen
+from holdfast.score import Tally
+from holdfast.spec import secret_values
+from holdfast.store.mask import Masker
+from holdfast.store.record import Record
+from holdfast.store.replay import Stored
+from holdfast.store.rundir import RunDir
+
+BATCH = 64
+"""Trials that are written in one go, ahead of their turn."""
+
+
+class Court:
+    """Takes what was seen, keeps it, judges it, adds it up and tells the listener."""
+
+    def __init__(self, job: Job, run: RunDir, listen: Listen) -> None:
+        self.masker = Masker(secret_values(job.spec, job.environ))
+        self.tally = Tally(job.spec, job.plan)
+        self.controls: dict[str, Observation] = {}
+        self.failed = False
+        self._plan = job.plan
+        self._spec = job.spec
+        self._judge = Judge(job.spec)
+        self._record = Record(run)
+        self._listen = listen
+
+    def begun(self, trials: Iterable[Trial]) -> Iterator[Trial]:
+        """Trials are on disk before they run, a batch at a time: one write for many."""
+        feed = iter(trials)
+        while batch := tuple(islice(feed, BATCH)):
+            self._record.trials(batch)
+            yield from batch
+
+    def keep(self, trial: Trial, seen: Observation) -> None:
+        """A control: it is compared with, not judged."""
+        self.controls[trial.id] = seen
+        self._record.observation(self.masker.observation(seen))
+
+    def take(self, trial: Trial, seen: Observation) -> None:
+        """A trial that has ended."""
+        shown = self.masker.observation(seen)
+        self._record.observation(shown)
+        self._listen(events.TrialEnded(trial, shown))
+        self._decide(self._judge, trial, seen, masked=shown.masked)
+
+    def take_up(self, stored: Stored) -> None:
+        """What a run that was left had seen; some of it may not have been judged before it was killed."""
+        self.controls.update(stored.controls)
+        self.failed = stored.failed
+        judge = Judge(self._spec, stored=True)
+        for trial, seen in stored.unjudged:
+            self._decide(judge, trial, seen)
+
+    def met(self, trial: Trial, fault: FaultMet) -> None:
+        self._listen(events.FaultFired(trial, self.masker.struct(fault)))
+
+    def close(self) -> None:
+        self._record.close()
+
+    def _decide(self, judge: Judge, trial: Trial, seen: Observation, *, masked: bool = False) -> None:
+        control = self._plan.control_for(trial)
+        compared = None if control is None else self.controls.get(control.id)
+        for rule in self._plan.rules(trial):
+            verdict = self.masker.struct(judge.judge(rule, trial, seen, compared))
+            if masked:
+                verdict = replace(verdict, marks=())  # they point into the text as the agent said it
+            self._record.verdict(verdict)
+            self.failed = self.failed or verdict.outcome == "fail"
+            self._listen(events.VerdictGiven(trial, verdict))
+            cell = self.tally.add(trial, seen, verdict)
+            if cell is not None:
+                self._listen(events.CellDecided(cell))

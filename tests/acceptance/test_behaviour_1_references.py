@@ -1,0 +1,272 @@
+"""Behaviour 1: a Spec holds references, never secret values; hosted-only values load and say what they need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from files1 import (
+    CALM,
+    ECHO,
+    RULES,
+    SPEC,
+    Told,
+    error_of,
+    http_agent,
+    project,
+    read,
+    spec_of,
+    stored,
+    tell,
+    text_of,
+    warnings_of,
+)
+
+SECRET = "s3cr3t-value-91"
+HTTP = """
+agent:
+  endpoint: {url}/ask
+  headers: {{Authorization: "Bearer ${{TOKEN}}", X-Plain: plain}}
+  query_params: {{key: "${{TOKEN}}", lang: "${{LANG_:-en}}"}}
+golden_prompts: ["What is the total?"]
+"""
+
+
+def _echoing(request: object) -> object:
+    return {"output": f"source {request.headers['Authorization']} {request.query['key']}"}  # type: ignore[attr-defined]
+
+
+def _run(folder: Path, *args: str, **environ: str) -> tuple[Told, list[str]]:
+    with http_agent(_echoing) as agent:
+        project(folder, HTTP.format(url=agent.url) + RULES + CALM)
+        told = tell(folder, "contract", "run", *args, **environ)
+        return told, [f"{r.headers['Authorization']} {r.query}" for r in agent.asked()]
+
+
+# -- "${VAR}, ${VAR:-default} ... stay as written in what is stored or sent" ----------------------
+def test_references_are_resolved_in_what_is_sent_and_kept_in_what_is_stored(tmp_path: Path) -> None:
+    told, asked = _run(tmp_path, TOKEN=SECRET)
+    assert told.code == 0, told
+    assert set(asked) == {f"Bearer {SECRET} {{'key': '{SECRET}', 'lang': 'en'}}"}
+    assert "${TOKEN}" in (tmp_path / ".holdfast/runs/0001/spec.yaml").read_text()
+    assert SECRET not in stored(tmp_path)
+
+
+def test_a_spec_value_keeps_its_references(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, HTTP.format(url="http://h") + RULES + CALM, {"TOKEN": SECRET})
+    assert spec.agent.headers["Authorization"] == "Bearer ${TOKEN}"
+    assert spec.agent.query_params == {"key": "${TOKEN}", "lang": "${LANG_:-en}"}
+    assert spec.variables == ("TOKEN",)
+    assert SECRET not in repr(spec)
+
+
+def test_the_default_of_a_variable_gives_way_to_its_value(tmp_path: Path) -> None:
+    _, asked = _run(tmp_path, TOKEN=SECRET, LANG_="german")
+    assert "'lang': 'german'" in asked[0]
+
+
+# -- "Masked by value everywhere" -----------------------------------------------------------------
+@pytest.mark.parametrize("suffix", ["html", "json", "xml", "md"])
+def test_a_secret_that_the_agent_repeats_is_masked_in_every_report(tmp_path: Path, suffix: str) -> None:
+    told, _ = _run(tmp_path, "-o", f"report.{suffix}", "--verbose", TOKEN=SECRET)
+    assert SECRET not in told.out + told.err
+    assert SECRET not in text_of(tmp_path / f"report.{suffix}")
+    assert SECRET not in stored(tmp_path)
+
+
+def test_env_values_from_a_variable_are_masked_and_reach_the_agent(tmp_path: Path) -> None:
+    spec = SPEC.replace('"bot:answer"', '"bot:answer", env: {KEY: "${TOKEN}", MODE: fast}')
+    agent = (
+        "import os\ndef answer(p): return 'source ' + os.environ['KEY'][::-1] + os.environ['KEY'] + os.environ['MODE']"
+    )
+    project(tmp_path, spec, agent)
+    told = tell(tmp_path, "contract", "run", "--json", TOKEN=SECRET)
+    answer = told.trial("cites")["answer"]
+    assert answer.startswith(f"source {SECRET[::-1]}")
+    assert answer.endswith("fast")
+    assert SECRET not in told.out + stored(tmp_path)
+
+
+def test_a_secret_under_six_characters_is_refused_without_showing_it(tmp_path: Path) -> None:
+    told, asked = _run(tmp_path, TOKEN="zq9")
+    assert (told.code, asked) == (4, [])
+    assert "TOKEN" in told.err
+    assert "zq9" not in told.err
+
+
+# -- "loading only checks that they resolve (validate warns on unset variables; a run refuses)" ---
+def test_validate_warns_of_an_unset_variable_and_a_run_refuses(tmp_path: Path) -> None:
+    told, asked = _run(tmp_path)
+    assert (told.code, asked) == (4, [])
+    assert "TOKEN" in told.err
+    told = tell(tmp_path, "validate", "--json")
+    assert told.code == 0
+    assert {w["code"] for w in told.json["warnings"]} >= {"unset-variable"}
+    assert not tell(tmp_path, "validate", "--json", TOKEN=SECRET).json["warnings"]
+
+
+def test_an_unset_variable_of_the_endpoint_is_refused(tmp_path: Path) -> None:
+    project(tmp_path, 'agent: {endpoint: "http://${WHERE}/ask"}\ngolden_prompts: [x]\n' + RULES + CALM)
+    told = tell(tmp_path, "contract", "run")
+    assert told.code == 4
+    assert "WHERE" in told.err
+
+
+def test_the_endpoint_may_come_from_a_variable(tmp_path: Path) -> None:
+    with http_agent(lambda r: {"output": "source"}) as agent:
+        project(tmp_path, 'agent: {endpoint: "${WHERE}/ask"}\ngolden_prompts: [x]\n' + RULES + CALM)
+        assert tell(tmp_path, "contract", "run", WHERE=agent.url).code == 0
+
+
+def test_a_dollar_in_a_prompt_or_pattern_is_a_dollar(tmp_path: Path) -> None:
+    spec = SPEC.replace("What is the total?", "Is ${PRICE} more than $5?").replace(
+        "contains, value: source", "contains, value: '${PRICE}'"
+    )
+    checked = read(tmp_path, spec)
+    assert checked.spec is not None
+    assert checked.spec.variables == ()
+    project(tmp_path, spec)
+    assert tell(tmp_path, "contract", "run").code == 0
+
+
+# -- "runs no command: source and imports no code" ------------------------------------------------
+def test_validate_runs_no_command_and_imports_no_code(tmp_path: Path) -> None:
+    secrets = f"secrets: [{{name: DB, source: 'command:touch {tmp_path}/ran'}}]\n"
+    wrong = "open('imported', 'w')\nraise SystemExit(3)\n"
+    project(tmp_path, SPEC + secrets + "setup: {commands: ['touch ran']}\n", wrong)
+    for command in (("validate",), ("contract", "validate")):
+        assert tell(tmp_path, *command).code == 0
+    assert not (tmp_path / "imported").exists()
+    assert not (tmp_path / "ran").exists()
+
+
+# -- "A literal api_key is refused; other values shaped like a key are a warning" -----------------
+KEY = "sk-abcdefghijklmnop1234567890"
+
+
+@pytest.mark.parametrize("section", ["model: {name: m, api_key: %s}", "models: {judge: {name: m, api_key: %s}}"])
+def test_a_literal_api_key_is_refused_and_not_shown(tmp_path: Path, section: str) -> None:
+    problem = error_of(tmp_path, SPEC + section % KEY)
+    assert (problem.code, problem.path.endswith("api_key")) == ("literal-secret", True)
+    assert "${VAR}" in problem.hint
+    told = tell(tmp_path, "contract", "run")
+    assert told.code == 4
+    assert KEY not in told.err
+    assert spec_of(tmp_path, SPEC + section % '"${KEY}"', {"KEY": KEY})
+
+
+@pytest.mark.parametrize(
+    "where", ["headers: {X-Token: %s}", "headers: {Authorization: Bearer %s}", "query_params: {k: %s}"]
+)
+def test_other_values_shaped_like_a_key_are_a_warning(tmp_path: Path, where: str) -> None:
+    spec = f"agent: {{endpoint: 'http://h/', {where % KEY}}}\ngolden_prompts: [x]\n" + RULES + CALM
+    assert len(warnings_of(tmp_path, spec, "lint-literal-secret")) == 1
+    assert KEY not in tell(tmp_path, "validate").err
+
+
+def test_plain_headers_are_no_warning(tmp_path: Path) -> None:
+    spec = "agent: {endpoint: 'http://h/', headers: {Accept: application/json}}\ngolden_prompts: [x]\n" + RULES + CALM
+    assert warnings_of(tmp_path, spec, "lint-literal-secret") == []
+
+
+# -- "{{ params.x }} interpolates" ----------------------------------------------------------------
+def test_params_interpolate_in_prompts(tmp_path: Path) -> None:
+    spec = (
+        SPEC.replace("What is the total?", "The total in {{ params.lang }}?")
+        + "parallelism: {matrix: {lang: [en, de]}}\n"
+    )
+    project(tmp_path, spec)
+    told = tell(tmp_path, "contract", "run", "--json")
+    assert told.code == 0
+    answers = [trial["answer"] for cell in told.contract["cells"] for trial in cell["trials"]]
+    assert [answer.rpartition("The total in ")[2] for answer in answers] == ["en?", "de?"]
+    prompts = [trial["prompt"] for cell in told.contract["cells"] for trial in cell["trials"]]
+    assert prompts == ["The total in en?", "The total in de?"]
+
+
+def test_params_interpolate_in_an_http_request(tmp_path: Path) -> None:
+    with http_agent(lambda r: {"output": "source"}) as agent:
+        section = f"agent: {{endpoint: {agent.url}/ask, headers: {{X-Lang: '{{{{ params.lang }}}}'}}}}\n"
+        project(
+            tmp_path, section + "golden_prompts: [x]\n" + RULES + CALM + "parallelism: {matrix: {lang: [en, de]}}\n"
+        )
+        assert tell(tmp_path, "contract", "run").code == 0
+        assert {r.headers["X-Lang"] for r in agent.asked()} == {"en", "de"}
+
+
+def test_params_are_in_the_agents_environment(tmp_path: Path) -> None:
+    agent = "import os\ndef answer(p): return 'source ' + os.environ['PARAM_LANG']"
+    project(tmp_path, SPEC + "parallelism: {matrix: {lang: [en, de]}}\n", agent)
+    told = tell(tmp_path, "contract", "run", "--json")
+    assert [(c["params"], c["trials"][0]["answer"]) for c in told.contract["cells"]] == [
+        ({"lang": "en"}, "source en"),
+        ({"lang": "de"}, "source de"),
+    ]
+
+
+def test_params_interpolate_in_the_settings_of_a_rule(tmp_path: Path) -> None:
+    agent = "import os\ndef answer(p): return 'source ' + os.environ['PARAM_LANG'] + 'x'"
+    rules = "    - {id: own, type: contains, value: '{{ params.lang }}x'}\n"
+    rules += "    - {id: re, type: regex, pattern: '{{ params.lang }}x$'}\n"
+    project(
+        tmp_path,
+        SPEC.replace("chaos_matrix", rules + "chaos_matrix") + "parallelism: {matrix: {lang: [en, de]}}\n",
+        agent,
+    )
+    told = tell(tmp_path, "contract", "run", "--json")
+    assert [c["outcome"] for c in told.contract["cells"]] == ["pass"] * 6
+    assert tell(tmp_path, "judge", "0001", "--json").json["score"] == 100.0
+
+
+@pytest.mark.parametrize("isolation", ["fresh", "worker"])
+def test_params_interpolate_in_the_environment_of_a_python_agent(tmp_path: Path, isolation: str) -> None:
+    env = f"isolation: {isolation}, env: {{LOCALE: '{{{{ params.lang }}}}_XX'}}"
+    agent = "import os\nwhere = os.environ['LOCALE']\ndef answer(p): return 'source ' + where"
+    spec = SPEC.replace('"bot:answer"', '"bot:answer", ' + env) + "parallelism: {matrix: {lang: [en, de]}}\n"
+    project(tmp_path, spec, agent)
+    told = tell(tmp_path, "contract", "run", "--json")
+    assert [c["trials"][0]["answer"] for c in told.contract["cells"]] == ["source en_XX", "source de_XX"]
+
+
+@pytest.mark.parametrize("reference", ["{{ params.lang }}", "{{ secrets.DB }}"])
+def test_an_unknown_reference_is_an_error(tmp_path: Path, reference: str) -> None:
+    spec = SPEC.replace('"What is the total?"', f'"{reference}"')
+    assert error_of(tmp_path, spec).code == "unknown-reference"
+
+
+@pytest.mark.parametrize("more", [
+    "  - {name: x, context_attacks: [{type: memory_poisoning, payload: '{{ params.lang }}'}]}\n",
+    "output: {path: '{{ params.lang }}'}\n",
+])  # fmt: skip
+def test_a_parameter_where_none_is_filled_in_is_an_error_and_not_ignored(tmp_path: Path, more: str) -> None:
+    problem = error_of(tmp_path, SPEC + more + "parallelism: {matrix: {lang: [en, de]}}\n")
+    assert problem.code == "unknown-reference"
+    assert "not filled in here" in problem.message
+
+
+# -- "Hosted-only values of document 003 load; running them needs a local meaning" ----------------
+@pytest.mark.parametrize(("agent", "home"), [
+    ("{type: paragon, model: paragon-fast}", "models"),
+    ("{type: snapshot, snapshot: mine}", "agents"),
+])  # fmt: skip
+def test_hosted_agents_load_and_a_run_says_what_they_need(tmp_path: Path, agent: str, home: str) -> None:
+    project(tmp_path, f"agent: {agent}\ngolden_prompts: [x]\n" + RULES + CALM)
+    assert tell(tmp_path, "validate").code == 0
+    told = tell(tmp_path, "contract", "run")
+    assert told.code == 4
+    assert "has no local meaning" in told.err
+    assert f"{home}:" in told.err
+    assert "agent.type" in told.err
+
+
+def test_a_hosted_judge_model_loads_and_a_run_says_what_it_needs(tmp_path: Path) -> None:
+    judged = SPEC.replace("type: contains, value: source", "type: llm_as_judge, model: paragon-max, criteria: good")
+    project(tmp_path, judged, ECHO)
+    assert tell(tmp_path, "validate").code == 0
+    told = tell(tmp_path, "contract", "run")
+    assert told.code == 4
+    assert "llm_as_judge" in told.err
+    assert "The hosted model paragon-max has no local meaning" in told.err
+    assert "models:" in told.err
+    project(tmp_path, judged + "models: {paragon-max: {provider: ollama, name: llama3}}\n", ECHO)
+    assert "local meaning" not in tell(tmp_path, "contract", "run").err

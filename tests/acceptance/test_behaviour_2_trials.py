@@ -1,0 +1,138 @@
+"""behaviour.md §2: trials, their ids, and how cells are kept apart."""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from cli import CALM, DOWN, MakeProject, contract, rule
+
+from holdfast.model.codec import canonical, to_builtins
+from holdfast.spec import load
+
+TWO_RULES = [rule("cites", value="source"), rule("short", "regex", pattern="^.{0,200}$")]
+MAPPED = {
+    "cites": {"description": "d", "check": {"type": "contains", "value": "source"}},
+    "short": {"description": "d", "check": {"type": "regex", "pattern": "^.{0,200}$"}},
+}
+
+
+def in_a_map(**contract_section: Any) -> dict[str, Any]:
+    """The two rules in the scenario spelling, with a matrix."""
+    spec = contract([], [CALM, DOWN])
+    spec["contract"] = {"name": "x", "chaos_matrix": [CALM, DOWN], **contract_section}
+    return {**spec, "invariants": MAPPED}
+
+
+# "Its id: 12 hex digits of blake2b over canonical JSON of (kind, scenario content, task, params,
+#  replica, invariant or `*`, agent section, seed)."
+def test_2_trial_id_is_12_hex_digits_of_blake2b_over_what_decides_the_trial(project: MakeProject) -> None:
+    made = project(contract(TWO_RULES, [CALM, DOWN]))
+    made.run("--seed", "7", "--replicas", "2")
+    spec, _ = load(made.folder / "holdfast.yaml", environ={})
+    agent = {k: v for k, v in to_builtins(spec.agent).items() if k != "position"}
+    scenarios = {s.name: to_builtins(s.content) for s in spec.scenarios}
+    for trial in made.contract_trials():
+        parts = [
+            *("contract", scenarios[trial["scenario"]], trial["task"], {}),
+            *(trial.get("replica", 0), trial["invariant"], agent, 7),
+        ]
+        assert trial["id"] == blake2b(canonical(parts), digest_size=6).hexdigest()
+
+
+def test_2_trial_id_changes_with_everything_that_decides_it(project: MakeProject) -> None:
+    base = contract([rule("cites", value="source")], [DOWN])
+    other_weather = {**DOWN, "tool_faults": [{"tool": "search", "mode": "empty"}]}
+    changed = {
+        "nothing": base,
+        "scenario": contract([rule("cites", value="source")], [other_weather]),
+        "prompt": contract([rule("cites", value="source")], [DOWN], prompts=("other",)),
+        "rule": contract([rule("cites-too", value="source")], [DOWN]),
+        "agent": contract([rule("cites", value="source")], [DOWN], agent={**base["agent"], "timeout": 5000}),
+        "seed": {**base, "advanced": {"seed": 1}},
+    }
+    ids = {}
+    for what, spec in changed.items():
+        made = project(spec, name=what)
+        made.run()
+        (ids[what],) = [t["id"] for t in made.contract_trials()]
+    assert len(set(ids.values())) == len(ids)
+
+
+def test_2_trial_id_does_not_depend_on_where_things_stand_in_the_file(project: MakeProject, tmp_path: Path) -> None:
+    spec = contract([rule("cites", value="source")], [DOWN])
+    ids = []
+    for name, text in (("a", json.dumps(spec)), ("b", "# a comment\n\n\n" + json.dumps(spec, indent=2))):
+        made = project(text, name=name)
+        made.run()
+        ids.append([t["id"] for t in made.contract_trials()])
+    assert ids[0] == ids[1]
+
+
+# "Rules under `contract.invariants`: a trial per (invariant, scenario, prompt, params, replica)."
+def test_2_rules_in_a_list_have_a_trial_per_cell_prompt_and_replica(project: MakeProject) -> None:
+    made = project(contract(TWO_RULES, [CALM, DOWN], prompts=("a", "b", "c"), replicas=2))
+    report = made.run().json
+    assert len(made.contract_trials()) == 2 * 2 * 3 * 2
+    assert {t["invariant"] for t in made.contract_trials()} == {"cites", "short"}
+    assert report["isolation"].endswith("a trial per cell")
+
+
+# "Rules in a map: one trial per (scenario, task, params, replica) serves every rule and fills the cells."
+def test_2_rules_in_a_map_share_one_trial_per_scenario_and_replica(project: MakeProject) -> None:
+    made = project({**in_a_map(), "replicas": 2})
+    result = made.run()
+    assert len(made.contract_trials()) == 2 * 2
+    assert {t.get("invariant", "*") for t in made.contract_trials()} == {"*"}
+    assert len(result.cells) == 4
+    assert result.json["isolation"].endswith("a trial serves every rule of its scenario")
+
+
+# "`contract.isolation: cell | scenario` overrides; the report says which."
+def test_2_contract_isolation_scenario_overrides_a_list(project: MakeProject) -> None:
+    made = project(contract(TWO_RULES, [CALM, DOWN], isolation="scenario"))
+    result = made.run()
+    assert len(made.contract_trials()) == 2
+    assert "a trial serves every rule of its scenario" in result.json["isolation"]
+    assert result.outcomes == {
+        ("cites", "calm"): "pass",
+        ("short", "calm"): "pass",
+        ("cites", "down"): "pass",
+        ("short", "down"): "pass",
+    }
+
+
+def test_2_contract_isolation_cell_overrides_a_map(project: MakeProject) -> None:
+    made = project(in_a_map(isolation="cell"))
+    result = made.run()
+    assert len(made.contract_trials()) == 4
+    assert "a trial per cell" in result.json["isolation"]
+
+
+# "A rule with `probes` always has trials of its own."
+def test_2_a_rule_with_probes_has_trials_of_its_own_that_ask_the_probes(project: MakeProject) -> None:
+    rules = [*TWO_RULES, rule("leak", "excludes_pattern", patterns=["secret"], probes=["leak it", "now"])]
+    made = project(contract(rules, [CALM], isolation="scenario"))
+    result = made.run()
+    asked = {(t.get("invariant", "*"), t["task"]["turns"][0]) for t in made.contract_trials()}
+    assert asked == {("*", "hello"), ("leak", "leak it"), ("leak", "now")}
+    assert [t["prompt"] for t in result.cells["leak", "calm"]["trials"]] == ["leak it", "now"]
+
+
+# "Cell = invariant x scenario (x params)."
+def test_2_params_make_cells_of_their_own_and_reach_the_agent(project: MakeProject) -> None:
+    agent = "import os\ndef ask(prompt):\n    return 'region ' + os.environ['PARAM_REGION']\n"
+    spec = contract([rule("eu", value="eu")], parallelism={"matrix": {"region": ["eu", "us"]}})
+    result = project({**spec, "agent": {"type": "python", "endpoint": "agent:ask"}}, agent).run()
+    cells = {cell["params"]["region"]: cell["outcome"] for cell in result.part["cells"]}
+    assert cells == {"eu": "pass", "us": "fail"}
+
+
+# "Contract trials ask `golden_prompts`"; a prompt written twice is one trial.
+def test_2_every_golden_prompt_is_asked_in_every_cell(project: MakeProject) -> None:
+    made = project(contract([rule("cites", value="source")], [CALM, DOWN], prompts=("a", "b")))
+    result = made.run()
+    for cell in result.cells.values():
+        assert [trial["prompt"] for trial in cell["trials"]] == ["a", "b"]

@@ -1,0 +1,244 @@
+"""behaviour.md §3: the resilience score, its minimum, its intervals."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from cli import CALM, DOWN, MakeProject, contract, python, rule, tool_fault
+
+NO_TOOLS = {"type": "python", "endpoint": "agent:ask"}
+ECHO = "def ask(prompt):\n    return 'good ' + prompt\n"
+
+
+def severities(**held: bool) -> list[dict[str, Any]]:
+    """A rule of each severity that holds or does not."""
+    return [rule(name, value="good" if holds else "bad", severity=name) for name, holds in held.items()]
+
+
+# "Resilience = Σ w·passed / Σ w·(passed+failed) × 100, two decimals, over cells";
+# "critical 3, high 2, medium 1, low 1"
+@pytest.mark.parametrize(
+    ("held", "score"),
+    [
+        ({"critical": True, "high": True, "medium": True, "low": True}, 100.0),
+        ({"critical": True, "high": False, "medium": False, "low": False}, 42.86),
+        ({"critical": False, "high": True, "medium": True, "low": True}, 57.14),
+        ({"critical": True, "high": True, "medium": False, "low": True}, 85.71),
+        ({"high": True, "medium": False}, 66.67),
+        ({"medium": True, "low": False}, 50.0),
+        ({"high": False, "low": False}, 0.0),
+    ],
+)
+def test_3_the_formula_with_two_decimals(project: MakeProject, held: dict[str, bool], score: float) -> None:
+    made = project(contract(severities(**held), agent=NO_TOOLS, isolation="scenario"), ECHO)
+    shown = made.show("--no-report", "-o", "r.json")
+    assert json.loads(made.read("r.json"))["score"] == score
+    assert f"Resilience {score:.2f}" in shown.out
+
+
+# "error, unproven and n/a are outside, and `judged n of m cells` is always printed"
+MIXED = [
+    rule("passes", value="source"),
+    rule("fails", value="unicorn"),
+    rule("absent", value="source", when="llm_faults_active"),
+    rule("unproven", value="source", when="any_chaos_active"),
+]
+
+
+def mixed() -> dict[str, Any]:
+    return contract(MIXED, [CALM, tool_fault(on_call=7)], isolation="scenario")
+
+
+def test_3_unproven_and_na_are_outside_the_score(project: MakeProject) -> None:
+    result = project(mixed()).run()
+    assert result.json["counts"] == {"pass": 1, "fail": 2, "error": 0, "unproven": 2, "n/a": 3}
+    assert result.json["score"] == 33.33
+    assert (result.part["judged"], result.part["total"]) == (3, 5)
+
+
+@pytest.mark.parametrize("options", [(), ("-q",), ("-v",)])
+def test_3_judged_n_of_m_cells_is_always_printed(project: MakeProject, options: tuple[str, ...]) -> None:
+    assert "judged 3 of 5 cells (3 n/a)" in project(mixed()).show("--no-report", *options).out
+
+
+def test_3_error_is_outside_the_score(project: MakeProject) -> None:
+    rules = [rule("good", value="good"), rule("broken", value="good", probes=["break"])]
+    source = (
+        "import os\ndef reset():\n    pass\n\ndef ask(prompt):\n    return 'good'\n\n"
+        "def model(prompt):\n    return 42\n"
+    )
+    weather = {"name": "cut", "llm_faults": [{"mode": "truncated_response", "max_tokens": 1}]}
+    source = source.replace("return 'good'\n", "return 'good' if prompt != 'break' else str(model(prompt))\n")
+    spec = contract(rules, [CALM, weather], agent={**NO_TOOLS, "llm": "agent:model"}, advanced={"retries": 0})
+    result = project(spec, source).run("--allow-vacuous")
+    assert result.outcomes["broken", "cut"] == "error"
+    assert result.json["score"] == 50.0  # good in calm passed, broken in calm failed; the rest is outside
+    assert result.part["judged"] == 2
+    assert result.part["total"] == 4
+
+
+# "No counted cell: the score is `null`."
+def test_3_no_counted_cell_gives_null(project: MakeProject) -> None:
+    made = project(contract([rule("a", value="good", negate=True)], agent=NO_TOOLS), "def ask(prompt):\n    pass\n")
+    result = made.run()
+    assert (result.json["score"], result.json["passed"], result.code) == (None, False, 5)
+    shown = made.show("--no-report")
+    assert "Resilience –" in shown.out
+    assert "judged 0 of 1 cell" in shown.out
+
+
+# "an empty selection is not 100 %"
+def test_3_an_empty_selection_is_not_100(project: MakeProject) -> None:
+    rules = [
+        rule("calm-only", value="source", when="no_chaos"),
+        rule("chaos-only", value="no", when="any_chaos_active"),
+    ]
+    made = project(contract(rules, [CALM, DOWN]))
+    for args in (
+        ("--scenario", "nowhere"),
+        ("--invariant", "nothing"),
+        ("--scenario", "down", "--invariant", "calm-only"),
+        ("--trial", "ffffffff"),
+    ):
+        result = made.run(*args)
+        assert (result.code, result.json["score"]) == (4, None), args
+    assert made.run("--scenario", "calm").code == 0
+
+
+def test_3_a_matrix_in_which_no_rule_applies_is_not_100(project: MakeProject) -> None:
+    result = project(contract([rule("chaos-only", value="source", when="any_chaos_active")], [CALM])).run()
+    assert result.code in (4, 5)
+    assert result.json["score"] is None
+    assert result.json["passed"] is False
+
+
+# "FAIL if any critical (or gate) cell failed, whatever the number."
+@pytest.mark.parametrize("mark", [{"severity": "critical"}, {"gate": True}])
+def test_3_a_critical_failure_fails_whatever_the_number(project: MakeProject, mark: dict[str, Any]) -> None:
+    rules = [rule("bad", value="bad", **mark), *(rule(f"r{i}", value="good", severity="critical") for i in range(9))]
+    spec = contract(rules, agent=NO_TOOLS, isolation="scenario", scoring={"min_score": 10})
+    made = project(spec, ECHO)
+    result = made.run("--min-score", "0")
+    assert result.json["score"] == 90.0
+    assert (result.code, result.json["passed"]) == (1, False)
+    assert result.part["critical_failed"] == ["bad in calm"]
+    assert "1 critical cell failed" in made.show("--no-report").out
+
+
+# "Without a minimum, FAIL if any cell failed."
+def test_3_without_a_minimum_any_failed_cell_fails(project: MakeProject) -> None:
+    result = project(contract(severities(high=True, low=False), agent=NO_TOOLS), ECHO).run()
+    assert result.code == 1
+
+
+# "`scoring.min_score` / `--min-score N` (0-100) is the tolerance for the others: they pass while score >= N, and
+#  are named."
+def test_3_min_score_tolerates_and_names_the_others(project: MakeProject) -> None:
+    spec = contract(severities(high=True, low=False), agent=NO_TOOLS, scoring={"min_score": 60})
+    made = project(spec, ECHO)
+    result = made.run()
+    assert (result.code, result.json["passed"], result.json["score"]) == (0, True, 66.67)
+    assert result.part["tolerated"] == ["low in calm"]
+    shown = made.show("--no-report")
+    assert "tolerated by the minimum of 60: low in calm" in shown.out
+    assert "PASS" in shown.out
+
+
+def test_3_the_minimum_is_compared_with_the_score_itself(project: MakeProject) -> None:
+    made = project(contract(severities(high=True, low=False), agent=NO_TOOLS), ECHO)
+    made.run()
+    wanted = {"66": 0, "66.66": 0, "66.67": 1, "67": 1, "0": 0, "100": 1}
+    assert {least: made.cli("judge", "1", "--min-score", least).code for least in wanted} == wanted
+
+
+def test_3_min_score_on_the_command_line_overrides_the_file(project: MakeProject) -> None:
+    spec = contract(severities(high=True, low=False), agent=NO_TOOLS, scoring={"min_score": 90})
+    made = project(spec, ECHO)
+    assert made.run().code == 1
+    assert made.run("--min-score", "50").code == 0
+    assert "below the minimum 90" in made.show("--no-report").out
+
+
+@pytest.mark.parametrize("wrong", ["101", "-1", "many"])
+def test_3_min_score_outside_0_to_100_is_usage(project: MakeProject, wrong: str) -> None:
+    assert project(contract(severities(high=True), agent=NO_TOOLS), ECHO).run("--min-score", wrong).code == 4
+
+
+def test_3_min_score_of_1_or_less_is_warned_of(project: MakeProject) -> None:
+    spec = contract(severities(high=True), agent=NO_TOOLS, scoring={"min_score": 0.8})
+    made = project(spec, ECHO)
+    assert "0.8" in made.show("--no-report").err
+    other = project(contract(severities(high=True), agent=NO_TOOLS), ECHO, name="line")
+    assert "warning" in other.show("--no-report", "--min-score", "0.8").err
+
+
+# "a score's interval: ... else Wilson with Kish's effective n over counted cells, labelled approximate"
+def test_3_few_prompts_give_wilson_with_kish_labelled_approximate(project: MakeProject) -> None:
+    made = project(contract(severities(critical=True, low=False), agent=NO_TOOLS), ECHO)
+    interval = made.run().part["interval"]
+    assert interval["method"] == "kish"
+    assert 0 < interval["low"] < 75 < interval["high"] < 100
+    assert "approximate)" in made.show("--no-report").out
+
+
+# "cluster bootstrap by prompt from 8 prompts on"
+def test_3_eight_prompts_give_a_bootstrap_by_prompt(project: MakeProject) -> None:
+    prompts = tuple(f"p{i}" for i in range(8))
+    rules = [rule("all", value="good"), rule("most", "regex", pattern="p[1-7]"), rule("ok", value="good")]
+    made = project(contract(rules, prompts=prompts, agent=NO_TOOLS, isolation="scenario"), ECHO)
+    interval = made.run().part["interval"]
+    assert interval["method"] == "bootstrap"
+    assert interval["low"] <= 66.67 <= interval["high"]
+    assert "approximate)" not in made.show("--no-report").out
+    seven = project(contract(rules, prompts=prompts[:7], agent=NO_TOOLS, isolation="scenario"), ECHO, name="seven")
+    assert seven.run().part["interval"]["method"] == "kish"
+
+
+# "n = 1 never shows a zero error bar"
+def test_3_one_sample_never_shows_a_zero_error_bar(project: MakeProject) -> None:
+    result = project(contract(severities(high=True), agent=NO_TOOLS), ECHO).run()
+    interval, rate = result.part["interval"], result.cell["rate"]
+    assert interval["high"] - interval["low"] > 50
+    assert rate["method"] == "wilson"
+    assert rate["high"] - rate["low"] > 0.5
+
+
+# "Rates carry Wilson 95 % intervals"
+def test_3_rates_carry_wilson_intervals(project: MakeProject) -> None:
+    source = "import os\ndef ask(prompt):\n    return 'good' if os.environ['HOLDFAST_REPLICA'] != '0' else 'bad'\n"
+    result = project(contract([rule("good", value="good")], agent=NO_TOOLS, replicas=4), source).run()
+    rate = result.cell["rate"]
+    assert (round(rate["low"], 3), round(rate["high"], 3)) == (0.301, 0.954)
+
+
+# "one replica says `1 sample a cell: cannot tell luck from skill`"
+def test_3_one_replica_says_that_it_cannot_tell_luck_from_skill(project: MakeProject) -> None:
+    made = project(contract(severities(high=True), agent=NO_TOOLS), ECHO)
+    line = "1 sample a cell: cannot tell luck from skill"
+    assert line in made.show("--no-report").out
+    assert line not in made.show("--no-report", "--replicas", "2").out
+
+
+# "pass^k = C(c,k)/C(n,k)"
+def test_3_pass_hat_k(project: MakeProject) -> None:
+    source = "import os\ndef ask(prompt):\n    return 'good' if os.environ['HOLDFAST_REPLICA'] != '0' else 'bad'\n"
+    spec = contract([rule("good", value="good", replica_aggregation="any")], agent=NO_TOOLS, replicas=4)
+    made = project(spec, source)
+    assert made.run().part["pass_hat"] == {"1": 0.75, "2": 0.5, "3": 0.25, "4": 0.0}
+    assert "pass^1 0.75   pass^2 0.50" in made.show("--no-report").out
+
+
+# "calm" and "under chaos" are told apart
+def test_3_calm_and_chaos_have_numbers_of_their_own(project: MakeProject) -> None:
+    rules = [rule("source", value="a source says"), rule("any", "regex", pattern=".")]
+    result = project(contract(rules, [CALM, DOWN])).run()
+    assert (result.json["score"], result.part["calm"], result.part["chaos"]) == (75.0, 100.0, 50.0)
+
+
+def test_3_a_selection_scores_only_what_was_selected(project: MakeProject) -> None:
+    made = project(contract([rule("source", value="a source says")], [CALM, DOWN], agent=python()))
+    assert made.run("--scenario", "calm").json["score"] == 100.0
+    assert made.run("--scenario", "d*").json["score"] == 0.0
+    assert made.run("--scenario", "calm", "--scenario", "down").json["score"] == 50.0

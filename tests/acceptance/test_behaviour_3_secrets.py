@@ -1,0 +1,208 @@
+"""Secrets: masked by value in everything that is stored, printed or written; behaviour.md §1 and security.md."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from base64 import b64decode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli import CALM, DOWN, Asked, MakeProject, Project, Reply, Serve, contract, python, rule, says
+
+SECRET = 'tok-9f"8\\e7d/ü6'
+PLAIN = "sk_live_4242abcd"
+ANY = [rule("any", "regex", pattern=".", severity="critical"), rule("no", value="unicorn")]
+REPORTS = ("-o", "r.html", "-o", "r.md", "-o", "r.json", "-o", "r.xml")
+
+
+def written(folder: Path) -> Iterator[tuple[str, str]]:
+    """Every file of the project with its text; what a page holds packed is unpacked."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            text = path.read_bytes().decode("utf-8", "replace")
+            for packed in re.findall(r'id="data">([^<]*)<', text):
+                text += gzip.decompress(b64decode(packed)).decode()
+            yield path.name, text
+
+
+def leaks(made: Project, result: Any, secret: str) -> list[str]:
+    """Where the secret can be read, as it is or as JSON has it."""
+    shapes = {
+        secret,
+        secret.replace("\\", "\\\\").replace('"', '\\"'),
+        secret.encode("ascii", "backslashreplace").decode(),
+    }
+    places = [("stdout", result.out), ("stderr", result.err)]
+    places += [(name, text) for name, text in written(made.folder) if name != "agent.py"]
+    return [name for name, text in places if any(shape in text for shape in shapes)]
+
+
+def echoing(asked: Asked) -> Reply:
+    return says(f"your key is {asked.headers['authorization']}")
+
+
+@pytest.mark.parametrize("value", [PLAIN, "latency_ms", "http_error", "123456"])
+def test_3_a_header_secret_is_masked_everywhere_though_the_agent_echoes_it(
+    project: MakeProject, serve: Serve, value: str
+) -> None:
+    status = 500 if value == "http_error" else 200
+    server = serve(lambda asked: (status, echoing(asked)[1]))
+    section = server.section(headers={"Authorization": "Bearer ${TOKEN}"})
+    made = project(contract([rule("no", value="unicorn")], agent=section))
+    result = made.show("-v", *REPORTS, env={"TOKEN": value})
+    assert result.code == 1
+    assert server.requests[0].headers["authorization"] == f"Bearer {value}"
+    (told,) = made.stored("observations-0.jsonl")[1:]
+    assert told["turns"][0]["text"] == "your key is Bearer [masked]"
+    assert told["turns"][0]["latency_ms"] > 0
+    if value == PLAIN:
+        assert leaks(made, result, value) == []
+
+
+def test_3_an_env_secret_is_masked_everywhere(project: MakeProject) -> None:
+    agent = """
+import os, sys
+
+def search(query):
+    return "found with " + os.environ["API_KEY"]
+
+def ask(prompt):
+    key = os.environ["API_KEY"]
+    print("debug", key)
+    print("debug", key, file=sys.stderr)
+    if prompt == "raise":
+        raise ValueError("bad key " + key)
+    if prompt == "long":
+        return "x" * 20_000 + key
+    try:
+        return search(key)
+    except Exception as failure:
+        return f"{failure} {key}"
+"""
+    for secret in (PLAIN, SECRET):
+        prompts = ("hello", "raise", "long")
+        weather = [CALM, DOWN, {"name": "lie", "tool_faults": [{"tool": "search", "mode": "malformed"}]}]
+        spec = contract(ANY, weather, prompts=prompts, agent=python(env={"API_KEY": "${OUR_KEY}"}))
+        made = project(spec, agent, name=secret[:3])
+        result = made.show("-v", *REPORTS, env={"OUR_KEY": secret})
+        assert result.code == 1
+        assert "[masked]" in result.out
+        assert leaks(made, result, secret) == []
+
+
+def test_3_an_import_error_that_tells_a_secret_is_masked(project: MakeProject) -> None:
+    agent = "import os\nraise ValueError('cannot connect with ' + os.environ['API_KEY'])\n"
+    made = project(contract(ANY, agent=python(env={"API_KEY": "${OUR_KEY}"})), agent)
+    result = made.show(env={"OUR_KEY": PLAIN})
+    assert result.code == 4
+    assert "cannot connect with [masked]" in result.err
+    assert leaks(made, result, PLAIN) == []
+    as_json = made.run(env={"OUR_KEY": PLAIN})
+    assert PLAIN not in as_json.out
+    assert "[masked]" in as_json.out
+
+
+def test_3_a_body_that_tells_a_secret_is_masked_when_it_is_shown(project: MakeProject, serve: Serve) -> None:
+    server = serve(lambda asked: (200, json.dumps({"words": asked.headers["authorization"]})))
+    section = server.section(headers={"Authorization": "${TOKEN}"}, response_path="$.answer")
+    made = project(contract(ANY, agent=section))
+    result = made.show(env={"TOKEN": PLAIN})
+    assert result.code == 4
+    assert leaks(made, result, PLAIN) == []
+
+
+def test_3_verify_masks_too(project: MakeProject, serve: Serve) -> None:
+    server = serve(echoing)
+    made = project(contract(ANY, agent=server.section(headers={"Authorization": "${TOKEN}"})))
+    result = made.cli("verify", env={"TOKEN": PLAIN})
+    assert result.code == 0
+    assert leaks(made, result, PLAIN) == []
+    agent = "import os\nraise ValueError('cannot connect with ' + os.environ['API_KEY'])\n"
+    broken = project(contract(ANY, agent=python(env={"API_KEY": "${OUR_KEY}"})), agent, name="broken")
+    assert PLAIN not in broken.cli("verify", env={"OUR_KEY": PLAIN}).err
+
+
+def test_3_a_failing_reset_that_tells_a_secret_is_masked(project: MakeProject) -> None:
+    agent = "import os\ndef reset():\n    raise OSError(os.environ['API_KEY'])\n\ndef ask(prompt):\n    return 'x'\n"
+    section = {"type": "python", "endpoint": "agent:ask", "env": {"API_KEY": "${OUR_KEY}"}}
+    spec = contract(ANY, agent={**section, "reset_function": "agent:reset"}, advanced={"retries": 0})
+    made = project(spec, agent)
+    for args in ((), ("--no-preflight",)):
+        result = made.show("-v", *REPORTS, *args, env={"OUR_KEY": PLAIN})
+        assert result.code == 3
+        assert leaks(made, result, PLAIN) == []
+
+
+def test_3_a_rule_sees_the_secret_that_the_record_hides(project: MakeProject) -> None:
+    agent = "import os\ndef ask(prompt):\n    return 'key ' + os.environ['API_KEY']\n"
+    section = {"type": "python", "endpoint": "agent:ask", "env": {"API_KEY": "${OUR_KEY}"}}
+    rules = [rule("no-leak", "regex", pattern="sk_live_", negate=True)]
+    made = project(contract(rules, agent=section), agent)
+    result = made.run(env={"OUR_KEY": PLAIN})
+    assert (result.code, result.cell["outcome"]) == (1, "fail")
+    again = made.cli("judge", "1", "--json", env={"OUR_KEY": PLAIN})
+    assert again.cell["outcome"] == "unproven"
+    assert "masked" in again.cell["reason"]
+
+
+def test_3_an_observation_that_was_masked_is_not_passed_when_it_is_judged_on_resume(project: MakeProject) -> None:
+    agent = "import os\ndef ask(prompt):\n    return 'key ' + os.environ['API_KEY']\n"
+    section = {"type": "python", "endpoint": "agent:ask", "env": {"API_KEY": "${OUR_KEY}"}}
+    made = project(contract([rule("no-leak", "regex", pattern="sk_live_", negate=True)], agent=section), agent)
+    made.run(env={"OUR_KEY": PLAIN})
+    (made.folder / ".holdfast/runs/0001/verdicts-1.jsonl").write_text("")
+    resumed = made.run("--resume", "1", env={"OUR_KEY": PLAIN})
+    assert resumed.cell["outcome"] == "unproven"
+
+
+# "under 6 characters: refused as a secret"
+@pytest.mark.parametrize(("value", "code"), [("12345", 4), ("", 4), ("123456", 1)])
+def test_3_a_secret_under_6_characters_is_refused(project: MakeProject, serve: Serve, value: str, code: int) -> None:
+    server = serve(echoing)
+    made = project(contract([rule("no", value="unicorn")], agent=server.section(headers={"Authorization": "${TOKEN}"})))
+    result = made.show(env={"TOKEN": value})
+    assert result.code == code
+    if code == 4:
+        assert "TOKEN" in result.err
+        assert server.requests == []
+
+
+# "`validate` warns on unset variables ...; a run refuses"
+@pytest.mark.parametrize("place", ["headers", "endpoint"])
+def test_3_an_unset_variable_is_warned_of_by_validate_and_refused_by_a_run(
+    project: MakeProject, serve: Serve, place: str
+) -> None:
+    server = serve(echoing)
+    more = {"headers": {"Authorization": "${NOT_SET_ANYWHERE}"}} if place == "headers" else {}
+    section = {**server.section(**more)}
+    if place == "endpoint":
+        section["endpoint"] = "http://127.0.0.1:${NOT_SET_ANYWHERE}/"
+    made = project(contract(ANY, agent=section))
+    checked = made.cli("validate")
+    assert checked.code == 0
+    assert "NOT_SET_ANYWHERE is not set" in checked.err
+    result = made.show()
+    assert result.code == 4
+    assert "NOT_SET_ANYWHERE" in result.err
+    assert server.requests == []
+    assert not list((made.folder / ".holdfast" / "runs").glob("0*"))
+
+
+def test_3_a_default_stands_in_for_an_unset_variable_and_is_no_secret(project: MakeProject, serve: Serve) -> None:
+    server = serve(echoing)
+    made = project(contract(ANY, agent=server.section(headers={"Authorization": "${NOT_SET_ANYWHERE:-guest}"})))
+    result = made.run()
+    assert server.requests[0].headers["authorization"] == "guest"
+    assert result.trials[0]["answer"] == "your key is guest"
+
+
+# "`${VAR}` ... stay as written in what is stored"
+def test_3_references_stay_as_written_in_what_is_stored(project: MakeProject, serve: Serve) -> None:
+    server = serve(echoing)
+    made = project(contract(ANY, agent=server.section(headers={"Authorization": "Bearer ${TOKEN}"})))
+    made.run(env={"TOKEN": PLAIN})
+    assert "Bearer ${TOKEN}" in made.read(".holdfast/runs/0001/spec.yaml")

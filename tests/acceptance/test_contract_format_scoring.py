@@ -1,0 +1,101 @@
+"""The contract format, scoring, output and advanced: every key decides something."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from files1 import (
+    CALM,
+    RULES,
+    SPEC,
+    contract_run,
+    http_agent,
+    project,
+    spec_of,
+    tell,
+)
+
+TOOLED = (
+    'agent: {type: python, endpoint: "bot:answer", tools: ["bot:search"]}\ngolden_prompts: ["What is the total?"]\n'
+)
+SEARCH = """
+def search(query):
+    return "source " + query
+
+
+def answer(prompt):
+    try:
+        return search(prompt)
+    except Exception as failure:
+        return f"failed: {failure}"
+"""
+
+
+# -- scoring, output, advanced --------------------------------------------------------------------
+def test_min_score_tolerates_lesser_failures(tmp_path: Path) -> None:
+    spec = SPEC.replace("chaos_matrix", "    - {id: b, type: contains, value: nowhere}\nchaos_matrix")
+    assert contract_run(tmp_path, spec).code == 1
+    told = contract_run(tmp_path, spec + "scoring: {min_score: 50}\n")
+    assert (told.code, told.contract["tolerated"]) == (0, ["b in no-chaos"])
+    assert contract_run(tmp_path, spec + "scoring: {min_score: 51}\n").code == 1
+
+
+@pytest.mark.parametrize(("output", "file"), [
+    ("{format: html}", "reports/holdfast-0001.html"),
+    ("{format: json, path: out}", "out/holdfast-0001.json"),
+    ("{format: json, path: out, filename_template: 'run-{run}'}", "out/run-0001.json"),
+])  # fmt: skip
+def test_output_writes_the_report_it_asks_for(tmp_path: Path, output: str, file: str) -> None:
+    project(tmp_path, SPEC + f"output: {output}\n")
+    assert tell(tmp_path, "contract", "run").code == 0
+    text = (tmp_path / file).read_text()
+    if file.endswith("json"):
+        assert json.loads(text)["score"] == 100.0
+    else:
+        assert text.lstrip().startswith("<!doctype html>")
+
+
+def test_output_terminal_writes_no_file_and_no_output_section_writes_none(tmp_path: Path) -> None:
+    for more in ("output: {format: terminal}\n", ""):
+        project(tmp_path, SPEC + more)
+        assert tell(tmp_path, "contract", "run").code == 0
+    assert not (tmp_path / "reports").exists()
+
+
+def test_output_in_another_folder_lies_beside_the_spec(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    project(tmp_path / "sub", SPEC + "output: {format: json}\n")
+    assert tell(tmp_path, "contract", "run", "-c", "sub/holdfast.yaml").code == 0
+    assert (tmp_path / "sub/reports/holdfast-0001.json").exists()
+
+
+def test_advanced_defaults(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, SPEC)
+    assert (spec.concurrency, spec.retries, spec.seed) == (10, 2, 0)
+
+
+def test_advanced_retries_repeat_what_our_side_could_not_do(tmp_path: Path) -> None:
+    def resets(retries: int) -> int:
+        with http_agent(lambda r: (500, "no")) as agent:
+            section = f"agent: {{endpoint: {agent.url}/ask, reset_endpoint: /reset}}\ngolden_prompts: [x]\n"
+            contract_run(tmp_path, section + RULES + CALM + f"advanced: {{retries: {retries}}}\n", "", "--no-preflight")
+            assert agent.asked() == []
+            return len(agent.asked("/reset"))
+
+    assert [resets(n) for n in (0, 1, 3)] == [1, 2, 4]
+
+
+def test_advanced_seed_moves_the_luck(tmp_path: Path) -> None:
+    matrix = CALM + "  - {name: down, tool_faults: [{tool: search, mode: error, probability: 0.5}]}\n"
+    spec = TOOLED + RULES + matrix + "replicas: 12\nscoring: {replica_aggregation: any}\n"
+
+    def luck(seed: int) -> list[str]:
+        told = contract_run(tmp_path, spec + f"advanced: {{seed: {seed}}}\n", SEARCH, "--scenario", "down")
+        return [trial["outcome"] for trial in told.cell("cites", "down")["trials"]]
+
+    first, again, other = luck(1), luck(1), luck(2)
+    assert first == again
+    assert first != other
+    assert {"pass", "fail"} == set(first)

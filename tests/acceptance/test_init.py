@@ -1,0 +1,88 @@
+"""`holdfast init`, as a person runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
+
+
+def holdfast(here: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([HOLDFAST, *arguments], cwd=here, capture_output=True, text=True, timeout=60)
+
+
+def test_init_writes_a_spec_and_an_agent_and_says_what_is_next(tmp_path: Path) -> None:
+    done = holdfast(tmp_path, "init")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {path.name for path in tmp_path.iterdir()} == {"holdfast.yaml", "agent.py"}
+    assert done.stdout.splitlines()[:2] == ["wrote holdfast.yaml", "wrote agent.py"]
+    assert "  holdfast contract run\n" in done.stdout
+
+
+@pytest.mark.parametrize("options", [(), ("--http",)])
+def test_the_starter_is_short_and_validates_without_a_warning(tmp_path: Path, options: tuple[str, ...]) -> None:
+    holdfast(tmp_path, "init", *options)
+    checked = json.loads(holdfast(tmp_path, "contract", "validate", "--json").stdout)
+    assert (checked["valid"], checked["errors"], checked["warnings"]) == (True, [], [])
+    for path in tmp_path.glob("*.*"):
+        assert len(path.read_text().splitlines()) <= 60
+
+
+def test_the_starter_runs_at_once_and_finds_the_guess(tmp_path: Path) -> None:
+    holdfast(tmp_path, "init")
+    done = holdfast(tmp_path, "contract", "run")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "✘ never-guesses in stock-api-down" in done.stdout
+    assert "FAIL   1 critical cell failed" in done.stdout
+
+
+def test_the_starter_holds_once_it_is_mended_as_it_says(tmp_path: Path) -> None:
+    holdfast(tmp_path, "init")
+    agent = tmp_path / "agent.py"
+    guess = next(line for line in agent.read_text().splitlines() if "Mend it: " in line)
+    mended = " " * 8 + guess.partition("Mend it: ")[2]
+    agent.write_text(agent.read_text().replace(guess, mended))
+    done = holdfast(tmp_path, "contract", "run")
+    assert done.returncode == 0, done.stdout
+    assert "Resilience 100.00" in done.stdout
+
+
+def test_init_never_overwrites_and_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text("mine\n")
+    done = holdfast(tmp_path, "init")
+    assert done.returncode == 4
+    assert "agent.py is already there; nothing was written" in done.stderr
+    assert "--force" in done.stderr
+    assert not (tmp_path / "holdfast.yaml").exists()
+    assert (tmp_path / "agent.py").read_text() == "mine\n"
+
+
+def test_init_overwrites_with_force(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text("mine\n")
+    assert holdfast(tmp_path, "init", "--force").returncode == 0
+    assert "def answer" in (tmp_path / "agent.py").read_text()
+
+
+def test_init_makes_the_folder_and_says_how_to_get_there(tmp_path: Path) -> None:
+    done = holdfast(tmp_path, "init", "my agents/first")
+    assert (tmp_path / "my agents" / "first" / "agent.py").exists()
+    assert "  cd 'my agents/first' && holdfast contract run\n" in done.stdout
+
+
+def test_init_http_writes_a_spec_alone_and_names_the_endpoint_to_set(tmp_path: Path) -> None:
+    done = holdfast(tmp_path, "init", "--http")
+    assert [path.name for path in tmp_path.iterdir()] == ["holdfast.yaml"]
+    assert "endpoint: http://localhost:8000/chat" in (tmp_path / "holdfast.yaml").read_text()
+    assert "agent.endpoint" in done.stdout
+    assert "holdfast verify" in done.stdout
+
+
+def test_init_in_a_place_that_is_a_file_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    assert holdfast(tmp_path, "init", "taken").returncode == 4
+    assert holdfast(tmp_path, "init", "taken/below").returncode == 4

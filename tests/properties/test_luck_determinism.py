@@ -1,0 +1,76 @@
+"""Luck: the same for the same trial, whatever the invariant; another for anything else."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from holdfast.model.spec import Task
+from holdfast.model.trial import Trial
+from holdfast.planes.luck import Luck
+
+params = st.dictionaries(st.text(max_size=4), st.one_of(st.integers(0, 9), st.text(max_size=4)), max_size=3)
+trials = st.builds(
+    Trial,
+    id=st.just("0" * 12),
+    kind=st.just("contract"),
+    scenario=st.text(max_size=8),
+    task=st.builds(Task, st.tuples(st.text(max_size=12))),
+    replica=st.integers(0, 50),
+    params=params,
+    invariant=st.text(max_size=5),
+    seed=st.integers(0, 2**31),
+)
+
+
+def draws(trial: Trial, fault: int = 0) -> list[int]:
+    luck = Luck(trial)
+    return [luck.number(fault, key) for key in ("search:0a:1", "search:0a:2", "chat:1")]
+
+
+@given(trials, st.text(max_size=5), st.text(max_size=12))
+def test_every_invariant_and_every_id_meets_the_same_luck(trial: Trial, invariant: str, id: str) -> None:
+    assert draws(trial) == draws(replace(trial, invariant=invariant, id=id, kind="control"))
+
+
+@given(trials)
+def test_another_replica_seed_scenario_task_or_parameter_meets_other_luck(trial: Trial) -> None:
+    others = [
+        replace(trial, replica=trial.replica + 1),
+        replace(trial, seed=trial.seed + 1),
+        replace(trial, scenario=trial.scenario + "x"),
+        replace(trial, task=Task((*trial.task.turns, "more"))),
+        replace(trial, params={**trial.params, "new parameter": 1}),
+    ]
+    assert all(draws(other) != draws(trial) for other in others)
+    assert draws(trial, 0) != draws(trial, 1)
+
+
+@given(trials, st.permutations(["a:1", "a:2", "b:1", "c:1"]))
+def test_the_order_of_draws_does_not_matter(trial: Trial, order: list[str]) -> None:
+    luck, again = Luck(trial), Luck(trial)
+    assert {key: luck.number(0, key) for key in sorted(order)} == {key: again.number(0, key) for key in order}
+    assert luck.rng(0, "a:1").random() == again.rng(0, "a:1").random()
+
+
+@given(trials, st.floats(0, 1))
+def test_a_higher_probability_hits_whatever_a_lower_one_hits(trial: Trial, probability: float) -> None:
+    luck = Luck(trial)
+    for key in map(str, range(20)):
+        if luck.chance(0, key, probability / 2):
+            assert luck.chance(0, key, probability)
+        assert luck.chance(0, key, 1.0)
+        assert not luck.chance(0, key, 0.0)
+
+
+def test_a_chance_is_about_as_likely_as_it_says() -> None:
+    luck = Luck(Trial(id="0" * 12, kind="contract", scenario="s", task=Task(("hi",))))
+    hits = sum(luck.chance(0, str(n), 0.3) for n in range(5000))
+    assert 1400 < hits < 1600
+
+
+def test_luck_is_the_same_on_every_machine_and_in_every_release() -> None:
+    """A stored run is repeated by its seed alone: these numbers must not change."""
+    trial = Trial(id="0" * 12, kind="contract", scenario="s", task=Task(("hi",)), replica=1, params={"a": 1}, seed=7)
+    assert Luck(trial).number(2, "search:00ff:1") == 16632052214677941488

@@ -1,0 +1,162 @@
+"""What a Python agent may give, and what is read from it. No process: the host's own functions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from holdfast.agents import answering
+from holdfast.agents.answering import ANSWER_LIMIT, settle, text_of
+from holdfast.agents.loading import Loaded
+from holdfast.agents.performance import take_turn
+from holdfast.model.observation import Turn
+
+
+def turn_of(ask: Any) -> tuple[Turn, tuple[str, ...]]:
+    return asyncio.run(take_turn("hi", Loaded(ask, is_async=False), settle, lambda text: None))
+
+
+@dataclass
+class Message:
+    content: Any
+
+
+class Silent:
+    def __str__(self) -> str:
+        return "I am Silent"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("text", "text"),
+        ("", ""),
+        (b"caf\xc3\xa9 \xff", "café �"),
+        (bytearray(b"raw"), "raw"),
+        ({"content": "c", "text": "t"}, "c"),
+        ({"output": None, "answer": "a"}, "a"),
+        ({"message": {"content": "deep"}}, "deep"),
+        ({"rows": [1]}, '{"rows": [1]}'),
+        (Message("m"), "m"),
+        (Message([{"type": "text", "text": "one "}, {"type": "text", "text": "two"}]), "one two"),
+        (SimpleNamespace(text=lambda: "method", answer="a"), "a"),
+        ([{"text": "a"}, {"text": "b"}], "ab"),
+        ([{"text": "a"}, "b"], "ab"),
+        ([1, {"text": "b"}], '[1, {"text": "b"}]'),
+        (["a", "b"], '["a", "b"]'),
+        (42, "42"),
+        (True, "true"),
+        (Silent(), "I am Silent"),
+        (None, None),
+    ],
+)
+def test_the_text_of_an_answer(value: Any, text: str | None) -> None:
+    assert text_of(value) == text
+
+
+def test_none_is_no_answer() -> None:
+    turn, _ = turn_of(lambda prompt: None)
+    assert (turn.ending, turn.text) == ("no_answer", None)
+
+
+def test_an_empty_text_is_an_answer() -> None:
+    assert turn_of(lambda prompt: "")[0].ending == "answered"
+
+
+def test_lone_surrogates_become_readable() -> None:
+    assert turn_of(lambda prompt: "a\ud800b")[0].text == "a���b"
+
+
+def test_an_answer_over_the_limit_is_cut_and_noted() -> None:
+    turn, notes = turn_of(lambda prompt: "x" * 5_000_000)
+    assert turn.text is not None
+    assert len(turn.text) == ANSWER_LIMIT
+    assert notes == ("answer of 5000000 characters cut to 1000000",)
+
+
+def pieces(prompt: str) -> Iterator[Any]:
+    yield "one "
+    yield {"content": "two"}
+    yield None
+
+
+async def async_pieces(prompt: str) -> AsyncIterator[str]:
+    for piece in ("one ", "two"):
+        yield piece
+
+
+async def awaited(prompt: str) -> str:
+    await asyncio.sleep(0)
+    return "one two"
+
+
+@pytest.mark.parametrize(
+    "ask", [pieces, async_pieces, awaited, lambda prompt: awaited(prompt), lambda prompt: iter(["one ", "two"])]
+)
+def test_generators_are_joined_and_awaitables_awaited(ask: Any) -> None:
+    assert turn_of(ask)[0].text == "one two"
+
+
+def test_what_a_generator_gave_before_it_raised_counts() -> None:
+    def broken(prompt: str) -> Iterator[str]:
+        yield "Revenue was "
+        raise ValueError("lost")
+
+    turn, _ = turn_of(broken)
+    assert (turn.text, turn.ending) == ("Revenue was ", "raised")
+    assert turn.detail.startswith("ValueError: lost (test_agent_python_answers.py:")
+
+
+def test_an_endless_generator_is_asked_for_no_more_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "READ_LIMIT", 1000)
+
+    def endless(prompt: str) -> Iterator[str]:
+        while True:
+            yield "x" * 100
+
+    assert turn_of(endless)[0].text == "x" * 1100
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+def explode(raised: BaseException) -> Any:
+    def ask(prompt: str) -> Any:
+        raise raised
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("raised", "detail"),
+    [
+        (ValueError("bad"), "ValueError: bad ("),
+        (SystemExit(3), "SystemExit: 3 ("),
+        (KeyboardInterrupt(), "KeyboardInterrupt ("),
+        (asyncio.CancelledError(), "CancelledError ("),
+        (StopIteration("end"), "StopIteration: end ("),
+        (Unprintable(), "Unprintable: (its message cannot be read) ("),
+        (ValueError("\ud800"), "ValueError: ��� ("),
+    ],
+)
+def test_whatever_the_agent_raises_is_its_result(raised: BaseException, detail: str) -> None:
+    turn, _ = turn_of(explode(raised))
+    assert turn.ending == "raised"
+    assert turn.detail.startswith(detail)
+
+
+def test_an_answer_that_cannot_be_read_is_the_agents_doing() -> None:
+    class Odd:
+        @property
+        def content(self) -> str:
+            raise RuntimeError("no content")
+
+    turn, _ = turn_of(lambda prompt: Odd())
+    assert (turn.ending, turn.detail[:24]) == ("raised", "RuntimeError: no content")

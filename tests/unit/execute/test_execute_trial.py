@@ -1,0 +1,170 @@
+"""run_trial: whose failure it is, what is repeated, and what is seen."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from execute_sites import Scripted, fault, says, seen_of, site_of, trial_of
+from msgspec.structs import replace
+
+from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.execute import trial as module
+from holdfast.model.observation import Answer, FaultMet, Turn
+from holdfast.model.spec import Task
+from holdfast.protocols import Trip
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def at_once(seconds: float) -> None: ...
+
+    monkeypatch.setattr(module.asyncio, "sleep", at_once)
+
+
+def failing(times: int, broken: Exception) -> tuple[Any, list[int]]:
+    calls: list[int] = []
+
+    async def act(task: Task, trip: Trip) -> Answer:
+        calls.append(1)
+        trip.met(FaultMet(0, "tool", "t", "error", len(calls)))
+        if len(calls) <= times:
+            raise broken
+        return Answer((Turn("hi", "fine"),))
+
+    return act, calls
+
+
+@pytest.mark.parametrize(
+    ("broken", "error"),
+    [
+        (HarnessError("pipe broke"), "pipe broke"),
+        (AgentUnavailable("refused", hint="start it"), "refused. start it"),
+        (OSError(24, "Too many open files"), "OSError: [Errno 24] Too many open files"),
+    ],
+)
+def test_our_failure_is_an_error_of_the_trial_and_never_ends_the_run(broken: Exception, error: str) -> None:
+    act, calls = failing(9, broken)
+    seen = seen_of(site_of(act, retries=2))
+    assert (seen.error, seen.attempts, len(calls), seen.turns) == (error, 3, 3, ())
+
+
+def test_our_failure_is_repeated_and_only_the_last_attempt_is_seen() -> None:
+    act, _ = failing(2, HarnessError("once"))
+    seen = seen_of(site_of(act, retries=2))
+    assert (seen.error, seen.attempts, seen.turns[0].text) == ("", 3, "fine")
+    assert [met.call for met in seen.ledger] == [3]
+
+
+def test_what_the_agent_gave_beside_our_failure_is_kept() -> None:
+    act, _ = failing(9, HarnessError("late", answer=Answer((Turn("hi", "half"),), calls={"t": 1})))
+    seen = seen_of(site_of(act))
+    assert (seen.error, seen.turns[0].text, seen.calls) == ("late", "half", {"t": 1})
+
+
+def test_a_trial_in_which_the_agent_ended_badly_is_not_repeated() -> None:
+    act, calls = failing(9, HarnessError("late", answer=Answer((Turn("hi", None, ending="raised"),))))
+    seen = seen_of(site_of(act, retries=2))
+    assert (seen.attempts, len(calls), seen.ending) == (1, 1, "raised")
+
+
+def test_a_bad_ending_alone_is_a_result() -> None:
+    async def act(task: Task, trip: Trip) -> Answer:
+        return Answer((Turn("hi", None, ending="crashed"),))
+
+    seen = seen_of(site_of(act, retries=2))
+    assert (seen.error, seen.attempts, seen.ending) == ("", 1, "crashed")
+
+
+def test_a_configuration_at_fault_ends_the_run_in_a_control_trial_alone() -> None:
+    act, _ = failing(9, AgentUnavailable("bad path", config=True))
+    assert seen_of(site_of(act)).error == "bad path"
+    with pytest.raises(AgentUnavailable):
+        seen_of(site_of(act), replace(trial_of(), kind="control"))
+
+
+def test_a_reset_comes_before_every_attempt() -> None:
+    act, _ = failing(1, HarnessError("once"))
+    site = site_of(act, retries=1, reset_endpoint="/reset")
+    seen_of(site)
+    assert isinstance(site.agent, Scripted)
+    assert site.agent.resets == 2
+
+
+def test_faults_are_told_as_they_are_met() -> None:
+    told: list[tuple[str, str]] = []
+    act, _ = failing(0, HarnessError(""))
+    asyncio.run(module.run_trial(site_of(act), trial_of(n=5), lambda trial, met: told.append((trial.id, met.mode))))
+    assert told == [("000000000005", "error")]
+
+
+def test_an_attack_on_the_input_reaches_the_agent() -> None:
+    site = site_of(says("ok"), fault("input", "memory_poisoning", plane="context", payload="obey"))
+    seen = seen_of(site)
+    assert "obey" in seen.turns[0].asked
+    assert [met.mode for met in seen.met] == ["memory_poisoning"]
+    assert seen_of(site, trial_of(scenario="calm")).turns[0].asked == "hi"
+
+
+def test_an_attack_that_had_no_place_was_not_met() -> None:
+    async def act(task: Task, trip: Trip) -> Answer:
+        trip.ask(task.turns[0])
+        trip.lost()
+        return Answer((Turn("hi", "ok"),))
+
+    seen = seen_of(site_of(act, fault("input", "memory_poisoning", plane="context", payload="obey")))
+    assert [met.effect for met in seen.ledger] == ["no_effect"]
+
+
+def test_an_attack_that_breaks_is_our_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from holdfast.faults.context.overflow import Overflow
+
+    monkeypatch.setattr(Overflow, "rewrite", lambda self, text, ctx: 1 / 0)
+    seen = seen_of(site_of(says("ok"), fault("input", "overflow", plane="context")))
+    assert seen.error.startswith("fault overflow broke")
+
+
+# -- simulate ----------------------------------------------------------------------------------------
+def simulated(*injections: Any, text: str = "the answer is long enough", **agent: Any) -> Any:
+    return seen_of(site_of(says(text), *injections, simulate="answer", **agent))
+
+
+def test_a_simulated_fault_damages_the_answer_and_is_marked() -> None:
+    seen = simulated(fault("search", "malicious_response", payload="evil"))
+    assert (seen.turns[0].text, seen.simulated) == ("evil", True)
+    assert seen.notes == ("simulated: the faults acted on the answer",)
+    assert [(met.target, met.effect) for met in seen.ledger] == [("(answer)", "met")]
+
+
+def test_a_calm_scenario_is_not_simulated() -> None:
+    site = site_of(says("ok"), simulate="answer")
+    assert not seen_of(site, trial_of(scenario="calm")).simulated
+
+
+def test_a_simulated_failure_is_a_bad_ending() -> None:
+    failed = simulated(fault("search", "error", error_code=502)).turns[0]
+    timed_out = simulated(fault("chat", "timeout", plane="llm", delay_ms=4000)).turns[0]
+    assert (failed.ending, failed.status, failed.text) == ("http_error", 502, None)
+    assert (timed_out.ending, timed_out.latency_ms) == ("timeout", 4010.0)
+
+
+def test_a_simulated_delay_counts_as_time_without_being_sat_through() -> None:
+    seen = simulated(fault("search", "slow", delay_ms=5000))
+    assert (seen.turns[0].latency_ms, seen.turns[0].ending) == (5010.0, "answered")
+    assert seen.duration_ms < 1000
+
+
+def test_a_simulated_delay_beyond_the_timeout_is_a_timeout() -> None:
+    turn = simulated(fault("search", "slow", delay_ms=5000), timeout_ms=3000).turns[0]
+    assert (turn.ending, turn.text, turn.latency_ms) == ("timeout", None, 3000)
+
+
+def test_a_simulated_fault_that_breaks_is_our_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from holdfast.faults.tools.malformed import Malformed
+
+    async def broken(self: Any, call: Any, forward: Any, ctx: Any) -> Any:
+        raise KeyError("bug")
+
+    monkeypatch.setattr(Malformed, "apply", broken)
+    assert simulated(fault("search", "malformed")).error == "fault malformed broke: KeyError: 'bug'"

@@ -1,0 +1,38 @@
+"""Rules whose settings hold parameters are judged with the trial's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.judge import Judge
+from holdfast.judge.params import refers_to_params, with_params
+from holdfast.model.observation import Observation, Turn
+from holdfast.model.spec import AgentSpec, Invariant, Spec, Task
+from holdfast.model.trial import Trial
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"value": "{{ params.x }}"}, {"values": ["a", "{{params.x}}"]}, {"schema": {"const": "{{ params.x }}"}}],
+)
+def test_parameters_are_found_and_filled_at_any_depth(settings: dict[str, object]) -> None:
+    rule = Invariant("a", "contains", settings)
+    assert refers_to_params(rule)
+    filled = with_params(rule, {"x": "blue"})
+    assert not refers_to_params(filled)
+    assert "blue" in str(filled.settings)
+
+
+def test_a_rule_without_parameters_is_left_alone() -> None:
+    assert not refers_to_params(Invariant("a", "contains", {"value": "${x} {{ secrets.x }}"}))
+
+
+def test_each_trial_is_judged_with_its_own_parameters() -> None:
+    rule = Invariant("a", "contains", {"value": "{{ params.x }}"})
+    judge = Judge(Spec("s.yaml", AgentSpec(), invariants=(rule,)))
+    seen = Observation("t", (Turn("q", "blue"),))
+    outcomes = [
+        judge.judge(rule, Trial("t", "contract", "calm", Task(("q",)), params={"x": x}), seen).outcome
+        for x in ("blue", "red", "blue")
+    ]
+    assert outcomes == ["pass", "fail", "pass"]

@@ -1,0 +1,95 @@
+"""Values in the ledger, and the digest that luck is drawn by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.planes.describe import LIMIT, arguments_digest, describe, said, same, shorten
+
+
+class Plain:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Refuses:
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("the truth value is ambiguous")
+
+    def __repr__(self) -> str:
+        return "array([1])"
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Mute:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("a", "a", True),
+        ([1, {"a": 2}], [1, {"a": 2}], True),
+        (1, True, False),
+        ([1], [1.0], False),
+        ([1], [True], False),
+        ({"a": 1}, {"a": "1"}, False),
+        (Plain(1), Plain(1), True),
+        (Plain(1), Plain(2), False),
+        (object(), object(), True),
+        (Refuses(), Refuses(), True),
+        (Mute(), Mute(), True),
+        (None, "None", False),
+    ],
+)
+def test_two_values_are_the_same_if_the_agent_could_not_tell(one: Any, other: Any, alike: bool) -> None:
+    assert same(one, other) is alike
+
+
+def test_the_digest_of_arguments_knows_no_order_and_no_address() -> None:
+    assert arguments_digest({"a": 1, "b": 2}) == arguments_digest({"b": 2, "a": 1})
+    assert arguments_digest({"client": object()}) == arguments_digest({"client": object()})
+    assert arguments_digest({"f": lambda: 1}) == arguments_digest({"f": lambda: 1})
+    assert arguments_digest({"a": "x"}) != arguments_digest({"a": "y"})
+
+
+@pytest.mark.parametrize("odd", [{(1, 2): 3}, "\ud800", Mute(), {1, "a"}, float("nan"), b"\xff"])
+def test_any_argument_has_a_digest(odd: Any) -> None:
+    assert arguments_digest({"odd": odd}) == arguments_digest({"odd": odd})
+
+
+def test_a_value_of_itself_has_a_digest() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    assert len(arguments_digest({"loop": loop})) == 12
+    assert describe(loop) == "[[...]]"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("text", "text"),
+        ({"b": 1, "a": None}, '{"a":null,"b":1}'),
+        (Mute(), "a Mute"),
+        ("\ud800", "���"),
+        (True, "true"),
+    ],
+)
+def test_a_value_is_described(value: Any, text: str) -> None:
+    assert describe(value) == text
+
+
+def test_a_long_value_is_shortened_in_the_middle() -> None:
+    text = shorten("a" * 500 + "z" * 500)
+    assert len(text) <= LIMIT
+    assert text.startswith("aaa")
+    assert text.endswith("zzz")
+
+
+def test_an_exception_is_told_in_a_line() -> None:
+    assert said(ValueError("x")) == "ValueError: x"
+    assert said(KeyboardInterrupt()) == "KeyboardInterrupt"

@@ -1,0 +1,351 @@
+"""When a fault fires, what it does to a call, and what the ledger says of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from plane_weather import TRIAL, Own, fault, weather_of
+
+from holdfast import plugins
+from holdfast.errors import HarnessError
+from holdfast.model.observation import FaultMet
+from holdfast.model.spec import Injection
+from holdfast.planes.weather import ANSWER, Weather
+from holdfast.protocols import Call, Failed, Reply, TimedOut
+
+ROWS = {"rows": [1, 2]}
+
+
+class Bench:
+    """Calls a tool through weather and remembers what reached it and how long was waited."""
+
+    def __init__(self, *injections: Injection) -> None:
+        self.weather, self.ledger = weather_of(*injections)
+        self.reached: list[dict[str, Any]] = []
+        self.waited: list[float] = []
+        self.gives: Any = ROWS
+
+    def call(self, target: str = "search", plane: str = "tool", **arguments: Any) -> Any:
+        n = self.weather.count(plane, target)
+        call = Call(plane, target, arguments, n)
+        return asyncio.run(self.weather.through(call, self._forward, self._sleep)).value
+
+    async def _forward(self, call: Call) -> Reply:
+        self.reached.append(dict(call.arguments))
+        if isinstance(self.gives, BaseException):
+            raise self.gives
+        return Reply(self.gives)
+
+    async def _sleep(self, ms: float) -> None:
+        self.waited.append(ms)
+
+    def pattern(self, calls: int, **arguments: Any) -> str:
+        """x where a call failed, . where it came through."""
+        marks = ""
+        for _ in range(calls):
+            try:
+                self.call(**arguments)
+                marks += "."
+            except Failed:
+                marks += "x"
+        return marks
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes `own` a tool fault that acts as given."""
+    real = plugins.find
+
+    def use(act: Any) -> Injection:
+        monkeypatch.setattr(Own, "act", staticmethod(act))
+        monkeypatch.setattr(plugins, "find", lambda family, name: Own if name == "own" else real(family, name))
+        return Injection("tool", "*", "own")
+
+    return use
+
+
+@pytest.mark.parametrize(
+    ("schedule", "pattern"),
+    [
+        ({}, "xxxxxx"),
+        ({"after_calls": 2}, "..xxxx"),
+        ({"on_call": 3}, "..x..."),
+        ({"every": 2}, ".x.x.x"),
+        ({"every": 2, "after_calls": 1}, "..x.x."),
+        ({"times": 2}, "xx...."),
+        ({"times": 1, "after_calls": 3}, "...x.."),
+        ({"times": 2, "every": 2}, ".x.x.."),
+        ({"probability": 0.0}, "......"),
+    ],
+)
+def test_a_schedule_counts_attempts_as_they_arrive(schedule: dict[str, Any], pattern: str) -> None:
+    assert Bench(fault("search", "error", **schedule)).pattern(6) == pattern
+
+
+def test_times_counts_firings_not_calls() -> None:
+    bench = Bench(fault("search", "error", times=1, match={"q": "a*"}))
+    assert [bench.pattern(1, q=q) for q in ("b", "abc", "a")] == [".", "x", "."]
+
+
+@pytest.mark.parametrize(
+    ("match", "arguments", "hit"),
+    [
+        ({"q": "AC*"}, {"q": "ACME"}, True),
+        ({"q": "AC*"}, {"q": "acme"}, False),
+        ({"q": "AC*"}, {}, False),
+        ({"n": 5}, {"n": 5}, True),
+        ({"n": 5}, {"n": 5.0}, True),
+        ({"n": 1}, {"n": True}, False),
+        ({"n": "5"}, {"n": 5}, True),
+        ({"on": True}, {"on": True}, True),
+        ({"ids": [1, 2]}, {"ids": (1, 2)}, True),
+        ({"q": "a", "n": 1}, {"q": "a", "n": 2}, False),
+    ],
+)
+def test_match_is_by_argument_name_glob_or_value(match: Any, arguments: Any, hit: bool) -> None:
+    assert Bench(fault("search", "error", match=match)).pattern(1, **arguments) == ("x" if hit else ".")
+
+
+def test_a_glob_names_several_tools_and_others_pass() -> None:
+    bench = Bench(fault("get_*", "error"))
+    with pytest.raises(Failed):
+        bench.call("get_price")
+    assert bench.call("put_price") == ROWS
+    assert bench.call("get_price", plane="llm") == ROWS
+
+
+def test_the_ledger_says_what_would_have_come_and_what_came() -> None:
+    bench = Bench(fault("search", "empty"))
+    assert bench.call(q="x") == {"rows": []}
+    assert bench.ledger == [FaultMet(0, "tool", "search", "empty", 1, "met", would='{"rows":[1,2]}', got='{"rows":[]}')]
+
+
+def test_a_fault_that_does_not_ask_says_so() -> None:
+    bench = Bench(fault("search", "error", error_code=503, message="down"))
+    with pytest.raises(Failed) as caught:
+        bench.call()
+    assert caught.value.injection is not None
+    assert (bench.ledger[0].would, bench.ledger[0].got) == ("not asked", "failed: 503 down")
+    assert bench.reached == []
+
+
+def test_a_firing_that_changes_nothing_has_no_effect() -> None:
+    bench = Bench(fault("search", "stale"), fault("search", "wrong_value"))
+    bench.gives = None
+    bench.call()
+    assert [(met.mode, met.effect) for met in bench.ledger] == [("wrong_value", "no_effect"), ("stale", "no_effect")]
+
+
+def test_a_delay_is_in_the_ledger_before_it_begins() -> None:
+    bench = Bench(fault("search", "slow", delay_ms=70))
+    order: list[str] = []
+    bench.weather.record = lambda met: order.append(met.got)
+
+    async def sleep(ms: float) -> None:
+        order.append("sleeping")
+
+    call = Call("tool", "search", {}, 1)
+    asyncio.run(bench.weather.through(call, bench._forward, sleep))
+    assert order == ["a delay of 70 ms", "sleeping"]
+
+
+def test_a_delay_of_nothing_has_no_effect() -> None:
+    bench = Bench(fault("search", "slow", delay_ms=0))
+    bench.call()
+    assert [met.effect for met in bench.ledger] == ["no_effect"]
+
+
+def test_a_timeout_waits_then_fails_and_is_one_firing() -> None:
+    bench = Bench(fault("search", "timeout", delay_ms=40))
+    with pytest.raises(TimedOut):
+        bench.call()
+    assert bench.waited == [40]
+    assert [(met.effect, met.got) for met in bench.ledger] == [("met", "a delay of 40 ms")]
+
+
+def test_two_faults_compose_in_list_order_the_first_outermost(own: Any) -> None:
+    async def act(call: Call, forward: Any, ctx: Any) -> Reply:
+        return Reply(f"own({(await forward(call)).value})")
+
+    first = own(act)
+    wrapped = Injection("tool", "*", "malicious_response", {"payload": "evil"})
+    assert Bench(first, wrapped).call() == "own(evil)"
+    assert Bench(wrapped, first).call() == "evil"
+
+
+def test_error_ends_the_chain_and_the_inner_fault_has_not_fired() -> None:
+    bench = Bench(fault("search", "error"), fault("search", "slow", delay_ms=50, times=1))
+    with pytest.raises(Failed):
+        bench.call()
+    assert bench.waited == []
+    assert [met.mode for met in bench.ledger] == ["error"]
+
+
+def test_an_inner_failure_is_not_the_outer_faults_doing() -> None:
+    bench = Bench(fault("search", "malformed"), fault("search", "error", raises="builtins:OSError"))
+    with pytest.raises(Failed) as caught:
+        bench.call()
+    assert caught.value.injection is not None
+    assert caught.value.injection.mode == "error"
+    assert [(met.mode, met.effect) for met in bench.ledger] == [("error", "met"), ("malformed", "no_effect")]
+
+
+def test_a_tools_own_exception_passes_untouched_and_is_noted() -> None:
+    bench = Bench(fault("search", "malformed"))
+    bench.gives = mine = LookupError("gone")
+    with pytest.raises(LookupError) as caught:
+        bench.call()
+    assert caught.value is mine
+    assert [(met.effect, met.would) for met in bench.ledger] == [("no_effect", "LookupError: gone")]
+
+
+def test_a_reply_lost_after_the_work_shows_what_would_have_come() -> None:
+    bench = Bench(fault("search", "lost_reply"))
+    with pytest.raises(Failed):
+        bench.call()
+    assert (len(bench.reached), bench.ledger[0].would) == (1, '{"rows":[1,2]}')
+
+
+def test_a_value_changed_in_its_place_is_met(own: Any) -> None:
+    async def act(call: Call, forward: Any, ctx: Any) -> Reply:
+        reply: Reply = await forward(call)
+        reply.value["rows"].append(3)
+        return reply
+
+    bench = Bench(own(act))
+    bench.gives = {"rows": [1]}
+    bench.call()
+    assert (bench.ledger[0].effect, bench.ledger[0].would) == ("met", '{"rows":[1]}')
+
+
+def raising(what: BaseException) -> Any:
+    async def act(call: Call, forward: Any, ctx: Any) -> Reply:
+        raise what
+
+    return act
+
+
+async def gives_text(call: Call, forward: Any, ctx: Any) -> Any:
+    return "not a reply"
+
+
+@pytest.mark.parametrize(
+    ("act", "why"),
+    [
+        (raising(KeyError("x")), "fault own broke: KeyError: 'x'"),
+        (raising(StopAsyncIteration()), "fault own broke: StopAsyncIteration"),
+        (gives_text, "fault own broke: it gave str, not a Reply"),
+    ],
+)
+def test_a_plug_in_that_breaks_is_a_harness_error(own: Any, act: Any, why: str) -> None:
+    with pytest.raises(HarnessError) as caught:
+        Bench(own(act)).call()
+    assert str(caught.value) == why
+
+
+def test_a_watching_plug_in_that_breaks_is_a_harness_error(own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def watch(self: Any, call: Any, reply: Any, memory: Any) -> None:
+        raise KeyError("x")
+
+    injection = Injection(
+        "tool", "*", own(raising(ValueError())).mode, schedule=fault("x", "y", probability=0).schedule
+    )
+    monkeypatch.setattr(Own, "watch", watch, raising=False)
+    with pytest.raises(HarnessError, match="fault own broke"):
+        Bench(injection).call()
+
+
+def test_an_agent_that_gives_up_waiting_is_not_a_harness_error() -> None:
+    weather, ledger = weather_of(fault("search", "slow", delay_ms=60_000))
+
+    async def forward(call: Call) -> Reply:
+        return Reply(1)
+
+    async def patient() -> Any:
+        call = Call("tool", "search", {}, 1)
+        return await asyncio.wait_for(weather.through(call, forward, lambda ms: asyncio.sleep(ms / 1000)), 0.02)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(patient())
+    assert [met.effect for met in ledger] == ["met"]
+
+
+def test_an_alarm_of_the_agents_own_during_a_delay_passes_untouched() -> None:
+    bench = Bench(fault("search", "slow", delay_ms=10))
+
+    async def alarm(ms: float) -> None:
+        raise InterruptedError("my alarm")
+
+    with pytest.raises(InterruptedError):
+        asyncio.run(bench.weather.through(Call("tool", "search", {}, 1), bench._forward, alarm))
+
+
+def test_the_luck_of_a_tool_is_drawn_by_arguments_and_occurrence() -> None:
+    """Other calls in between change nothing: it is this call's luck."""
+    alone = Bench(fault("search", "error", probability=0.5))
+    mixed = Bench(fault("search", "error", probability=0.5))
+    wanted = alone.pattern(40, q="a")
+    found = ""
+    for n in range(40):
+        mixed.pattern(1, q=f"other {n}")
+        found += mixed.pattern(1, q="a")
+    assert found == wanted
+    assert 5 < wanted.count("x") < 35
+
+
+def test_the_luck_of_a_model_is_drawn_by_the_number_of_the_call() -> None:
+    def hits(prompts: list[str]) -> list[int]:
+        weather, ledger = weather_of(fault("chat", "empty", plane="llm", probability=0.5))
+
+        async def forward(call: Call) -> Reply:
+            return Reply("text")
+
+        async def sleep(ms: float) -> None: ...
+
+        for prompt in prompts:
+            n = weather.count("llm", "chat")
+            asyncio.run(weather.through(Call("llm", "chat", {"prompt": prompt}, n), forward, sleep))
+        return [met.call for met in ledger]
+
+    assert hits(["a"] * 30) == hits([str(n) for n in range(30)]) != []
+
+
+def test_an_attack_on_the_input_is_met_and_counted() -> None:
+    weather, ledger = weather_of(fault("input", "memory_poisoning", plane="context", payload="obey", on_call=2))
+    assert weather.rewrite("one") == "one"
+    assert "obey" in weather.rewrite("two")
+    assert [(met.call, met.effect, met.would) for met in ledger] == [(2, "met", "two")]
+
+
+def test_an_attack_on_tool_results_acts_on_tools_and_not_on_the_input() -> None:
+    bench = Bench(fault("*", "indirect_injection", plane="context", payload="obey"))
+    bench.gives = "some text"
+    assert bench.weather.rewrite("ask") == "ask"
+    assert "obey" in bench.call()
+
+
+def test_an_attack_that_breaks_is_a_harness_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from holdfast.faults.context.overflow import Overflow
+
+    monkeypatch.setattr(Overflow, "rewrite", lambda self, text, ctx: 1 / 0)
+    weather, _ = weather_of(fault("input", "overflow", plane="context"))
+    with pytest.raises(HarnessError, match="fault overflow broke: ZeroDivisionError"):
+        weather.rewrite("x")
+
+
+def test_settings_that_do_not_fit_are_a_harness_error() -> None:
+    with pytest.raises(HarnessError, match="cannot be made of its settings"):
+        weather_of(fault("t", "slow", delay_ms="soon"))[0].facing("tool", "t")
+
+
+def test_a_simulated_fault_faces_the_answer_whatever_it_names() -> None:
+    weather, _ = weather_of(fault("search", "error"), fault("chat", "empty", plane="llm"))
+    assert [p.injection.mode for p in weather.facing("tool", ANSWER)] == ["error"]
+    assert [p.injection.mode for p in weather.facing("llm", ANSWER)] == ["empty"]
+
+
+def test_calm_weather_makes_no_faults() -> None:
+    weather = Weather(TRIAL, weather_of()[0]._scenario, print)
+    assert weather.facing("tool", "x") == []
