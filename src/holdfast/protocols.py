@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from holdfast.model.observation import Answer, FaultMet, Observation, Turn
 from holdfast.model.run import Run
 from holdfast.model.spec import Injection, Task
@@ -19,8 +21,7 @@ from holdfast.model.verdict import Finding
 
 
 # -- faults -------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Call:
+class Call(Struct, frozen=True):
     """One call of the agent on its way out: to a tool, a model, a URL."""
 
     plane: str
@@ -30,8 +31,7 @@ class Call:
     """Which call at this target it is, from 1."""
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """What comes back: any Python value on the function plane, decoded data elsewhere."""
 
     value: Any
@@ -96,8 +96,7 @@ class TaskFault(Protocol):
 
 
 # -- checks -------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Exhibit:
+class Exhibit(Struct, frozen=True):
     """What a check may look at: one turn's text, with the whole observation around it."""
 
     text: str

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from holdfast.agents.ends import Ends, read_now
 from holdfast.agents.leftovers import end_marked, kill_group
 from holdfast.agents.performance import Request
 from holdfast.agents.show import Show
@@ -29,8 +30,6 @@ START_S = 60.0
 """For a forked process to begin: long, since on a busy machine slowness is ours and not the agent's."""
 IMPORT_S = 120.0
 """For the agent's import: models may be loaded there, but a run must not wait for ever."""
-MESSAGES_LIMIT = 80_000_000
-"""Bytes of one message."""
 HOST_DIED = "the agent's host process died"
 MARK = "HOLDFAST_HOST"
 """In the environment of a host and all below it, so that what it leaves behind can be found."""
@@ -92,61 +91,39 @@ class Host:
         """Runs one trial to its end, which may be ours to make. `ask` is called for a turn when it is due."""
         show = Show(self._loop, met)
         show.asked.append(ask(turns[0]))
-        request = framed(encode(Request(trial, show.asked[0], len(turns))))
-        ours, theirs = socket.socketpair()
-        read, write = os.pipe()
+        ends = Ends(self._loop, show)
         self._tickets += 1
-        ticket = self._tickets
-        self._shows[ticket] = show
-        ours.setblocking(False)
-        os.set_blocking(read, False)
+        self._shows[self._tickets] = show
         try:
-            try:
-                sent = _send_some(ours, request)  # it waits there before the child is born
-                await self._hand_over(ticket, theirs.fileno(), write)
-            finally:
-                theirs.close()
-                os.close(write)
-            self._loop.add_reader(ours.fileno(), self._read_messages, ours.fileno(), show)
-            self._loop.add_reader(read, self._read_output, read, show)
-            if sent < len(request):
-                await self._say(ours, request[sent:])
-            await self._watch(show, ours, turns, ask)
-            _drain(ours.fileno(), show.frames.feed)
-            _drain(read, show.print)
+            rest = ends.send_some(framed(encode(Request(trial, show.asked[0], len(turns)))))
+            await self._hand_over(self._tickets, ends)
+            ends.listen()
+            if rest:
+                await ends.say(rest)
+            await self._watch(show, ends, turns, ask)
+            ends.drain()
         finally:
             if not show.exited:  # we were interrupted
                 show.abandoned = True
                 kill_group(show.pid, signal.SIGKILL)
-            self._loop.remove_reader(ours.fileno())
-            self._loop.remove_reader(read)
-            ours.close()
-            os.close(read)
+            ends.close()
         return show.answer(self._timeout_s)
 
-    async def _hand_over(self, ticket: int, line: int, output: int) -> None:
+    async def _hand_over(self, ticket: int, ends: Ends) -> None:
         while True:
             try:
-                socket.send_fds(self._control, [ticket.to_bytes(8, "big")], [line, output])
+                socket.send_fds(self._control, [ticket.to_bytes(8, "big")], ends.theirs)
             except BlockingIOError:  # very many trials at once
                 await asyncio.sleep(0.001)
             except OSError as broken:
-                self._shows.pop(ticket, None)
+                del self._shows[ticket]
                 raise HarnessError(f"the agent's host process is gone: {broken}") from broken
             else:
                 return
 
-    async def _say(self, ours: socket.socket, data: bytes) -> None:
-        with contextlib.suppress(OSError):  # it died: its exit tells
-            await self._loop.sock_sendall(ours, data)
-
-    async def _watch(self, show: Show, ours: socket.socket, turns: Sequence[str], ask: Callable[[str], str]) -> None:
+    async def _watch(self, show: Show, ends: Ends, turns: Sequence[str], ask: Callable[[str], str]) -> None:
         """Waits for the end, turn by turn; a turn that takes too long is ended."""
-        limit_s = RESET_S if self._has_reset else START_S
-        if not await show.wait(lambda: show.begun > 0 or bool(show.broke), limit_s):
-            await self._stop(show)
-            what = "reset did not finish" if self._has_reset else "the agent's process did not begin"
-            raise HarnessError(f"{what} within {limit_s:g} s")
+        await self._await_begin(show)
         while not show.broke:
             if not await show.wait(lambda: show.all_said, self._timeout_s):
                 show.late = True
@@ -155,10 +132,18 @@ class Host:
             if show.exited or show.done or show.turns[-1].ending != "answered" or len(show.asked) == len(turns):
                 break
             show.asked.append(ask(turns[len(show.asked)]))
-            await self._say(ours, framed(encode(show.asked[-1])))
+            await ends.say(framed(encode(show.asked[-1])))
         if not await show.wait(lambda: show.exited, GRACE_S if show.all_said else self._timeout_s):
             show.notes.append("its process did not end by itself after its answer, and was ended")
             await self._stop(show)
+
+    async def _await_begin(self, show: Show) -> None:
+        limit_s = RESET_S if self._has_reset else START_S
+        if await show.wait(lambda: show.begun > 0 or bool(show.broke), limit_s):
+            return
+        await self._stop(show)
+        what = "reset did not finish" if self._has_reset else "the agent's process did not begin"
+        raise HarnessError(f"{what} within {limit_s:g} s")
 
     async def _stop(self, show: Show) -> None:
         """SIGTERM to the trial's group, a grace, SIGKILL."""
@@ -168,26 +153,8 @@ class Host:
                 return
         raise HarnessError("the agent's process could not be ended")
 
-    def _read_messages(self, fd: int, show: Show) -> None:
-        data = _read(fd)
-        if data:
-            show.frames.feed(data)
-            if len(show.frames) <= MESSAGES_LIMIT:
-                return
-            show.notes.append("the agent's process sent too much and was ended")
-            kill_group(show.pid, signal.SIGKILL)
-        if data is not None:
-            self._loop.remove_reader(fd)
-
-    def _read_output(self, fd: int, show: Show) -> None:
-        data = _read(fd)
-        if data:
-            show.print(data)
-        elif data is not None:
-            self._loop.remove_reader(fd)
-
     def _read_control(self) -> None:
-        data = _read(self._control.fileno())
+        data = read_now(self._control.fileno())
         if data:
             self._frames.feed(data)
         elif data is not None:
@@ -287,28 +254,3 @@ def _end(process: subprocess.Popen[bytes], mark: str) -> None:
     process.wait()
     if not tidy:
         end_marked(MARK, mark)
-
-
-def _send_some(sock: socket.socket, data: bytes) -> int:
-    try:
-        return sock.send(data)
-    except BlockingIOError:
-        return 0
-
-
-def _read(fd: int) -> bytes | None:
-    """What is there; b"" at the end; None if nothing is there yet."""
-    try:
-        return os.read(fd, 1 << 18)
-    except BlockingIOError:
-        return None
-    except OSError:
-        return b""
-
-
-def _drain(fd: int, take: Callable[[bytes], None]) -> None:
-    for _ in range(512):  # bounded: something that was left behind could write for ever
-        data = _read(fd)
-        if not data:
-            return
-        take(data)

@@ -27,6 +27,7 @@ class Zygote:
     def __init__(self, control: socket.socket, held: Held) -> None:
         self._control = control
         self._held = held
+        self._pid = os.getpid()
         self._spared = children_of_this()  # what the agent's import started serves every trial
         self._children: set[int] = set()
         self._ready = 0
@@ -117,6 +118,8 @@ class Zygote:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.setsid()
             die_with_parent()
+            if os.getppid() != self._pid:
+                os._exit(1)  # it ended before we could tie ourselves to it
             keep_orphans()  # what the agent starts stays below it, also when daemonised
             rehearse()
             work = next_work(self._control)

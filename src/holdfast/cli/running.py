@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.cli import screen as terminal
 from holdfast.cli.options import find_config, load_contract, option_warnings
-from holdfast.model.events import Event
+from holdfast.model.events import Event, Warned
 from holdfast.report.files import reporter, write
 from holdfast.report.terminal import can_show_signs, summary
 from holdfast.report.wording import warned
@@ -124,13 +124,13 @@ class Screen:
         from holdfast.report.plain import Plain
 
         color = terminal.wants_color(sys.stderr)
-        if self._as_json or self._silent:
+        if self._as_json or self._silent or self._quiet:
             self._live = _warnings_only
-        elif terminal.is_live(sys.stdout) and not self._quiet:
+        elif terminal.is_live(sys.stdout):
             errors = None if sys.stderr.isatty() else sys.stderr
             self._live = Live(sys.stdout, color=color, unicode=self._signs, errors=errors)
         else:
-            self._live = Plain(sys.stdout, unicode=self._signs, quiet=self._quiet)
+            self._live = Plain(sys.stdout, unicode=self._signs)
         return self._live
 
     def warn(self, message: str) -> None:
@@ -186,7 +186,5 @@ class Screen:
 
 
 def _warnings_only(event: Event) -> None:
-    from holdfast.model.events import Warned
-
     if isinstance(event, Warned):
         print(warned(event.message), file=sys.stderr)

@@ -18,19 +18,15 @@ _STARTS = {outcome: f"{sign} {outcome:<{_WORD}}  " for outcome, sign in SIGNS.it
 class Plain:
     """Writes the header, then each cell as it is decided; warnings go to `errors`."""
 
-    def __init__(
-        self, stream: TextIO, *, errors: TextIO | None = None, unicode: bool = True, quiet: bool = False
-    ) -> None:
+    def __init__(self, stream: TextIO, *, errors: TextIO | None = None, unicode: bool = True) -> None:
         self._stream = stream
         self._errors = sys.stderr if errors is None else errors
         self._unicode = unicode
-        self._quiet = quiet
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, CellDecided):
-            if not self._quiet:
-                self._write(self._stream, line(event.cell))
-        elif isinstance(event, RunStarted) and not self._quiet:
+            self._write(self._stream, line(event.cell))
+        elif isinstance(event, RunStarted):
             self._write(self._stream, one_line(header(event)))
             self._stream.flush()
         elif isinstance(event, Warned):

@@ -16,6 +16,8 @@ from holdfast.plan import CellKey, Plan, meeting
 from holdfast.score.cell import Decision, Gathering, Tries
 from holdfast.score.intervals import wilson
 
+_PASSED = Decision("pass", passes=1)
+_PASSED_CONCURRENT = Decision("pass", passes=1, concurrent=True)
 _rate = lru_cache(maxsize=4096)(wilson)
 
 
@@ -73,7 +75,11 @@ class Tally:
         column, row = self._columns[verdict.invariant], self._rows[trial.scenario]
         params = self.plan.params_index(trial.params) if self._many else 0
         position = row.offset + column.offset + params
-        cell = self._open.get(position) or self._begin(position, column)
+        cell = self._open.get(position)
+        if cell is None:
+            if self._whole and column.expected == 1 and not row.chaos and verdict.outcome == "pass":
+                return self._at_once(position, row, column, params, trial, observation, verdict)
+            cell = self._begin(position, column)
         cell.count(column.places[trial.task], trial.replica, verdict)
         if row.chaos and not cell.met:
             self._weather(row, column, cell, observation)
@@ -81,13 +87,27 @@ class Tally:
             cell.concurrent = cell.concurrent or observation.concurrent
             cell.simulated = cell.simulated or observation.simulated
         row.ran = True
-        if trial.invariant != "*" or self.plan.rules(trial)[0].id == verdict.invariant:
-            self.trials += 1
+        self._count(trial, verdict)
         if cell.left:
             return None
         del self._open[position]
         decision = self._done[position] = self._decide(row, column, cell)
         return _cell(row, column, self.spec.params[params], decision)
+
+    def _at_once(
+        self, position: int, row: _Row, column: _Column, params: int, trial: Trial, seen: Observation, verdict: Verdict
+    ) -> Cell:
+        """A calm cell of one trial that passed: most cells of a large matrix. Nothing has to be gathered."""
+        if self._done[position] is not None:
+            raise self._too_many(position)
+        row.ran = True
+        self._count(trial, verdict)
+        decision = self._done[position] = _PASSED_CONCURRENT if seen.concurrent else _PASSED
+        return _cell(row, column, self.spec.params[params], decision)
+
+    def _count(self, trial: Trial, verdict: Verdict) -> None:
+        if trial.invariant != "*" or self.plan.rules(trial)[0].id == verdict.invariant:
+            self.trials += 1
 
     def cells(self) -> Iterator[Cell]:
         """Every cell in plan order: the decided, the n/a, and the unfinished as far as they got."""
@@ -108,14 +128,17 @@ class Tally:
 
     def _begin(self, position: int, column: _Column) -> Gathering:
         if self._done[position] is not None:
-            key = self.plan.key_at(position)
-            raise HarnessError(f"one verdict too many for {key.invariant} in {key.scenario}")
+            raise self._too_many(position)
         asked, expected = column.asked, column.expected
         if not self._whole:
             asked = self.plan.asked(self.plan.key_at(position))
             expected = sum(asked)
         cell = self._open[position] = Gathering(asked, expected)
         return cell
+
+    def _too_many(self, position: int) -> HarnessError:
+        key = self.plan.key_at(position)
+        return HarnessError(f"one verdict too many for {key.invariant} in {key.scenario}")
 
     def _weather(self, row: _Row, column: _Column, cell: Gathering, observation: Observation) -> None:
         cell.weather(observation, row.scenario, row.needs[column.rule.when])

@@ -21,10 +21,9 @@ _MARK = b'{"blob":'
 
 def pack(observation: Observation, folder: Path) -> bytes:
     """One line for the observation; its large texts are written to blobs first."""
-    if len(observation.output) <= LIMIT and all(
-        t.text is None or len(t.text) + len(t.asked) <= LIMIT for t in observation.turns
-    ):
-        return encode(observation)
+    line = encode(observation)
+    if len(line) <= LIMIT:
+        return line  # then every text in it is short, too
     return encode(_outsource(to_builtins(observation), folder))
 
 

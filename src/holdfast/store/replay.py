@@ -29,10 +29,13 @@ def replay(run: RunDir, plan: Plan, tally: Tally, *, keep_errors: bool = False) 
 
     A trial that our side broke counts as not run, unless `keep_errors` asks for the run as it ended.
     """
-    planned = {trial.id for trial in plan.trials}  # a run that was forced may hold trials of another spec
-    begun = {id: trial for id, trial in trials(run).items() if trial.kind == "control" or id in planned}
-    given = _given(run)
     stored = Stored(set(), {}, [])
+    begun = trials(run)
+    if not begun:  # a new run: nothing to read, and no reason to walk through the plan
+        return stored
+    planned = {trial.id for trial in plan.trials}  # a run that was forced may hold trials of another spec
+    begun = {id: trial for id, trial in begun.items() if trial.kind == "control" or id in planned}
+    given = _given(run)
     broken: dict[str, Observation] = {}
     for seen in observations(run):
         if seen.error:

@@ -265,11 +265,12 @@ def ask(prompt):
 
 
 def marked(mark: str) -> list[int]:
-    """Processes that run below a host, by its mark."""
+    """Processes of a trial that live: they print to its pipe. The host and its next child print nowhere."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if mark.encode() in Path(f"/proc/{name}/environ").read_bytes() and not zombie(name):
+            ours = mark.encode() in Path(f"/proc/{name}/environ").read_bytes()
+            if ours and not zombie(name) and os.readlink(f"/proc/{name}/fd/1").startswith("pipe:"):
                 found.append(int(name))
         except OSError:
             continue
@@ -291,9 +292,8 @@ def test_nothing_is_left_after_the_trial(
     mark = f"OWN_MARK={tmp_path}"
 
     async def use(site: Site) -> list[int]:
-        before = set(marked(mark))
         await run_trial(site, trial_of(way))
-        return [pid for pid in marked(mark) if pid not in before]
+        return marked(mark)
 
     spec = spec_of(tmp_path, thread + LEAVES, timeout_ms=700, env={"OWN_MARK": str(tmp_path)})
     assert asyncio.run(with_site(spec, use)) == []
@@ -317,18 +317,19 @@ def test_what_the_import_started_serves_every_trial(tmp_path: Path) -> None:
 def test_an_interrupted_trial_leaves_no_process(tmp_path: Path) -> None:
     mark = f"OWN_MARK={tmp_path}"
 
-    async def use(site: Site) -> int:
+    async def use(site: Site) -> tuple[int, int]:
         task = asyncio.create_task(run_trial(site, trial_of()))
         await asyncio.sleep(0.3)
+        before = len(marked(mark))
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         deadline = time.monotonic() + 3
-        while len(marked(mark)) > 1 and time.monotonic() < deadline:
+        while marked(mark) and time.monotonic() < deadline:
             await asyncio.sleep(0.02)
-        return len(marked(mark))
+        return before, len(marked(mark))
 
     spec = spec_of(tmp_path, "import time\ndef ask(p): time.sleep(60)", env={"OWN_MARK": str(tmp_path)})
-    assert asyncio.run(with_site(spec, use)) == 1  # the zygote
+    assert asyncio.run(with_site(spec, use)) == (1, 0)
 
 
 def test_fifty_trials_at_once(tmp_path: Path) -> None:
@@ -352,7 +353,7 @@ def test_no_descriptor_and_no_zombie_is_left_over_many_trials(tmp_path: Path) ->
 
     before, after, held = asyncio.run(with_site(spec_of(tmp_path, "def ask(p): return p"), use))
     assert before == after
-    assert held < 10
+    assert held < 15  # descriptors and children of the host: a handful, after 300 trials
 
 
 def test_a_zygote_killed_from_outside_costs_no_verdict(tmp_path: Path) -> None:

@@ -76,14 +76,6 @@ def test_plain_in_ascii() -> None:
     assert out.getvalue() == "+ pass      max-latency  llm-degraded\n"
 
 
-def test_quiet_plain_still_warns() -> None:
-    out, err = io.StringIO(), io.StringIO()
-    listener = Plain(out, errors=err, quiet=True)
-    for event in (STARTED, PASSED, Warned("careful")):
-        listener(event)
-    assert (out.getvalue(), err.getvalue()) == ("", "warning: careful\n")
-
-
 def test_live_shows_progress_failures_elapsed_and_the_rest() -> None:
     clock = Clock()
     listener, stream = live(clock)
