@@ -168,6 +168,7 @@ class Project:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            preexec_fn=_heeds_interrupts,
         )
 
     # -- looking --------------------------------------------------------------------------------
@@ -203,6 +204,11 @@ def facts(result: Result) -> list[Any]:
         }
         for cell in result.part["cells"]
     ]
+
+
+def _heeds_interrupts() -> None:
+    """A shell that runs the tests in the background has its children ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def finish(process: subprocess.Popen[bytes], timeout_s: float = 30) -> Result:

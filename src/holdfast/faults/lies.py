@@ -33,7 +33,10 @@ def _is_number(part: Any) -> bool:
 
 
 def _other_number(number: Any, rng: Random) -> Any:
-    return type(number)(transposed(str(number), rng))
+    lie = type(number)(transposed(str(number), rng))
+    if lie == number or not math.isfinite(lie):  # at the ends of a float's range a digit is nothing, or too much
+        return number / 2
+    return lie
 
 
 def _other_text(text: str, rng: Random) -> str:
