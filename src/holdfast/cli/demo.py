@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,8 +38,17 @@ def command() -> int:
         print(f"error: not what the demo must show: {line}", file=sys.stderr)
     if surprises:
         return 1
-    print(f"{_SEEN}\n{_NEXT}")
+    print(f"{_SEEN}\n{_NEXT}{_where()}")
     return 0
+
+
+def _where() -> str:
+    """How to reach the command, where the shell does not find it."""
+    from shutil import which
+
+    if which("holdfast") is not None:
+        return ""
+    return f"\n`holdfast` is {_quoted(Path(os.path.relpath(sys.argv[0])))} here: put its folder on your PATH."
 
 
 def _show(version: Version, number: int) -> Outcome:

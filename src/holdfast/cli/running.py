@@ -17,7 +17,7 @@ from holdfast.report.files import reporter, write
 from holdfast.report.terminal import can_show_signs, summary
 from holdfast.report.wording import warned
 from holdfast.runner.job import Job, Listen, Options, told
-from holdfast.runner.outcome import Outcome, conclude
+from holdfast.runner.outcome import Outcome, conclude, store_score
 from holdfast.runner.start import RUNS, begin, take_up
 from holdfast.store.rundir import Ended, RunDir
 
@@ -60,6 +60,7 @@ def execute(prepared: Prepared, screen: Screen, outputs: Sequence[Path], *, repo
     ended = rundir.ended() or Ended(False, 0.0)
     page = rundir.path / "report.html" if report else None
     outcome = conclude(rundir, job.spec, job.plan, running.court.tally, job.options, ended=ended, page=page)
+    store_score(rundir, outcome.score)
     rundir.unlock()
     try:
         _write_reports(job, outcome, rundir, outputs, report)

@@ -6,7 +6,6 @@ from holdfast.plan.lazy import Lazy
 from holdfast.plan.matrix import CellKey, Plan, plan
 from holdfast.plan.planners import FailFast, Judged, Once
 from holdfast.plan.select import EVERYTHING, Select
-from holdfast.plan.when import applies, meeting
 
 __all__ = [
     "EVERYTHING",
@@ -18,10 +17,8 @@ __all__ = [
     "Plan",
     "Select",
     "agent_json",
-    "applies",
     "identity",
     "make_check",
-    "meeting",
     "needs_control",
     "plan",
     "trial_id",

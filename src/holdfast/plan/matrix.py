@@ -11,12 +11,12 @@ from holdfast.errors import UsageError
 from holdfast.model.codec import canonical
 from holdfast.model.spec import Invariant, Scenario, Spec, Task
 from holdfast.model.trial import CONTROL, Trial
+from holdfast.model.when import applies
 from holdfast.plan.checks import make_check, needs_control
 from holdfast.plan.ids import agent_json, trial_id
 from holdfast.plan.layout import Group, Layout
 from holdfast.plan.lazy import Lazy
 from holdfast.plan.select import EVERYTHING, Select, chosen, positions
-from holdfast.plan.when import applies
 
 EVERY_RULE = "*"
 
@@ -46,7 +46,7 @@ class Plan:
         self._layout = Layout(spec, self._laid(), self._numbers)
         kept = self._kept(select)
         self._partial = self._counted(kept) if select.trials else None
-        self.trials: Sequence[Trial] = Lazy(self._layout.trial, self._without(kept, select.skip))
+        self.trials: Sequence[Trial] = Lazy(self._layout.trial, kept)
         self.cells: Sequence[CellKey] = Lazy(self.key_at, self._cells())
         self._controls = {at: self._control(*at) for at in self._compared()}
         self.controls: tuple[Trial, ...] = tuple(self._controls.values())
@@ -132,9 +132,6 @@ class Plan:
             for rule in self._served(spot.scenario, spot.invariant):
                 counts[CellKey(rule.id, spot.scenario, spot.params), spot.task] += 1
         return counts
-
-    def _without(self, kept: Sequence[int], skip: frozenset[str]) -> Sequence[int]:
-        return array("L", (i for i in kept if self._layout.trial(i).id not in skip)) if skip else kept
 
     def _cells(self) -> Sequence[int]:
         if self._partial is not None:

@@ -21,8 +21,6 @@ class Select(Struct, frozen=True):
     invariants: tuple[str, ...] = ()
     trials: tuple[str, ...] = ()
     """Ids, or beginnings of at least four digits that name one trial."""
-    skip: frozenset[str] = frozenset()
-    """Ids of trials that have been run already: they are not planned again, but are still expected in their cells."""
 
 
 EVERYTHING = Select()

@@ -36,7 +36,9 @@ def interval(found: Interval | None) -> str:
     """`95 %: 25–87, approximate`, or nothing."""
     if found is None:
         return ""
-    return f"95 %: {found.low:.0f}–{found.high:.0f}" + (", approximate" if found.approximate else "")
+    digits = 0 if found.high - found.low >= 2 else 2  # a narrow one must not look like none
+    ends = f"{found.low:.{digits}f}–{found.high:.{digits}f}"
+    return f"95 %: {ends}" + (", approximate" if found.approximate else "")
 
 
 def warned(message: str) -> str:

@@ -45,10 +45,6 @@ class Job:
         self.warnings = warnings
         self.plan: Plan = plan(spec, options.select)
 
-    @property
-    def min_score(self) -> float | None:
-        return self.options.min_score if self.options.min_score is not None else self.spec.scoring.min_score
-
 
 def told(spec: Spec, problems: Iterable[Problem]) -> tuple[str, ...]:
     """The warnings about a file, each as one line that says where."""

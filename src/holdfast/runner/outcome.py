@@ -41,30 +41,31 @@ def conclude(
     *,
     ended: Ended,
     verdicts: Path | None = None,
-    keep: bool = False,
     page: Path | None = None,
 ) -> Outcome:
-    """Scores the tally, builds the view, and stores the score unless `keep` asks to leave the run as it is.
+    """Scores the tally and builds the view.
 
     `verdicts` is the file of a run that was judged anew, `page` where its HTML page is or will be.
     """
-    score = resilience(tally, score_options(spec, options, interrupted=not ended.complete))
+    score = resilience(tally, score_options(options, interrupted=not ended.complete))
     manifest = rundir.manifest()
     again = command(spec.path, seed=spec.seed, replicas=options.replicas, profile=options.profile)
     cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())
     judged_from = f"{rundir.id}, judged anew by {spec.path}" if verdicts else ""
     run = _view(rundir, manifest, spec, plan, score, cells, ended)
     run = replace(run, judged_from=judged_from, page=shown_path(page) if page else "")
-    if verdicts is None and not keep:
-        write_json(rundir.path / "score.json", score)
     return Outcome(run, score, cells)
 
 
-def score_options(spec: Spec, options: Options, *, interrupted: bool) -> ScoreOptions:
-    """What the score's verdict depends on besides the cells."""
-    minimum = options.min_score if options.min_score is not None else spec.scoring.min_score
+def store_score(rundir: RunDir, score: Score) -> None:
+    """`score.json`: the score as the run itself ended. Looking at it or judging it anew leaves it as it is."""
+    write_json(rundir.path / "score.json", score)
+
+
+def score_options(options: Options, *, interrupted: bool) -> ScoreOptions:
+    """What the score's verdict depends on besides the cells and the spec."""
     return ScoreOptions(
-        min_score=minimum,
+        min_score=options.min_score,
         strict=options.strict,
         allow_vacuous=options.allow_vacuous,
         max_errors=options.max_errors,

@@ -51,8 +51,6 @@ def begin(job: Job, runs: Path) -> RunDir:
 def take_up(run: RunDir, *, config: Path | None, force: bool, options: Options, environ: Mapping[str, str]) -> Job:
     """The job of a run that was left; another spec or agent is refused unless forced."""
     manifest = run.manifest()
-    if manifest.judged_from:
-        raise UsageError(f"run {run.id} was judged from another run and has no trials of its own to resume")
     spec, problems = stored_spec(run, manifest, config, environ)
     changed = [
         what

@@ -23,4 +23,4 @@ def look(run: RunDir, *, environ: Mapping[str, str]) -> Outcome:
     options = Options(replicas=manifest.replicas, profile=manifest.profile, min_score=manifest.min_score)
     page = run.path / "report.html"
     ended = run.ended() or Ended(False, 0.0)
-    return conclude(run, spec, made, tally, options, ended=ended, keep=True, page=page if page.exists() else None)
+    return conclude(run, spec, made, tally, options, ended=ended, page=page if page.exists() else None)

@@ -12,7 +12,8 @@ from holdfast.model.score import Cell, Interval
 from holdfast.model.spec import Aggregation, Invariant, Scenario, Spec, Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.plan import CellKey, Plan, meeting
+from holdfast.model.when import meeting
+from holdfast.plan import CellKey, Plan
 from holdfast.score.cell import Decision, Gathering, Tries
 from holdfast.score.intervals import wilson
 

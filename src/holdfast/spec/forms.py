@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, TypeAlias
 
+from msgspec import Meta
+
 from holdfast.model.spec import Aggregation, ToolRef
 from holdfast.spec.fields import Form, Schema
 from holdfast.spec.node import Node
@@ -150,9 +152,9 @@ def _read_aggregation(reader: Reader, node: Node, path: str) -> Any:
     if node.kind == "map" and len(node.pairs) == 1:
         name, (key, value) = next(iter(node.pairs.items()))
         if name == "at_least":
-            return _counted(reader, Annotated[int, _ge(1)], "at_least", value, path)
+            return _counted(reader, Annotated[int, Meta(ge=1)], "at_least", value, path)
         if name == "rate":
-            return _counted(reader, Annotated[float, _ge(0, 1)], "rate", value, path)
+            return _counted(reader, Annotated[float, Meta(ge=0, le=1)], "rate", value, path)
         hint = near_hint(name, ("at_least", "rate"))
         return reader.error(key, f"{path}.{name}", "unknown key", hint=hint, code="unknown-key")
     message = f"expected all, any, majority, mean, {{at_least: k}} or {{rate: 0.8}}, found {found(node)}"
@@ -163,12 +165,6 @@ def _read_aggregation(reader: Reader, node: Node, path: str) -> Any:
 def _counted(reader: Reader, hint: Any, kind: Any, node: Node, path: str) -> Any:
     value = reader.read(hint, node, f"{path}.{kind}")
     return BAD if value is BAD else Aggregation(kind, float(value))
-
-
-def _ge(low: int, high: int | None = None) -> Any:
-    from msgspec import Meta
-
-    return Meta(ge=low, le=high)
 
 
 def _aggregation_schema() -> Schema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from holdfast.model.spec import Invariant, Scenario
+from holdfast.model.when import applies
 from holdfast.spec.contract import Rules, Weather
 from holdfast.spec.node import Node
 from holdfast.spec.reader import Reader
@@ -81,21 +81,9 @@ def _contract(reader: Reader, rules: Rules, weather: Weather) -> None:
         hint = "add - name: no-chaos"
         reader.warn(weather.at, weather.path, message, hint=hint, code="lint-no-calm")
     for rule in rules.all:
-        if not any(applies(rule.invariant, s) for s in weather.scenarios):
+        if not any(applies(rule.invariant.when, s) for s in weather.scenarios):
             message = f"no scenario meets when: {rule.invariant.when}, so this rule is never judged"
             reader.warn(rule.at.get("when"), f"{rule.path}.when", message, code="lint-when-unmet")
-
-
-def applies(invariant: Invariant, scenario: Scenario) -> bool:
-    """Whether the rule's `when` is met by what the scenario declares."""
-    planes = {injection.plane for injection in scenario.injections}
-    return {
-        "always": True,
-        "tool_faults_active": bool(planes & {"tool", "mcp"}),
-        "llm_faults_active": "llm" in planes,
-        "any_chaos_active": bool(planes),
-        "no_chaos": not planes,
-    }[invariant.when]
 
 
 # -- numbers ------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from holdfast.errors import SpecError
 from holdfast.model.codec import digest
-from holdfast.model.spec import Problem, Spec
+from holdfast.model.spec import Problem, Spec, Unbuilt
 from holdfast.spec import contract
 from holdfast.spec.agent import agent_problems, agent_spec, agent_unbuilt
 from holdfast.spec.contract import Overrides, Rules, Weather
@@ -144,7 +144,7 @@ def _spec(
     )
 
 
-def _unbuilt(file: File, rules: Rules, weather: Weather) -> Any:
+def _unbuilt(file: File, rules: Rules, weather: Weather) -> tuple[Unbuilt, ...]:
     return (
         *agent_unbuilt(file.agent, file.agents, file.models),
         *world_unbuilt(file),

@@ -19,10 +19,10 @@ _trials = decoder(Trial)
 class Record:
     """The open files of a run that is being written."""
 
-    def __init__(self, run: RunDir, *, worker: int = 0) -> None:
+    def __init__(self, run: RunDir) -> None:
         self._blobs = run.path / "blobs"
         self._trials = Lines(run.path / "trials.jsonl")
-        self._observations = Lines(run.path / f"observations-{worker}.jsonl")
+        self._observations = Lines(run.path / "observations-0.jsonl")
         self._verdicts = Lines(run.verdicts())
 
     def trials(self, batch: Iterable[Trial]) -> None:

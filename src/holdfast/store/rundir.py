@@ -42,8 +42,6 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     seed_given: int | None = None
     profile: str | None = None
     min_score: float | None = None
-    judged_from: str = ""
-    """The run whose observations these verdicts were made from, when re-judged."""
 
 
 class Ended(Struct, frozen=True, omit_defaults=True):

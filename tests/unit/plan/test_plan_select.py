@@ -93,13 +93,3 @@ def test_a_beginning_must_be_long_enough_and_name_one_trial():
         positions(["abcd"], ["abcd01", "abcd02", "ffff00"])
     assert "abcd01, abcd02" in caught.value.hint
     assert positions(["ffff", "abcd01", "ffff0"], ["abcd01", "abcd02", "ffff00"]) == [0, 2]
-
-
-def test_skipped_trials_are_not_planned_again_but_still_expected():
-    whole = plan(spec())
-    done = frozenset(t.id for t in whole.trials[:3])
-    made = plan(spec(), Select(skip=done))
-    assert list(made.trials) == list(whole.trials)[3:]
-    assert [made.expected(k) for k in made.cells] == [whole.expected(k) for k in whole.cells]
-    everything = plan(spec(), Select(skip=frozenset(t.id for t in whole.trials)))
-    assert not everything.trials

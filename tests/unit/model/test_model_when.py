@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.spec import Injection, Scenario
-from holdfast.plan import applies, meeting
+from holdfast.model.when import applies, meeting
 
 
 def weather(*planes: str) -> Scenario:

@@ -1,0 +1,19 @@
+from holdfast.model.score import Interval
+from holdfast.report.wording import interval, plural, warned
+
+
+def test_a_wide_interval_is_told_in_whole_numbers() -> None:
+    assert interval(Interval(25.1, 87.4, "kish")) == "95 %: 25–87, approximate"
+
+
+def test_a_narrow_interval_never_looks_like_none() -> None:
+    assert interval(Interval(99.96, 100.0, "bootstrap")) == "95 %: 99.96–100.00"
+
+
+def test_the_documented_warning_keeps_its_own_first_word() -> None:
+    assert warned("Warning: No reset_endpoint configured.") == "Warning: No reset_endpoint configured."
+    assert warned("the file is odd") == "warning: the file is odd"
+
+
+def test_one_of_a_kind_has_no_s() -> None:
+    assert (plural(1, "rule"), plural(2, "rule"), plural(0, "rule")) == ("1 rule", "2 rules", "0 rules")
