@@ -40,7 +40,8 @@ def test_demo_holds_the_good_agent_and_convicts_the_careless_one(shown) -> None:
 
 
 def test_demo_says_what_was_seen_and_what_to_do_next(shown) -> None:
-    seen, next_step = shown[1].stdout.splitlines()[-2:]
+    last = [line for line in shown[1].stdout.splitlines() if not line.startswith("`holdfast` is")]
+    seen, next_step = last[-2:]
     assert "held by a good agent and broken by a careless one" in seen
     assert "holdfast init" in next_step
 

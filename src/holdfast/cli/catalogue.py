@@ -52,7 +52,7 @@ def _settings(plugin: Any) -> list[str]:
         default = field.default
         if default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             names.append(f"{field.name}*")
-        elif isinstance(default, str | int | float | bool):
+        elif isinstance(default, str | int | float | bool) and default != "":
             names.append(f"{field.name}={str(default).lower() if isinstance(default, bool) else default}")
         else:
             names.append(field.name)
