@@ -1,0 +1,88 @@
+"""The codec round-trips: whatever crosses a process border or lies on disk comes back as it was."""
+
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from holdfast.agents.performance import Request
+from holdfast.model.codec import canonical, decoder, encodable, encode
+from holdfast.model.observation import FaultMet, Observation, Turn
+from holdfast.model.score import Cell, Interval, Score
+from holdfast.model.spec import (
+    AgentSpec,
+    Aggregation,
+    Injection,
+    Invariant,
+    Position,
+    Scenario,
+    Schedule,
+    Scoring,
+   
+    Task,
+    ToolRef,
+)
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Verdict
+from holdfast.store.rundir import Ended, Manifest
+
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+whole = st.integers(min_value=-(2**53), max_value=2**53)
+real = st.floats(allow_nan=False, allow_infinity=False)
+plain: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | whole | real | text,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(text, inner, max_size=2),
+    max_leaves=8,
+)
+
+
+def of(kind: Any) -> st.SearchStrategy[Any]:
+    """Any value of a type, told from its annotation."""
+    simple = {str: text, int: whole, float: real, bool: st.booleans(), type(None): st.none(), Any: plain}
+    if kind in simple:
+        return simple[kind]
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return st.sampled_from(inner)
+    if origin in (Union, UnionType):
+        return st.one_of(*map(of, inner))
+    if origin is dict:
+        return st.dictionaries(of(inner[0]), of(inner[1]), max_size=2)
+    if origin is tuple and inner[-1] is Ellipsis:
+        return st.lists(of(inner[0]), max_size=2).map(tuple)
+    if origin is tuple:
+        return st.tuples(*map(of, inner))
+    return st.deferred(lambda: st.builds(kind, **{n: of(t) for n, t in get_type_hints(kind).items()}))
+
+
+NOUNS = [
+    AgentSpec, Aggregation, Cell, Ended, FaultMet, Injection, Interval, Invariant, Manifest, Observation, Position,
+    Request, Scenario, Schedule, Score, Scoring, Task, ToolRef, Trial, Turn, Verdict,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: noun.__name__)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_every_noun_comes_back_as_it_was(noun: type, data: st.DataObject) -> None:
+    value = data.draw(of(noun))
+    assert decoder(noun).decode(encode(value)) == value
+
+
+@given(plain)
+def test_canonical_json_does_not_depend_on_the_order_of_keys(value: Any) -> None:
+    def turned(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: turned(inner) for key, inner in reversed(list(value.items()))}
+        return [turned(inner) for inner in value] if isinstance(value, list) else value
+
+    assert canonical(turned(value)) == canonical(value)
+
+
+@given(st.text())
+def test_any_text_can_be_made_to_be_carried(value: str) -> None:
+    carried = encodable(value)
+    assert decoder(str).decode(encode(carried)) == carried
+    assert carried == value or any("\ud800" <= c <= "\udfff" for c in value)
