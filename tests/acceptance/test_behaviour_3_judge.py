@@ -128,3 +128,51 @@ def test_3_report_shows_the_stored_run_again_without_the_agent(project: MakeProj
     assert json.loads(made.read("a.json"))["score"] == first.json["score"]
     for name in ("a.html", "a.md", "a.xml"):
         assert made.read(name), name
+
+
+def test_3_judge_shows_prompts_and_probes_that_were_never_asked(project: MakeProject) -> None:
+    made = project(contract(RULES, [CALM], prompts=("a",)))
+    made.run()
+    made.write(contract([*RULES, rule("leak", value="x", probes=["never"])], [CALM], prompts=("other",)))
+    shown = made.cli("judge", "1", "-c", "holdfast.yaml")
+    assert shown.code == 3
+    assert "not recorded in this run" in shown.out
+    assert "bug" not in shown.err
+
+
+def test_3_judge_of_an_unfinished_run_goes_as_far_as_it_goes(project: MakeProject) -> None:
+    made = project(contract(RULES, [CALM, DOWN], prompts=("a", "b")))
+    made.run()
+    kept = (rundir(made) / "observations-0.jsonl").read_bytes().splitlines(keepends=True)[:4]
+    (rundir(made) / "observations-0.jsonl").write_bytes(b"".join(kept))
+    (rundir(made) / "ended.json").unlink()
+    shown = made.cli("judge", "1")
+    assert "did not run" in shown.out
+    assert "unfinished" in shown.out
+    assert shown.code == 2  # what was not run cannot be held
+
+
+def test_3_judge_keeps_what_was_asked_of_the_run(project: MakeProject) -> None:
+    made = project(contract([*RULES, rule("never", value="xyzzy", severity="low")], [CALM, DOWN]))
+    first = made.run("--scenario", "calm", "--min-score", "40", "--replicas", "2")
+    result = judged(made)
+    assert (first.code, result.code) == (0, 0)
+    assert facts(result) == facts(first)
+    again = result.cells["never", "calm"]["trials"][0]["again"]
+    assert made.cli(*again.split()[1:], "-q").code == 1
+
+
+def test_3_the_command_for_a_borrowed_trial_shows_the_failure(project: MakeProject) -> None:
+    made = project(contract(RULES, [CALM]))
+    made.run()
+    made.write(contract([*RULES, rule("new", value="xyzzy", severity="critical")], [CALM]))
+    failed = judged(made, "-c", "holdfast.yaml").cells["new", "calm"]["trials"][0]
+    assert made.cli(*failed["again"].split()[1:], "-q").code == 1
+
+
+def test_3_what_a_killed_judging_left_is_not_added_to(project: MakeProject) -> None:
+    made = project(contract(RULES, [CALM]))
+    made.run()
+    (rundir(made) / "verdicts-2.new").write_bytes(b'{"trial":"0123456789ab"}\n')
+    assert judged(made).code == 0
+    assert len((rundir(made) / "verdicts-2.jsonl").read_bytes().splitlines()) == 2

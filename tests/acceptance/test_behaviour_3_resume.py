@@ -257,7 +257,7 @@ def test_3_an_unfinished_run_is_reported_and_judged_as_far_as_it_goes(project: M
     wait_until(lambda: seen(made) >= 6)
     kill_group(process)
     shown = made.cli("report", "1")
-    assert "interrupted: as far as it got" in shown.out
+    assert "go on: holdfast contract run --resume 0001" in shown.out
     judged = made.cli("judge", "1", "--json")
     assert any("unfinished" in note for note in judged.json["notes"])
     assert judged.json["passed"] is False

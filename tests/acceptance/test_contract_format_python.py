@@ -12,7 +12,6 @@ DOWN = CALM + "  - {name: down, tool_faults: [{tool: search, mode: error}]}\n"
 
 def answer_of(folder: Path, agent: str, endpoint: str = "bot:answer") -> object:
     told = contract_run(folder, SPEC.replace("bot:answer", endpoint), agent, "--no-preflight")
-    assert told.code in (0, 1), told
     return told.trial("cites")["answer"]
 
 

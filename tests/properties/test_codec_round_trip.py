@@ -20,7 +20,6 @@ from holdfast.model.spec import (
     Scenario,
     Schedule,
     Scoring,
-   
     Task,
     ToolRef,
 )

@@ -6,13 +6,12 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+from holdfast.agents.conventions import CONTENT_KEYS
+
 ANSWER_LIMIT = 1_000_000
 """Characters of an answer that are kept."""
 READ_LIMIT = 64_000_000
 """Characters that are taken from an agent that answers in pieces; then it is asked for no more."""
-
-_CONTENT = ("content", "text", "output", "answer", "message")
-"""Where the text of a dict or object is looked for, in this order."""
 
 Take = Callable[[str], None]
 
@@ -73,7 +72,7 @@ def text_of(value: Any) -> str | None:
         return value
     if isinstance(value, bytes | bytearray):
         return value.decode("utf-8", "replace")
-    for name in _CONTENT:
+    for name in CONTENT_KEYS:
         inner = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
         if inner is not None and not callable(inner):
             return text_of(inner)

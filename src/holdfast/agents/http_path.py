@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from holdfast.agents.conventions import CONTENT_KEYS
 from holdfast.errors import AgentUnavailable
 
 ANSWER_KEYS: Final = (
@@ -23,7 +24,6 @@ ANSWER_KEYS: Final = (
     "query",
     "results",
 )
-CONTENT_KEYS: Final = ("content", "text", "output", "answer", "message")
 
 MISSING: Final = object()
 """Nothing is there. A null that is there is None."""

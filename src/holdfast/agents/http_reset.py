@@ -14,13 +14,13 @@ from typing import IO
 
 from yarl import URL
 
+from holdfast.agents.conventions import RESET_S
 from holdfast.agents.http_request import HttpRequest
 from holdfast.agents.http_unreachable import shown
 from holdfast.agents.http_wire import Wire
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
 
-RESET_S = 10.0
 _TAIL = 400
 
 _CALL = """\

@@ -47,10 +47,6 @@ class Template:
     def fill(self, fields: Fields) -> str:
         return "".join(part if isinstance(part, str) else fields.write(part) for part in self.parts)
 
-    @property
-    def names(self) -> frozenset[str]:
-        return frozenset(part.name for part in self.parts if isinstance(part, Slot))
-
 
 class Fields:
     """What one prompt offers to slots: itself as `{prompt}`, and its `key: value` lines."""

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from holdfast.agents.answering import settle
+from holdfast.agents.conventions import RESET_S
 from holdfast.agents.environment import clear_environment, set_environment
 from holdfast.agents.inline_place import Output, Place
 from holdfast.agents.loading import Ask, Loaded, Reset, load, prepare
@@ -19,7 +20,7 @@ from holdfast.agents.performance import raised_turn, take_turn
 from holdfast.agents.unusable import unusable
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer, Turn
-from holdfast.model.spec import AgentSpec, Scenario, Task
+from holdfast.model.spec import CALM, AgentSpec, Scenario, Task
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import said
 from holdfast.planes.flight import under
@@ -27,21 +28,23 @@ from holdfast.planes.install import Installed
 from holdfast.planes.weather import Weather
 from holdfast.protocols import Trip
 
-RESET_S = 10.0
-
-_CALM = Scenario(name="")
-
 
 class InlineAgent:
     """Asked by a plain call. It cannot be ended when it hangs, and its crash is ours."""
 
     def __init__(
-        self, agent: AgentSpec, loaded: Loaded, reset: Reset | None, installed: Installed, place: Place
+        self,
+        agent: AgentSpec,
+        scenarios: tuple[Scenario, ...],
+        loaded: Loaded,
+        reset: Reset | None,
+        installed: Installed,
+        place: Place,
     ) -> None:
         self._loaded = loaded if loaded.is_async else Loaded(_outside_loop(loaded.ask), is_async=False)
         self._reset = reset
         self._timeout_ms = agent.timeout_ms
-        self._scenarios: dict[str, Scenario] = {}
+        self._scenarios = {s.name: s for s in scenarios}
         self._place = place
         self._env = agent.env
         self._output = Output()
@@ -60,15 +63,13 @@ class InlineAgent:
             place.close()
             why = unusable(broken, str(root))
             raise AgentUnavailable(why.message, hint=why.hint, body=why.trace, config=True) from broken
-        self = cls(agent, loaded, reset, installed, place)
-        self._scenarios = {s.name: s for s in scenarios}
-        return self
+        return cls(agent, scenarios, loaded, reset, installed, place)
 
     async def run(self, task: Task, trip: Trip) -> Answer:
         trial, output = trip.trial, self._output
         weather: Weather | None = None
         if self.installed.tools or self.installed.llm:
-            weather = Weather(trial, self._scenarios.get(trial.scenario, _CALM), trip.met)
+            weather = Weather(trial, self._scenarios.get(trial.scenario, CALM), trip.met)
         broke: list[str] = []
         if self._env:  # another agent of this process may have its own
             os.environ.update(self._env)

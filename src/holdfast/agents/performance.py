@@ -17,7 +17,7 @@ from holdfast.model.codec import encodable
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.spec import Scenario
 from holdfast.model.trial import Trial
-from holdfast.planes.describe import said
+from holdfast.planes.describe import said, shorten
 from holdfast.planes.flight import drive, under
 from holdfast.planes.weather import Weather
 
@@ -190,4 +190,4 @@ def raised_turn(asked: str, started: float, raised: BaseException, partial: str 
     code = trace.tb_frame.f_code if trace is not None else None
     place = f" ({os.path.basename(code.co_filename)}:{trace.tb_lineno})" if code and trace else ""
     text = encodable(partial[:ANSWER_LIMIT]) if partial else None
-    return Turn(asked, text, latency_ms, "raised", said(raised)[:2000] + place)
+    return Turn(asked, text, latency_ms, "raised", shorten(said(raised), 2000) + place)

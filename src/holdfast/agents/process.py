@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from holdfast.agents.conventions import RESET_S
 from holdfast.agents.ends import Ends, read_now
 from holdfast.agents.leftovers import end_marked, kill_group
 from holdfast.agents.performance import Request
@@ -25,7 +26,6 @@ from holdfast.model.trial import Trial
 
 GRACE_S = 2.0
 """Between SIGTERM and SIGKILL."""
-RESET_S = 10.0
 START_S = 60.0
 """For a forked process to begin: long, since on a busy machine slowness is ours and not the agent's."""
 IMPORT_S = 120.0
@@ -125,7 +125,8 @@ class Host:
         """Waits for the end, turn by turn; a turn that takes too long is ended."""
         await self._await_begin(show)
         while not show.broke:
-            if not await show.wait(lambda: show.all_said, self._timeout_s):
+            in_time = await show.wait(lambda: show.all_said, self._timeout_s) or await self._on_its_way(show, ends)
+            if not in_time:
                 show.late = True
                 await self._stop(show)
                 return
@@ -136,6 +137,14 @@ class Host:
         if not await show.wait(lambda: show.exited, GRACE_S if show.all_said else self._timeout_s):
             show.notes.append("its process did not end by itself after its answer, and was ended")
             await self._stop(show)
+
+    async def _on_its_way(self, show: Show, ends: Ends) -> bool:
+        """Whether an answer that was given in time is still coming in: it may be we who were busy."""
+        show.limit_ms = self._timeout_s * 1000
+        ends.drain()
+        if not show.all_said and len(show.frames):
+            await show.wait(lambda: show.all_said or show.late, GRACE_S)
+        return show.all_said and not show.late
 
     async def _await_begin(self, show: Show) -> None:
         limit_s = RESET_S if self._has_reset else START_S

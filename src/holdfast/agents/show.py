@@ -6,9 +6,11 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from math import inf
 from time import perf_counter
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.agents.performance import Asked, Broke, Done, Fault, Message, Piece, Said
 from holdfast.agents.wire import LOST, Frames
@@ -38,6 +40,8 @@ class Show:
         self.done: Done | None = None
         self.broke = ""
         self.late = False
+        self.limit_ms = inf
+        """Of an answer that still counts when the time has run out."""
         self.exited = False
         self.abandoned = False
         """Nobody waits for it any more."""
@@ -102,7 +106,7 @@ class Show:
         elif isinstance(message, Said):
             self._said(message)
         elif isinstance(message, Fault):
-            self._met(message.met)
+            self._met(self._in_time(message.met))
         elif isinstance(message, Asked):
             self.begun += 1
             self._since = perf_counter()
@@ -112,7 +116,14 @@ class Show:
             self.done = message
         self._moved()
 
+    def _in_time(self, met: FaultMet) -> FaultMet:
+        """A fault that strikes when all is said, in a thread or task left behind, had no part in the answer."""
+        if self.done is None and not self.late:
+            return met
+        return replace(met, effect="no_effect", note="after the answer")
+
     def _said(self, message: Said) -> None:
+        self.late = self.late or message.turn.latency_ms > self.limit_ms
         if self.late:
             self.notes.append("an answer came after the timeout and was dropped")
             return

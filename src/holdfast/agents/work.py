@@ -11,12 +11,11 @@ from holdfast.agents.loading import Loaded, Reset
 from holdfast.agents.performance import Broke, Message, Request, perform
 from holdfast.agents.wire import Wire, framed, read_frame
 from holdfast.model.codec import decoder, encode
-from holdfast.model.spec import Scenario, Task
+from holdfast.model.spec import CALM, Scenario, Task
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import said
 
 _requests = decoder(Request)  # made before any child, so that none has to
-_CALM = Scenario(name="")
 
 
 class Held(NamedTuple):
@@ -46,7 +45,7 @@ def perform_work(line: int, held: Held) -> None:
     request = _requests.decode(read_frame(line))
     wire = Wire(line)
     try:
-        perform(request, held.scenarios.get(request.trial.scenario, _CALM), held.agent, held.reset, wire)
+        perform(request, held.scenarios.get(request.trial.scenario, CALM), held.agent, held.reset, wire)
     except Exception as ours:  # the agent's own exceptions have become turns by now
         wire.send(Broke(said(ours)))
 
@@ -83,4 +82,4 @@ _REHEARSAL = encode(Request(Trial("0" * 12, "control", "", Task(("",))), ""))
 
 def rehearse() -> None:
     """Goes through a trial of nothing: the memory that a trial writes to is this process's own by then."""
-    perform(_requests.decode(_REHEARSAL), _CALM, _ECHO, None, _Silent())
+    perform(_requests.decode(_REHEARSAL), CALM, _ECHO, None, _Silent())

@@ -81,8 +81,7 @@ def _shown(numbers: frozenset[float]) -> str:
 
 
 def _names(expected: Facts, answer: Facts) -> Iterator[str]:
-    lost = {n for n in expected.names if not _known(n, answer)}
-    new = {n for n in answer.names if not _known(n, expected)}
+    lost, new = _strange(expected.names, answer), _strange(answer.names, expected)
     lost_openers, new_openers = expected.openers - answer.words, answer.openers - expected.words
     if not lost and not new and expected.words - lost_openers == answer.words - new_openers:
         # All else is the same: then the word that begins the sentence is what the sentence is about.
@@ -99,9 +98,10 @@ def _written(stems: Set[str], facts: Facts) -> str:
     return facts.spelling.get(first, first)
 
 
-def _known(name: str, facts: Facts) -> bool:
-    """Whether the other text has the name too, or a form of it (Norway, Norwegian)."""
-    return name in facts.words or any(name[:4] == n[:4] and len(name) > 4 for n in facts.names | facts.openers)
+def _strange(names: Set[str], facts: Facts) -> set[str]:
+    """The names that the other text has in no form (Norway, Norwegian)."""
+    words, forms = facts.words, {name[:4] for name in facts.names | facts.openers}
+    return {n for n in names if n not in words and not (len(n) > 4 and n[:4] in forms)}
 
 
 def _negations(expected: Facts, answer: Facts) -> Iterator[str]:
@@ -119,14 +119,17 @@ def _turned(one: Facts, other: Facts) -> Set[str]:
     """Words that one text states and the other denies, by a negation or by a prefix."""
     turned = (one.stated - one.denied) & (other.denied - other.stated)
     only = one.stated - other.words
-    prefixed = {w for w in only for p in _PREFIXES if p + w in other.stated - one.words}
+    known = one.words
+    new = other.stated - known
+    prefixed = {w for p in _PREFIXES for n in new if n.startswith(p) and (w := n.removeprefix(p)) in only}
     # Irregular forms: 'sent' and 'not send'.
-    bent = {w for w in only for d in other.denied - one.words if len(w) == len(d) > 3 and w[:3] == d[:3]}
-    return turned | prefixed | bent
+    shapes = {(len(d), d[:3]) for d in other.denied - known if len(d) > 3}
+    return turned | prefixed | {w for w in only if (len(w), w[:3]) in shapes}
 
 
 def _opposites(expected: Facts, answer: Facts) -> Iterator[str]:
-    for word in sorted(expected.stated - answer.words):
-        turned = _OPPOSITE_OF.get(word, frozenset()) & (answer.stated - expected.words)
+    gone, come = expected.stated - answer.words, answer.stated - expected.words
+    for word in sorted(gone & _OPPOSITE_OF.keys()):
+        turned = _OPPOSITE_OF[word] & come
         if turned:
             yield f"'{_written({word}, expected)}' became '{_written(turned, answer)}'"

@@ -33,7 +33,7 @@ class Likeness(NamedTuple):
     conflicts: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=64)  # answers of 1 MB each are kept here too
 def likeness(expected: str, answer: str, method: Method) -> Likeness:
     """How far the answer says what was expected; it may say a little more, but not less or otherwise."""
     if expected.strip() == answer.strip():

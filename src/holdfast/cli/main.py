@@ -9,6 +9,7 @@ from importlib import import_module
 
 import click
 
+from holdfast.cli.pipes import forgive
 from holdfast.errors import AgentUnavailable, HoldfastError, NotBuilt, SpecError, UserError
 
 HELD, VIOLATED, INTERRUPTED, HARNESS, USAGE, UNPROVEN = 0, 1, 2, 3, 4, 5
@@ -83,6 +84,21 @@ def root() -> None:
 
 def run(args: Sequence[str]) -> int:
     """Runs a command; every way it can end is an exit code."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = out, errors = forgive(sys.stdout), forgive(sys.stderr)
+    try:
+        code = _run(args)
+        out.flush()
+        if out.failure:  # a full disk behind `> file`
+            print(f"error: cannot write to stdout: {out.failure}", file=errors)
+            return code or HARNESS
+        return code
+    finally:
+        errors.flush()
+        sys.stdout, sys.stderr = before
+
+
+def _run(args: Sequence[str]) -> int:
     as_json = "--json" in args
     try:
         result = root.main(list(args), prog_name="holdfast", standalone_mode=False)
@@ -93,13 +109,14 @@ def run(args: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return HARNESS
     except click.ClickException as wrong:
         return _told(wrong.format_message(), "", as_json, USAGE)
     except HoldfastError as error:
         return show_error(error, as_json)
+    except OSError as refused:
+        if os.environ.get("HOLDFAST_DEBUG"):
+            raise
+        return _told(f"cannot use {refused.filename or 'a file or stream'}: {refused.strerror}", "", as_json, HARNESS)
     except Exception as bug:
         if os.environ.get("HOLDFAST_DEBUG"):
             raise

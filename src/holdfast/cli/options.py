@@ -16,6 +16,17 @@ from holdfast.runner.job import Options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+class Percentage(click.FloatRange):
+    """A number from 0 to 100. `nan` is none: nothing would ever be below it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if number != number:
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
+
+
 DEFAULT_FILES = ("holdfast.yaml", "flakestorm.yaml")
 
 config = click.option(
@@ -28,8 +39,8 @@ _WHAT = [
     click.option("--invariant", "invariants", multiple=True, metavar="GLOB", help="Only these rules."),
     click.option("--trial", "trials", multiple=True, metavar="ID", help="Only this trial: reproduces a failure."),
     click.option("--profile", metavar="NAME", help="Add a built-in chaos profile as a scenario."),
-    click.option("--replicas", type=click.IntRange(1), metavar="N", help="Ask each prompt N times."),
-    click.option("--seed", type=int, metavar="N", help="The luck of the run."),
+    click.option("--replicas", type=click.IntRange(1, 100_000), metavar="N", help="Ask each prompt N times."),
+    click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N", help="The luck of the run."),
 ]
 _HOW = [
     click.option("--concurrency", type=click.IntRange(1), metavar="N", help="Trials at once."),
@@ -39,9 +50,7 @@ _HOW = [
     click.option("--force", is_flag=True, help="Resume although spec or agent changed."),
 ]
 _VERDICT = [
-    click.option(
-        "--min-score", type=click.FloatRange(0, 100), metavar="N", help="Tolerate failures above this, 0-100."
-    ),
+    click.option("--min-score", type=Percentage(0, 100), metavar="N", help="Tolerate failures above this, 0-100."),
     click.option("--strict", is_flag=True, help="Any unproven cell exits 5."),
     click.option("--allow-vacuous", is_flag=True, help="A scenario that met no fault is no failure."),
     click.option("--max-errors", type=click.IntRange(0), default=0, metavar="N", help="Errors of ours to accept."),

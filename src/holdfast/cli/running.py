@@ -94,15 +94,14 @@ def _append(step: Path, rendered: bytes) -> None:
 def _declared(job: Job, rundir: RunDir) -> list[Path]:
     """The report that the spec's `output:` section asks for."""
     output = job.spec.output
-    kind = output.get("format")
-    if not output or kind == "terminal":
+    if not output or output["format"] == "terminal":
         return []
-    suffix = {"json": ".json"}.get(kind or "html", ".html")
+    suffix = f".{output['format']}"
     root = Path(job.spec.path).parent
     name = output.get("filename_template") or "holdfast-{run}"
     filled = name.replace("{run}", rundir.id).replace("{date}", rundir.manifest().started[:10])
     filled = filled.replace("{timestamp}", rundir.manifest().started.replace(":", "-"))
-    path = root / output.get("path", "reports") / filled
+    path = root / output["path"] / filled
     return [path if path.suffix == suffix else path.with_name(path.name + suffix)]
 
 
@@ -155,7 +154,7 @@ class Screen:
         """The summary, or the run as JSON."""
         if self._as_json:
             rendered = next(iter(reporter(Path("run.json")).render(outcome.run).values()))
-            sys.stdout.buffer.write(rendered)
+            sys.stdout.write(rendered.decode())
             return
         heard = self._live is not None  # warnings were told while it ran
         text = summary(

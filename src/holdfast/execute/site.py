@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.errors import AgentUnavailable, SpecError
+from holdfast.errors import SpecError
+from holdfast.execute.targets import check_targets
 from holdfast.execute.wrapped import ByParams, WithParams
-from holdfast.model.spec import AgentSpec, Problem, Scenario, Spec
+from holdfast.model.spec import AgentSpec, Scenario, Spec
 from holdfast.protocols import Agent
 from holdfast.spec.references import names, resolve
 
@@ -69,29 +70,29 @@ async def _open(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, 
         from holdfast.agents.inline import InlineAgent
 
         inline = await InlineAgent.open(agent, root, spec.scenarios)
-        try:
-            check_targets(spec, inline.installed.tools, inline.installed.llm)
-        except SpecError:
-            await inline.close()
-            raise
+        targets = await _targets(spec, inline, inline.installed.tools, inline.installed.llm)
         note = "the agent runs inside Holdfast's own process: a hang or crash ends the run"
-        targets = (*inline.installed.tools, *inline.installed.llm)
         return Site(spec, inline, 1, (note,), targets)
     from holdfast.agents.python import PythonAgent
 
     python = await PythonAgent.open(agent, root, spec.scenarios, {**environ, **agent.env})
-    try:
-        check_targets(spec, python.ready.tools, python.ready.llm)
-    except SpecError:
-        await python.close()
-        raise
+    targets = await _targets(spec, python, python.ready.tools, python.ready.llm)
     notes = (python.cost_note,) if python.cost_note else ()
-    targets = (*python.ready.tools, *python.ready.llm)
     return Site(spec, python, at_once, notes, targets)
 
 
+async def _targets(spec: Spec, agent: Agent, tools: Sequence[str], llm: Sequence[str]) -> tuple[str, ...]:
+    """What faults can hit in the agent, which is closed again if a fault names anything else."""
+    try:
+        check_targets(spec, tools, llm)
+    except SpecError:
+        await agent.close()
+        raise
+    return (*tools, *llm)
+
+
 def slots(spec: Spec, asked: int | None) -> int:
-    """How many trials run at once: what was asked, else cores, else `advanced.concurrency` for HTTP."""
+    """How many trials run at once: what was asked, else `advanced.concurrency` for HTTP and cores for others."""
     agent = spec.agent
     if agent.isolation == "inline" and agent.type != "http":
         return 1
@@ -135,48 +136,3 @@ def _texts(agent: AgentSpec) -> dict[str, str | None]:
 def _mappings(agent: AgentSpec) -> dict[str, dict[str, str]]:
     """The maps of the section whose values may hold references."""
     return {"headers": agent.headers, "query_params": agent.query_params, "env": agent.env}
-
-
-def check_targets(spec: Spec, tools: list[str] | tuple[str, ...], llm: list[str] | tuple[str, ...]) -> None:
-    """Refuses a fault whose target this agent does not have, before the agent is asked anything."""
-    from fnmatch import fnmatchcase
-
-    problems = []
-    for scenario in spec.scenarios:
-        for injection in scenario.injections:
-            have = {"tool": tools, "llm": llm}.get(injection.plane)
-            if injection.plane == "context" and injection.target != "input":
-                have = tools
-            if have is None or any(fnmatchcase(name, injection.target) for name in have):
-                continue
-            problems.append(_unmet(scenario, injection.plane, injection.target, have, injection.position))
-    if problems:
-        raise SpecError(spec.path, problems, source=_source(spec.path))
-
-
-def _unmet(scenario: Scenario, plane: str, target: str, have: Any, position: Any) -> Problem:
-    from difflib import get_close_matches
-
-    where = {"line": position.line, "column": position.column} if position else {}
-    path = f"chaos_matrix[{scenario.name}]"
-    if not have:
-        way = "agent.llm: [module:function]" if plane == "llm" else "agent.tools, agent.tool_registry or @holdfast.tool"
-        what = "model functions" if plane == "llm" else "tools"
-        return Problem(f"{plane} faults need {what}, and this agent declares none", path, hint=f"name them by {way}",
-                       code="no-targets", **where)  # fmt: skip
-    near = get_close_matches(target, list(have), 1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    return Problem(f"no {plane} of this agent is called {target!r}", path, hint=f"{hint}It has: {', '.join(have)}",
-                   code="unknown-tool", **where)  # fmt: skip
-
-
-def _source(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
-
-
-def unavailable(broken: AgentUnavailable) -> str:
-    """The failure as one line of a trial's error."""
-    return f"{broken}. {broken.hint}" if broken.hint else str(broken)

@@ -10,16 +10,15 @@ from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute.simulate import damage
-from holdfast.execute.site import Site, unavailable
+from holdfast.execute.site import Site
 from holdfast.model.observation import Answer, FaultMet, Observation
-from holdfast.model.spec import Scenario
+from holdfast.model.spec import CALM, Scenario
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import said
 from holdfast.planes.weather import Weather
 
 Met = Callable[[Trial, FaultMet], None]
 
-_CALM = Scenario(name="")
 _NOTHING = Answer(turns=())
 
 
@@ -52,13 +51,13 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None) -> Ob
     while True:
         attempt += 1
         started = perf_counter()
-        voyage = Voyage(trial, site.scenarios.get(trial.scenario, _CALM), on_fault)
+        voyage = Voyage(trial, site.scenarios.get(trial.scenario, CALM), on_fault)
         try:
             answer = await _run(site, trial, voyage)
         except AgentUnavailable as broken:
             if broken.config and trial.kind == "control":
                 raise  # the spec is at fault: the run ends before its trials begin
-            answer, error = _NOTHING, unavailable(broken)
+            answer, error = _NOTHING, _unavailable(broken)
         except HarnessError as broken:
             answer, error = broken.answer or _NOTHING, str(broken)
         except Exception as broken:  # a bug of ours or of a plug-in ends one trial, not the run
@@ -68,6 +67,11 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None) -> Ob
         if attempt > site.spec.retries or any(turn.ending != "answered" for turn in answer.turns):
             return replace(_seen(site, trial, voyage, answer, attempt, started), error=error)
         await asyncio.sleep(0.05 * attempt)
+
+
+def _unavailable(broken: AgentUnavailable) -> str:
+    """The failure as one line of a trial's error."""
+    return f"{broken}. {broken.hint}" if broken.hint else str(broken)
 
 
 async def _run(site: Site, trial: Trial, voyage: Voyage) -> Answer:

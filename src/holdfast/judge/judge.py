@@ -60,11 +60,12 @@ class Judge:
     def _doubted(
         self, rule: Rule, observation: Observation, outcome: Outcome, found: Finding
     ) -> tuple[Outcome, Finding]:
-        """Our side broke: its fails are not the agent's. A mask may hide what a negative rule looks for."""
+        """Our side broke: its fails are not the agent's. A mask may hide what a rule looks for."""
         if observation.error and outcome in ("fail", "unproven"):
             why = f"{observation.error} ({found.reason})"
             return ("error" if outcome == "fail" else outcome), Finding(None, why, None, found.marks, found.details)
-        if self._stored and observation.masked and outcome == "pass" and rule.negative and rule.reads == "text":
+        blind = outcome == ("pass" if rule.negative else "fail") and rule.reads == "text"
+        if self._stored and observation.masked and blind:
             return "unproven", Finding(None, _MASKED)
         return outcome, found
 

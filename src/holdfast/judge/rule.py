@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.agents.answering import ANSWER_LIMIT
 from holdfast.errors import HoldfastError
 from holdfast.judge.endings import describe, has_text
 from holdfast.model.observation import Observation, Turn
@@ -33,9 +34,12 @@ class Rule:
             return self._without_text(turn)
         try:
             found = self.decide(Exhibit(turn.text or "", turn, observation, control))
-            return self._outcome(found)
+            outcome, found = self._outcome(found)
         except Exception as broken:
             return "error", Finding(None, _why(broken))
+        if self.negative and self.reads == "text" and outcome == "pass" and _was_cut(turn, observation):
+            return "unproven", Finding(None, f"the answer was cut at our limit; before it, {found.reason}")
+        return outcome, found
 
     def _outcome(self, found: Finding) -> tuple[Outcome, Finding]:
         passed, score = found.passed, found.score
@@ -52,6 +56,11 @@ class Rule:
         if self.negative or (self.reads == "latency" and turn.ending != "timeout"):
             return "unproven", Finding(None, f"nothing to judge, no answer: {why}")
         return "fail", Finding(False, f"no answer: {why}")
+
+
+def _was_cut(turn: Turn, observation: Observation) -> bool:
+    """Whether our limit cut the answer: what a rule forbids may stand in the rest. Agents note what they cut."""
+    return len(turn.text or "") == ANSWER_LIMIT or any(" cut " in note for note in observation.notes)
 
 
 def _swapped(found: Finding, passed: bool) -> tuple[Outcome, Finding]:

@@ -21,6 +21,8 @@ class RunStarted(Struct, frozen=True):
     spec: Spec
     trials: int
     cells: int
+    rules: int
+    scenarios: int
     seed: int
     concurrency: int
     done: int = 0

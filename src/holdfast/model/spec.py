@@ -91,6 +91,10 @@ class Scenario(Struct, frozen=True, omit_defaults=True):
         ]
 
 
+CALM = Scenario(name="")
+"""The weather of a trial whose scenario the spec does not name, such as a control's."""
+
+
 class Aggregation(Struct, frozen=True, omit_defaults=True):
     """How replicas of one prompt combine."""
 

@@ -15,7 +15,7 @@ class Judged(Struct, frozen=True):
     done: int = 0
     """Trials of this planner that were judged."""
     failed: bool = False
-    """A verdict was a fail."""
+    """The run is violated, whatever is still to come."""
 
 
 class Once:

@@ -18,19 +18,22 @@ class Junit:
 
     def render(self, run: Run) -> Mapping[str, bytes]:
         root = ET.Element("testsuites", name=_legal(run.name or run.spec_path))
-        for scenario in dict.fromkeys(row.cell.scenario for row in run.cells):
-            root.append(_suite(run, scenario, [row for row in run.cells if row.cell.scenario == scenario]))
+        suites: dict[str, list[CellRow]] = {}
+        for row in run.cells:
+            suites.setdefault(row.cell.scenario, []).append(row)
+        places = wording.Places(run)
+        for scenario in list(suites):  # taken out one by one: a row keeps the trials it has read
+            root.append(_suite(run, scenario, suites.pop(scenario), places))
         _totals(root, list(root.iter("testcase")), sum(float(s.get("time", 0)) for s in root))
         ET.indent(root)
         return {"report.xml": ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"}
 
 
-def _suite(run: Run, scenario: str, rows: Sequence[CellRow]) -> ET.Element:
+def _suite(run: Run, scenario: str, rows: Sequence[CellRow], places: wording.Places) -> ET.Element:
     suite = ET.Element("testsuite", name=_legal(scenario))
     if run.started:
         suite.set("timestamp", _legal(run.started))
     _properties(suite, run)
-    places = wording.Places(run)
     suite.extend(_case(run, row, places) for row in rows)
     if scenario in run.score.vacuous:
         case = ET.SubElement(suite, "testcase", classname=_legal(scenario), name="faults are met", time="0.000")

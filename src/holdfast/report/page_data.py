@@ -11,6 +11,7 @@ import msgspec
 from holdfast.model.codec import encode
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.run import CellRow, Run, TrialRow
+from holdfast.model.score import Cell
 from holdfast.model.spec import Invariant
 from holdfast.model.verdict import OUTCOMES
 from holdfast.report import wording
@@ -30,8 +31,9 @@ def tables(run: Run) -> dict[str, Any]:
     """Rules, columns, cells and trials, before packing."""
     strings = Interned()
     strings.of("")
-    rules = list(dict.fromkeys(row.cell.invariant for row in run.cells))
-    heads = list(dict.fromkeys(wording.column(row.cell) for row in run.cells))
+    shown = [row.cell for row in run.cells]  # each walk through the rows makes them anew
+    rules = list(dict.fromkeys(cell.invariant for cell in shown))
+    heads = {wording.column(cell): cell for cell in shown}
     cells = _Cells(strings, {r: n for n, r in enumerate(rules)}, {h: n for n, h in enumerate(heads)})
     trials = _Trials(strings)
     for row in run.cells:
@@ -40,7 +42,7 @@ def tables(run: Run) -> dict[str, Any]:
             trials.add(trial)
     return {
         "rules": _rules(run, rules),
-        "columns": [_column(run, row) for row in {wording.column(r.cell): r for r in run.cells}.values()],
+        "columns": [_column(run, cell) for cell in heads.values()],
         "cells": cells.columns,
         "trials": trials.columns,
         "more": trials.more,
@@ -176,10 +178,10 @@ def _about(rule: Invariant | None) -> tuple[str, str, str]:
     return "critical" if rule.gate else rule.severity, rule.check, rule.description
 
 
-def _column(run: Run, row: CellRow) -> list[Any]:
-    scenario = next((s for s in run.scenarios if s.name == row.cell.scenario), None)
+def _column(run: Run, cell: Cell) -> list[Any]:
+    scenario = next((s for s in run.scenarios if s.name == cell.scenario), None)
     faults = [f"{i.mode} on {i.plane} {i.target}".rstrip(" *") for i in scenario.injections] if scenario else []
-    values = (row.cell.scenario, wording.params(row.cell.params), ", ".join(faults))
+    values = (cell.scenario, wording.params(cell.params), ", ".join(faults))
     return [encodable(value) for value in values]
 
 

@@ -17,9 +17,7 @@ def header(event: RunStarted) -> str:
     """`Finance Agent   3 rules × 3 scenarios = 9 cells, 14 trials   seed 7   fresh process each, 4 at a time`."""
     spec = event.spec
     settings = f" × {len(spec.params)} params" if len(spec.params) > 1 else ""
-    shape = (
-        f"{wording.plural(len(spec.invariants), 'rule')} × {wording.plural(len(spec.scenarios), 'scenario')}{settings}"
-    )
+    shape = f"{wording.plural(event.rules, 'rule')} × {wording.plural(event.scenarios, 'scenario')}{settings}"
     size = f"{shape} = {wording.plural(event.cells, 'cell')}, {wording.plural(event.trials, 'trial')}"
     resumed = f", {event.done} taken over" if event.done else ""
     place = f"{_where(spec)}, {event.concurrency} at a time"

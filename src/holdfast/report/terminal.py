@@ -75,6 +75,6 @@ def _verdict(run: Run, paint: Paint) -> str:
     word = wording.verdict(run.score)
     reasons = [one_line(reason) for reason in run.score.reasons]
     if not run.complete:
-        reasons.insert(0, "interrupted: as far as it got")
+        reasons = [*(r for r in reasons if "interrupted" not in r), f"go on: holdfast contract run --resume {run.id}"]
     said = f"{paint(word, word)}   {', '.join(reasons)}".rstrip()
     return f"{said}   ·   {one_line(wording.report_path(run))}"

@@ -13,6 +13,7 @@ from holdfast.report.safe import one_line
 
 SIGNS: Mapping[str, str] = {"pass": "✔", "fail": "✘", "error": "!", "unproven": "?", "n/a": "–"}
 ONE_SAMPLE = "1 sample a cell: cannot tell luck from skill, try --replicas 5"
+CHANGED_NOTHING = "it fired, but changed nothing"
 _MARKS = ("flaky", "fails in calm too", "simulated", "order may differ")
 _VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
 
@@ -126,6 +127,10 @@ def next_step(run: Run, row: CellRow) -> str:
     cell = row.cell
     if cell.outcome == "error":
         return "our side broke, not the agent: put the cause right and run it again"
+    if not cell.passes + cell.fails + cell.errors + cell.unproven:
+        return "run it" if run.complete else f"go on with it: holdfast contract run --resume {run.id}"
+    if cell.chaos and not cell.met and CHANGED_NOTHING in cell.reason:
+        return "this fault finds nothing to change in what the agent got: set its mode's options, or use another mode"
     if cell.chaos and not cell.met:
         named = ", ".join(_targets(run, cell.scenario))
         asked = f"ask something that makes the agent call {named}, or " if named else ""

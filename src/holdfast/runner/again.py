@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.judge import Judge
@@ -17,10 +19,10 @@ from holdfast.model.verdict import Verdict
 from holdfast.plan import CellKey, Plan, Select
 from holdfast.runner.job import Options, refuse_unbuilt, told
 from holdfast.runner.outcome import Outcome, conclude
-from holdfast.runner.start import stored_spec
+from holdfast.runner.start import stored_options, stored_spec
 from holdfast.score import Tally
 from holdfast.store.record import observations, trials
-from holdfast.store.rundir import Ended, Lines, RunDir
+from holdfast.store.rundir import Ended, Lines, Manifest, RunDir, number_of
 
 NOT_RECORDED = "not recorded in this run"
 
@@ -33,8 +35,10 @@ class StoredPlan(Plan):
 
     whole = False
 
-    def __init__(self, spec: Spec, select: Select, stored: Mapping[str, Trial]) -> None:
+    def __init__(self, spec: Spec, select: Select, stored: Mapping[str, Trial], replicas: int) -> None:
         super().__init__(spec, select)
+        self._replicas = replicas
+        """That the run was to have: those it never came to are missing, not left out."""
         self.stored: dict[Group, list[Trial]] = defaultdict(list)
         for trial in stored.values():
             if trial.kind == "contract":
@@ -48,19 +52,20 @@ class StoredPlan(Plan):
 
     def rules(self, trial: Trial) -> tuple[Invariant, ...]:
         """The rules of its scenario that ask what the trial asked, however the run had laid them out."""
-        at = next((s.name for s in self.scenarios if s.name == trial.scenario), None)
-        if at is None:
+        if all(s.name != trial.scenario for s in self.scenarios):
             return ()
         params = self.params_index(trial.params)
         asking = [r for r in self.invariants if trial.task in self.tasks(r.id)]
-        return tuple(r for r in asking if self.applies(CellKey(r.id, at, params)))
+        return tuple(r for r in asking if self.applies(CellKey(r.id, trial.scenario, params)))
 
     def asked(self, key: CellKey) -> tuple[int, ...]:
-        rule = next(r for r in self.invariants if r.id == key.invariant)
-        params = self.spec.params[key.params]
+        rule, params = self.spec.invariant(key.invariant), self.spec.params[key.params]
         if not self.applies(key):
             return (0,) * len(self.tasks(rule.id))
-        return tuple(max(1, len(self.judged_by(rule, key.scenario, params, task))) for task in self.tasks(rule.id))
+        tasks = self.tasks(rule.id)
+        wanted = (self._replicas,) * len(tasks) if super().whole else super().asked(key)
+        found = (len(self.judged_by(rule, key.scenario, params, task)) for task in tasks)
+        return tuple(map(max, wanted, found))
 
 
 def judge_again(run: RunDir, *, config: Path | None, options: Options, environ: Mapping[str, str]) -> Outcome:
@@ -70,49 +75,81 @@ def judge_again(run: RunDir, *, config: Path | None, options: Options, environ: 
     refuse_unbuilt(spec)
     before = stored_spec(run, manifest, None, environ)[0] if config is not None else spec
     _same_weather(before, spec)
-    stored = trials(run)
-    plan = StoredPlan(spec, options.select, stored)
-    tally = Tally(spec, plan)
-    seen = {o.trial: o for o in observations(run)}
+    options = _as_it_was(manifest, options, another=config is not None)
     run.lock()
-    path = run.verdicts(len(run.verdict_files()) + 1)
-    lines = Lines(path.with_suffix(".new"))
     try:
-        _judge_all(plan, tally, stored, seen, lines)
+        stored = trials(run)
+        plan = StoredPlan(spec, options.select, stored, before.replicas)
+        tally = Tally(spec, plan)
+        path = _judge_all(run, plan, tally, stored, _planned(before, manifest))
     finally:
-        lines.close()
         run.unlock()
-    path.with_suffix(".new").replace(path)  # whole or not at all
     said = _borrowed(plan, stored)
     known = run.ended()
-    if known is None or not known.complete:
+    complete = known is not None and known.complete
+    if not complete:
         said = (*said, "the run is unfinished; it is judged as far as it goes")
-    ended = Ended(True, 0.0, told(spec, problems), said)
+    ended = Ended(complete, 0.0, told(spec, problems), said)
     return conclude(run, spec, plan, tally, options, ended=ended, verdicts=path)
 
 
-def _judge_all(
-    plan: StoredPlan, tally: Tally, stored: Mapping[str, Trial], seen: Mapping[str, Observation], lines: Lines
-) -> None:
+def _as_it_was(manifest: Manifest, given: Options, *, another: bool) -> Options:
+    """What was asked of the run holds for its judging, too, where nothing else is asked now."""
+    was = stored_options(manifest)
+    select = was.select if not another else Select(scenarios=was.select.scenarios)
+    return replace(
+        was,
+        select=select,
+        min_score=given.min_score if given.min_score is not None else was.min_score,
+        strict=given.strict or was.strict,
+        allow_vacuous=given.allow_vacuous or was.allow_vacuous,
+        max_errors=given.max_errors or was.max_errors,
+    )
+
+
+def _planned(before: Spec, manifest: Manifest) -> set[Group]:
+    """What the run was to ask: a trial of these that is missing was not run; any other was never to be."""
+    return {_group(t.scenario, t.params, t.task) for t in Plan(before, stored_options(manifest).select).trials}
+
+
+def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, stored: Mapping[str, Trial], planned: set[Group]) -> Path:
+    """Judges cell by cell. The verdicts are there whole or not at all; the file's path is returned."""
+    path = run.verdicts(1 + max((number_of(file) for file in run.verdict_files()), default=0))
+    unfinished = path.with_suffix(".new")
+    unfinished.unlink(missing_ok=True)  # of a judging that was killed
+    lines = Lines(unfinished)
+    judged: set[str] = set()
+    try:
+        for trial, seen, verdict in _verdicts(run, plan, stored, planned):
+            if trial.id:
+                judged.add(trial.id)
+                lines.write(encode(verdict))
+            tally.add(trial, seen, verdict)
+    finally:
+        lines.close()
+    tally.trials = len(judged)  # one trial may serve rules that it was not made for
+    unfinished.replace(path)
+    return path
+
+
+def _verdicts(
+    run: RunDir, plan: StoredPlan, stored: Mapping[str, Trial], planned: set[Group]
+) -> Iterator[tuple[Trial, Observation, Verdict]]:
     spec = plan.spec
     judge = Judge(spec, stored=True)
-    judged: set[str] = set()
-    controls = {t.task: seen[t.id] for t in stored.values() if t.kind == "control" and t.id in seen}
+    seen = {o.trial: o for o in observations(run)}
+    controls = {_asked(t): seen[t.id] for t in stored.values() if t.kind == "control" and t.id in seen}
     for key in plan.cells:
-        rule = next(r for r in plan.invariants if r.id == key.invariant)
-        params = spec.params[key.params]
+        rule, params = spec.invariant(key.invariant), spec.params[key.params]
         for task in plan.tasks(rule.id) if plan.applies(key) else ():
             alike = plan.judged_by(rule, key.scenario, params, task)
-            for trial in alike or [Trial("", "contract", key.scenario, task, params=params, invariant=rule.id)]:
+            for trial in alike:
                 if trial.id in seen:
-                    judged.add(trial.id)
-                    verdict = judge.judge(rule, trial, seen[trial.id], controls.get(task))
-                    lines.write(encode(verdict))
-                    tally.add(trial, seen[trial.id], verdict)
-                else:
-                    missing = Verdict(trial.id, rule.id, "error", 0.0, NOT_RECORDED)
-                    tally.add(trial, Observation(trial.id, error=NOT_RECORDED), missing)
-    tally.trials = len(judged)  # one trial may serve rules that it was not made for
+                    found = seen[trial.id]
+                    yield trial, found, judge.judge(rule, trial, found, controls.get(_asked(trial)))
+            if not alike and _group(key.scenario, params, task) not in planned:
+                never = Trial("", "contract", key.scenario, task, params=params, invariant=rule.id)
+                yield never, Observation("", error=NOT_RECORDED), Verdict("", rule.id, "error", 0.0, NOT_RECORDED)
 
 
 def _same_weather(before: Spec, now: Spec) -> None:
@@ -137,6 +174,10 @@ def _borrowed(plan: StoredPlan, stored: Mapping[str, Trial]) -> tuple[str, ...]:
     if not new:
         return ()
     return (f"{', '.join(new)}: judged on every stored trial of the scenario that asked the same prompts",)
+
+
+def _asked(trial: Trial) -> tuple[bytes, Task]:
+    return canonical(trial.params), trial.task
 
 
 def _group(scenario: str, params: Mapping[str, Any], task: Task) -> Group:

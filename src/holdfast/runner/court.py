@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
@@ -11,6 +12,7 @@ from holdfast.judge import Judge
 from holdfast.model import events
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.trial import Trial
+from holdfast.model.verdict import Verdict
 from holdfast.runner.job import Job, Listen
 from holdfast.score import Tally
 from holdfast.spec import secret_values
@@ -21,6 +23,10 @@ from holdfast.store.rundir import RunDir
 
 BATCH = 64
 """Trials that are written in one go, ahead of their turn."""
+LONG = 10_000
+"""Characters of an answer that any check reads in a millisecond or so."""
+_PATTERNS = {"pattern", "patterns", "schema"}
+"""Settings whose cost is the user's to decide."""
 
 
 class Court:
@@ -30,12 +36,17 @@ class Court:
         self.masker = Masker(secret_values(job.spec, job.environ))
         self.tally = Tally(job.spec, job.plan)
         self.controls: dict[str, Observation] = {}
-        self.failed = False
+        self._tolerant = (job.options.min_score, job.spec.scoring.min_score) != (None, None)
         self._plan = job.plan
         self._spec = job.spec
         self._judge = Judge(job.spec)
         self._record = Record(run)
         self._listen = listen
+
+    @property
+    def violated(self) -> bool:
+        """Whether the run is lost already, whatever is still to come: a minimum tolerates what is not critical."""
+        return self.tally.lost_critical or (self.tally.lost and not self._tolerant)
 
     def begun(self, trials: Iterable[Trial]) -> Iterator[Trial]:
         """Trials are on disk before they run, a batch at a time: one write for many."""
@@ -49,20 +60,23 @@ class Court:
         self.controls[trial.id] = seen
         self._record.observation(self.masker.observation(seen))
 
-    def take(self, trial: Trial, seen: Observation) -> None:
-        """A trial that has ended."""
+    async def take(self, trial: Trial, seen: Observation, *, alone: bool = False) -> None:
+        """A trial that has ended. Judging that may take long must not hold up the others: their clocks run."""
         shown = self.masker.observation(seen)
         self._record.observation(shown)
         self._listen(events.TrialEnded(trial, shown))
-        self._decide(self._judge, trial, seen, masked=shown.masked)
+        if alone or not self._may_take_long(trial, seen):
+            verdicts = self._verdicts(self._judge, trial, seen)
+        else:
+            verdicts = await asyncio.to_thread(self._verdicts, self._judge, trial, seen)
+        self._enter(trial, seen, verdicts, masked=shown.masked)
 
     def take_up(self, stored: Stored) -> None:
         """What a run that was left had seen; some of it may not have been judged before it was killed."""
         self.controls.update(stored.controls)
-        self.failed = stored.failed
         judge = Judge(self._spec, stored=True)
         for trial, seen in stored.unjudged:
-            self._decide(judge, trial, seen)
+            self._enter(trial, seen, self._verdicts(judge, trial, seen))
 
     def met(self, trial: Trial, fault: FaultMet) -> None:
         self._listen(events.FaultFired(trial, self.masker.struct(fault)))
@@ -70,15 +84,22 @@ class Court:
     def close(self) -> None:
         self._record.close()
 
-    def _decide(self, judge: Judge, trial: Trial, seen: Observation, *, masked: bool = False) -> None:
+    def _may_take_long(self, trial: Trial, seen: Observation) -> bool:
+        """Rules with a pattern of the user's, and long answers."""
+        return any(_PATTERNS & rule.settings.keys() for rule in self._plan.rules(trial)) or any(
+            len(turn.text or "") > LONG for turn in seen.turns
+        )
+
+    def _verdicts(self, judge: Judge, trial: Trial, seen: Observation) -> list[Verdict]:
         control = self._plan.control_for(trial)
         compared = None if control is None else self.controls.get(control.id)
-        for rule in self._plan.rules(trial):
-            verdict = self.masker.struct(judge.judge(rule, trial, seen, compared))
+        return [self.masker.struct(judge.judge(rule, trial, seen, compared)) for rule in self._plan.rules(trial)]
+
+    def _enter(self, trial: Trial, seen: Observation, verdicts: list[Verdict], *, masked: bool = False) -> None:
+        for verdict in verdicts:
             if masked:
                 verdict = replace(verdict, marks=())  # they point into the text as the agent said it
             self._record.verdict(verdict)
-            self.failed = self.failed or verdict.outcome == "fail"
             self._listen(events.VerdictGiven(trial, verdict))
             cell = self.tally.add(trial, seen, verdict)
             if cell is not None:

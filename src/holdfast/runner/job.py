@@ -12,6 +12,7 @@ from holdfast.model.codec import canonical, digest
 from holdfast.model.events import Event
 from holdfast.model.spec import Problem, Spec
 from holdfast.plan import Plan, Select, agent_json, plan
+from holdfast.spec.load import source_of
 
 Listen = Callable[[Event], None]
 
@@ -55,10 +56,7 @@ def refuse_unbuilt(spec: Spec) -> None:
     """A contract that needs an engine this release does not have is refused, never run in part."""
     if not spec.unbuilt:
         return
-    try:
-        source = Path(spec.path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        source = ""
+    source = source_of(spec.path)
     problems = [
         Problem(u.why, u.section, line=u.position.line, column=u.position.column, code="not-built")
         for u in spec.unbuilt

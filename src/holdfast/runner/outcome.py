@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -94,7 +95,7 @@ def _view(
         cells=cells,
         complete=ended.complete,
         warnings=ended.warnings,
-        notes=(*standing_notes(spec), *ended.notes),
+        notes=(*standing_notes(spec), *_selected(manifest), *ended.notes),
         isolation=isolation_words(spec),
         description=spec.description,
         started=manifest.started,
@@ -104,6 +105,17 @@ def _view(
         agent_digest=manifest.agent_digest,
         params=spec.params,
     )
+
+
+def _selected(manifest: Manifest) -> Iterator[str]:
+    """A part that held is not the whole: a report says which part it is of."""
+    for option, names in (
+        ("--scenario", manifest.scenarios),
+        ("--invariant", manifest.invariants),
+        ("--trial", manifest.trials),
+    ):
+        if names:
+            yield f"a part of the contract: {' '.join(f'{option} {name}' for name in names)}"
 
 
 def standing_notes(spec: Spec) -> tuple[str, ...]:

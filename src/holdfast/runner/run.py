@@ -73,9 +73,9 @@ class Running:
             trials = [t for t in job.plan.trials if t.id not in stored.seen] if stored.seen else job.plan.trials
             planner = FailFast(trials, site.concurrency) if job.options.fail_fast else Once(trials)
             done = 0
-            while batch := planner.next(Judged(done, court.failed)):
+            while batch := planner.next(Judged(done, court.violated)):
                 async for trial, seen in execute(site, court.begun(batch), started=self._started, on_fault=court.met):
-                    court.take(trial, seen)
+                    await court.take(trial, seen, alone=site.concurrency == 1)
                     done += 1
         finally:
             await site.close()
@@ -100,6 +100,8 @@ class Running:
                 spec=job.spec,
                 trials=len(job.plan.trials),
                 cells=len(job.plan.cells),
+                rules=len(job.plan.invariants),
+                scenarios=len(job.plan.scenarios),
                 seed=job.spec.seed,
                 concurrency=site.concurrency,
                 done=len(stored.seen),

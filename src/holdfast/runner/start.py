@@ -43,6 +43,9 @@ def begin(job: Job, runs: Path) -> RunDir:
         seed_given=options.seed,
         profile=options.profile,
         min_score=options.min_score,
+        strict=options.strict,
+        allow_vacuous=options.allow_vacuous,
+        max_errors=options.max_errors,
     )
     write_json(run.path / "run.json", manifest)
     return run
@@ -65,17 +68,51 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: Options, 
             f"the {' and the '.join(changed)} changed since run {run.id}; its results would be of two kinds",
             hint="start a new run, or insist with --force",
         )
-    select = Select(manifest.scenarios, manifest.invariants, manifest.trials)
+    _refuse_another(manifest, options)
     options = replace(
-        options,
-        select=select,
+        stored_options(manifest),
+        concurrency=options.concurrency,
+        fail_fast=options.fail_fast,
+        preflight=options.preflight,
+        min_score=options.min_score if options.min_score is not None else manifest.min_score,
+        strict=options.strict or manifest.strict,
+        allow_vacuous=options.allow_vacuous or manifest.allow_vacuous,
+        max_errors=options.max_errors or manifest.max_errors,
+    )
+    run.lock()
+    verdict = {name: getattr(options, name) for name in ("min_score", "strict", "allow_vacuous", "max_errors")}
+    write_json(run.path / "run.json", replace(manifest, **verdict))
+    return Job(spec, options, environ, told(spec, problems))
+
+
+def stored_options(manifest: Manifest) -> Options:
+    """What the command line had asked of the run: its parts, its luck, and what counts as held."""
+    return Options(
+        select=Select(manifest.scenarios, manifest.invariants, manifest.trials),
+        min_score=manifest.min_score,
+        strict=manifest.strict,
+        max_errors=manifest.max_errors,
+        allow_vacuous=manifest.allow_vacuous,
         replicas=manifest.replicas,
         seed=manifest.seed_given,
         profile=manifest.profile,
-        min_score=options.min_score if options.min_score is not None else manifest.min_score,
     )
-    run.lock()
-    return Job(spec, options, environ, told(spec, problems))
+
+
+def _refuse_another(manifest: Manifest, given: Options) -> None:
+    """What is run was settled when the run began: an option that says otherwise is not passed over."""
+    for option, now, before in (
+        ("--scenario", given.select.scenarios, manifest.scenarios),
+        ("--invariant", given.select.invariants, manifest.invariants),
+        ("--trial", given.select.trials, manifest.trials),
+        ("--replicas", given.replicas, manifest.replicas),
+        ("--seed", given.seed, manifest.seed_given),
+        ("--profile", given.profile, manifest.profile),
+    ):
+        if now not in (None, (), before):
+            raise UsageError(
+                f"{option} cannot be changed when a run is taken up", hint="leave it out, or start a new run"
+            )
 
 
 def stored_spec(

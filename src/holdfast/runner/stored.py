@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.plan import Select, plan
-from holdfast.runner.job import Options
+from holdfast.plan import plan
 from holdfast.runner.outcome import Outcome, conclude
-from holdfast.runner.start import stored_spec
+from holdfast.runner.start import stored_options, stored_spec
 from holdfast.score import Tally
 from holdfast.store.replay import replay
 from holdfast.store.rundir import Ended, RunDir
@@ -17,10 +16,10 @@ def look(run: RunDir, *, environ: Mapping[str, str]) -> Outcome:
     """The run with its score, made from what is stored; an unfinished one as far as it goes."""
     manifest = run.manifest()
     spec, _ = stored_spec(run, manifest, None, environ)
-    made = plan(spec, Select(manifest.scenarios, manifest.invariants, manifest.trials))
+    made = plan(spec, stored_options(manifest).select)
     tally = Tally(spec, made)
     replay(run, made, tally, keep_errors=True)
-    options = Options(replicas=manifest.replicas, profile=manifest.profile, min_score=manifest.min_score)
+    options = stored_options(manifest)
     page = run.path / "report.html"
     ended = run.ended() or Ended(False, 0.0)
     return conclude(run, spec, made, tally, options, ended=ended, page=page if page.exists() else None)

@@ -61,6 +61,9 @@ class Tally:
         self.plan = plan
         self.trials = 0
         """Trials that came in, each counted once however many rules it serves."""
+        self.lost = False
+        """A cell has failed, whatever verdicts are still to come."""
+        self.lost_critical = False
         width = len(spec.params)
         self._many = width > 1
         self._whole = plan.whole
@@ -89,10 +92,14 @@ class Tally:
             cell.simulated = cell.simulated or observation.simulated
         row.ran = True
         self._count(trial, verdict)
+        if verdict.outcome == "fail" and column.how.kind == "all":
+            self._lose(column)  # no other verdict can mend it
         if cell.left:
             return None
         del self._open[position]
         decision = self._done[position] = self._decide(row, column, cell)
+        if decision.outcome == "fail":
+            self._lose(column)
         return _cell(row, column, self.spec.params[params], decision)
 
     def _at_once(
@@ -105,6 +112,10 @@ class Tally:
         self._count(trial, verdict)
         decision = self._done[position] = _PASSED_CONCURRENT if seen.concurrent else _PASSED
         return _cell(row, column, self.spec.params[params], decision)
+
+    def _lose(self, column: _Column) -> None:
+        self.lost = True
+        self.lost_critical = self.lost_critical or column.critical
 
     def _count(self, trial: Trial, verdict: Verdict) -> None:
         if trial.invariant != "*" or self.plan.rules(trial)[0].id == verdict.invariant:

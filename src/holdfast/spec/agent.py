@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 
 from holdfast.model.spec import AgentSpec, Unbuilt
@@ -10,6 +11,7 @@ from holdfast.spec.reader import Reader
 from holdfast.spec.references import REFERENCE
 from holdfast.spec.sections.agent import AgentSection
 
+_PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
 _HTTP_ONLY = ("method", "request_template", "response_path", "query_params", "headers", "parse_structured_input")
 _PYTHON_ONLY = ("tools", "tool_registry", "llm")
 _COMMAND_ONLY = ("args", "prompt", "dir")
@@ -44,6 +46,7 @@ def agent_problems(reader: Reader, agent: AgentSection) -> None:
     _endpoint(reader, agent)
     _command(reader, agent)
     _misplaced(reader, agent)
+    _asks_something(reader, agent)
     at = agent.at
     if agent.isolation == "inline" and not agent.in_python:
         message = f"inline is for Python agents; this one is {agent.kind}"
@@ -76,6 +79,23 @@ def _endpoint(reader: Reader, agent: AgentSection) -> None:
     elif agent.kind == "http" and not text.startswith(("http://", "https://")) and not REFERENCE.match(text):
         message = f"expected an http:// or https:// URL, found {text[:60]!r}"
         reader.error(where, "agent.endpoint", message, code="bad-value")
+
+
+def _asks_something(reader: Reader, agent: AgentSection) -> None:
+    """A template without a place for the prompt would ask the agent nothing, and prove nothing."""
+    template = agent.request_template
+    if agent.kind != "http" or template is None:
+        return
+    from difflib import get_close_matches
+
+    texts = (template, agent.endpoint or "", *agent.query_params.values())
+    places = {name for text in texts for name in _PLACE.findall(text)}
+    near = get_close_matches("prompt", places - {"prompt"}, 1, 0.8)
+    if places and not (near and "prompt" not in places):
+        return
+    hint = f"did you mean {{prompt}} for {{{near[0]}}}?" if near else "put {prompt} where the question belongs"
+    message = "the template has no {prompt}: the agent would never be asked"
+    reader.error(agent.at.get("request_template"), "agent.request_template", message, hint=hint, code="never-asked")
 
 
 def _command(reader: Reader, agent: AgentSection) -> None:

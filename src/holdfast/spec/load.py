@@ -95,6 +95,14 @@ def _bytes(path: Path) -> bytes | Problem:
     return data
 
 
+def source_of(path: str) -> str:
+    """The text of a spec, for showing problems in it; empty if it cannot be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
 def _not_utf8(data: bytes, offset: int) -> Problem:
     line = data.count(b"\n", 0, offset) + 1
     start = data.rfind(b"\n", 0, offset) + 1

@@ -11,6 +11,7 @@ from holdfast.spec.node import Node
 from holdfast.spec.reader import Reader, join
 from holdfast.spec.references import names
 from holdfast.spec.sections.file import File
+from holdfast.spec.sections.world import SecretEntry
 
 RESOLVED = (
     "agent", "agents", "model", "models", "services", "secrets", "network", "fixtures", "setup", "resources", "base",
@@ -73,13 +74,20 @@ def references(reader: Reader, file: File, environ: Mapping[str, str]) -> Referr
                 masked[node.text] = None
             _unset(reader, node, path, [name for name in found.variables if name not in environ])
     for secret in file.secrets:
-        source = secret.source or ("env" if secret.from_ is None else "")
-        name = secret.name if source == "env" else source.removeprefix("env:") if source.startswith("env:") else ""
+        name = _variable_of(secret)
         if name:
             variables[name] = None
             masked[f"${{{name}}}"] = None
             _unset(reader, secret.at, "secrets", [name] if name not in environ else [])
     return Referred(tuple(variables), tuple(masked))
+
+
+def _variable_of(secret: SecretEntry) -> str:
+    """The variable that the secret's value comes from; empty if it comes from elsewhere."""
+    source = secret.source or ("env" if secret.from_ is None else "")
+    if source == "env":
+        return secret.name
+    return source.removeprefix("env:") if source.startswith("env:") else ""
 
 
 def _unset(reader: Reader, node: Node, path: str, missing: list[str]) -> None:

@@ -42,6 +42,8 @@ def tools_of(agent: AgentSection, root: Path) -> Tools:
 
 def find_module(name: str, root: Path) -> Path | None:
     """The file of a module beside the spec."""
+    if not name:
+        return None
     base = root.joinpath(*name.split("."))
     for path in (base.with_name(base.name + ".py"), base / "__init__.py"):
         if path.is_file():

@@ -14,6 +14,7 @@ from holdfast.model.observation import Observation
 LIMIT = 16_000
 """Characters above which a text becomes a blob."""
 HEAD = 200
+LOST = "a large value of this trial is missing from the run's blobs"
 
 _observations = decoder(Observation)
 _MARK = b'{"blob":'
@@ -31,7 +32,10 @@ def unpack(line: bytes, folder: Path) -> Observation:
     """The observation of a line, with its blobs read back."""
     if _MARK not in line:
         return _observations.decode(line)
-    return msgspec.convert(_fetch(msgspec.json.decode(line), folder), Observation)
+    try:
+        return msgspec.convert(_fetch(msgspec.json.decode(line), folder), Observation)
+    except OSError:  # nothing may be judged on the part that is left
+        return Observation(line[10:22].decode(), error=LOST)
 
 
 def _outsource(value: Any, folder: Path) -> Any:
@@ -57,7 +61,7 @@ def _fetch(value: Any, folder: Path) -> Any:
         name = value.get("blob")
         if isinstance(name, str) and set(value) == {"blob", "bytes", "head"}:
             path = folder / Path(name).name  # a name never leads out of the folder
-            return path.read_text() if path.is_file() else value["head"] + " [the rest is missing]"
+            return path.read_bytes().decode()  # as text it would lose its \r and follow the locale
         return {key: _fetch(inner, folder) for key, inner in value.items()}
     if isinstance(value, list):
         return [_fetch(inner, folder) for inner in value]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -15,6 +16,10 @@ from holdfast.model.observation import Observation
 S = TypeVar("S", bound=msgspec.Struct)
 
 MASK = "[masked]"
+PIECE = 6
+"""Characters of a secret that tell it: as few as a secret may have."""
+_CUT = re.compile(r"\A|\s?…\s?|\Z")
+"""Where a text may have been cut before it came here: at its ends, and where its middle was left out."""
 _OURS = frozenset({"trial", "invariant", "ending", "outcome", "effect", "plane", "mode"})
 """Fields that hold ids and words of ours: nothing an agent says gets there."""
 
@@ -24,7 +29,8 @@ class Masker:
 
     def __init__(self, values: Iterable[str]) -> None:
         self._values = sorted({v for v in values if v}, key=len, reverse=True)  # the longest first
-        self._encoded = [encode(v)[1:-1] for v in self._values]
+        self._pieces = [piece for v in self._values for piece in (v[:PIECE], v[-PIECE:])]
+        self._encoded = [encode(piece)[1:-1] for piece in self._pieces]
 
     def __bool__(self) -> bool:
         return bool(self._values)
@@ -32,7 +38,28 @@ class Masker:
     def text(self, text: str) -> str:
         for value in self._values:
             text = text.replace(value, MASK)
-        return text
+        return self._beside_cuts(text) if any(piece in text for piece in self._pieces) else text
+
+    def _beside_cuts(self, text: str) -> str:
+        """Masks what a cut has left of a secret: its beginning before the cut, its end behind it."""
+        parts: list[str] = []
+        done = 0
+        for cut in _CUT.finditer(text):
+            before, behind = text[done : cut.start()], cut.end()
+            parts += [before[: len(before) - self._begun(before)], MASK if self._begun(before) else "", cut.group()]
+            done = behind + self._ended(text, behind)
+            parts.append(MASK if done > behind else "")
+        return "".join(parts) + text[done:]
+
+    def _begun(self, text: str) -> int:
+        """How many characters at the end of the text are the beginning of a secret."""
+        sizes = (n for v in self._values for n in range(len(v) - 1, PIECE - 1, -1) if text.endswith(v[:n]))
+        return max(sizes, default=0)
+
+    def _ended(self, text: str, at: int) -> int:
+        """How many characters at this place are the end of a secret."""
+        sizes = (n for v in self._values for n in range(len(v) - 1, PIECE - 1, -1) if text.startswith(v[-n:], at))
+        return max(sizes, default=0)
 
     def struct(self, value: S) -> S:
         """The value with every text in it masked; words of our own stay, or it could not be read again."""

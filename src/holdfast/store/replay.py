@@ -21,7 +21,6 @@ class Stored(Struct):
     controls: dict[str, Observation]
     unjudged: list[tuple[Trial, Observation]]
     """Seen, but killed before the verdict was written."""
-    failed: bool = False
 
 
 def replay(run: RunDir, plan: Plan, tally: Tally, *, keep_errors: bool = False) -> Stored:
@@ -68,7 +67,8 @@ def _add(
     if trial is None or trial.id in stored.seen:
         return
     if trial.kind == "control":
-        stored.controls[trial.id] = seen
+        if not seen.masked:  # what is compared with it will not be masked: it is asked again
+            stored.controls[trial.id] = seen
         return
     stored.seen.add(trial.id)
     rules, verdicts = plan.rules(trial), given.get(trial.id, {})
@@ -76,5 +76,4 @@ def _add(
         stored.unjudged.append((trial, seen))
         return
     for rule in rules:
-        stored.failed = stored.failed or verdicts[rule.id].outcome == "fail"
         tally.add(trial, seen, verdicts[rule.id])

@@ -42,6 +42,9 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     seed_given: int | None = None
     profile: str | None = None
     min_score: float | None = None
+    strict: bool = False
+    allow_vacuous: bool = False
+    max_errors: int = 0
 
 
 class Ended(Struct, frozen=True, omit_defaults=True):
@@ -87,12 +90,19 @@ def _mend(path: Path, fd: int) -> None:
 
 def read_lines(path: Path) -> Iterator[bytes]:
     """Every whole line; a torn last one is dropped."""
+    return (line for _, line in placed_lines(path))
+
+
+def placed_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The same, each with the offset at which it starts."""
     if not path.exists():
         return
+    start = 0
     with open(path, "rb") as file:
         for line in file:
             if line.endswith(b"\n"):
-                yield line
+                yield start, line
+            start += len(line)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -182,4 +192,9 @@ class RunDir:
     def verdict_files(self) -> list[Path]:
         """All files of verdicts, the newest last."""
         found = self.path.glob("verdicts-*.jsonl")
-        return sorted(found, key=lambda p: int(p.stem.rpartition("-")[2]))
+        return sorted(found, key=number_of)
+
+
+def number_of(verdicts: Path) -> int:
+    """Which judging a file of verdicts holds."""
+    return int(verdicts.stem.rpartition("-")[2])

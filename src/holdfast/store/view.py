@@ -19,7 +19,7 @@ from holdfast.score import Tally
 from holdfast.spec.references import interpolate
 from holdfast.store.blobs import unpack
 from holdfast.store.record import observation_files
-from holdfast.store.rundir import RunDir
+from holdfast.store.rundir import RunDir, placed_lines
 
 _verdicts = decoder(Verdict)
 _trials = decoder(Trial)
@@ -55,19 +55,18 @@ class StoredCells(Sequence[CellRow]):
 
     def _row(self, cell: Cell) -> CellRow:
         place = self._plan.position(cell.invariant, cell.scenario, self._plan.params_index(cell.params))
-        return CellRow(cell, StoredTrials(self._files, place, cell.passes + cell.fails + cell.errors + cell.unproven))
+        return CellRow(cell, StoredTrials(self._files, place))
 
 
 class StoredTrials(Sequence[TrialRow]):
     """The trials of one cell, in plan order."""
 
-    def __init__(self, files: Files, cell: int, size: int) -> None:
+    def __init__(self, files: Files, cell: int) -> None:
         self._files = files
         self._cell = cell
-        self._size = size
 
     def __len__(self) -> int:
-        return self._size
+        return len(self._rows)
 
     @overload
     def __getitem__(self, at: int) -> TrialRow: ...
@@ -128,12 +127,18 @@ class Files:
             details=verdict.details,
             output=seen.output,
             notes=seen.notes,
-            again=f"{self._command} --trial {trial.id}",
+            again=self._again(trial, verdict),
         )
+
+    def _again(self, trial: Trial, verdict: Verdict) -> str:
+        """A trial that was made for another rule would not show this one: then the cell is run."""
+        if trial.invariant in ("*", verdict.invariant):
+            return f"{self._command} --trial {trial.id}"
+        return f"{self._command} --invariant {shlex.quote(verdict.invariant)} --scenario {shlex.quote(trial.scenario)}"
 
     @cached_property
     def _begun(self) -> dict[str, int]:
-        return {_trials.decode(line).id: start for start, line in _offsets(self._trial_file)}
+        return {_trials.decode(line).id: start for start, line in placed_lines(self._trial_file)}
 
     @cached_property
     def _seen(self) -> dict[str, tuple[Path, int]]:
@@ -141,7 +146,7 @@ class Files:
         places: dict[str, tuple[Path, int]] = {}
         broken: set[str] = set()
         for path in observation_files(self._run):
-            for start, line in _offsets(path):
+            for start, line in placed_lines(path):
                 id = line[_ID].decode()
                 failed = b'"error":' in line and bool(unpack(line, self._run.path / "blobs").error)
                 if id not in places or id in broken or not failed:
@@ -155,7 +160,7 @@ class Files:
         found: dict[int, list[int]] = {}
         rules = {rule.id for rule in self._plan.invariants}
         cells = self._cells_of_trials
-        for start, line in _offsets(self._verdict_file):
+        for start, line in placed_lines(self._verdict_file):
             verdict = _verdicts.decode(line)
             at = cells.get(verdict.trial)
             if at is not None and verdict.invariant in rules:
@@ -165,12 +170,13 @@ class Files:
     @property
     def _cells_of_trials(self) -> dict[str, tuple[str, int]]:
         """Scenario and params of every trial; only while the index is made."""
+        # The plan's own string for each name, so that 100,000 trials do not hold as many copies.
         scenarios = {scenario.name: scenario.name for scenario in self._plan.scenarios}
         # A run that was forced may hold trials of another spec; one judged anew has only those that fit.
         own = self._verdict_file == self._run.verdicts()
         planned = {trial.id for trial in self._plan.trials} if own else None
         found = {}
-        for _, line in _offsets(self._trial_file):
+        for _, line in placed_lines(self._trial_file):
             trial = _trials.decode(line)
             if trial.scenario in scenarios and (planned is None or trial.id in planned):
                 found[trial.id] = (scenarios[trial.scenario], self._plan.params_index(trial.params))
@@ -190,17 +196,6 @@ class Files:
         for file in self._open.values():
             file.close()
         self._open.clear()
-
-
-def _offsets(path: Path) -> Iterator[tuple[int, bytes]]:
-    start = 0
-    if not path.exists():
-        return
-    with open(path, "rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                yield start, line
-            start += len(line)
 
 
 def command(spec_path: str, *, seed: int, replicas: int | None = None, profile: str | None = None) -> str:

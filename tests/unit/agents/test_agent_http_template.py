@@ -27,7 +27,6 @@ def test_a_prompt_that_looks_like_a_field_is_not_filled_again(tail: str) -> None
 
 def test_literal_braces_of_json_are_not_placeholders() -> None:
     template = body_template('{"a": {}, "b": {"c": "{ not a field }"}, "d": "{prompt}"}')
-    assert template.names == {"prompt"}
     assert json.loads(template.fill(Fields("x"))) == {"a": {}, "b": {"c": "{ not a field }"}, "d": "x"}
 
 
@@ -69,4 +68,4 @@ def test_form_bodies_are_percent_encoded() -> None:
 
 
 def test_lone_surrogates_do_not_break_the_query() -> None:
-    text_template("{prompt}").fill(Fields("a\ud800b")).encode()
+    assert text_template("{prompt}").fill(Fields("a\ud800b")).encode() == b"a?b"

@@ -23,7 +23,7 @@ from holdfast.report.live import Live
 from holdfast.report.plain import Plain
 
 SPEC = Spec("finance.yaml", AgentSpec(type="python"), "Finance", invariants=INVARIANTS[:3], scenarios=SCENARIOS)
-STARTED = RunStarted("0007", ".holdfast/runs/0007", SPEC, 14, 9, 7, 4)
+STARTED = RunStarted("0007", ".holdfast/runs/0007", SPEC, 14, 9, 3, 3, 7, 4)
 TRIAL = Trial("aaaaaaaaaaaa", "contract", "no-chaos", Task(("hi",)))
 FAILED = CellDecided(cell("max-latency", "no-chaos", "fail", fails=1, reason="too \x1b[2J slow").cell)
 PASSED = CellDecided(cell("max-latency", "llm-degraded", "pass", passes=1).cell)

@@ -32,7 +32,8 @@ def test_unproven_is_explained_with_the_next_step() -> None:
 
 
 def test_silence_has_its_own_next_step() -> None:
-    rows = [cell("max-latency", "no-chaos", "unproven", trial("1", "unproven", None, ending="timeout"))]
+    silent = trial("1", "unproven", None, ending="timeout")
+    rows = [cell("max-latency", "no-chaos", "unproven", silent, unproven=1)]
     assert "catches silence" in text(msgspec.structs.replace(sample(), cells=rows))
 
 
@@ -76,8 +77,21 @@ def test_last_line_gives_verdict_reasons_and_report(code: int, word: str) -> Non
     assert last.endswith("·   .holdfast/runs/0007/report.html")
 
 
-def test_interrupted_run_says_so() -> None:
-    assert "interrupted: as far as it got" in text(msgspec.structs.replace(sample(), complete=False))
+def test_interrupted_run_says_how_to_go_on() -> None:
+    assert "go on: holdfast contract run --resume 0007" in text(msgspec.structs.replace(sample(), complete=False))
+
+
+def test_a_cell_that_never_ran_is_to_be_run() -> None:
+    rows = [cell("max-latency", "search-tool-down", "unproven")]
+    shown = text(msgspec.structs.replace(sample(), cells=rows, complete=False))
+    assert "go on with it: holdfast contract run --resume 0007" in shown
+    assert "check the fault's target" not in shown
+
+
+def test_a_fault_that_changed_nothing_is_not_blamed_on_the_agent() -> None:
+    why = "the fault was never met: it fired, but changed nothing"
+    rows = [cell("max-latency", "llm-degraded", "unproven", trial("1", "unproven", "hi"), reason=why, unproven=1)]
+    assert "finds nothing to change" in text(msgspec.structs.replace(sample(), cells=rows))
 
 
 def test_tolerated_cells_are_named() -> None:

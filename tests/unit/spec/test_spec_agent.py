@@ -107,3 +107,21 @@ def test_command_agent_needs_a_command(file):
 
 def test_plain_agents_need_nothing_unbuilt(file):
     assert file.spec(HTTP).unbuilt == ()
+
+
+@pytest.mark.parametrize(
+    ("template", "hint"), [('{"m": "hi"}', "put {prompt}"), ('{"m": "{promt}"}', "did you mean {prompt} for {promt}?")]
+)
+def test_a_template_that_never_asks_is_an_error(file, template, hint):
+    found = file.error(f"agent: {{endpoint: 'http://x', request_template: '{template}'}}\n{ASK}")
+    assert (found.code, found.path) == ("never-asked", "agent.request_template")
+    assert hint in found.hint
+
+
+@pytest.mark.parametrize("section", ["request_template: '{\"m\": \"{industry}\"}'", "request_template: 'q={prompt}'"])
+def test_a_template_with_a_place_for_the_question_is_fine(file, section):
+    assert file.spec(f"agent: {{endpoint: 'http://x', {section}}}\n{ASK}")
+
+
+def test_an_endpoint_without_a_module_is_told_as_such(file):
+    assert file.error(f"agent: {{type: python, endpoint: ':f'}}\n{ASK}").path == "agent.endpoint"

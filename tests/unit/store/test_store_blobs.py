@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.model.observation import FaultMet, Observation, Turn
-from holdfast.store.blobs import LIMIT, pack, unpack
+from holdfast.store.blobs import LIMIT, LOST, pack, unpack
 
 
 def test_a_small_observation_needs_no_blob(tmp_path: Path) -> None:
@@ -31,14 +31,19 @@ def test_a_reference_cannot_climb_out_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     line = b'{"trial":"0123456789ab","turns":[{"asked":"q","text":{"blob":"../secret","bytes":6,"head":"se"}}]}'
     (tmp_path / "blobs").mkdir()
-    assert unpack(line, tmp_path / "blobs").turns[0].text == "se [the rest is missing]"
+    assert unpack(line, tmp_path / "blobs") == Observation("0123456789ab", error=LOST)
 
 
-def test_a_missing_blob_leaves_its_head(tmp_path: Path) -> None:
+def test_a_missing_blob_makes_it_an_error_so_that_nothing_is_judged_on_its_head(tmp_path: Path) -> None:
     seen = Observation("0123456789ab", output="y" * (LIMIT + 1))
     line = pack(seen, tmp_path)
     next(tmp_path.iterdir()).unlink()
-    assert unpack(line, tmp_path).output == "y" * 200 + " [the rest is missing]"
+    assert unpack(line, tmp_path) == Observation("0123456789ab", error=LOST)
+
+
+def test_a_blob_keeps_its_line_ends(tmp_path: Path) -> None:
+    seen = Observation("0123456789ab", turns=(Turn("hi", "é\r\n\r" * LIMIT),))
+    assert unpack(pack(seen, tmp_path), tmp_path) == seen
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(exclude_categories=["Cs"])))

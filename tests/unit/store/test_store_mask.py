@@ -61,3 +61,14 @@ def test_a_failure_to_reach_the_agent_is_masked() -> None:
     gone = AgentUnavailable("no s3cret-value", hint="try s3cret-value", body="a s3cret-value", config=True)
     shown = Masker(["s3cret-value"]).unavailable(gone)
     assert (str(shown), shown.hint, shown.body, shown.config) == ("no [masked]", "try [masked]", "a [masked]", True)
+
+
+def test_what_a_cut_left_of_a_secret_is_masked_too() -> None:
+    text = Masker(["s3cret-value", "another-one"]).text
+    assert text("we say s3cret-va … to the end") == "we say [masked] … to the end"
+    assert text("we say … t-value, no more") == "we say … [masked], no more"
+    assert text("s3cret-… t-value") == "[masked]… [masked]"
+    assert text("the answer ends in s3cret-v") == "the answer ends in [masked]"
+    assert text("er-one and s3cret-value") == "[masked] and [masked]"
+    assert text("s3cret-va is no cut … s3cre … alue") == "s3cret-va is no cut … s3cre … alue"
+    assert Masker(["s3cret-value"]).struct(Turn("q", "…t-value")).text == "…[masked]"
