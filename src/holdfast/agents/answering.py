@@ -13,6 +13,11 @@ ANSWER_LIMIT = 1_000_000
 READ_LIMIT = 64_000_000
 """Characters that are taken from an agent that answers in pieces; then it is asked for no more."""
 
+
+class NoText(Exception):
+    """What the agent returned is of a shape that no text can be found in."""
+
+
 Take = Callable[[str], None]
 
 
@@ -68,8 +73,10 @@ class Pieces:
 
 def text_of(value: Any) -> str | None:
     """The answer's text: text itself, or the usual content field of a dict or object; None is no answer."""
-    if value is None or isinstance(value, str):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return str.__str__(value)  # a library's own kind of text becomes plain text
     if isinstance(value, bytes | bytearray):
         return value.decode("utf-8", "replace")
     for name in CONTENT_KEYS:
@@ -78,7 +85,16 @@ def text_of(value: Any) -> str | None:
             return text_of(inner)
     if isinstance(value, list):
         return _joined(value)
-    return _as_json(value) if isinstance(value, dict | tuple | int | float) else str(value)
+    if isinstance(value, dict | tuple | int | float):
+        return _as_json(value)
+    if not _speaks(type(value)):
+        raise NoText(f"the agent returned a {type(value).__name__}, which has no text")
+    return str(value)
+
+
+def _speaks(kind: type) -> bool:
+    """Whether a class says in words of its own what its objects are."""
+    return any("__str__" in vars(c) or "__repr__" in vars(c) for c in kind.__mro__[:-1])
 
 
 def _joined(pieces: list[Any]) -> str:

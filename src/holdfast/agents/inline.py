@@ -14,6 +14,7 @@ from typing import Any
 from holdfast.agents.answering import settle
 from holdfast.agents.conventions import RESET_S
 from holdfast.agents.environment import clear_environment, set_environment
+from holdfast.agents.inline_guard import Guard
 from holdfast.agents.inline_place import Output, Place
 from holdfast.agents.loading import Ask, Loaded, Reset, load, prepare
 from holdfast.agents.performance import raised_turn, take_turn
@@ -40,8 +41,11 @@ class InlineAgent:
         reset: Reset | None,
         installed: Installed,
         place: Place,
+        guard: Guard,
     ) -> None:
-        self._loaded = loaded if loaded.is_async else Loaded(_outside_loop(loaded.ask), is_async=False)
+        ask = loaded.ask if loaded.is_async else guard.around(_outside_loop(loaded.ask))
+        self._loaded = Loaded(ask, is_async=loaded.is_async)
+        self._guard = guard
         self._reset = reset
         self._timeout_ms = agent.timeout_ms
         self._scenarios = {s.name: s for s in scenarios}
@@ -54,16 +58,17 @@ class InlineAgent:
     async def open(cls, agent: AgentSpec, root: Path, scenarios: tuple[Scenario, ...]) -> InlineAgent:
         """Imports the agent here, with the spec's folder first on the path and as working directory."""
         prepare(scenarios)
-        place = Place(root, agent.env)
+        place, guard = Place(root, agent.env), Guard()
         try:
             with place:
                 loaded, reset, installed = load(agent, scenarios)
             place.check()
         except (Exception, SystemExit) as broken:
             place.close()
+            guard.close()
             why = unusable(broken, str(root))
             raise AgentUnavailable(why.message, hint=why.hint, body=why.trace, config=True) from broken
-        return cls(agent, scenarios, loaded, reset, installed, place)
+        return cls(agent, scenarios, loaded, reset, installed, place, guard)
 
     async def run(self, task: Task, trip: Trip) -> Answer:
         trial, output = trip.trial, self._output
@@ -147,6 +152,7 @@ class InlineAgent:
         self.installed.remove()
         clear_environment()
         self._place.close()
+        self._guard.close()
 
 
 def _outside_loop(ask: Ask) -> Ask:

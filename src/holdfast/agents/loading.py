@@ -64,8 +64,24 @@ def load_agent(endpoint: str) -> Loaded:
             f"agent.endpoint {endpoint!r} is a {type(target).__name__}, which cannot be asked",
             hint="name a function, or an object with invoke, ainvoke or __call__",
         )
+    _takes_a_prompt(endpoint, target)
     awaited = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004
     return Loaded(target, is_async=awaited)
+
+
+def _takes_a_prompt(endpoint: str, target: Callable[..., Any]) -> None:
+    """Refuses a function that cannot be called with the prompt alone: that is wiring, not behaviour."""
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):  # some built-ins have none
+        return
+    try:
+        signature.bind("prompt")
+    except TypeError:
+        raise UserError(
+            f"agent.endpoint {endpoint!r} cannot be called with the prompt alone: it takes {signature}",
+            hint="name a function of one argument, the prompt",
+        ) from None
 
 
 def _instance(endpoint: str, cls: type) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from holdfast.agents.answering import ANSWER_LIMIT, Take, must_wait, settle, settle_plain, text_of
+from holdfast.agents.answering import ANSWER_LIMIT, NoText, Take, must_wait, settle, settle_plain, text_of
 from holdfast.agents.environment import set_environment
 from holdfast.agents.loading import Loaded, Reset
 from holdfast.model.codec import encodable
@@ -23,6 +23,10 @@ from holdfast.planes.weather import Weather
 
 if TYPE_CHECKING:
     from asyncio import Runner
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+_OURS = tuple([os.path.join(_PACKAGE, part) + os.sep for part in ("agents", "faults", "planes")])
+"""Where code of ours stands between the agent and its functions."""
 
 
 class Request(Struct, frozen=True, array_like=True):
@@ -167,6 +171,8 @@ async def take_turn(
         value = agent.ask(asked)
         if type(value) is not str:
             value = text_of(await settle(value, keep))
+    except NoText as odd:
+        return Turn(asked, None, (perf_counter() - started) * 1000, "unreadable", str(odd)), ()
     except caught as raised:
         return raised_turn(asked, started, raised, "".join(pieces)), ()
     return _answered(asked, (perf_counter() - started) * 1000, value)
@@ -184,10 +190,16 @@ def _answered(asked: str, latency_ms: float, text: str | None) -> tuple[Turn, tu
 def raised_turn(asked: str, started: float, raised: BaseException, partial: str = "") -> Turn:
     """The turn of an agent that raised: SystemExit too is its own doing. What it had said counts."""
     latency_ms = (perf_counter() - started) * 1000
-    trace = raised.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    code = trace.tb_frame.f_code if trace is not None else None
-    place = f" ({os.path.basename(code.co_filename)}:{trace.tb_lineno})" if code and trace else ""
     text = encodable(partial[:ANSWER_LIMIT]) if partial else None
-    return Turn(asked, text, latency_ms, "raised", shorten(said(raised), 2000) + place)
+    return Turn(asked, text, latency_ms, "raised", shorten(said(raised), 2000) + _place(raised))
+
+
+def _place(raised: BaseException) -> str:
+    """The last line of the agent's own that the exception came by; a fault is raised in code of ours."""
+    place, trace = "", raised.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith(_OURS):
+            place = f" ({os.path.basename(file)}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return place

@@ -25,7 +25,7 @@ def shorten(text: str, limit: int = LIMIT) -> str:
 
 def describe(value: Any) -> str:
     """A value as a person would recognise it, shortened."""
-    return encodable(shorten(value if isinstance(value, str) else witness(value)))
+    return encodable(shorten(str.__str__(value) if isinstance(value, str) else witness(value)))
 
 
 def witness(value: Any) -> str:

@@ -14,6 +14,10 @@ STATEFUL = (
     "Warning: No reset_endpoint configured. Contract matrix cells may share state. Results may be contaminated. "
     "Add reset_endpoint to your config for accurate isolation."
 )
+_HINTS = {
+    "http": "set agent.response_path to where the answer is",
+    "python": "return text, or a dict or object with content, text, output, answer or message",
+}
 SAMPLES = "(an agent that samples also looks like this)"
 
 
@@ -26,7 +30,7 @@ async def preflight(site: Site, trial: Trial, warn: Callable[[str], None]) -> Ob
     if turn is not None and turn.ending == "unreadable":
         raise AgentUnavailable(
             f"the agent's reply cannot be used: {turn.detail}",
-            hint="set agent.response_path to where the answer is",
+            hint=_HINTS["http" if site.spec.agent.type == "http" else "python"],
             body=turn.text or "",
             config=True,
         )

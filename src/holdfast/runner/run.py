@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 
-from holdfast.errors import AgentUnavailable, HoldfastError
+from holdfast.errors import AgentUnavailable
 from holdfast.execute.local import execute
 from holdfast.execute.site import Site, open_site
 from holdfast.model import events
@@ -144,5 +144,6 @@ def run(job: Job, rundir: RunDir, listen: Listen, *, beat: Callable[[], None] | 
     except AgentUnavailable as gone:
         raise running.court.masker.unavailable(gone) from None
     except KeyboardInterrupt:
-        raise HoldfastError("interrupted before the run could be stored") from None
+        if rundir.ended() is None:
+            raise  # before there was anything to store
     return running
