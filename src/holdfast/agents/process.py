@@ -33,6 +33,8 @@ IMPORT_S = 120.0
 HOST_DIED = "the agent's host process died"
 MARK = "HOLDFAST_HOST"
 """In the environment of a host and all below it, so that what it leaves behind can be found."""
+HASHING = {"PYTHONHASHSEED": "0"}
+"""Unless the user sets another: the order of a set must not decide what a call looks like, and so its luck."""
 
 _notices: msgspec.json.Decoder[Started | Exited | Refused] = msgspec.json.Decoder(Started | Exited | Refused)
 _news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unusable)
@@ -66,7 +68,7 @@ class Host:
         ours, theirs = socket.socketpair()
         mark = os.urandom(8).hex()
         try:
-            process = _spawn(theirs.fileno(), setup.root, {**environ, MARK: mark})
+            process = _spawn(theirs.fileno(), setup.root, {**HASHING, **environ, MARK: mark})
         except OSError as broken:
             ours.close()
             raise AgentUnavailable(f"no process could be started for the agent: {broken}") from broken

@@ -12,7 +12,7 @@ from holdfast.model.score import Cell, Interval
 from holdfast.model.spec import Aggregation, Invariant, Scenario, Spec, Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.model.when import meeting
+from holdfast.model.when import applies, meeting
 from holdfast.plan import CellKey, Plan
 from holdfast.score.cell import Decision, Gathering, Tries
 from holdfast.score.intervals import wilson
@@ -135,8 +135,13 @@ class Tally:
             yield _cell(row, column, self.spec.params[key.params], decision, marked), decision
 
     def vacuous(self) -> tuple[str, ...]:
-        """Chaos scenarios that were run and none of whose trials met any fault."""
-        return tuple(name for name, row in self._rows.items() if row.chaos and row.ran and not row.met)
+        """Chaos scenarios none of whose trials met any fault: those that were run, or that no rule is judged in."""
+        return tuple(n for n, row in self._rows.items() if row.chaos and not row.met and (row.ran or self._idle(row)))
+
+    def _idle(self, row: _Row) -> bool:
+        """Whether no rule of the whole contract is judged in the scenario; a selection of rules proves nothing."""
+        whole = len(self.plan.invariants) == len(self.spec.invariants)
+        return whole and not any(applies(rule.when, row.scenario) for rule in self.plan.invariants)
 
     def _begin(self, position: int, column: _Column) -> Gathering:
         if self._done[position] is not None:

@@ -80,6 +80,16 @@ def _contract(reader: Reader, rules: Rules, weather: Weather) -> None:
         message = "no calm scenario: a failure under chaos cannot be told from one in calm"
         hint = "add - name: no-chaos"
         reader.warn(weather.at, weather.path, message, hint=hint, code="lint-no-calm")
+    for scenario in weather.scenarios:
+        if (
+            weather.at is not None
+            and not scenario.calm
+            and rules.all
+            and not any(applies(r.invariant.when, scenario) for r in rules.all)
+        ):
+            message = f"no rule is judged in {scenario.name}: it proves nothing, and the run will say so"
+            hint = "give a rule `when: always`, or take the scenario out"
+            reader.warn(weather.at, weather.path, message, hint=hint, code="lint-idle-scenario")
     for rule in rules.all:
         if not any(applies(rule.invariant.when, s) for s in weather.scenarios):
             message = f"no scenario meets when: {rule.invariant.when}, so this rule is never judged"

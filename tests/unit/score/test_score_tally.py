@@ -272,9 +272,19 @@ def test_a_scenario_is_vacuous_if_no_trial_of_it_met_any_of_its_faults():
     assert tally.vacuous() == ("tool-down", "llm-degraded")
 
 
-def test_a_scenario_that_was_not_run_is_not_called_vacuous():
+def test_a_scenario_that_no_rule_is_judged_in_is_vacuous():
     made = spec(rule(when="no_chaos"), scenarios=(CALM, TOOL))
+    assert Tally(made, plan(made)).vacuous() == ("tool-down",)
+
+
+def test_a_scenario_that_was_not_run_yet_is_not_called_vacuous():
+    made = spec(rule(when="always"), scenarios=(CALM, TOOL))
     assert Tally(made, plan(made)).vacuous() == ()
+
+
+def test_a_selection_of_rules_does_not_make_a_scenario_vacuous():
+    made = spec(rule("calm", when="no_chaos"), rule("any"), scenarios=(CALM, TOOL))
+    assert Tally(made, plan(made, Select(invariants=("calm",)))).vacuous() == ()
 
 
 # -- marks ----------------------------------------------------------------------------------------

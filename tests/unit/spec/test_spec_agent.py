@@ -118,7 +118,7 @@ def test_a_template_that_never_asks_is_an_error(file, template, hint):
     assert hint in found.hint
 
 
-@pytest.mark.parametrize("section", ["request_template: '{\"m\": \"{industry}\"}'", "request_template: 'q={prompt}'"])
+@pytest.mark.parametrize("section", ['request_template: \'{"m": "{industry}"}\'', "request_template: 'q={prompt}'"])
 def test_a_template_with_a_place_for_the_question_is_fine(file, section):
     assert file.spec(f"agent: {{endpoint: 'http://x', {section}}}\n{ASK}")
 

@@ -103,7 +103,7 @@ def test_literal_api_key_is_refused_and_not_shown(file):
     [
         'headers: {Authorization: "Bearer abcdef1234567890XYZ"}',
         "headers: {X-Api-Key: plain}",
-        "request_template: 'sk-abcdefghijklmnop1234'",
+        "request_template: '{prompt} sk-abcdefghijklmnop1234'",
         "response_path: AKIAABCDEFGHIJKLMNOP",
     ],
 )

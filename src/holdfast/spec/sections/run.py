@@ -129,7 +129,9 @@ class OutputSection(Struct, frozen=True, kw_only=True):
     at: Node
     format: Annotated[Literal["html", "json", "terminal"], about("What is written.")] = "html"
     path: Annotated[str, about("The folder.", min_length=1)] = "./reports"
-    filename_template: Annotated[str | None, about("The file's name.", min_length=1)] = None
+    filename_template: Annotated[
+        str | None, about("The file's name, without a folder.", min_length=1, pattern=r"^[^/\\]+$")
+    ] = None
 
 
 class AdvancedSection(Struct, frozen=True, kw_only=True):
