@@ -67,10 +67,11 @@ def test_context_attacks_on_the_input_are_met_by_a_running_agent(tmp_path: Path,
 
 
 def test_an_attack_that_the_template_has_no_place_for_is_noted(tmp_path: Path) -> None:
-    more = """, request_template: '{"fixed": "question"}'"""
+    more = """, request_template: '{"fixed": "{topic}"}'"""
     attack = "  - {name: x, context_attacks: [{type: memory_poisoning, payload: ZEBRA}]}\n"
     with http_agent(source) as agent:
-        told = contract_run(tmp_path, http_section(agent, more) + RULES + CALM + attack)
+        spec = http_section(agent, more, prompts='["topic: cats"]')
+        told = contract_run(tmp_path, spec + RULES + CALM + attack)
     assert any("did not reach" in note for note in told.trial("cites", "x")["notes"])
     assert [fault["effect"] for fault in told.trial("cites", "x")["faults"]] == ["no_effect"]
     assert told.cell("cites", "x")["outcome"] == "unproven"

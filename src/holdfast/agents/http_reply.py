@@ -36,6 +36,8 @@ class ReplyReader:
         if seen.cut:
             notes.append(f"the reply was cut at {BODY_LIMIT // 1_000_000} MB")
         said = self._said(seen)
+        if seen.cut and said.ending == "unreadable":
+            said = said._replace(detail=f"the reply is over {BODY_LIMIT // 1_000_000} MB and was cut: {said.detail}")
         if said.text is None or len(said.text) <= TEXT_LIMIT // 4:
             return said
         return said._replace(text=_kept(said.text, notes))

@@ -172,7 +172,11 @@ class Host:
             self._lost()
 
     def _notice(self, data: bytes) -> None:
-        notice = _notices.decode(data)
+        try:
+            notice = _notices.decode(data)
+        except msgspec.DecodeError:  # the agent has tampered with the process that holds it
+            self._lost()
+            return
         if isinstance(notice, Started):
             self._started(notice)
             return

@@ -57,7 +57,7 @@ def run(
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
     prepared = prepare(config, resume, force, shared.options(**given), outputs)
     if dry_run:
-        return screen.dry_run(prepared.job)
+        return screen.dry_run(prepared.job, prepared.rundir)
     with closing(execute(prepared, screen, outputs, report=not no_report)) as outcome:
         screen.finish(outcome)
     return outcome.score.exit_code

@@ -15,10 +15,11 @@ from holdfast.cli.options import find_config, load_contract, option_warnings
 from holdfast.model.events import Event, Warned
 from holdfast.report.files import reporter, write
 from holdfast.report.terminal import can_show_signs, summary
-from holdfast.report.wording import warned
+from holdfast.report.wording import plural, warned
 from holdfast.runner.job import Job, Listen, Options, told
 from holdfast.runner.outcome import Outcome, conclude, store_score
 from holdfast.runner.start import RUNS, begin, take_up
+from holdfast.store.record import observations
 from holdfast.store.rundir import Ended, RunDir
 
 
@@ -167,20 +168,23 @@ class Screen:
         )
         sys.stdout.write(text)
 
-    def dry_run(self, job: Job) -> int:
-        """How much would be run."""
+    def dry_run(self, job: Job, rundir: RunDir | None) -> int:
+        """How much would be run: of a run that is taken up, what is missing."""
         plan = job.plan
-        controls = len({t.id for t in (*plan.controls, *([plan.preflight] if plan.preflight else []))})
-        counts = {"trials": len(plan.trials), "cells": len(plan.cells), "controls": controls, "judge_calls": 0}
+        done = {seen.trial for seen in observations(rundir) if not seen.error} if rundir else set()
+        trials = sum(trial.id not in done for trial in plan.trials)
+        asked = (*plan.controls, *([plan.preflight] if plan.preflight and job.options.preflight else []))
+        controls = len({trial.id for trial in asked} - done)
+        counts = {"trials": trials, "cells": len(plan.cells), "controls": controls, "judge_calls": 0}
         if self._as_json:
             from holdfast.model.codec import encode
 
             sys.stdout.write(encode({"dry_run": True, "seed": job.spec.seed, **counts}).decode() + "\n")
             return 0
-        rules, scenarios = len(plan.invariants), len(plan.scenarios)
+        shape = f"{plural(len(plan.invariants), 'rule')} × {plural(len(plan.scenarios), 'scenario')}"
         print(
-            f"{counts['trials']} trials for {rules} rules × {scenarios} scenarios = {counts['cells']} cells, "
-            f"{controls} control trials, 0 judge calls. Nothing was run."
+            f"{plural(trials, 'trial')} for {shape} = {plural(len(plan.cells), 'cell')}, "
+            f"{plural(controls, 'control trial')}, 0 judge calls. Nothing was run."
         )
         return 0
 

@@ -28,6 +28,8 @@ def command(config: Path | None) -> int:
     turn = seen.turns[-1]
     print(f"asked     {one_line(turn.asked)}")
     print(f"answered  {one_line(turn.text) if turn.text else f'nothing: {turn.ending} {one_line(turn.detail)}'}")
+    if turn.ending != "answered" and turn.text:
+        print(f"ended     {turn.ending} {one_line(turn.detail)}")
     print(f"took      {turn.latency_ms:.0f} ms")
     if tools:
         print(f"tools     {', '.join(tools)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from time import perf_counter
 
 from holdfast.execute.site import Site
@@ -12,18 +12,39 @@ from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 
 Started = Callable[[Trial], None]
+Store = Callable[[Trial, Observation], None]
 Observed = tuple[Trial, Observation]
+Run = Callable[[Trial], Awaitable[Observed]]
 
 BREATH_S = 0.05
 """How long trials that never wait may keep the loop from its signals: a Ctrl-C must not seem lost."""
 
 
 def execute(
-    site: Site, trials: Iterable[Trial], *, started: Started | None = None, on_fault: Met | None = None
-) -> AsyncIterator[Observed]:
-    """Gives each trial with its observation, as they end. One task per slot, none per trial."""
+    site: Site,
+    trials: Iterable[Trial],
+    *,
+    started: Started | None = None,
+    on_fault: Met | None = None,
+    store: Store | None = None,
+) -> AsyncGenerator[Observed, None]:
+    """Gives each trial with its observation, as they end. One task per slot, none per trial.
+
+    `store` is called before the slot takes up its next trial, so that a kill loses only what is in flight.
+    """
     feed = _told(trials, started)
-    return _one_by_one(site, feed, on_fault) if site.concurrency == 1 else _side_by_side(site, feed, on_fault)
+    run = _run(site, on_fault, store)
+    return _one_by_one(run, feed) if site.concurrency == 1 else _side_by_side(run, feed, site.concurrency)
+
+
+def _run(site: Site, on_fault: Met | None, store: Store | None) -> Run:
+    async def run(trial: Trial) -> Observed:
+        seen = await run_trial(site, trial, on_fault)
+        if store is not None:
+            store(trial, seen)
+        return trial, seen
+
+    return run
 
 
 def _told(trials: Iterable[Trial], started: Started | None) -> Iterator[Trial]:
@@ -34,27 +55,26 @@ def _told(trials: Iterable[Trial], started: Started | None) -> Iterator[Trial]:
         yield trial
 
 
-async def _one_by_one(site: Site, feed: Iterator[Trial], on_fault: Met | None) -> AsyncIterator[Observed]:
+async def _one_by_one(run: Run, feed: Iterator[Trial]) -> AsyncGenerator[Observed, None]:
     breath = perf_counter()
     for trial in feed:
-        yield trial, await run_trial(site, trial, on_fault)
+        yield await run(trial)
         if perf_counter() - breath > BREATH_S:
             await asyncio.sleep(0)
             breath = perf_counter()
 
 
-async def _side_by_side(site: Site, feed: Iterator[Trial], on_fault: Met | None) -> AsyncIterator[Observed]:
-    ended: asyncio.Queue[Observed | None] = asyncio.Queue()
+async def _side_by_side(run: Run, feed: Iterator[Trial], at_once: int) -> AsyncGenerator[Observed, None]:
+    ended: asyncio.Queue[Observed | None] = asyncio.Queue(at_once)  # slots wait for a judge that is far behind
 
     async def slot() -> None:
         try:
             for trial in feed:
-                ended.put_nowait((trial, await run_trial(site, trial, on_fault)))
-                await ended.join()  # until it is stored: a kill loses only what is in flight, and nothing piles up
+                await ended.put(await run(trial))
         finally:
-            ended.put_nowait(None)
+            await ended.put(None)
 
-    slots = [asyncio.create_task(slot()) for _ in range(site.concurrency)]
+    slots = [asyncio.create_task(slot()) for _ in range(at_once)]
     left = len(slots)
     try:
         while left:
@@ -63,7 +83,6 @@ async def _side_by_side(site: Site, feed: Iterator[Trial], on_fault: Met | None)
                 left -= 1
             else:
                 yield one
-            ended.task_done()
     finally:
         for task in slots:
             task.cancel()

@@ -31,6 +31,7 @@ class Voyage:
         self._on_fault = on_fault
         self._before = 0
         self.weather = None if scenario.calm else Weather(trial, scenario, self.met)
+        self.on_calls = scenario.on_calls
 
     def ask(self, turn: str) -> str:
         self._before = len(self.ledger)
@@ -78,7 +79,7 @@ async def _run(site: Site, trial: Trial, voyage: Voyage) -> Answer:
     if site.has_reset:
         await site.agent.reset(trial)
     answer = await site.agent.run(trial.task, voyage)
-    if site.simulate and voyage.weather is not None:
+    if site.simulate and voyage.on_calls and voyage.weather is not None:
         return await damage(answer, voyage.weather, site.spec.agent.timeout_ms)
     return answer
 
@@ -92,7 +93,7 @@ def _seen(site: Site, trial: Trial, voyage: Voyage, answer: Answer, attempts: in
         notes=answer.notes,
         calls=answer.calls,
         concurrent=answer.concurrent,
-        simulated=site.simulate and voyage.weather is not None,
+        simulated=site.simulate and voyage.on_calls,
         attempts=attempts,
         duration_ms=(perf_counter() - started) * 1000,
     )

@@ -83,6 +83,11 @@ class Scenario(Struct, frozen=True, omit_defaults=True):
         return not self.injections
 
     @property
+    def on_calls(self) -> bool:
+        """Whether a fault acts on what the agent calls, and not only on what it is asked."""
+        return any(i.plane != "context" or i.target != "input" for i in self.injections)
+
+    @property
     def content(self) -> Any:
         """What decides the weather, without where it was written."""
         return [

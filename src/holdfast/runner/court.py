@@ -60,16 +60,19 @@ class Court:
         self.controls[trial.id] = seen
         self._record.observation(self.masker.observation(seen))
 
-    async def take(self, trial: Trial, seen: Observation, *, alone: bool = False) -> None:
-        """A trial that has ended. Judging that may take long must not hold up the others: their clocks run."""
+    def store(self, trial: Trial, seen: Observation) -> None:
+        """A trial that has ended: on disk before anything else is done with it."""
         shown = self.masker.observation(seen)
         self._record.observation(shown)
         self._listen(events.TrialEnded(trial, shown))
+
+    async def take(self, trial: Trial, seen: Observation, *, alone: bool = False) -> None:
+        """Judges it. What may take long must not hold up the other trials: their clocks run."""
         if alone or not self._may_take_long(trial, seen):
             verdicts = self._verdicts(self._judge, trial, seen)
         else:
             verdicts = await asyncio.to_thread(self._verdicts, self._judge, trial, seen)
-        self._enter(trial, seen, verdicts, masked=shown.masked)
+        self._enter(trial, seen, verdicts, masked=bool(self.masker) and self.masker.observation(seen).masked)
 
     def take_up(self, stored: Stored) -> None:
         """What a run that was left had seen; some of it may not have been judged before it was killed."""

@@ -124,7 +124,7 @@ def standing_notes(spec: Spec) -> tuple[str, ...]:
     agent = spec.agent
     if agent.type != "http" and (agent.tools or agent.tool_registry or agent.llm):
         notes.append("tool and model faults act inside the agent's own process, which could look behind them")
-    if agent.simulate == "answer":
+    if agent.simulate == "answer" and any(scenario.on_calls for scenario in spec.scenarios):
         notes.append("simulated: tool and model faults damaged the answer, not the agent's own calls")
     for scenario in spec.scenarios:
         if scenario.left_out:

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable
+from contextlib import aclosing
 
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.local import execute
@@ -74,9 +75,11 @@ class Running:
             planner = FailFast(trials, site.concurrency) if job.options.fail_fast else Once(trials)
             done = 0
             while batch := planner.next(Judged(done, court.violated)):
-                async for trial, seen in execute(site, court.begun(batch), started=self._started, on_fault=court.met):
-                    await court.take(trial, seen, alone=site.concurrency == 1)
-                    done += 1
+                ended = execute(site, court.begun(batch), started=self._started, on_fault=court.met, store=court.store)
+                async with aclosing(ended):  # whatever happens here, no slot outlives it
+                    async for trial, seen in ended:
+                        await court.take(trial, seen, alone=site.concurrency == 1)
+                        done += 1
         finally:
             await site.close()
 
