@@ -6,17 +6,17 @@ configuration schema too; the first line of its docstring is its entry in the ca
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
 from holdfast.model.observation import Answer, FaultMet, Observation, Turn
 from holdfast.model.run import Run
 from holdfast.model.spec import Injection, Task
-from holdfast.model.trial import Trial
+from holdfast.model.trial import Judged, Trial
 from holdfast.model.verdict import Finding
 
 
@@ -83,6 +83,7 @@ class WireFault(Protocol):
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply: ...
 
 
+@runtime_checkable
 class WatchingFault(WireFault, Protocol):
     """A WireFault that must also see calls it does not fire on (`stale` remembers replies)."""
 
@@ -150,14 +151,10 @@ class Agent(Protocol):
 
 
 # -- stages -------------------------------------------------------------------------------------
-class Executor(Protocol):
-    def execute(self, trials: AsyncIterable[Trial]) -> AsyncIterator[Observation]: ...
-
-
 class Planner(Protocol):
     """Pure: what to run next, given what has been judged; `[]` ends the run."""
 
-    def next(self, judged: Any) -> Sequence[Trial]: ...
+    def next(self, judged: Judged) -> Sequence[Trial]: ...
 
 
 class Reporter(Protocol):

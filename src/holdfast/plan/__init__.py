@@ -4,14 +4,13 @@ from holdfast.plan.checks import make_check, needs_control
 from holdfast.plan.ids import agent_json, identity, trial_id
 from holdfast.plan.lazy import Lazy
 from holdfast.plan.matrix import CellKey, Plan, plan
-from holdfast.plan.planners import FailFast, Judged, Once
+from holdfast.plan.planners import FailFast, Once
 from holdfast.plan.select import EVERYTHING, Select
 
 __all__ = [
     "EVERYTHING",
     "CellKey",
     "FailFast",
-    "Judged",
     "Lazy",
     "Once",
     "Plan",

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
-from holdfast.model.trial import Trial
-
-
-class Judged(Struct, frozen=True):
-    """How far a planner's trials have come."""
-
-    done: int = 0
-    """Trials of this planner that were judged."""
-    failed: bool = False
-    """The run is violated, whatever is still to come."""
+from holdfast.model.trial import Judged, Trial
 
 
 class Once:

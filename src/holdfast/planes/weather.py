@@ -22,7 +22,7 @@ from holdfast.model.trial import Trial
 from holdfast.planes.describe import arguments_digest, describe, said, same
 from holdfast.planes.firing import Firing, Record, Sleep
 from holdfast.planes.luck import Luck
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, Forward, Reply, WatchingFault
 
 ANSWER = "(answer)"
 """The target of a simulated fault: whatever the injection names, it acts on the answer."""
@@ -35,7 +35,7 @@ class Placed:
         self.index = index
         self.injection = injection
         self.fault = make_fault(injection)
-        self.watches = hasattr(self.fault, "watch")
+        self.watches = isinstance(self.fault, WatchingFault)
         self.seen = 0
         self.fired = 0
         self.memory: dict[str, Any] = {}

@@ -12,8 +12,8 @@ from holdfast.errors import AgentUnavailable
 from holdfast.execute.local import execute
 from holdfast.execute.site import Site, open_site
 from holdfast.model import events
-from holdfast.model.trial import Trial
-from holdfast.plan import FailFast, Judged, Once
+from holdfast.model.trial import Judged, Trial
+from holdfast.plan import FailFast, Once
 from holdfast.runner.court import Court
 from holdfast.runner.job import Job, Listen
 from holdfast.runner.preflight import preflight, was_stateful

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.spec import Task
-from holdfast.model.trial import Trial
-from holdfast.plan import FailFast, Judged, Once
+from holdfast.model.trial import Judged, Trial
+from holdfast.plan import FailFast, Once
 
 TRIALS = [Trial(f"{i:012x}", "contract", "s", Task(("q",)), replica=i) for i in range(5)]
 
