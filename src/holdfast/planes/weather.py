@@ -28,6 +28,10 @@ ANSWER = "(answer)"
 """The target of a simulated fault: whatever the injection names, it acts on the answer."""
 
 
+LEDGER_LIMIT = 1000
+"""Firings of one fault in one trial that are listed: enough to see what happened, bounded whatever the agent does."""
+
+
 class Placed:
     """An injection in one trial: the fault, and how often it was passed and fired."""
 
@@ -65,7 +69,8 @@ class Weather:
 
     def __init__(self, trial: Trial, scenario: Scenario, record: Record) -> None:
         self.trial = trial
-        self.record = record
+        self._record = record
+        self._entries: dict[tuple[int, str], int] = {}
         self.calls: dict[str, int] = {}
         self.concurrent = False
         self.in_flight = 0
@@ -78,6 +83,13 @@ class Weather:
         self._placed: list[Placed] | None = None
         self._by_target: dict[tuple[str, str], list[Placed]] = {}
         self._occurrences: dict[str, int] = {}
+
+    def record(self, met: FaultMet) -> None:
+        """Enters a firing; an agent that never stops trying does not fill the ledger."""
+        kind = (met.index, met.effect)
+        self._entries[kind] = count = self._entries.get(kind, 0) + 1
+        if count <= LEDGER_LIMIT:
+            self._record(met)
 
     def facing(self, plane: str, target: str) -> list[Placed]:
         """The injections that a call to this target can meet, in list order."""

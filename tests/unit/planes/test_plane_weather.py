@@ -349,3 +349,13 @@ def test_a_simulated_fault_faces_the_answer_whatever_it_names() -> None:
 def test_calm_weather_makes_no_faults() -> None:
     weather = Weather(TRIAL, weather_of()[0]._scenario, print)
     assert weather.facing("tool", "x") == []
+
+
+def test_an_agent_that_never_stops_trying_does_not_fill_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.planes.weather.LEDGER_LIMIT", 3)
+    bench = Bench(fault("search", "error"), fault("look", "empty"))
+    for _ in range(5):
+        with pytest.raises(Failed):
+            bench.call("search")
+    bench.call("look")
+    assert [met.index for met in bench.ledger] == [0, 0, 0, 1]
