@@ -11,8 +11,16 @@ _set: dict[str, str] = {}
 """What the last trial set in this process."""
 
 
+_ALONE = {"HOLDFAST_TRIAL", "HOLDFAST_REPLICA", "HOLDFAST_SEED"}
+
+
 def set_environment(trial: Trial) -> None:
     """Sets the variables of this trial and removes what only the last one had; writes what changed alone."""
+    if not trial.params and _set.keys() == _ALONE and _set["HOLDFAST_SEED"] == str(trial.seed):
+        os.environ["HOLDFAST_TRIAL"] = _set["HOLDFAST_TRIAL"] = trial.id
+        if _set["HOLDFAST_REPLICA"] != (replica := str(trial.replica)):
+            os.environ["HOLDFAST_REPLICA"] = _set["HOLDFAST_REPLICA"] = replica
+        return  # the usual case, thousands of times in a row inline
     wanted = {"HOLDFAST_TRIAL": trial.id, "HOLDFAST_REPLICA": str(trial.replica), "HOLDFAST_SEED": str(trial.seed)}
     for name, value in trial.params.items():
         wanted[f"PARAM_{name.upper()}"] = value if isinstance(value, str) else encode(value).decode()

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import os
 import sys
-from asyncio import _get_running_loop, _set_running_loop
+from asyncio import _set_running_loop
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -158,8 +158,9 @@ class InlineAgent:
 def _outside_loop(ask: Ask) -> Ask:
     """A plain agent may run an event loop of its own: it must not see that it is called from ours."""
 
+    loop = asyncio.get_running_loop()
+
     def asked(prompt: str) -> Any:
-        loop = _get_running_loop()
         _set_running_loop(None)
         try:
             return ask(prompt)

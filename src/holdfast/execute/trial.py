@@ -31,7 +31,7 @@ class Voyage:
         self._on_fault = on_fault
         self._before = 0
         self.weather = None if scenario.calm else Weather(trial, scenario, self.met)
-        self.on_calls = scenario.on_calls
+        self.on_calls = self.weather is not None and scenario.on_calls
 
     def ask(self, turn: str) -> str:
         self._before = len(self.ledger)

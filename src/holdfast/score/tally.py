@@ -180,7 +180,9 @@ class Tally:
 
     def _failing_in_calm(self) -> set[tuple[str, int]]:
         """Rule and params of every cell that failed without chaos."""
-        failing = set()
+        failing: set[tuple[str, int]] = set()
+        if not self.lost and not self._open:
+            return failing  # nothing failed: a large matrix need not be walked through
         for key in self.plan.cells:
             row = self._rows[key.scenario]
             if not row.chaos and self._at(key, row, self._columns[key.invariant]).outcome == "fail":
