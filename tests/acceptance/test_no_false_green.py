@@ -104,8 +104,14 @@ def test_a_resumed_run_refuses_what_would_make_it_another_run(project: MakeProje
 def test_a_negative_rule_is_not_proven_by_an_answer_that_was_cut(project: MakeProject) -> None:
     agent = "def ask(prompt):\n    return 'x' * 1_000_005 + 'FORBIDDEN'\n"
     rules = [rule("clean", "excludes_pattern", patterns=["FORBIDDEN"]), rule("x", value="xx")]
+    rules += [rule("there", value="FORBIDDEN"), rule("json", "valid_json")]
     result = project(contract(rules, agent=PLAIN), agent).run()
-    assert result.outcomes == {("clean", "calm"): "unproven", ("x", "calm"): "pass"}
+    assert result.outcomes == {
+        ("clean", "calm"): "unproven",
+        ("x", "calm"): "pass",
+        ("there", "calm"): "unproven",  # it stands behind the cut: not the agent's fault
+        ("json", "calm"): "unproven",
+    }
     assert "cut at our limit" in result.cells["clean", "calm"]["reason"]
 
 

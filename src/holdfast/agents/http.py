@@ -93,4 +93,5 @@ class HttpAgent:
             ending=said.ending,
             detail=said.detail,
             status=seen.status,
+            cut=said.cut,
         )

@@ -22,6 +22,7 @@ class Said(NamedTuple):
     text: str | None
     ending: EndingKind = "answered"
     detail: str = ""
+    cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,13 @@ class ReplyReader:
         """The answer; what was cut is added to `notes`."""
         if seen.cut:
             notes.append(f"the reply was cut at {BODY_LIMIT // 1_000_000} MB")
-        said = self._said(seen)
+        said = self._said(seen)._replace(cut=seen.cut)
         if seen.cut and said.ending == "unreadable":
             said = said._replace(detail=f"the reply is over {BODY_LIMIT // 1_000_000} MB and was cut: {said.detail}")
         if said.text is None or len(said.text) <= TEXT_LIMIT // 4:
             return said
-        return said._replace(text=_kept(said.text, notes))
+        kept = _kept(said.text, notes)
+        return said._replace(text=kept, cut=seen.cut or len(kept) < len(said.text))
 
     def _said(self, seen: Exchange) -> Said:
         text, undecodable = _decoded(seen)

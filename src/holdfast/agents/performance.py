@@ -183,7 +183,7 @@ def _answered(asked: str, latency_ms: float, text: str | None) -> tuple[Turn, tu
         return Turn(asked, None, latency_ms, "no_answer", "the agent returned None"), ()
     if len(text) > ANSWER_LIMIT:
         note = f"answer of {len(text)} characters cut to {ANSWER_LIMIT}"
-        return Turn(asked, encodable(text[:ANSWER_LIMIT]), latency_ms), (note,)
+        return Turn(asked, encodable(text[:ANSWER_LIMIT]), latency_ms, cut=True), (note,)
     return Turn(asked, encodable(text), latency_ms), ()
 
 
@@ -191,7 +191,9 @@ def raised_turn(asked: str, started: float, raised: BaseException, partial: str 
     """The turn of an agent that raised: SystemExit too is its own doing. What it had said counts."""
     latency_ms = (perf_counter() - started) * 1000
     text = encodable(partial[:ANSWER_LIMIT]) if partial else None
-    return Turn(asked, text, latency_ms, "raised", shorten(said(raised), 2000) + _place(raised))
+    return Turn(
+        asked, text, latency_ms, "raised", shorten(said(raised), 2000) + _place(raised), cut=len(partial) > ANSWER_LIMIT
+    )
 
 
 def _place(raised: BaseException) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.agents.answering import ANSWER_LIMIT
 from holdfast.errors import HoldfastError
 from holdfast.judge.endings import describe, has_text
 from holdfast.model.observation import Observation, Turn
@@ -37,7 +36,7 @@ class Rule:
             outcome, found = self._outcome(found)
         except Exception as broken:
             return "error", Finding(None, _why(broken))
-        if self.negative and self.reads == "text" and outcome == "pass" and _was_cut(turn, observation):
+        if turn.cut and self.reads == "text" and outcome == ("pass" if self.negative else "fail"):
             return "unproven", Finding(None, f"the answer was cut at our limit; before it, {found.reason}")
         return outcome, found
 
@@ -56,11 +55,6 @@ class Rule:
         if self.negative or (self.reads == "latency" and turn.ending != "timeout"):
             return "unproven", Finding(None, f"nothing to judge, no answer: {why}")
         return "fail", Finding(False, f"no answer: {why}")
-
-
-def _was_cut(turn: Turn, observation: Observation) -> bool:
-    """Whether our limit cut the answer: what a rule forbids may stand in the rest. Agents note what they cut."""
-    return len(turn.text or "") == ANSWER_LIMIT or any(" cut " in note for note in observation.notes)
 
 
 def _swapped(found: Finding, passed: bool) -> tuple[Outcome, Finding]:

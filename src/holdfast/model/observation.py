@@ -30,6 +30,8 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     detail: str = ""
     """For a bad ending: the status, the exception, the signal."""
     status: int | None = None
+    cut: bool = False
+    """Our limit cut the text: what a rule looks for, or forbids, may stand in the rest."""
 
 
 class FaultMet(Struct, frozen=True, omit_defaults=True):
