@@ -87,3 +87,21 @@ def test_cells_expect_exactly_the_verdicts_that_the_trials_give(spec):
     made = plan(spec)
     given = sum(len(made.rules(t)) for t in made.trials)
     assert sum(made.expected(key) for key in made.cells) == given
+
+
+def test_walking_through_a_plan_gives_the_trials_at_its_places() -> None:
+    rules = tuple(Invariant(f"r{i}", "contains", {"value": "x"}, when="always" if i else "no_chaos") for i in range(3))
+    spec = Spec(
+        "x.yaml",
+        AgentSpec(type="python", endpoint="a:b"),
+        tasks=(Task(("one",)), Task(("two", "three"))),
+        invariants=rules,
+        cell_rules=("r1",),
+        scenarios=(Scenario("calm"), Scenario("down", (Injection("tool", "*", "error"),))),
+        params=({"lang": "en"}, {"lang": "de"}),
+        replicas=3,
+        seed=7,
+    )
+    trials = plan(spec).trials
+    assert list(trials) == [trials[i] for i in range(len(trials))]
+    assert len(trials) == 2 * 2 * 3 * 4  # prompts, params, replicas; r1 apart and the rest together, in two scenarios

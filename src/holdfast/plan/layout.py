@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -106,6 +106,19 @@ class Layout:
             asked.invariant,
             self._seed,
         )
+
+    def walk(self) -> Iterator[Trial]:
+        """Every trial in the order of its place."""
+        replicas = [(n, b"%d" % n) for n in range(self._replicas)]
+        for weather, asked in zip(self._weathers, self._asked, strict=True):
+            for task, part in zip(asked.tasks, asked.parts, strict=True):
+                for params, written in zip(self._params, self._parts, strict=True):
+                    head = weather.head + part + written
+                    for replica, number in replicas:
+                        id = blake2b(head + number + asked.tail, digest_size=6).hexdigest()
+                        yield Trial(
+                            id, "contract", weather.scenario, task, replica, params, asked.invariant, self._seed
+                        )
 
     def spot(self, place: int) -> Spot:
         """What the trial at a place is about, without its id."""

@@ -9,13 +9,19 @@ T = TypeVar("T")
 
 
 class Lazy(Sequence[T], Generic[T]):
-    """The items at the positions `kept`, each made by `at`; a slice is lazy too."""
+    """The items at the positions `kept`, each made by `at`; a slice is lazy too.
 
-    __slots__ = ("_at", "_kept")
+    `walk` gives the same items in order, where that is cheaper than one by one.
+    """
 
-    def __init__(self, at: Callable[[int], T], kept: Sequence[int]) -> None:
+    __slots__ = ("_at", "_kept", "_walk")
+
+    def __init__(
+        self, at: Callable[[int], T], kept: Sequence[int], walk: Callable[[], Iterator[T]] | None = None
+    ) -> None:
         self._at = at
         self._kept = kept
+        self._walk = walk
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -30,4 +36,4 @@ class Lazy(Sequence[T], Generic[T]):
         return self._at(self._kept[index])
 
     def __iter__(self) -> Iterator[T]:
-        return map(self._at, self._kept)
+        return map(self._at, self._kept) if self._walk is None else self._walk()

@@ -46,7 +46,8 @@ class Plan:
         self._layout = Layout(spec, self._laid(), self._numbers)
         kept = self._kept(select)
         self._partial = self._counted(kept) if select.trials else None
-        self.trials: Sequence[Trial] = Lazy(self._layout.trial, kept)
+        everything = kept == range(len(self._layout))
+        self.trials: Sequence[Trial] = Lazy(self._layout.trial, kept, self._layout.walk if everything else None)
         self.cells: Sequence[CellKey] = Lazy(self.key_at, self._cells())
         self._controls = {at: self._control(*at) for at in self._compared()}
         self.controls: tuple[Trial, ...] = tuple(self._controls.values())
