@@ -7,21 +7,34 @@ import os
 from holdfast.model.codec import encode
 from holdfast.model.trial import Trial
 
+_ID = "HOLDFAST_TRIAL"
+
 _set: dict[str, str] = {}
 """What the last trial set in this process."""
 
 
-_ALONE = {"HOLDFAST_TRIAL", "HOLDFAST_REPLICA", "HOLDFAST_SEED"}
-
-
 def set_environment(trial: Trial) -> None:
     """Sets the variables of this trial and removes what only the last one had; writes what changed alone."""
-    if not trial.params and _set.keys() == _ALONE and _set["HOLDFAST_SEED"] == str(trial.seed):
-        os.environ["HOLDFAST_TRIAL"] = _set["HOLDFAST_TRIAL"] = trial.id
-        if _set["HOLDFAST_REPLICA"] != (replica := str(trial.replica)):
-            os.environ["HOLDFAST_REPLICA"] = _set["HOLDFAST_REPLICA"] = replica
-        return  # the usual case, thousands of times in a row inline
-    wanted = {"HOLDFAST_TRIAL": trial.id, "HOLDFAST_REPLICA": str(trial.replica), "HOLDFAST_SEED": str(trial.seed)}
+    os.environ[_ID] = _set[_ID] = trial.id
+    _set_others(trial)
+
+
+def set_environment_here(trial: Trial) -> None:
+    """The same for thousands of trials in one process: the id is in `os.environ`, not in what a child inherits.
+
+    The C library keeps every value that a variable ever had, and searches them all at each change: 100,000 ids
+    would take 5 µs each and never be given back.
+    """
+    if _ID not in _set:
+        os.environ[_ID] = trial.id
+        os.unsetenv(_ID)
+    os.environ._data[b"HOLDFAST_TRIAL"] = trial.id.encode()  # type: ignore[attr-defined]  # what os.environ reads
+    _set[_ID] = trial.id
+    _set_others(trial)
+
+
+def _set_others(trial: Trial) -> None:
+    wanted = {_ID: trial.id, "HOLDFAST_REPLICA": str(trial.replica), "HOLDFAST_SEED": str(trial.seed)}
     for name, value in trial.params.items():
         wanted[f"PARAM_{name.upper()}"] = value if isinstance(value, str) else encode(value).decode()
     if _set.keys() - wanted.keys():

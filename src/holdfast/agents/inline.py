@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.agents.answering import settle
 from holdfast.agents.conventions import RESET_S
-from holdfast.agents.environment import clear_environment, set_environment
+from holdfast.agents.environment import clear_environment, set_environment_here
 from holdfast.agents.inline_guard import Guard
 from holdfast.agents.inline_place import Output, Place
 from holdfast.agents.loading import Ask, Loaded, Reset, load, prepare
@@ -78,7 +78,7 @@ class InlineAgent:
         broke: list[str] = []
         if self._env:  # another agent of this process may have its own
             os.environ.update(self._env)
-        set_environment(trial)
+        set_environment_here(trial)
         before = sys.stdout, sys.stderr
         sys.stdout = sys.stderr = output
         try:
