@@ -71,8 +71,12 @@ async def _side_by_side(run: Run, feed: Iterator[Trial], at_once: int) -> AsyncG
         try:
             for trial in feed:
                 await ended.put(await run(trial))
-        finally:
+        except asyncio.CancelledError:
+            raise  # nobody takes from the queue any more: a full one would hold this slot for ever
+        except BaseException:
             await ended.put(None)
+            raise
+        await ended.put(None)
 
     slots = [asyncio.create_task(slot()) for _ in range(at_once)]
     left = len(slots)

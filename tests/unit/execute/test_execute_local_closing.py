@@ -1,0 +1,53 @@
+"""Closing the executor in the middle: no slot may be held up by results that nobody takes."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from holdfast.execute import local
+from holdfast.execute.local import execute
+from holdfast.model.observation import Observation
+from holdfast.model.spec import Task
+from holdfast.model.trial import Trial
+
+TRIALS = [Trial(f"{n:012x}", "contract", "calm", Task(("hi",))) for n in range(50)]
+
+
+class Site:
+    concurrency = 3
+
+
+async def _at_once(site: Any, trial: Trial, on_fault: Any) -> Observation:
+    await asyncio.sleep(0)
+    return Observation(trial.id)
+
+
+@pytest.mark.parametrize("taken", [0, 1, 7])
+def test_closing_while_the_queue_is_full_ends_at_once(monkeypatch: pytest.MonkeyPatch, taken: int) -> None:
+    monkeypatch.setattr(local, "run_trial", _at_once)
+
+    async def use() -> None:
+        ended = execute(Site(), TRIALS)  # type: ignore[arg-type]
+        for _ in range(taken + 1):
+            await anext(ended)
+        for _ in range(10):
+            await asyncio.sleep(0)  # the slots fill the queue and wait
+        await asyncio.wait_for(ended.aclose(), 5)
+
+    asyncio.run(use())
+
+
+def test_a_slot_that_breaks_ends_the_execution_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def breaks(site: Any, trial: Trial, on_fault: Any) -> Observation:
+        if trial is TRIALS[5]:
+            raise RuntimeError("ours")
+        return await _at_once(site, trial, on_fault)
+
+    monkeypatch.setattr(local, "run_trial", breaks)
+
+    async def use() -> list[Any]:
+        return [one async for one in execute(Site(), TRIALS)]  # type: ignore[arg-type]
+
+    with pytest.raises(RuntimeError, match="ours"):
+        asyncio.run(asyncio.wait_for(use(), 5))
