@@ -16,6 +16,7 @@ from msgspec import Struct
 from holdfast.model.observation import Answer, FaultMet, Observation, Turn
 from holdfast.model.run import Run
 from holdfast.model.spec import Injection, Task
+from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Judged, Trial
 from holdfast.model.verdict import Finding
 
@@ -41,10 +42,18 @@ class Failed(Exception):
     """Raised by a fault: the call fails. Each plane turns it into its own kind of failure."""
 
     def __init__(
-        self, message: str, *, status: int | None = None, retry_after_s: float | None = None, body: Any = None
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+        body: Any = None,
+        kind: str = "",
     ) -> None:
         super().__init__(message)
         self.status = status
+        self.kind = kind
+        """What a provider calls such an error, where the status does not say it: overloaded, quota, context_length."""
         self.retry_after_s = retry_after_s
         self.body = body
         self.injection: Injection | None = None
@@ -61,6 +70,8 @@ class Dropped(Failed):
 
 Forward: TypeAlias = Callable[[Call], Awaitable[Reply]]
 """Passes the call on, to the next fault or to the real thing."""
+Sleep: TypeAlias = Callable[[float], Awaitable[None]]
+"""Waits for so many milliseconds."""
 
 
 @dataclass
@@ -69,7 +80,7 @@ class FaultContext:
 
     rng: Random
     """Seeded for this firing: the same call draws the same luck on any machine."""
-    sleep: Callable[[float], Awaitable[None]]
+    sleep: Sleep
     """Waits for so many milliseconds. The ledger has the firing before the wait begins."""
     n: int
     """How often this injection has fired in this trial, this firing included."""
@@ -114,7 +125,8 @@ class Check(Protocol):
     polarity: ClassVar[Literal["positive", "negative"]]
     """Positive asks for something to be there, negative for something not to be there.
     With no text a positive check fails and a negative one is unproven."""
-    reads: ClassVar[Literal["text", "ending", "latency"]]
+    reads: ClassVar[Literal["text", "ending", "latency", "trace"]]
+    """What it judges. A check of the trace is asked once a trial, whatever the agent said."""
 
     def decide(self, exhibit: Exhibit) -> Finding: ...
 
@@ -135,6 +147,40 @@ class Trip(Protocol):
 
     def met(self, fault: FaultMet) -> None:
         """Enters a firing into the trial's ledger, as soon as it is known."""
+        ...
+
+    def saw(self, event: TraceEvent) -> None:
+        """Enters a call into the trial's trace, when it has ended."""
+        ...
+
+    def now(self) -> float:
+        """Seconds since the trial began, for the trace."""
+        ...
+
+    def broke(self, why: str) -> None:
+        """A failure that is ours or a provider's, and was not injected: the trial's fails become errors."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Something the reader of the report should know of this trial; each text once."""
+        ...
+
+    def count(self, plane: str, target: str) -> int:
+        """Counts an attempt as it arrives at a target; which one it is, from 1."""
+        ...
+
+    def faces(self, plane: str, target: str) -> bool:
+        """Whether any fault of the scenario can act on calls to this target."""
+        ...
+
+    async def through(
+        self, call: Call, forward: Forward, sleep: Sleep, *, untouched: Forward | None = None, retry: int = 0
+    ) -> Reply:
+        """Passes a call on through every fault that is due; raises Failed where one makes it fail.
+
+        Where no fault fires, or needs to see the reply, `untouched` is used instead of `forward`: what it gives is
+        handed back as it is, so that a plane can let bytes pass unread.
+        """
         ...
 
 

@@ -13,29 +13,52 @@ from holdfast.execute.simulate import damage
 from holdfast.execute.site import Site
 from holdfast.model.observation import Answer, FaultMet, Observation
 from holdfast.model.spec import CALM, Scenario
+from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import said
 from holdfast.planes.weather import Weather
+from holdfast.protocols import Call, Forward, Reply, Sleep
 
 Met = Callable[[Trial, FaultMet], None]
+Saw = Callable[[Trial, TraceEvent], None]
 
 _NOTHING = Answer(turns=())
 
 
 class Voyage:
-    """What surrounds one trial: its weather on the input, and its ledger."""
+    """What surrounds one trial: its weather, its ledger and its trace."""
 
-    def __init__(self, trial: Trial, scenario: Scenario, on_fault: Met | None) -> None:
+    def __init__(
+        self, trial: Trial, scenario: Scenario, on_fault: Met | None = None, on_call: Saw | None = None
+    ) -> None:
         self.trial = trial
         self.ledger: list[FaultMet] = []
+        self.trace: list[TraceEvent] = []
+        self.troubles: list[str] = []
+        self.notes: list[str] = []
         self._on_fault = on_fault
+        self._on_call = on_call
         self._before = 0
-        self.weather = None if scenario.calm else Weather(trial, scenario, self.met)
-        self.on_calls = self.weather is not None and scenario.on_calls
+        self._began = perf_counter()
+        self._scenario = scenario
+        self._weather: Weather | None = None
+        self.stormy = not scenario.calm
+        self.on_calls = self.stormy and scenario.on_calls
+
+    @property
+    def concurrent(self) -> bool:
+        return self._weather is not None and self._weather.concurrent
+
+    @property
+    def weather(self) -> Weather:
+        """Made when first needed: most trials of a fast agent in calm never look."""
+        if self._weather is None:
+            self._weather = Weather(self.trial, self._scenario, self.met)
+        return self._weather
 
     def ask(self, turn: str) -> str:
         self._before = len(self.ledger)
-        return turn if self.weather is None else self.weather.rewrite(turn)
+        return self.weather.rewrite(turn) if self.stormy else turn
 
     def lost(self) -> None:
         self.ledger[self._before :] = [replace(met, effect="no_effect") for met in self.ledger[self._before :]]
@@ -45,14 +68,44 @@ class Voyage:
         if self._on_fault is not None:
             self._on_fault(self.trial, fault)
 
+    def saw(self, event: TraceEvent) -> None:
+        if len(self.trace) >= EVENTS_KEPT:
+            self.note(f"more than {EVENTS_KEPT} calls were seen; the rest is not in the trace")
+            return
+        self.trace.append(event)
+        if self._on_call is not None:
+            self._on_call(self.trial, event)
 
-async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None) -> Observation:
+    def now(self) -> float:
+        return perf_counter() - self._began
+
+    def broke(self, why: str) -> None:
+        if why not in self.troubles:
+            self.troubles.append(why)
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def count(self, plane: str, target: str) -> int:
+        return self.weather.count(plane, target)
+
+    def faces(self, plane: str, target: str) -> bool:
+        return self.stormy and bool(self.weather.facing(plane, target))
+
+    async def through(
+        self, call: Call, forward: Forward, sleep: Sleep, *, untouched: Forward | None = None, retry: int = 0
+    ) -> Reply:
+        return await self.weather.through(call, forward, sleep, untouched=untouched, retry=retry)
+
+
+async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_call: Saw | None = None) -> Observation:
     """Runs the agent once. Our own failures are repeated, then told; the agent's are the result."""
     attempt = 0
     while True:
         attempt += 1
         started = perf_counter()
-        voyage = Voyage(trial, site.scenarios.get(trial.scenario, CALM), on_fault)
+        voyage = Voyage(trial, site.scenarios.get(trial.scenario, CALM), on_fault, on_call)
         try:
             answer = await _run(site, trial, voyage)
         except AgentUnavailable as broken:
@@ -79,7 +132,9 @@ async def _run(site: Site, trial: Trial, voyage: Voyage) -> Answer:
     if site.has_reset:
         await site.agent.reset(trial)
     answer = await site.agent.run(trial.task, voyage)
-    if site.simulate and voyage.on_calls and voyage.weather is not None:
+    if voyage.troubles:
+        raise HarnessError("; ".join(voyage.troubles), answer=answer)
+    if site.simulate and voyage.on_calls:
         return await damage(answer, voyage.weather, site.spec.agent.timeout_ms)
     return answer
 
@@ -90,10 +145,20 @@ def _seen(site: Site, trial: Trial, voyage: Voyage, answer: Answer, attempts: in
         turns=answer.turns,
         ledger=tuple(voyage.ledger),
         output=answer.output,
-        notes=answer.notes,
-        calls=answer.calls,
-        concurrent=answer.concurrent,
+        notes=(*answer.notes, *voyage.notes),
+        calls=_counted(answer, voyage),
+        concurrent=answer.concurrent or voyage.concurrent,
         simulated=site.simulate and voyage.on_calls,
         attempts=attempts,
         duration_ms=(perf_counter() - started) * 1000,
+        trace=tuple(sorted(voyage.trace, key=_when)) if voyage.trace else (),
     )
+
+
+def _counted(answer: Answer, voyage: Voyage) -> dict[str, int]:
+    """Calls by target: those the agent's own process counted, and those that our planes did."""
+    return answer.calls | voyage.weather.calls if voyage.trace else answer.calls
+
+
+def _when(event: TraceEvent) -> float:
+    return event.ts

@@ -8,20 +8,9 @@ from random import Random
 from typing import Literal, TypeAlias
 
 from holdfast.faults.texts import read_texts
+from holdfast.model.canary import new_canary
 
 Place: TypeAlias = Literal["start", "middle", "end"]
-
-_CANARY = re.compile(r"HOLDFAST-CANARY-[0-9a-f]{8}")
-
-
-def new_canary(rng: Random) -> str:
-    """A word that no agent says unless an attack made it."""
-    return f"HOLDFAST-CANARY-{rng.getrandbits(32):08x}"
-
-
-def canaries(text: str) -> list[str]:
-    """Every canary in a text, in order, each once."""
-    return list(dict.fromkeys(_CANARY.findall(text)))
 
 
 def choose_payload(payload: str | None, payloads: Sequence[str], attack: str, rng: Random) -> str:

@@ -6,6 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from holdfast.model.trace import TraceEvent
+
 EndingKind = Literal[
     "answered",  # an answer came, good or bad
     "no_answer",  # ended by itself without an answer: None, 204, an empty body
@@ -50,6 +52,10 @@ class FaultMet(Struct, frozen=True, omit_defaults=True):
     got: str = ""
     """What it got, shortened."""
     note: str = ""
+    retry: int = 0
+    """Which repetition of the same request by a client library met it; 0 is the agent's own call."""
+    canaries: tuple[str, ...] = ()
+    """Words by which it is recognised that an attack succeeded."""
 
 
 class Answer(Struct, frozen=True, omit_defaults=True):
@@ -83,6 +89,8 @@ class Observation(Struct, frozen=True, omit_defaults=True):
     """A secret was masked in what the agent said."""
     attempts: int = 1
     duration_ms: float = 0.0
+    trace: tuple[TraceEvent, ...] = ()
+    """Every call that was seen, in the order in which they began."""
 
     @property
     def ending(self) -> str:

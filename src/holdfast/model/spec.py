@@ -161,11 +161,49 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     llm: tuple[ToolRef, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     simulate: Literal["answer"] | None = None
+    command: str | None = None
+    """Run by `sh -c`."""
+    binary: str | None = None
+    """Executed as it is, with `args`."""
+    args: tuple[str, ...] = ()
+    prompt: Literal["stdin", "arg", "env", "file"] = "stdin"
+    answer_file: str | None = None
+    """Where a command leaves its answer, if not on stdout; relative to its working folder."""
+    ready: str | None = None
+    spares: int | None = None
+    """Instances of a started HTTP agent that are kept ready; None: as many as there are slots."""
+    gateway: bool = False
+    mcp_config: str | dict[str, Any] | None = None
+    """A file beside the spec, or its content."""
     position: Position | None = None
 
     @property
     def has_reset(self) -> bool:
         return bool(self.reset_endpoint or self.reset_function)
+
+    @property
+    def launched(self) -> bool:
+        """Holdfast starts it as a program."""
+        return self.command is not None or self.binary is not None
+
+    @property
+    def in_python(self) -> bool:
+        return self.type in ("python", "langchain")
+
+
+class ModelSpec(Struct, frozen=True, omit_defaults=True):
+    """What a model name means here: one entry of `models:`. Strings keep their references."""
+
+    provider: Literal["ollama", "openai", "anthropic", "google", "script"] = "openai"
+    name: str = ""
+    """The model's name at the provider; empty: as the agent asked for it."""
+    api_key: str | None = None
+    base_url: str | None = None
+    script: str | None = None
+    """A scripted model's file, beside the spec."""
+    input_usd: float | None = None
+    """Price of a million input tokens."""
+    output_usd: float | None = None
 
 
 class Scoring(Struct, frozen=True, omit_defaults=True):
@@ -212,6 +250,8 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     cell_rules: tuple[str, ...] = ()
     """Ids of the invariants that have trials of their own (isolation: cell)."""
     scenarios: tuple[Scenario, ...] = ()
+    models: dict[str, ModelSpec] = field(default_factory=dict)
+    """By the name, or glob, of the model that an agent or a judge asks for."""
     params: tuple[dict[str, Any], ...] = ({},)
     replicas: int = 1
     seed: int = 0

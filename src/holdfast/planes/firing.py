@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from random import Random
 from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import HarnessError
+from holdfast.model.canary import MARK, canaries
 from holdfast.model.observation import FaultMet
 from holdfast.model.spec import Injection
 from holdfast.planes.describe import describe, said, same, witness
-from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply, Sleep
 
-Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 Record: TypeAlias = Callable[[FaultMet], None]
 
 _UNSEEN = object()
+_OF_FUNCTIONS = ("tool", "llm")
+"""Planes whose calls carry the name of the fault's own plane in the ledger; the others say where it was met."""
+_RAN = "the tool itself ran; its result was changed on the way to the model"
 
 
 class Firing:
     """A firing under way: what would have come, whose an exception is, whether the ledger has it."""
 
-    def __init__(self, index: int, injection: Injection, call: Call, record: Record) -> None:
+    def __init__(self, index: int, injection: Injection, call: Call, record: Record, retry: int = 0) -> None:
+        self._retry = retry
         self._index = index
         self._injection = injection
         self._call = call
@@ -50,7 +54,8 @@ class Firing:
             raise
         if not isinstance(reply, Reply):
             raise self._broke(f"it gave {type(reply).__name__}, not a Reply")
-        self._note("no_effect" if self._unchanged(reply.value) else "met", describe(reply.value))
+        unchanged = self._unchanged(reply.value)
+        self._note("no_effect" if unchanged else "met", describe(reply.value), canaries=_planted(reply.value))
         return reply
 
     async def _forward(self, onward: Forward, call: Call) -> Reply:
@@ -88,14 +93,30 @@ class Firing:
     def _broke(self, why: str) -> HarnessError:
         return HarnessError(f"fault {self._injection.mode} broke: {why}")
 
-    def _note(self, effect: Literal["met", "no_effect"], got: str, *, would: str | None = None) -> None:
+    def _note(
+        self,
+        effect: Literal["met", "no_effect"],
+        got: str,
+        *,
+        would: str | None = None,
+        canaries: tuple[str, ...] = (),
+    ) -> None:
         """Enters the firing, once."""
         if self._noted:
             return
         self._noted = True
         kind, call = self._injection, self._call
+        plane = kind.plane if call.plane in _OF_FUNCTIONS else call.plane
+        note = _RAN if call.plane == "tool_result" else ""
         before = describe(self._would if would is None else would)
-        self._record(FaultMet(self._index, kind.plane, call.target, kind.mode, call.n, effect, before, describe(got)))
+        what = (self._index, plane, call.target, kind.mode, call.n)
+        self._record(FaultMet(*what, effect, before, describe(got), note, self._retry, canaries))
+
+
+def _planted(value: Any) -> tuple[str, ...]:
+    """The canaries that an attack has put into a reply."""
+    shown = witness(value)
+    return tuple(canaries(shown)) if MARK in shown else ()
 
 
 def _failure(failed: Failed) -> str:

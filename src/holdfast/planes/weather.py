@@ -20,13 +20,17 @@ from holdfast.model.observation import FaultMet
 from holdfast.model.spec import Injection, Scenario, Schedule
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import arguments_digest, describe, said, same
-from holdfast.planes.firing import Firing, Record, Sleep
+from holdfast.planes.firing import Firing, Record
 from holdfast.planes.luck import Luck
-from holdfast.protocols import Call, FaultContext, Forward, Reply, WatchingFault
+from holdfast.planes.urls import url_matches
+from holdfast.protocols import Call, FaultContext, Forward, Reply, Sleep, WatchingFault
 
 ANSWER = "(answer)"
 """The target of a simulated fault: whatever the injection names, it acts on the answer."""
 
+
+NOT_ON_RESULTS = ("timeout", "slow", "lost_reply", "phantom_success")
+"""Faults that a result in model traffic cannot show: the tool has run, in its own time, by then."""
 
 LEDGER_LIMIT = 1000
 """Firings of one fault in one trial that are listed: enough to see what happened, bounded whatever the agent does."""
@@ -105,17 +109,22 @@ class Weather:
 
     def count(self, plane: str, target: str) -> int:
         """Counts an attempt as it arrives; which one it is, from 1."""
-        key = target if plane == "tool" else f"{plane}:{target}"
+        key = target if plane in ("tool", "tool_result") else f"{plane}:{target}"
         with self.lock:
             n = self.calls[key] = self.calls.get(key, 0) + 1
         return n
 
-    async def through(self, call: Call, forward: Forward, sleep: Sleep) -> Reply:
-        """Passes the call on through every fault that is due."""
+    async def through(
+        self, call: Call, forward: Forward, sleep: Sleep, *, untouched: Forward | None = None, retry: int = 0
+    ) -> Reply:
+        """Passes the call on through every fault that is due; by `untouched` where none fires or watches."""
         facing = self.facing(call.plane, call.target)
         if not facing:
-            return await forward(call)
-        return await self._chain(self._arrive(call, facing), 0, call, forward, sleep)
+            return await (untouched or forward)(call)
+        arrived = self._arrive(call, facing)
+        passing = _Passing(call, forward, untouched or forward, sleep, retry)
+        passing.seen = any(placed.watches for placed, _, _ in arrived)
+        return await self._chain(arrived, 0, call, passing)
 
     def rewrite(self, text: str) -> str:
         """A turn as the agent is asked it, after the attacks on its input."""
@@ -171,24 +180,36 @@ class Weather:
             placed.fired += 1
             return True
 
-    async def _chain(
-        self, arrived: list[tuple[Placed, int, str]], at: int, call: Call, forward: Forward, sleep: Sleep
-    ) -> Reply:
+    async def _chain(self, arrived: list[tuple[Placed, int, str]], at: int, call: Call, passing: _Passing) -> Reply:
         if at == len(arrived):
-            return await forward(call)
+            return await (passing.forward if passing.seen else passing.untouched)(call)
         placed, nth, key = arrived[at]
 
         async def onward(passed: Call) -> Reply:
-            return await self._chain(arrived, at + 1, passed, forward, sleep)
+            return await self._chain(arrived, at + 1, passed, passing)
 
         if not self._fires(placed, nth, key):
             reply = await onward(call)
             placed.watch(call, reply)
             return reply
-        firing = Firing(placed.index, placed.injection, call, self.record)
-        return await firing.run(
-            placed.fault, onward, sleep, self._luck.rng(placed.index, key), placed.fired, placed.memory
-        )
+        passing.seen = True
+        firing = Firing(placed.index, placed.injection, call, self.record, passing.retry)
+        rng = self._luck.rng(placed.index, key)
+        return await firing.run(placed.fault, onward, passing.sleep, rng, placed.fired, placed.memory)
+
+
+class _Passing:
+    """One call on its way through the faults."""
+
+    __slots__ = ("forward", "retry", "seen", "sleep", "untouched")
+
+    def __init__(self, call: Call, forward: Forward, untouched: Forward, sleep: Sleep, retry: int) -> None:
+        self.forward = forward
+        self.untouched = untouched
+        self.sleep = sleep
+        self.retry = retry
+        self.seen = False
+        """A fault fired or watches: it must be able to read the reply."""
 
 
 def make_fault(injection: Injection) -> Any:
@@ -203,16 +224,21 @@ def make_fault(injection: Injection) -> Any:
 
 
 def _faces(injection: Injection, plane: str, target: str) -> bool:
-    """Tool calls meet tool faults and the context attacks on tool results; the input has its own."""
+    """Which injections wait where a call was seen. Faults of tools are met wherever a tool's call or result shows."""
+    own, inner = injection.plane, injection.target != "input"
     if target == ANSWER:
-        return injection.plane == plane or (
-            plane == "tool" and injection.plane == "context" and injection.target != "input"
-        )
+        return own == plane or (plane == "tool" and own == "context" and inner)
     if plane == "context":  # `*` names every tool, not the input
-        return injection.plane == "context" and injection.target == "input"
-    if plane == "tool" and injection.plane == "context":
-        return injection.target != "input" and fnmatchcase(target, injection.target)
-    return injection.plane == plane and fnmatchcase(target, injection.target)
+        return own == "context" and not inner
+    if plane == "http":
+        url = injection.target if own == "http" else injection.match_url
+        return url is not None and url_matches(url, target)
+    if injection.match_url is not None:  # a tool behind a URL is met there and nowhere else
+        return False
+    if plane == "tool_result" and injection.mode in NOT_ON_RESULTS:
+        return False
+    of_tools = plane in ("tool", "tool_result", "mcp") and (own == "tool" or (own == "context" and inner))
+    return (of_tools or own == plane) and fnmatchcase(target, injection.target)
 
 
 def _matches(match: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:

@@ -2,7 +2,8 @@ from random import Random
 
 import pytest
 
-from holdfast.faults.attacks import canaries, choose_payload, new_canary, placed
+from holdfast.faults.attacks import choose_payload, placed
+from holdfast.model.canary import canaries, new_canary
 from holdfast.faults.texts import read_texts
 
 SHIPPED = [

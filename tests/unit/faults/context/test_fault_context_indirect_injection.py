@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast.faults.attacks import canaries
+from holdfast.model.canary import canaries
 from holdfast.faults.context.indirect_injection import IndirectInjection
 
 EVIL = IndirectInjection(payload="EVIL")

@@ -1,4 +1,4 @@
-from holdfast.faults.attacks import canaries
+from holdfast.model.canary import canaries
 from holdfast.faults.context.injection_via_context import InjectionViaContext
 
 

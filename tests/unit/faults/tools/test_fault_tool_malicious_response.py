@@ -1,6 +1,6 @@
 import pytest
 
-from holdfast.faults.attacks import canaries
+from holdfast.model.canary import canaries
 from holdfast.faults.tools.malicious_response import MaliciousResponse
 
 

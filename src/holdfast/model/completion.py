@@ -1,0 +1,111 @@
+"""A model's reply in one neutral form, whatever provider sent it: a sequence of deltas.
+
+A codec reads a provider's reply, plain or streamed, into a Completion and writes one back in the
+same format; faults act on the deltas and know no provider.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+
+
+class Text(Struct, frozen=True, tag="text"):
+    """Some of the answer's text: a chunk of a stream, or all of it."""
+
+    text: str
+
+
+class ToolCall(Struct, frozen=True, tag="tool_call"):
+    """A call the model asks for, whole."""
+
+    id: str
+    name: str
+    arguments: str
+    """As the model wrote them: JSON text, if all is well."""
+
+
+class Finish(Struct, frozen=True, tag="finish"):
+    """Why the model stopped."""
+
+    reason: FinishReason
+
+
+class Usage(Struct, frozen=True, tag="usage"):
+    """What the provider bills."""
+
+    input_tokens: int
+    output_tokens: int
+
+
+class Trouble(Struct, frozen=True, tag="trouble"):
+    """An error event inside a reply that began well: status 200, then this. It ends the reply."""
+
+    kind: str
+    """As `Failed.kind`."""
+    message: str
+
+
+class Hollow(Struct, frozen=True, tag="hollow"):
+    """A chunk with nothing in it, such as `choices: []`."""
+
+
+class Pause(Struct, frozen=True, tag="pause"):
+    """Nothing comes for so long."""
+
+    ms: float
+
+
+class Cut(Struct, frozen=True, tag="cut"):
+    """The connection is lost here: no terminator, no further byte."""
+
+
+Delta: TypeAlias = Text | ToolCall | Finish | Usage | Trouble | Hollow | Pause | Cut
+
+
+class Completion(Struct, frozen=True, omit_defaults=True):
+    """One reply of a model."""
+
+    deltas: tuple[Delta, ...] = ()
+    model: str = ""
+    """The model that answered, as the reply names it."""
+    lacks: Literal["", "choices", "message"] = ""
+    """What the reply leaves out entirely: its list of choices, or the message in it (null)."""
+    odd: bool = False
+    """Sent in pieces split at odd places: inside a character, inside a frame, with comments and repeats between."""
+
+    @property
+    def text(self) -> str:
+        """All its text."""
+        return "".join([delta.text for delta in self.deltas if isinstance(delta, Text)])
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        return tuple([delta for delta in self.deltas if isinstance(delta, ToolCall)])
+
+    @property
+    def finish(self) -> FinishReason | None:
+        """Why it stopped; None if it never said so."""
+        return next((delta.reason for delta in self.deltas if isinstance(delta, Finish)), None)
+
+    @property
+    def usage(self) -> Usage | None:
+        return next((delta for delta in self.deltas if isinstance(delta, Usage)), None)
+
+    def with_text(self, text: str) -> Completion:
+        """The same reply with another text, where the first text stood, or before anything else."""
+        places = [at for at, delta in enumerate(self.deltas) if isinstance(delta, Text)]
+        first = places[0] if places else 0
+        kept = [delta for at, delta in enumerate(self.deltas) if at not in places or at < first]
+        new = [Text(text)] if text else []
+        return replace(self, deltas=(*kept[:first], *new, *kept[first:]))
+
+    def with_finish(self, reason: FinishReason) -> Completion:
+        """The same reply, ended for another reason."""
+        kept = [delta for delta in self.deltas if not isinstance(delta, Finish)]
+        at = next((i for i, delta in enumerate(self.deltas) if isinstance(delta, Finish)), len(kept))
+        return replace(self, deltas=(*kept[:at], Finish(reason), *kept[at:]))

@@ -1,0 +1,59 @@
+"""A trace event: one call of the agent's on any plane, as it was seen there."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+EventType = Literal["llm_call", "tool_call", "mcp_call", "http_call"]
+
+TEXT_KEPT = 4_000
+"""Characters of an input or output that an event keeps: enough to see what happened."""
+EVENTS_KEPT = 2_000
+"""Events of one trial that are kept: an agent that never stops calling does not fill the disk."""
+
+
+class Cost(Struct, frozen=True, omit_defaults=True):
+    """What a model call used."""
+
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    estimated_usd: float | None = None
+    """None where the model's price is not known."""
+
+
+class TraceEvent(Struct, frozen=True, omit_defaults=True):
+    """One call, written when it ended."""
+
+    ts: float
+    """When it began, in seconds since the trial began."""
+    event_type: EventType
+    tool: str = ""
+    """The tool; of a model call the model's name; of an HTTP call `METHOD URL`."""
+    plane: str = ""
+    """Where it was seen: tool, llm, tool_result, http, mcp."""
+    n: int = 0
+    """Which call at the target it was, from 1: attempts count."""
+    retry: int = 0
+    """Which repetition of the same request by a client library it is; 0 is the agent's own call."""
+    phase: Literal["done", "declared", "unfinished"] = "done"
+    """`declared`: a call that a model asked for and whose making was not seen."""
+    duration_ms: float = 0.0
+    status: int | None = None
+    error_type: str = ""
+    """Empty if it went well, as the agent saw it."""
+    span_id: str = ""
+    parent_span_id: str = ""
+    input: str = ""
+    """Arguments as JSON; of a model call the last message; of an HTTP call the body. Shortened."""
+    output: str = ""
+    """What the agent got, shortened."""
+    write: bool = False
+    """The call changes something: an HTTP method other than GET, HEAD, OPTIONS; any tool call."""
+    digest: str = ""
+    """Of all that makes two calls the same: tool and arguments, or method, URL and body."""
+    cost: Cost | None = None
+    fault: str = ""
+    """The modes of the faults that it met, joined by `+`."""
