@@ -1,0 +1,200 @@
+"""The server's side of a connection: requests answered one after another, by one task."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from holdfast.planes.http1.exchange import SPARE, Exchange, Refused
+from holdfast.planes.http1.framing import framed
+from holdfast.planes.http1.requests import Requests
+from holdfast.planes.http1.wire import Wire
+
+if TYPE_CHECKING:
+    import ssl
+
+    from holdfast.planes.http1.server import Listener
+
+Serve: TypeAlias = Callable[[Exchange], Awaitable[None]]
+"""Answers one request."""
+
+LINGER_S = 1.0
+"""So long a client may go on sending after its answer: closing earlier could destroy the answer on its way."""
+
+
+class Connection(Wire):
+    """One client of a listener."""
+
+    def __init__(self, listener: Listener, serve: Serve, *, born: int, context: ssl.SSLContext | None = None) -> None:
+        super().__init__()
+        self.born = born
+        """The listener's epoch when the client came."""
+        self.peer = ("", 0)
+        """Host and port of the client."""
+        self.listener = listener
+        self.serve = serve
+        self.task: asyncio.Task[None] | None = None
+        self._context = context
+        self._requests = Requests(self)
+        self.into = self._requests.feed
+        self._busy = False
+        self._taken = False
+
+    @property
+    def idle(self) -> bool:
+        """Between two requests."""
+        return not self._busy and not self._taken and self._requests.idle
+
+    @property
+    def tls(self) -> bool:
+        return self.raw is not None and self.transport is not self.raw
+
+    async def closed(self) -> None:
+        """Waits until the connection is gone."""
+        await self.over.wait()
+
+    # -- how it begins and ends -----------------------------------------------------------------
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        accepted = self.raw is None
+        super().connection_made(transport)
+        if accepted:
+            self._accepted()
+
+    def _accepted(self) -> None:
+        address = self.transport.get_extra_info("peername")
+        self.peer = (str(address[0]), int(address[1])) if isinstance(address, tuple) else ("", 0)
+        if not self.listener.admit(self):
+            self.abort()
+        elif self._context is None:
+            self._begin(self._run())
+        else:
+            self.transport.pause_reading()  # what comes next is TLS
+            self._begin(self._secured(self._context))
+
+    async def adopt(self, outer: Connection, context: ssl.SSLContext, early: bytes) -> None:
+        """Goes on with TLS on another connection's transport; raises OSError if the client will not."""
+        self.raw, self.transport, self.peer = outer.raw, outer.transport, outer.peer
+        self.listener.forget(outer)
+        self.listener.admit(self)
+        await self.secure(outer.transport, context, early)
+        self._begin(self._run())
+
+    def succeed(self, outer: Connection, early: bytes) -> None:
+        """Goes on with another connection's transport, as it is; `early` was read from it before."""
+        self.raw, self.peer = outer.raw, outer.peer
+        self.listener.forget(outer)
+        self.listener.admit(self)
+        outer.transport.set_protocol(self)
+        self.connection_made(outer.transport)
+        self._begin(self._run())
+        if not self.held:
+            self.transport.resume_reading()
+        if early:
+            self.data_received(early)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.listener.forget(self)
+        self._requests.lost()
+
+    def _begin(self, serving: Coroutine[Any, Any, None]) -> None:
+        self.task = self.loop.create_task(serving)
+        self.listener.watch(self.task)
+
+    # -- for its exchange -----------------------------------------------------------------------
+    def stay(self, exchange: Exchange) -> None:
+        """The exchange is answered in HTTP although it offered something else."""
+        self._requests.stay(exchange)
+
+    def hand_over(self) -> bytes:
+        """Ends HTTP here; what the client has sent beyond its request. Nothing is read until it is asked for."""
+        self._taken = True
+        return self._requests.hand_over()
+
+    # -- serving --------------------------------------------------------------------------------
+    async def _secured(self, context: ssl.SSLContext) -> None:
+        try:
+            await self.secure(self.transport, context)
+        except OSError as error:
+            self.listener.tell(None, error)
+            return
+        await self._run()
+
+    async def _run(self) -> None:
+        clean = False
+        try:
+            while (entry := await self._requests.next()) is not None:
+                self._busy = True
+                if not await self._answer(entry):
+                    break
+                self._busy = False
+            clean = True
+        finally:
+            if not self._taken:
+                self.close() if clean else self.abort()
+
+    async def _answer(self, entry: Exchange | Refused) -> bool:
+        """Answers a request; whether the connection can serve another."""
+        if isinstance(entry, Refused):
+            await self._turn_away(entry)
+            return False
+        try:
+            await self.serve(entry)
+            if not entry.finished and not entry.gone:
+                raise RuntimeError(f"{entry.head.method} was not answered to the end")
+        except Refused as refused:
+            await self._turn_away(refused, entry)
+            return False
+        except Exception as error:
+            if not self.gone:
+                self.listener.tell(entry, error)
+            self.abort()
+            return False
+        if self._taken or self.gone:
+            return False
+        return entry.inflow.ended or await self._spent(entry) if entry.keep_alive else await self._last(entry)
+
+    async def _last(self, exchange: Exchange) -> bool:
+        """Sees to it that the last reply arrives."""
+        if not exchange.inflow.ended:
+            await self._linger()
+        return False
+
+    async def _spent(self, exchange: Exchange) -> bool:
+        """Reads what is left of a request that nobody read to its end, if it is short and comes soon."""
+        spent = 0
+        try:
+            async with asyncio.timeout(LINGER_S):
+                while data := await exchange.inflow.get():
+                    spent += len(data)
+                    if spent > SPARE:
+                        break
+                else:
+                    return True
+        except (TimeoutError, Refused, ConnectionResetError):
+            pass
+        await self._linger()
+        return False
+
+    async def _turn_away(self, refused: Refused, exchange: Exchange | None = None) -> None:
+        """Says what is wrong with a request, unless an answer was begun, and ends the connection."""
+        if exchange is not None and exchange.answered:
+            self.abort()
+        elif not self.gone:
+            text = f"{refused}\n".encode()
+            headers = [("Content-Type", "text/plain; charset=utf-8")]
+            frame = framed(refused.status, headers, len(text), method="GET", modern=True, keep_alive=False)
+            self.send(frame.head + text)
+            await self._linger()
+
+    async def _linger(self) -> None:
+        """Ends our side, and reads and drops what the client still sends, for a moment."""
+        self.into = self.spill
+        self.release_all()
+        self.end()
+        try:
+            async with asyncio.timeout(LINGER_S):
+                await self.over.wait()
+        except TimeoutError:
+            self.abort()

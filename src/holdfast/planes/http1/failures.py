@@ -1,0 +1,31 @@
+"""What can go wrong with an upstream."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from typing import Literal, TypeAlias
+
+FailureKind: TypeAlias = Literal["dns", "refused", "tls", "timeout", "closed", "protocol"]
+
+
+class UpstreamFailed(Exception):
+    """A server could not be reached, or did not answer as HTTP wants it."""
+
+    def __init__(self, kind: FailureKind, message: str) -> None:
+        super().__init__(message)
+        self.kind: FailureKind = kind
+        self.message = message
+
+
+def not_connected(error: Exception, host: str, port: int, connect_s: float, *, tls: bool = False) -> UpstreamFailed:
+    """Why a connection, with TLS or without, could not be made."""
+    where = f"{host}:{port}"
+    match error:
+        case socket.gaierror() | UnicodeError():
+            return UpstreamFailed("dns", f"the name {host} cannot be resolved: {error}")
+        case ssl.SSLError() | ConnectionResetError() | ConnectionAbortedError() if tls:
+            return UpstreamFailed("tls", f"no TLS with {where}: {error}")
+        case TimeoutError():
+            return UpstreamFailed("timeout", f"no connection to {where} within {connect_s:g} s")
+    return UpstreamFailed("refused", f"no connection to {where}: {error}")

@@ -1,0 +1,118 @@
+"""The server: `serve` listens, and answers each request with one function."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from holdfast.planes.http1.connection import Connection, Serve
+from holdfast.planes.http1.exchange import Exchange, Refused
+from holdfast.planes.http1.heads import Head
+from holdfast.planes.http1.tunnel import Tunnel
+
+if TYPE_CHECKING:
+    import ssl as ssl_module
+
+__all__ = ["Connection", "Exchange", "Head", "Listener", "Refused", "Serve", "Tunnel", "serve"]
+
+CLOSING_S = 5.0
+
+
+async def serve(
+    handler: Serve,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    sock: socket.socket | None = None,
+    ssl: ssl_module.SSLContext | None = None,
+) -> Listener:
+    """Listens, and calls `handler` once a request; an exception in it aborts the connection, and `on_error` is told."""
+    listener = Listener(handler, ssl)
+    await listener.listen(host, port, sock)
+    return listener
+
+
+class Listener:
+    """A place where clients connect."""
+
+    def __init__(self, handler: Serve, context: ssl_module.SSLContext | None = None) -> None:
+        self.port = 0
+        self.connections: set[Connection] = set()
+        """Those that are alive."""
+        self.epoch = 0
+        """Set by the owner; each connection remembers the value at its accept."""
+        self.on_error: Callable[[Exchange | None, Exception], None] | None = None
+        """Told what went wrong: in the handler, or (without an exchange) in a client's TLS handshake."""
+        self._handler = handler
+        self._context = context
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    async def listen(self, host: str, port: int, sock: socket.socket | None = None) -> None:
+        """Opens the socket, or takes the one given; `port` 0 lets the system choose."""
+        loop = asyncio.get_running_loop()
+        if sock is not None:
+            self._server = await loop.create_server(self._accept, sock=sock, backlog=1024)
+        else:
+            self._server = await loop.create_server(self._accept, host, port, backlog=1024)
+        name = self._server.sockets[0].getsockname()
+        self.port = int(name[1]) if isinstance(name, tuple) else 0
+
+    def drop(self, before: int | None = None) -> None:
+        """Ends connections older than an epoch (or all): idle ones are closed, those under way aborted."""
+        for connection in list(self.connections):
+            if before is None or connection.born < before:
+                if connection.idle:
+                    connection.close()
+                else:
+                    self._end(connection)
+
+    async def close(self) -> None:
+        """Ends everything; afterwards no task and no socket is left."""
+        self._closed = True
+        if self._server is not None:
+            self._server.close()
+        ending = list(self.connections)
+        for connection in ending:
+            self._end(connection)
+        tasks = self._tasks - {task for task in (asyncio.current_task(),) if task is not None}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLOSING_S)
+        for connection in ending:
+            await connection.closed()
+        if self._server is not None:
+            await self._server.wait_closed()
+
+    # -- for its connections --------------------------------------------------------------------
+    def admit(self, connection: Connection) -> bool:
+        if not self._closed:
+            self.connections.add(connection)
+        return not self._closed
+
+    def forget(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+
+    def watch(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def tell(self, exchange: Exchange | None, error: Exception) -> None:
+        if self.on_error is not None:
+            self.on_error(exchange, error)
+        elif exchange is not None:
+            loop = asyncio.get_running_loop()
+            loop.call_exception_handler({"message": f"answering {exchange.head.method} failed", "exception": error})
+
+    def _accept(self) -> Connection:
+        return Connection(self, self._handler, born=self.epoch, context=self._context)
+
+    def _end(self, connection: Connection) -> None:
+        """Aborts a connection, and stops whoever is answering on it, unless that is who asks for it."""
+        connection.abort()
+        if connection.task is not None and connection.task is not asyncio.current_task():
+            connection.task.cancel()
