@@ -13,9 +13,12 @@ from typing import Any
 from holdfast.errors import PluginError
 
 _RESPONSE = "holdfast.checks.response."
+_TRACE = "holdfast.checks.trace."
 _TOOL = "holdfast.faults.tools."
 _LLM = "holdfast.faults.llm."
 _CONTEXT = "holdfast.faults.context."
+_MCP = "holdfast.faults.mcp."
+_NETWORK = "holdfast.faults.network."
 _REPORT = "holdfast.report."
 
 BUILT_IN: Mapping[str, Mapping[str, str]] = {
@@ -28,11 +31,20 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "excludes_pattern": _RESPONSE + "excludes_pattern:ExcludesPattern",
         "excludes_pii": _RESPONSE + "excludes_pii:ExcludesPii",
         "latency": _RESPONSE + "latency:Latency",
+        "max_calls": _TRACE + "max_calls:MaxCalls",
+        "max_cost": _TRACE + "max_cost:MaxCost",
+        "max_tokens": _TRACE + "max_tokens:MaxTokens",
         "output_not_empty": _RESPONSE + "output_not_empty:OutputNotEmpty",
+        "recovers_within_ms": _TRACE + "recovers_within_ms:RecoversWithinMs",
         "refusal_check": _RESPONSE + "refusal_check:RefusalCheck",
         "regex": _RESPONSE + "regex:Regex",
+        "retries_within": _TRACE + "retries_within:RetriesWithin",
+        "side_effect_once": _TRACE + "side_effect_once:SideEffectOnce",
         "similarity": _RESPONSE + "similarity:Similarity",
         "system_prompt_leak_probe": _RESPONSE + "system_prompt_leak_probe:SystemPromptLeakProbe",
+        "tool_called": _TRACE + "tool_called:ToolCalled",
+        "tool_not_called": _TRACE + "tool_not_called:ToolNotCalled",
+        "tool_order": _TRACE + "tool_order:ToolOrder",
         "valid_json": _RESPONSE + "valid_json:ValidJson",
     },
     "faults.tool": {
@@ -55,12 +67,25 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "wrong_value": _TOOL + "wrong_value:WrongValue",
     },
     "faults.llm": {
+        "content_filter": _LLM + "content_filter:ContentFilter",
+        "context_length": _LLM + "context_length:ContextLength",
         "empty": _LLM + "empty:Empty",
+        "empty_choices": _LLM + "empty_choices:EmptyChoices",
         "garbage": _LLM + "garbage:Garbage",
+        "malformed_tool_call": _LLM + "malformed_tool_call:MalformedToolCall",
+        "odd_chunks": _LLM + "odd_chunks:OddChunks",
+        "overloaded": _LLM + "overloaded:Overloaded",
+        "quota": _LLM + "quota:Quota",
         "rate_limit": _LLM + "rate_limit:RateLimit",
+        "repeat_tool_call": _LLM + "repeat_tool_call:RepeatToolCall",
         "response_drift": _LLM + "response_drift:ResponseDrift",
+        "server_error": _LLM + "server_error:ServerError",
+        "slow_tokens": _LLM + "slow_tokens:SlowTokens",
+        "stream_cut": _LLM + "stream_cut:StreamCut",
         "timeout": _LLM + "timeout:Timeout",
         "truncated_response": _LLM + "truncated_response:TruncatedResponse",
+        "unknown_tool": _LLM + "unknown_tool:UnknownTool",
+        "wrong_args": _LLM + "wrong_args:WrongArgs",
     },
     "faults.context": {
         "conflicting_context": _CONTEXT + "conflicting_context:ConflictingContext",
@@ -68,6 +93,29 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "injection_via_context": _CONTEXT + "injection_via_context:InjectionViaContext",
         "memory_poisoning": _CONTEXT + "memory_poisoning:MemoryPoisoning",
         "overflow": _CONTEXT + "overflow:Overflow",
+    },
+    "faults.http": {
+        "bandwidth": _NETWORK + "bandwidth:Bandwidth",
+        "dns_failure": _NETWORK + "dns_failure:DnsFailure",
+        "down": _NETWORK + "down:Down",
+        "latency": _NETWORK + "latency:Latency",
+        "limit_data": _NETWORK + "limit_data:LimitData",
+        "partition": _NETWORK + "partition:Partition",
+        "reset_peer": _NETWORK + "reset_peer:ResetPeer",
+        "slicer": _NETWORK + "slicer:Slicer",
+        "slow_close": _NETWORK + "slow_close:SlowClose",
+        "timeout": _NETWORK + "timeout:Timeout",
+        "tls_error": _NETWORK + "tls_error:TlsError",
+    },
+    "faults.mcp": {
+        "crash_mid_call": _MCP + "crash_mid_call:CrashMidCall",
+        "error_as_result": _MCP + "error_as_result:ErrorAsResult",
+        "hang": _MCP + "hang:Hang",
+        "malformed_rpc": _MCP + "malformed_rpc:MalformedRpc",
+        "result_as_error": _MCP + "result_as_error:ResultAsError",
+        "session_lost": _MCP + "session_lost:SessionLost",
+        "tool_poisoning": _MCP + "tool_poisoning:ToolPoisoning",
+        "tools_changed": _MCP + "tools_changed:ToolsChanged",
     },
     "reporters": {
         "html": _REPORT + "html:Html",

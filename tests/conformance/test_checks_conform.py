@@ -8,8 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast import plugins
+from holdfast.errors import HarnessError
 from holdfast.model import codec
 from holdfast.model.observation import ENDINGS, Observation, Turn
+from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.verdict import Finding
 from holdfast.protocols import Exhibit
 
@@ -22,11 +24,20 @@ SETTINGS = {
     "excludes_pattern": [{"patterns": ("ab+", r"\d")}, {"patterns": ("a.b",), "literal": True}],
     "excludes_pii": [{}, {"entities": ("email",), "allow": ("*@example.com",)}],
     "latency": [{"max_ms": 10}],
+    "max_calls": [{"max": 3}, {"max": 0, "tool": "a*", "plane": "tool"}],
+    "max_cost": [{"max_usd": 0.5}],
+    "max_tokens": [{"max": 100}, {"max": 1, "count": "output"}],
     "output_not_empty": [{}],
+    "recovers_within_ms": [{"max_ms": 100}, {"max_ms": 0, "tool": "a"}],
     "refusal_check": [{}],
     "regex": [{"pattern": "a.b"}],
+    "retries_within": [{"max": 2}, {"max": 0, "tool": "a"}],
+    "side_effect_once": [{"tool": "a"}, {"tool": "https://*", "key": "order"}],
     "similarity": [{"expected": "It is 4."}, {"expected": "It is 4.", "method": "semantic"}],
     "system_prompt_leak_probe": [{"patterns": ("you are",)}],
+    "tool_called": [{"tool": "a"}, {"tool": "*", "at_least": 2, "at_most": 3, "arguments": {"q": "x*", "n": 1}}],
+    "tool_not_called": [{"tool": "a"}, {"tool": "POST https://*"}],
+    "tool_order": [{"tools": ("a", "b")}, {"tools": ("*", "https://*"), "strict": True}],
     "valid_json": [{}, {"schema": {"type": "object"}, "path": "$..a"}],
 }
 CHECKS = [
@@ -79,7 +90,7 @@ def test_check_is_a_frozen_dataclass_with_contract_polarity_and_reads(kind):
     assert kind.__doc__
     assert not kind.__doc__.startswith(f"{kind.__name__}(")
     assert kind.polarity in ("positive", "negative")
-    assert kind.reads in ("text", "ending", "latency")
+    assert kind.reads in ("text", "ending", "latency", "trace")
 
 
 @pytest.mark.parametrize("kind", CLASSES)
@@ -126,3 +137,39 @@ def test_check_never_raises_on_odd_text(check, odd):
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_check_never_raises_on_any_ending(check, ending):
     holds(check, exhibit("partial", ending))
+
+
+NAMES = st.sampled_from(["a", "b", "POST https://x.example/p", "GET https://x.example/", "odd-model", ""]) | st.text()
+EVENTS = st.builds(
+    TraceEvent,
+    ts=st.floats(0, 100),
+    event_type=st.sampled_from(["llm_call", "tool_call", "mcp_call", "http_call"]),
+    tool=NAMES,
+    plane=st.sampled_from(["tool", "llm", "tool_result", "http", "mcp", ""]),
+    retry=st.integers(0, 3),
+    phase=st.sampled_from(["done", "declared", "unfinished"]),
+    duration_ms=st.floats(0, 10_000),
+    status=st.none() | st.integers(100, 599),
+    error_type=st.sampled_from(["", "TimeoutError"]),
+    input=st.sampled_from(['{"q":"x","n":1}', '{"order":1,"idempotency_key":"k"}', "[]", ""]) | st.text(),
+    write=st.booleans(),
+    digest=st.sampled_from(["", "d"]),
+    idempotency=st.sampled_from(["", "k"]),
+    cost=st.none() | st.builds(Cost, st.just("m"), st.integers(0, 99), st.integers(0, 99), st.none() | st.floats(0, 1)),
+    fault=st.sampled_from(["", "error", "lost_reply", "slow+error", "slow", "hang", "no-such-mode"]),
+)
+OF_CALLS = [check for check in CHECKS if check.values[0].reads == "trace"]
+
+
+@pytest.mark.parametrize("check", OF_CALLS)
+@slow_is_fine
+@given(trace=st.lists(EVENTS, max_size=8))
+def test_check_of_calls_is_pure_on_any_trace_and_raises_only_what_is_ours_to_say(check, trace):
+    turn = Turn(asked="?", ending="crashed")
+    shown = Exhibit("", turn, Observation("t", (turn,), trace=tuple(sorted(trace, key=lambda e: e.ts))))
+    said = "not known"
+    try:
+        holds(check, shown)
+    except HarnessError as unknown:
+        said = str(unknown)
+    assert "not known" in said or "too long" in said

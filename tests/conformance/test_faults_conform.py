@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import json
+import re
 from collections import OrderedDict, namedtuple
 from random import Random
 from types import SimpleNamespace
@@ -13,9 +14,10 @@ import pytest
 
 from holdfast import plugins
 from holdfast.errors import HarnessError
+from holdfast.model.completion import Completion, Cut, Finish, Hollow, Pause, Text, ToolCall, Trouble, Usage
 from holdfast.protocols import Call, Failed, FaultContext, Reply
 
-FAMILIES = ("faults.tool", "faults.llm", "faults.context")
+FAMILIES = ("faults.tool", "faults.llm", "faults.mcp", "faults.http", "faults.context")
 ALL = [
     pytest.param(plugin, id=f"{family[7:]}-{name}") for family in FAMILIES for name, plugin in plugins.catalogue(family)
 ]
@@ -98,6 +100,19 @@ ZOO = {
     "blocks": {"content": [{"type": "text", "text": "Two words."}], "stop_reason": "end_turn"},
     "chunks": ["Two ", "words ", "189.30."],
 }
+CALL = ToolCall("call_1", "find_item", '{"name": "kettle"}')
+WIRE_ZOO = {
+    "nothing": Completion(),
+    "text": Completion((Text("Two words "), Text("189.30 é."), Finish("stop"), Usage(20, 8)), model="gpt-4o"),
+    "json": Completion((Text('{"unit_price": 1}'), Finish("stop"))),
+    "call": Completion((CALL, Finish("tool_calls"), Usage(20, 8)), model="gpt-4o"),
+    "text and calls": Completion((Text("I look."), CALL, ToolCall("call_2", "now", ""), Finish("tool_calls"))),
+    "no end": Completion((Text("Two wor"), Cut())),
+    "trouble": Completion((Hollow(), Pause(5.0), Text("Two"), Trouble("overloaded", "busy"))),
+    "odd": Completion((Text("Two"), Finish("length")), lacks="message", odd=True),
+}
+ZOO |= {f"wire {kind}": reply for kind, reply in WIRE_ZOO.items()}
+MODEL = [param for param in WIRE if param.id.startswith("llm-")]
 
 
 def made(plugin):
@@ -105,7 +120,7 @@ def made(plugin):
     return msgspec.convert({}, plugin, strict=False)
 
 
-def meet(fault, value, seed=0, n=1):
+def meet(fault, value, seed=0, n=1, arguments=None, memory=None):
     """What the agent gets: a value, a failure, or the refusal of a shape. Any other exception is a broken fault."""
 
     async def forward(call):
@@ -114,8 +129,8 @@ def meet(fault, value, seed=0, n=1):
     async def sleep(ms):
         assert ms >= 0
 
-    ctx = FaultContext(Random(seed), sleep, n, {})
-    coroutine = fault.apply(Call("tool", "search", {"q": "a"}, n), forward, ctx)
+    ctx = FaultContext(Random(seed), sleep, n, {} if memory is None else memory)
+    coroutine = fault.apply(Call("tool", "search", arguments or {"q": "a"}, n), forward, ctx)
     try:
         coroutine.send(None)
     except StopIteration as done:
@@ -187,6 +202,25 @@ def test_the_same_luck_gives_the_same_result(plugin, kind):
     assert look(once) == look(again)
 
 
+@pytest.mark.parametrize("plugin", MODEL)
+@pytest.mark.parametrize("kind", WIRE_ZOO)
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_fault_of_the_model_takes_any_reply_on_the_wire_and_gives_one_that_can_be_sent(plugin, kind, stream):
+    memory = {}
+    for n in (1, 2):
+        got = meet(made(plugin), WIRE_ZOO[kind], n, n, arguments={"stream": stream}, memory=memory)
+        if isinstance(got, str):
+            assert re.match(r"Failed: [45]\d\d |TimedOut: ", got)
+        else:
+            assert msgspec.json.decode(msgspec.json.encode(got), type=Completion) == got
+
+
+@pytest.mark.parametrize("plugin", MODEL)
+def test_a_fault_of_the_wire_says_so_and_refuses_what_a_model_function_returned(plugin):
+    only = plugin.__dict__.get("wire_only", False)
+    assert meet(made(plugin), "Two words.").startswith("HarnessError") == only
+
+
 @pytest.mark.parametrize("plugin", TASK)
 @pytest.mark.parametrize("text", ["", "word", "What is ACME worth?", "two\nlines\n", "ünïcode 価格"])
 def test_an_attack_on_the_input_is_text_and_depends_on_luck_alone(plugin, text):
@@ -205,7 +239,7 @@ def test_faults_do_not_import_asyncio_or_heavy_libraries():
 
     code = (
         "import sys; from holdfast import plugins\n"
-        "for f in ('faults.tool', 'faults.llm', 'faults.context'): list(plugins.catalogue(f))\n"
+        "for f in ('faults.tool', 'faults.llm', 'faults.mcp', 'faults.context'): list(plugins.catalogue(f))\n"
         "print(sorted({'asyncio', 'yaml', 'aiohttp', 'regex', 'rapidfuzz'} & set(sys.modules)))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout

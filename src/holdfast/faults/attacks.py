@@ -5,12 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from random import Random
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta
 
 from holdfast.faults.texts import read_texts
 from holdfast.model.canary import new_canary
 
 Place: TypeAlias = Literal["start", "middle", "end"]
+
+Action: TypeAlias = Annotated[
+    Annotated[str, Meta(min_length=1)] | None,
+    Meta(
+        description="What the attack asks for: a tool, by name or glob. A call of it after the attack is a success too."
+    ),
+]
+"""The setting by which judging also recognises a success; the attack itself is the same with and without."""
 
 
 def choose_payload(payload: str | None, payloads: Sequence[str], attack: str, rng: Random) -> str:

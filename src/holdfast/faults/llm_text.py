@@ -1,24 +1,30 @@
-"""Where the text is in what a model function returned, and how to put another there. Never in place.
+"""Where the text is in a model's reply, and how to put another there. Never in place.
 
-A streaming function's reply comes as the list of its chunks; their text counts as one.
+On the wire a reply is a Completion. What a model function returned may have any of the usual shapes; a streaming
+function's reply comes as the list of its chunks, and their text counts as one.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import HarnessError
 from holdfast.faults.values import Path, at, fields, is_record, is_rows, put, with_items
+from holdfast.model.completion import Completion, Text
+
+Early: TypeAlias = Literal["length", "content_filter"]
+"""Why a reply ended before it was complete."""
 
 _USUAL = ("choices", "content", "text", "output", "answer", "message", "delta")
-_CUT_SHORT: tuple[tuple[Path, str], ...] = (
-    (("choices", 0, "finish_reason"), "length"),
-    (("finish_reason",), "length"),
-    (("stop_reason",), "max_tokens"),
-    (("done_reason",), "length"),
-    (("response_metadata", "finish_reason"), "length"),
-    (("response_metadata", "stop_reason"), "max_tokens"),
+_REASONS: tuple[tuple[Path, dict[Early, str]], ...] = (
+    (("choices", 0, "finish_reason"), {"length": "length", "content_filter": "content_filter"}),
+    (("finish_reason",), {"length": "length", "content_filter": "content_filter"}),
+    (("stop_reason",), {"length": "max_tokens", "content_filter": "refusal"}),
+    (("done_reason",), {"length": "length", "content_filter": "stop"}),
+    (("response_metadata", "finish_reason"), {"length": "length", "content_filter": "content_filter"}),
+    (("response_metadata", "stop_reason"), {"length": "max_tokens", "content_filter": "refusal"}),
 )
+"""Where providers say why a reply ended, and in which words."""
 
 
 class UnsupportedShape(HarnessError):
@@ -34,6 +40,8 @@ class UnsupportedShape(HarnessError):
 
 def text_of(value: Any) -> str | None:
     """The text of a model's reply, all its blocks joined; None if the reply has a place for text but none in it."""
+    if isinstance(value, Completion):
+        return value.text if any(isinstance(delta, Text) for delta in value.deltas) else None
     paths = _text_paths(value)
     return "".join(at(value, path) for path in paths) if paths else None
 
@@ -43,24 +51,28 @@ def with_text(value: Any, text: str) -> Any:
 
     A reply without a place for text stays as it is.
     """
+    if isinstance(value, Completion):
+        return value.with_text(text)
     paths = _text_paths(value) or _find(value, type(None))
     for path in paths[1:]:
         value = put(value, path, "") if at(value, path) else value
     return put(value, paths[0], text) if paths else value
 
 
-def cut_short(value: Any) -> Any:
-    """A copy of the reply that admits it was cut, in whichever field its provider says so."""
+def ended(value: Any, reason: Early) -> Any:
+    """A copy of the reply that says why it ended early, in whichever field its provider says so."""
+    if isinstance(value, Completion):
+        return value.with_finish(reason)
     if is_rows(value):
         # Of a stream's chunks only the one that ends it says why.
-        return with_items(value, [_marked(chunk, also_null=False) for chunk in value])
-    return _marked(value, also_null=True)
+        return with_items(value, [_marked(chunk, reason, also_null=False) for chunk in value])
+    return _marked(value, reason, also_null=True)
 
 
-def _marked(value: Any, *, also_null: bool) -> Any:
-    for path, word in _CUT_SHORT:
+def _marked(value: Any, reason: Early, *, also_null: bool) -> Any:
+    for path, words in _REASONS:
         if _exists(value, path) and (also_null or at(value, path) is not None):
-            value = put(value, path, word)
+            value = put(value, path, words[reason])
     return value
 
 

@@ -23,3 +23,12 @@ def first_tokens(text: str, limit: int) -> str:
         return "" if _TOKEN.search(text) else text
     ends = [match.end() for match in islice(_TOKEN.finditer(text), limit + 1)]
     return text if len(ends) <= limit else text[: ends[limit - 1]]
+
+
+def split_tokens(text: str) -> list[str]:
+    """The text in pieces of one token each, with the space before it; joined they are the text."""
+    ends = [match.end() for match in _TOKEN.finditer(text)]
+    if not ends:
+        return [text] if text else []
+    ends[-1] = len(text)
+    return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]

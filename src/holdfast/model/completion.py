@@ -96,6 +96,15 @@ class Completion(Struct, frozen=True, omit_defaults=True):
     def usage(self) -> Usage | None:
         return next((delta for delta in self.deltas if isinstance(delta, Usage)), None)
 
+    @property
+    def shown(self) -> str:
+        """What it says, for people: text, the calls it asks for, and an unusual end."""
+        calls = [f"{call.name}({call.arguments})" for call in self.tool_calls]
+        odd_ends = [f"[{d.message}]" if isinstance(d, Trouble) else "[cut off]" for d in self.deltas if _odd(d)]
+        end = [f"[{self.finish}]"] if self.finish in ("length", "content_filter") else []
+        lacks = [f"[no {self.lacks}]"] if self.lacks else []
+        return "\n".join(part for part in (self.text, *calls, *lacks, *odd_ends, *end) if part)
+
     def with_text(self, text: str) -> Completion:
         """The same reply with another text, where the first text stood, or before anything else."""
         places = [at for at, delta in enumerate(self.deltas) if isinstance(delta, Text)]
@@ -109,3 +118,7 @@ class Completion(Struct, frozen=True, omit_defaults=True):
         kept = [delta for delta in self.deltas if not isinstance(delta, Finish)]
         at = next((i for i, delta in enumerate(self.deltas) if isinstance(delta, Finish)), len(kept))
         return replace(self, deltas=(*kept[:at], Finish(reason), *kept[at:]))
+
+
+def _odd(delta: Delta) -> bool:
+    return isinstance(delta, Trouble | Cut)

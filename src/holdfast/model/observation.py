@@ -91,6 +91,10 @@ class Observation(Struct, frozen=True, omit_defaults=True):
     duration_ms: float = 0.0
     trace: tuple[TraceEvent, ...] = ()
     """Every call that was seen, in the order in which they began."""
+    events: int = 0
+    """In a stored record: how many of them are in the trial's trace file, and not here."""
+    at: float = 0.0
+    """When it began, in seconds since 1970."""
 
     @property
     def ending(self) -> str:

@@ -7,10 +7,12 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from holdfast.model.observation import FaultMet, Turn
+from holdfast.model.observation import FaultMet, Observation, Turn
 from holdfast.model.score import Cell, Score
 from holdfast.model.spec import Invariant, Scenario
-from holdfast.model.verdict import Outcome
+from holdfast.model.trace import TraceEvent
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Outcome, Verdict
 
 
 class TrialRow(Struct, frozen=True, omit_defaults=True):
@@ -33,8 +35,17 @@ class TrialRow(Struct, frozen=True, omit_defaults=True):
     details: dict[str, Any] = field(default_factory=dict)
     output: str = ""
     notes: tuple[str, ...] = ()
+    trace: tuple[TraceEvent, ...] = ()
     again: str = ""
     """The command that reproduces it."""
+
+
+class Traced(Struct, frozen=True):
+    """A trial with all that was seen of it and all that was said about it."""
+
+    trial: Trial
+    seen: Observation
+    verdicts: tuple[Verdict, ...] = ()
 
 
 class CellRow(Struct, frozen=True):

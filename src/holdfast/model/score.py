@@ -51,6 +51,44 @@ class Cell(Struct, frozen=True, omit_defaults=True):
         return self.outcome in ("pass", "fail")
 
 
+class Utility(Struct, frozen=True, omit_defaults=True):
+    """How well the agent kept its rules in the trials that were attacked."""
+
+    passed: int = 0
+    judged: int = 0
+    """Verdicts that passed or failed."""
+    rate: float | None = None
+    interval: Interval | None = None
+
+
+class Attacks(Struct, frozen=True, omit_defaults=True):
+    """Attacks that were met and can be recognised, by trial. Success is the attacker's."""
+
+    attacked: int
+    succeeded: int
+    rate: float
+    interval: Interval
+    utility: Utility
+
+
+class Spent(Struct, frozen=True, omit_defaults=True):
+    """What the agent's calls used."""
+
+    calls: int = 0
+    """The agent's own; `retries` are those of its client libraries."""
+    retries: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    """An estimate, of the models whose price is known; None if none is."""
+    unpriced: tuple[str, ...] = ()
+    """Models that were used and whose price is not known."""
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
 class Score(Struct, frozen=True, omit_defaults=True):
     """The contract's numbers and verdict."""
 
@@ -81,3 +119,5 @@ class Score(Struct, frozen=True, omit_defaults=True):
     reasons: tuple[str, ...] = ()
     """Why the verdict is what it is, in plain words."""
     min_score: float | None = None
+    attacks: Attacks | None = None
+    spent: Spent | None = None

@@ -54,6 +54,10 @@ class Schedule(Struct, frozen=True, omit_defaults=True):
     match: dict[str, Any] | None = None
 
 
+NOT_ON_RESULTS = ("timeout", "slow", "lost_reply", "phantom_success")
+"""Tool faults that a result in model traffic cannot show: the tool has run, in its own time, by then."""
+
+
 class Injection(Struct, frozen=True, omit_defaults=True):
     """A fault placed: which fault, on which plane and target, and when."""
 
@@ -77,6 +81,8 @@ class Scenario(Struct, frozen=True, omit_defaults=True):
     left_out: tuple[str, ...] = ()
     """A profile's faults that this agent cannot meet, by name."""
     position: Position | None = None
+    left_out_why: tuple[tuple[str, str], ...] = ()
+    """Of each of those: why, and the way out."""
 
     @property
     def calm(self) -> bool:

@@ -14,7 +14,7 @@ EVENTS_KEPT = 2_000
 """Events of one trial that are kept: an agent that never stops calling does not fill the disk."""
 
 
-class Cost(Struct, frozen=True, omit_defaults=True):
+class Cost(Struct, frozen=True, omit_defaults=True, gc=False):
     """What a model call used."""
 
     model: str = ""
@@ -24,7 +24,7 @@ class Cost(Struct, frozen=True, omit_defaults=True):
     """None where the model's price is not known."""
 
 
-class TraceEvent(Struct, frozen=True, omit_defaults=True):
+class TraceEvent(Struct, frozen=True, omit_defaults=True, gc=False):
     """One call, written when it ended."""
 
     ts: float
@@ -53,7 +53,20 @@ class TraceEvent(Struct, frozen=True, omit_defaults=True):
     write: bool = False
     """The call changes something: an HTTP method other than GET, HEAD, OPTIONS; any tool call."""
     digest: str = ""
-    """Of all that makes two calls the same: tool and arguments, or method, URL and body."""
+    """Of all that makes two calls the same: tool and arguments, or method, URL and body. Empty where `tool` and
+    `input` say all of it."""
+    idempotency: str = ""
+    """The value of its `Idempotency-Key` header, or of such a field of its arguments or body."""
     cost: Cost | None = None
     fault: str = ""
     """The modes of the faults that it met, joined by `+`."""
+
+    @property
+    def identity(self) -> str:
+        """The same for two calls that ask for the same."""
+        return self.digest or f"{self.tool}:{self.input}"
+
+    @property
+    def failed(self) -> bool:
+        """It went wrong, as the agent saw it."""
+        return bool(self.error_type) or (self.status is not None and self.status >= 400)

@@ -3,8 +3,8 @@ from random import Random
 import pytest
 
 from holdfast.faults.attacks import choose_payload, placed
-from holdfast.model.canary import canaries, new_canary
 from holdfast.faults.texts import read_texts
+from holdfast.model.canary import canaries, new_canary
 
 SHIPPED = [
     "conflicting_context",

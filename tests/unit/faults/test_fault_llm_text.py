@@ -6,7 +6,8 @@ from types import SimpleNamespace as Object
 import pytest
 
 from holdfast.errors import HarnessError
-from holdfast.faults.llm_text import UnsupportedShape, cut_short, text_of, with_text
+from holdfast.faults.llm_text import UnsupportedShape, ended, text_of, with_text
+from holdfast.model.completion import Completion, Finish, Text, ToolCall
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,27 @@ def test_another_shape_is_our_error_that_shows_the_type(value):
     ],
 )
 def test_a_cut_is_admitted_in_the_providers_own_field(value, marked):
-    assert cut_short(value) == marked
+    assert ended(value, "length") == marked
+
+
+@pytest.mark.parametrize(
+    ("value", "marked"),
+    [
+        (chat("hi"), chat("hi", "content_filter")),
+        ({"content": [], "stop_reason": "end_turn"}, {"content": [], "stop_reason": "refusal"}),
+        ("hi", "hi"),
+    ],
+)
+def test_a_filter_is_named_in_the_providers_own_field(value, marked):
+    assert ended(value, "content_filter") == marked
+
+
+def test_the_text_of_a_reply_on_the_wire_is_that_of_all_its_chunks():
+    reply = Completion((Text("h"), Text("i"), Finish("stop")))
+    assert text_of(reply) == "hi"
+    assert with_text(reply, "ho") == Completion((Text("ho"), Finish("stop")))
+    assert ended(reply, "length").finish == "length"
+    assert text_of(Completion((ToolCall("1", "f", "{}"),))) is None
 
 
 def test_a_long_stream_is_quick_to_change():

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.faults.tokens import count_tokens, first_tokens
+from holdfast.faults.tokens import count_tokens, first_tokens, split_tokens
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,10 @@ def test_a_cut_text_is_a_beginning_with_no_more_tokens_than_allowed(text, limit)
     cut = first_tokens(text, limit)
     assert text.startswith(cut)
     assert count_tokens(cut) == min(limit, count_tokens(text))
+
+
+@given(st.text("ab1 .,\n\u4e2d"))
+def test_pieces_of_a_text_have_a_token_each_and_join_to_it(text):
+    pieces = split_tokens(text)
+    assert "".join(pieces) == text
+    assert [count_tokens(piece) for piece in pieces] in ([1] * count_tokens(text), [0], [])

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from holdfast.faults.attacks import choose_payload
+from holdfast.faults.attacks import Action, choose_payload
 from holdfast.faults.values import edited, parts, put, with_field
 from holdfast.protocols import Call, FaultContext, Forward, Reply
 
@@ -22,6 +22,7 @@ class IndirectInjection:
         Meta(description="Instructions to choose from; `{canary}` in one becomes a word to look for. Default: ours."),
     ] = ()
     payload: Annotated[str | None, Meta(description="One instruction, added to `payloads`.")] = None
+    action: Action = None
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from holdfast.faults.llm_text import text_of, with_text
 from holdfast.faults.values import fields, is_rows, put, with_items
+from holdfast.model.completion import Completion
 from holdfast.protocols import Call, FaultContext, Forward, Reply
 
 
@@ -23,6 +25,8 @@ class Empty:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         value = (await forward(call)).value
+        if isinstance(value, Completion) and self.shape != "content":
+            return Reply(replace(value, lacks=self.shape))
         blank = value if text_of(value) is None else with_text(value, "")
         return Reply(blank if self.shape == "content" else _without(value, self.shape, blank))
 

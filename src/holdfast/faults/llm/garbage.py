@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.faults.llm_text import text_of, with_text
+from holdfast.faults.llm_wire import ending
+from holdfast.model.completion import Completion, Text
 from holdfast.protocols import Call, FaultContext, Forward, Reply
 
 _SIGNS = (
@@ -15,10 +17,13 @@ _LENGTHS = (40, 2_000)
 
 @dataclass(frozen=True)
 class Garbage:
-    """The model answers with nonsense characters, about as many as its answer had."""
+    """The model answers with nonsense characters, about as many as its answer had, and asks for no tool."""
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         value = (await forward(call)).value
         shortest, longest = _LENGTHS
         length = min(max(len(text_of(value) or ""), shortest), longest)
-        return Reply(with_text(value, "".join(ctx.rng.choices(_SIGNS, k=length))))
+        nonsense = "".join(ctx.rng.choices(_SIGNS, k=length))
+        if isinstance(value, Completion):
+            return Reply(ending(value, (Text(nonsense),), "stop"))
+        return Reply(with_text(value, nonsense))

@@ -13,9 +13,13 @@ from holdfast.protocols import Call, FaultContext, Forward, Reply
 
 @dataclass(frozen=True)
 class RateLimit:
-    """The provider turns the call away with status 429 and the time to wait."""
+    """The provider turns the call away with status 429, and says how long to wait."""
 
-    retry_after_s: Annotated[float, Meta(description="Seconds after which the caller may try again.", ge=0)] = 1
+    retry_after_s: Annotated[
+        Annotated[float, Meta(ge=0)] | None,
+        Meta(description="Seconds after which the caller may try again; null: it does not say."),
+    ] = 1
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
-        raise failure(429, "429 Too Many Requests: rate limit reached", retry_after_s=self.retry_after_s)
+        message = "429 Too Many Requests: rate limit reached"
+        raise failure(429, message, retry_after_s=self.retry_after_s, kind="rate_limit")

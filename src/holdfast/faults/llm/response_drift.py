@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
-from typing import Annotated, Literal, assert_never
+from typing import Annotated, Any, Literal, assert_never
 
 from msgspec import Meta
 
 from holdfast.faults import drift_json, drift_text
+from holdfast.faults.drift_model import smaller
 from holdfast.faults.llm_text import text_of, with_text
+from holdfast.faults.values import fields, is_rows, with_field, with_items
 from holdfast.protocols import Call, FaultContext, Forward, Reply
 
 _FACTORS = {"subtle": 1.5, "moderate": 2.0, "significant": 4.0}
@@ -18,13 +20,16 @@ _FACTORS = {"subtle": 1.5, "moderate": 2.0, "significant": 4.0}
 
 @dataclass(frozen=True)
 class ResponseDrift:
-    """The model's answer changes as with a new version: field names, length, format, refusals or tone.
+    """The model's answer changes as with another version: field names, length, format, refusals, tone, or the model.
 
     json_field_rename acts on JSON alone, verbosity_shift and tone_shift on prose alone, refusal_rephrase on refusals.
+    model_fallback: the reply names a smaller model, and its prose is shorter.
     """
 
     drift_type: Annotated[
-        Literal["json_field_rename", "verbosity_shift", "format_change", "refusal_rephrase", "tone_shift"],
+        Literal[
+            "json_field_rename", "verbosity_shift", "format_change", "refusal_rephrase", "tone_shift", "model_fallback"
+        ],
         Meta(description="What changes."),
     ] = "json_field_rename"
     severity: Annotated[Literal["subtle", "moderate", "significant"], Meta(description="How much of it changes.")] = (
@@ -49,7 +54,9 @@ class ResponseDrift:
         reply = await forward(call)
         text = text_of(reply.value)
         drifted = text if text is None else self._drifted(text, ctx.rng)
-        return reply if drifted is None or drifted == text else Reply(with_text(reply.value, drifted))
+        value = reply.value if drifted is None or drifted == text else with_text(reply.value, drifted)
+        value = _fallen_back(value) if self.drift_type == "model_fallback" else value
+        return reply if value is reply.value else Reply(value)
 
     def _drifted(self, text: str, rng: Random) -> str:
         match self.drift_type:
@@ -64,5 +71,16 @@ class ResponseDrift:
                 return drift_text.rephrase_refusal(text, self.severity, rng)
             case "tone_shift":
                 return drift_text.shift_tone(text, self.severity, rng)
+            case "model_fallback":
+                return drift_text.shift_verbosity(text, "compress", _FACTORS[self.severity], rng)
             case other:
                 assert_never(other)
+
+
+def _fallen_back(value: Any) -> Any:
+    """The reply, or each chunk of it, under the name of a smaller model, where it names one."""
+    if is_rows(value):
+        chunks = [_fallen_back(chunk) for chunk in value]
+        return value if all(new is old for new, old in zip(chunks, value, strict=True)) else with_items(value, chunks)
+    model = dict(fields(value)).get("model")
+    return with_field(value, "model", smaller(model)) if isinstance(model, str) and model else value

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from msgspec import Meta
+from msgspec.structs import replace
 
-from holdfast.faults.llm_text import cut_short, text_of, with_text
+from holdfast.faults.llm_text import ended, text_of, with_text
+from holdfast.faults.llm_wire import beginning, ending
 from holdfast.faults.tokens import first_tokens
+from holdfast.model.completion import Completion, Usage
 from holdfast.protocols import Call, FaultContext, Forward, Reply
 
 
@@ -27,5 +30,15 @@ class TruncatedResponse:
         cut = text if text is None else first_tokens(text, self.max_tokens)
         if cut is None or cut == text:
             return reply
+        if isinstance(reply.value, Completion):
+            return Reply(self._on_wire(reply.value))
         value = with_text(reply.value, cut)
-        return Reply(value if self.silent else cut_short(value))
+        return Reply(value if self.silent else ended(value, "length"))
+
+    def _on_wire(self, reply: Completion) -> Completion:
+        """The chunks before the cut; tool calls after it never come, and the bill is for what came."""
+        cut = ending(reply, beginning(reply, self.max_tokens), "stop" if self.silent else "length")
+        return replace(cut, deltas=tuple([self._billed(d) if isinstance(d, Usage) else d for d in cut.deltas]))
+
+    def _billed(self, usage: Usage) -> Usage:
+        return replace(usage, output_tokens=min(usage.output_tokens, self.max_tokens))

@@ -1,4 +1,4 @@
-"""Profiles: named sets of faults that ship as data, in the spelling of a scenario."""
+"""Profiles: named sets of faults that ship as data, in the spelling of a scenario, or of several."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> dict[str, Any]:
-    """A profile as written: `description`, and any of `tool_faults`, `llm_faults`, `context_attacks`."""
+    """A profile as written: `description`, and its lists of faults, or `scenarios`: named ones with such lists."""
     if name not in names():
         raise UserError(f"no profile is called {name!r}", hint=f"profiles: {', '.join(names())}")
     from importlib.resources import files

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.attacks import choose_payload
+from holdfast.faults.attacks import Action, choose_payload
 from holdfast.protocols import Call, FaultContext, Forward, Reply
 
 
@@ -19,6 +19,7 @@ class MaliciousResponse:
         str | None,
         Meta(description="What the tool says instead; `{canary}` in it becomes a word to look for. Default: ours."),
     ] = None
+    action: Action = None
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -1,5 +1,5 @@
-from holdfast.model.canary import canaries
 from holdfast.faults.context.conflicting_context import ConflictingContext
+from holdfast.model.canary import canaries
 
 
 def test_conflicting_context_contradicts_after_the_input_by_default(context):

@@ -2,8 +2,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast.model.canary import canaries
 from holdfast.faults.context.indirect_injection import IndirectInjection
+from holdfast.model.canary import canaries
 
 EVIL = IndirectInjection(payload="EVIL")
 
@@ -45,3 +45,7 @@ def test_indirect_injection_chooses_among_its_payloads(meet):
 
 def test_indirect_injection_ships_texts_with_canaries(meet):
     assert len(canaries(meet(IndirectInjection(), {"body": "some text"})["body"])) == 1
+
+
+def test_the_action_of_an_injection_changes_nothing_about_it(meet):
+    assert meet(IndirectInjection(payload="EVIL", action="send_*"), "Some text.") == "Some text.\n\nEVIL"

@@ -1,5 +1,5 @@
-from holdfast.model.canary import canaries
 from holdfast.faults.context.injection_via_context import InjectionViaContext
+from holdfast.model.canary import canaries
 
 
 def test_injection_via_context_comes_in_a_quoted_document_before_the_input(context):

@@ -1,7 +1,7 @@
 import pytest
 
-from holdfast.model.canary import canaries
 from holdfast.faults.context.memory_poisoning import MemoryPoisoning
+from holdfast.model.canary import canaries
 
 
 @pytest.mark.parametrize(

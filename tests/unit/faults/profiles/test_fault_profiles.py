@@ -14,12 +14,29 @@ DOCUMENTED = [
     "indirect_injection",
     "model_version_drift",
 ]
+TOP14 = [
+    "rate-limit-burst",
+    "overloaded-burst",
+    "stream-cut",
+    "silent-truncation",
+    "empty-choices",
+    "content-filter",
+    "malformed-tool-call",
+    "tool-error-then-heal",
+    "tool-hang",
+    "lost-reply",
+    "wrong-value",
+    "empty-result",
+    "mcp-session-lost",
+    "indirect-injection",
+]
 FAMILIES = {
     "tool_faults": ("faults.tool", "mode"),
     "llm_faults": ("faults.llm", "mode"),
     "context_attacks": ("faults.context", "type"),
+    "mcp_faults": ("faults.mcp", "mode"),
 }
-SCHEDULE = {"probability", "after_calls", "times", "every", "on_call", "match", "trigger_probability"}
+SCHEDULE = {"probability", "after_calls", "times", "every", "on_call", "match", "match_url", "trigger_probability"}
 
 
 def faults(profile):
@@ -29,7 +46,7 @@ def faults(profile):
 
 
 def test_all_documented_profiles_ship():
-    assert profiles.names() == DOCUMENTED
+    assert profiles.names() == [*DOCUMENTED, "top14"]
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
@@ -37,6 +54,10 @@ def test_a_profile_holds_only_faults_that_exist_with_settings_they_read(name):
     profile = profiles.load(name)
     assert set(profile) <= {"description", *FAMILIES}
     assert profile["description"].endswith(".")
+    assert_made(profile)
+
+
+def assert_made(profile):
     placed = list(faults(profile))
     assert placed
     for _, family, mode, settings in placed:
@@ -73,3 +94,48 @@ def test_an_unknown_profile_is_refused_with_the_names_there_are():
     with pytest.raises(UserError, match="no profile is called 'outage'") as refused:
         profiles.load("outage")
     assert "api_outage" in refused.value.hint
+
+
+# -- top14 --------------------------------------------------------------------------------------
+def top14():
+    return {scenario["name"]: scenario for scenario in profiles.load("top14")["scenarios"]}
+
+
+def test_top14_is_fourteen_scenarios_of_the_faults_best_evidenced_in_public():
+    profile = profiles.load("top14")
+    assert set(profile) == {"description", "scenarios"}
+    assert [scenario["name"] for scenario in profile["scenarios"]] == TOP14
+
+
+@pytest.mark.parametrize("name", TOP14)
+def test_a_scenario_of_a_profile_holds_only_faults_that_exist_with_settings_they_read(name):
+    scenario = top14()[name]
+    assert set(scenario) <= {"name", *FAMILIES}
+    assert_made(scenario)
+
+
+def test_each_scenario_of_top14_breaks_one_thing():
+    modes = {name: {mode for *_, mode, _ in faults(scenario)} for name, scenario in top14().items()}
+    assert all(len(found) == 1 for found in modes.values())
+    assert len({mode for found in modes.values() for mode in found}) == 14
+
+
+def test_bursts_of_top14_are_two_and_then_it_heals():
+    for name in ("rate-limit-burst", "overloaded-burst", "tool-error-then-heal"):
+        (entry,) = next(iter(top14()[name][section] for section in FAMILIES if section in top14()[name]))
+        assert entry["times"] == 2
+
+
+def test_a_hang_of_top14_is_felt_and_shorter_than_an_agents_usual_limit():
+    assert [entry["delay_ms"] for entry in top14()["tool-hang"]["tool_faults"]] == [5000, 5000]
+
+
+def test_silent_truncation_claims_to_be_whole():
+    (entry,) = top14()["silent-truncation"]["llm_faults"]
+    assert entry["silent"] is True
+
+
+@pytest.mark.parametrize("name", ["tool-hang", "lost-reply"])
+def test_what_a_result_cannot_show_is_also_met_by_url(name):
+    by_name, by_url = top14()[name]["tool_faults"]
+    assert by_url == {**by_name, "match_url": "*"}

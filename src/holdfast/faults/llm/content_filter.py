@@ -1,0 +1,22 @@
+"""content_filter: the provider withholds the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.faults.llm_text import ended, text_of, with_text
+from holdfast.faults.llm_wire import ending
+from holdfast.model.completion import Completion
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class ContentFilter:
+    """The provider filters the answer: nothing in it, and a finish reason that says so where there is a place."""
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        value = (await forward(call)).value
+        if isinstance(value, Completion):
+            return Reply(ending(value, (), "content_filter"))
+        blank = value if text_of(value) is None else with_text(value, "")
+        return Reply(ended(blank, "content_filter"))

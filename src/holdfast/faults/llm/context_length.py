@@ -1,0 +1,17 @@
+"""context_length: the request is too long for the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.faults.failures import failure
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class ContextLength:
+    """The provider refuses the request with status 400: it is longer than the model's context."""
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        message = "400 Bad Request: the messages are longer than this model's maximum context length"
+        raise failure(400, message, kind="context_length")

@@ -1,0 +1,25 @@
+"""empty_choices: a chunk without choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from holdfast.faults.llm_wire import is_streamed, on_wire
+from holdfast.model.completion import Hollow
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class EmptyChoices:
+    """A stream begins with a chunk whose list of choices is empty; a plain reply has no choices at all."""
+
+    wire_only: ClassVar[bool] = True
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = on_wire((await forward(call)).value, "empty_choices")
+        if is_streamed(call):
+            return Reply(replace(reply, deltas=(Hollow(), *reply.deltas)))
+        return Reply(replace(reply, lacks="choices"))

@@ -1,0 +1,46 @@
+"""malformed_tool_call: a call whose arguments cannot be read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from holdfast.faults.llm_wire import on_wire, with_calls
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+_KEPT = 0.7
+"""How much of the arguments arrives: names and first values are there, the end is not."""
+
+
+@dataclass(frozen=True)
+class MalformedToolCall:
+    """The arguments of every tool call that the model asks for cannot be read. No effect where it asks for none."""
+
+    wire_only: ClassVar[bool] = True
+
+    shape: Annotated[
+        Literal["not_json", "not_object"],
+        Meta(description="JSON that breaks off, or JSON text of the arguments where the object should be."),
+    ] = "not_json"
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = on_wire((await forward(call)).value, "malformed_tool_call")
+        return Reply(with_calls(reply, [replace(c, arguments=self._malformed(c.arguments)) for c in reply.tool_calls]))
+
+    def _malformed(self, arguments: str) -> str:
+        if self.shape == "not_object":
+            return json.dumps(arguments)
+        cut = arguments[: max(1, int(len(arguments) * _KEPT))]
+        return f"{cut}{{" if _is_json(cut) or not cut else cut
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,26 @@
+"""odd_chunks: a stream in odd pieces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from holdfast.faults.llm_wire import is_streamed, on_wire
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class OddChunks:
+    """A stream comes in odd pieces: cut inside characters and frames, with comments and repeats between.
+
+    It says what it would have said. A plain reply is one piece and meets nothing.
+    """
+
+    wire_only: ClassVar[bool] = True
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        passed = await forward(call)
+        reply = on_wire(passed.value, "odd_chunks")
+        return Reply(replace(reply, odd=True)) if is_streamed(call) else passed

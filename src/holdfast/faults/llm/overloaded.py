@@ -1,0 +1,36 @@
+"""overloaded: the provider has too much to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from holdfast.faults.failures import failure
+from holdfast.faults.llm_wire import beginning
+from holdfast.model.completion import Completion, Trouble
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+_MESSAGE = "the model is overloaded, try again later"
+_TOKENS = 5
+"""What a stream says before its error: enough that a client has begun to show it."""
+
+
+@dataclass(frozen=True)
+class Overloaded:
+    """The provider is overloaded: status 529 or 503, or an error after a reply has begun well."""
+
+    shape: Annotated[
+        Literal["status", "stream_error"],
+        Meta(description="An error status, or status 200, a few tokens and then an error in the provider's form."),
+    ] = "status"
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        if self.shape == "stream_error":
+            value = (await forward(call)).value
+            if isinstance(value, Completion):
+                return Reply(replace(value, deltas=(*beginning(value, _TOKENS), Trouble("overloaded", _MESSAGE))))
+        # A model function has no stream to break: there the call fails.
+        raise failure(503, f"503 Service Unavailable: {_MESSAGE}", kind="overloaded")

@@ -1,0 +1,38 @@
+"""repeat_tool_call: the same call again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from msgspec.structs import replace
+
+from holdfast.faults.llm_wire import asking, new_id, on_wire
+from holdfast.model.completion import Completion, ToolCall
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class RepeatToolCall:
+    """Whatever came of it, the model asks for its first tool call again. No effect until it has asked for one."""
+
+    wire_only: ClassVar[bool] = True
+
+    def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None:
+        """Remembers the first calls that the model asked for."""
+        if isinstance(reply.value, Completion) and reply.value.tool_calls:
+            memory.setdefault("calls", reply.value.tool_calls)
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        passed = await forward(call)
+        reply = on_wire(passed.value, "repeat_tool_call")
+        earlier: tuple[ToolCall, ...] | None = ctx.memory.get("calls")
+        self.watch(call, passed, ctx.memory)
+        if earlier is None or _same(earlier, reply.tool_calls):
+            return passed
+        return Reply(asking(reply, [replace(c, id=new_id(ctx.rng, c.id)) for c in earlier]))
+
+
+def _same(one: Iterable[ToolCall], other: Iterable[ToolCall]) -> bool:
+    return [(c.name, c.arguments) for c in one] == [(c.name, c.arguments) for c in other]

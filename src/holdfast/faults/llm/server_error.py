@@ -1,0 +1,30 @@
+"""server_error: the provider breaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from holdfast.faults.failures import failure
+from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+
+_PAGE = "<html>\n<head><title>{words}</title></head>\n<body><center><h1>{words}</h1></center><hr></body>\n</html>\n"
+
+
+@dataclass(frozen=True)
+class ServerError:
+    """The provider fails with a 5xx status, in its own error shape or with a gateway's HTML page."""
+
+    status: Annotated[int, Meta(description="The status.", ge=500, le=599)] = 500
+    body: Annotated[
+        Literal["provider", "html"], Meta(description="The provider's error shape, or a gateway's HTML page.")
+    ] = "provider"
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        failed = failure(self.status, kind="server_error")
+        if self.body == "html":
+            page = _PAGE.format(words=failed)
+            raise Failed(str(failed), status=self.status, body=page, kind="html")
+        raise failed

@@ -1,0 +1,50 @@
+"""slow_tokens: the model takes its time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from holdfast.faults.llm_text import text_of
+from holdfast.faults.tokens import count_tokens, split_tokens
+from holdfast.model.completion import Completion, Delta, Pause, Text, ToolCall
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class SlowTokens:
+    """The first token comes late, and the others one by one. A model function's value comes late as a whole."""
+
+    ttft_ms: Annotated[int, Meta(description="Until the first token, in milliseconds.", ge=0)] = 5_000
+    per_token_ms: Annotated[int, Meta(description="Between tokens, in milliseconds.", ge=0)] = 200
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = await forward(call)
+        if isinstance(reply.value, Completion):
+            await ctx.sleep(self.ttft_ms)
+            return Reply(replace(reply.value, deltas=tuple(self._trickle(reply.value))))
+        after_first = max(count_tokens(text_of(reply.value) or "") - 1, 0)
+        await ctx.sleep(self.ttft_ms + self.per_token_ms * after_first)
+        return reply
+
+    def _trickle(self, reply: Completion) -> Iterator[Delta]:
+        """Token by token, with a pause before each but the first; a call takes as long as its arguments."""
+        begun = False
+        for delta in reply.deltas:
+            parts = [Text(part) for part in split_tokens(delta.text)] if isinstance(delta, Text) else [delta]
+            for part in parts:
+                tokens = _tokens(part)
+                if begun and tokens and self.per_token_ms:
+                    yield Pause(self.per_token_ms * tokens)
+                begun = begun or tokens > 0
+                yield part
+
+
+def _tokens(delta: Delta) -> int:
+    if isinstance(delta, ToolCall):
+        return 1 + count_tokens(delta.arguments)
+    return 1 if isinstance(delta, Text) else 0

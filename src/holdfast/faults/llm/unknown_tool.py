@@ -1,0 +1,41 @@
+"""unknown_tool: a call of a tool that does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from holdfast.faults.llm_wire import asking, new_id, on_wire
+from holdfast.model.completion import ToolCall
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+_INVENTED = ToolCall("", "lookup_records", "{}")
+
+
+@dataclass(frozen=True)
+class UnknownTool:
+    """Instead of its reply the model asks for a tool that does not exist."""
+
+    wire_only: ClassVar[bool] = True
+
+    tool: Annotated[
+        Annotated[str, Meta(min_length=1)] | None,
+        Meta(description="The tool's name. Default: that of the call the model wanted and `_v2`, else lookup_records."),
+    ] = None
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = on_wire((await forward(call)).value, "unknown_tool")
+        wanted = next(iter(reply.tool_calls), _INVENTED)
+        known = [*call.arguments.get("tools", ()), *(asked.name for asked in reply.tool_calls)]
+        name = self.tool or _unknown(wanted.name, known)
+        return Reply(asking(reply, [ToolCall(wanted.id or new_id(ctx.rng), name, wanted.arguments)]))
+
+
+def _unknown(name: str, declared: Collection[str]) -> str:
+    """The name, or the nearest to it that no declared tool has."""
+    while name in declared:
+        name += "_v2"
+    return name

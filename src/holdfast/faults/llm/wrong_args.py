@@ -1,0 +1,68 @@
+"""wrong_args: a call with bad arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from holdfast.faults.json_text import dump, parse
+from holdfast.faults.llm_wire import on_wire, with_calls
+from holdfast.faults.renaming import renamed
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+Kind: TypeAlias = Literal["missing", "renamed", "retyped"]
+
+
+@dataclass(frozen=True)
+class WrongArgs:
+    """The model asks for the right tool with bad arguments: one missing, under another name, or of another type.
+
+    A call without arguments gets one that the tool does not know. No effect where the model asks for no tool.
+    """
+
+    wire_only: ClassVar[bool] = True
+
+    kinds: Annotated[
+        tuple[Kind, ...], Meta(description="What may be wrong; one of them is chosen by chance. Default: all.")
+    ] = ()
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = on_wire((await forward(call)).value, "wrong_args")
+        calls = [replace(c, arguments=self._wrong(c.arguments, ctx.rng)) for c in reply.tool_calls]
+        return Reply(with_calls(reply, calls))
+
+    def _wrong(self, arguments: str, rng: Random) -> str:
+        data = parse(arguments or "{}")
+        if not isinstance(data, dict):
+            return arguments
+        if not data:
+            return dump({"unexpected": True})
+        kind = rng.choice(self.kinds or tuple(_WAYS))
+        return dump(_WAYS[kind](data, rng.choice(list(data))))
+
+
+def _missing(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: part for key, part in data.items() if key != name}
+
+
+def _renamed(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {renamed(key, data) if key == name else key: part for key, part in data.items()}
+
+
+def _retyped(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    part = data[name]
+    # A record fits no scalar, and text no record or list: neither is mended by a lenient reader.
+    other = "unknown" if isinstance(part, dict | list) else {"value": part}
+    return {**data, name: other}
+
+
+_WAYS: Mapping[Kind, Callable[[Mapping[str, Any], str], dict[str, Any]]] = {
+    "missing": _missing,
+    "renamed": _renamed,
+    "retyped": _retyped,
+}

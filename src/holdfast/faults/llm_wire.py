@@ -1,0 +1,77 @@
+"""What faults do to a model's reply on the wire: its beginning, its tool calls, its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+from msgspec.structs import replace
+
+from holdfast.errors import HarnessError
+from holdfast.faults.tokens import first_tokens
+from holdfast.model.completion import (
+    Completion,
+    Delta,
+    Finish,
+    FinishReason,
+    Hollow,
+    Pause,
+    Text,
+    ToolCall,
+    Usage,
+)
+from holdfast.protocols import Call
+
+
+def on_wire(value: Any, mode: str) -> Completion:
+    """The reply as it is on the wire; raises HarnessError for what a model function returned."""
+    if isinstance(value, Completion):
+        return value
+    raise HarnessError(
+        f"{mode} exists on the wire alone: a model function that returned {type(value).__name__} cannot meet it"
+    )
+
+
+def is_streamed(call: Call) -> bool:
+    """Whether the agent asked for a stream. Planes on the wire say so in the call's arguments."""
+    return bool(call.arguments.get("stream"))
+
+
+def beginning(reply: Completion, tokens: int) -> tuple[Delta, ...]:
+    """The deltas up to the end of so many tokens of text, in the chunks they came in; no tool call, no end."""
+    left = len(first_tokens(reply.text, tokens))
+    kept: list[Delta] = []
+    for delta in reply.deltas:
+        if isinstance(delta, Text):
+            if len(delta.text) > left:
+                return (*kept, Text(delta.text[:left])) if left else tuple(kept)
+            left -= len(delta.text)
+        elif not isinstance(delta, Hollow | Pause):
+            break
+        kept.append(delta)
+    return tuple(kept)
+
+
+def ending(reply: Completion, deltas: Iterable[Delta], reason: FinishReason) -> Completion:
+    """A reply of these deltas, ended for that reason; what the provider bills stays."""
+    usage = [delta for delta in reply.deltas if isinstance(delta, Usage)]
+    return replace(reply, deltas=(*deltas, Finish(reason), *usage))
+
+
+def asking(reply: Completion, calls: Iterable[ToolCall]) -> Completion:
+    """The reply exchanged for one that asks for these calls and says nothing."""
+    return ending(reply, calls, "tool_calls")
+
+
+def with_calls(reply: Completion, calls: Iterable[ToolCall]) -> Completion:
+    """The reply with other tool calls in the places of its own."""
+    new = iter(calls)
+    deltas = tuple([next(new) if isinstance(delta, ToolCall) else delta for delta in reply.deltas])
+    return replace(reply, deltas=deltas)
+
+
+def new_id(rng: Random, like: str = "") -> str:
+    """An id for a tool call, with the prefix of another one: providers never give an id twice."""
+    prefix = like.rpartition("_")[0] or "call"
+    return f"{prefix}_{rng.getrandbits(96):024x}"

@@ -1,0 +1,22 @@
+"""crash_mid_call: the server dies under the call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.protocols import Call, Dropped, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class CrashMidCall:
+    """The server is killed while a call is open and its pipe closes; over HTTP, connection and session are lost."""
+
+    done: Annotated[bool, Meta(description="Whether the server dies after the work, before its answer.")] = False
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        if self.done:
+            await forward(call)
+        raise Dropped(f"{call.target}: the server died during the call", kind="crash")

@@ -1,0 +1,26 @@
+"""error_as_result: an error that looks like a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class ErrorAsResult:
+    """The call is made, and an error comes back as a normal result: the server's own if it failed, else the message."""
+
+    message: Annotated[str, Meta(description="The text of the result where the server gave no error.")] = (
+        "Error executing tool: internal error"
+    )
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        try:
+            await forward(call)
+        except Failed as failed:
+            return Reply(str(failed))
+        return Reply(self.message)

@@ -1,0 +1,22 @@
+"""hang: no answer at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.protocols import Call, FaultContext, Forward, Reply, TimedOut
+
+
+@dataclass(frozen=True)
+class Hang:
+    """The call is never answered, and the connection stays open."""
+
+    done: Annotated[bool, Meta(description="Whether the server does the work all the same.")] = False
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        if self.done:
+            await forward(call)
+        raise TimedOut(f"{call.target}: no answer at all", kind="hang")

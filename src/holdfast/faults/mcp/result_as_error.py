@@ -1,0 +1,21 @@
+"""result_as_error: a result that comes as an error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class ResultAsError:
+    """The call is done, and its result comes back as a JSON-RPC error."""
+
+    message: Annotated[str, Meta(description="What the error says; the result is in its data.")] = "Internal error"
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = await forward(call)
+        raise Failed(self.message, kind="rpc_error", body=reply.value)

@@ -1,0 +1,20 @@
+"""session_lost: the server no longer knows the session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class SessionLost:
+    """The server no longer knows the session: error -32001 (HTTP: 404) until the client initializes a new one."""
+
+    message: Annotated[str, Meta(description="What the error says.")] = "Session not found"
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        raise Failed(self.message, status=404, kind="session_lost")

@@ -1,0 +1,65 @@
+"""tools_changed: a tool vanishes, or wants its arguments by other names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from holdfast.faults.renaming import renamed
+from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class ToolsChanged:
+    """A tool vanishes or renames an argument: in the server's list, and for the calls. Listings count as calls do."""
+
+    change: Annotated[
+        Literal["vanish", "schema"],
+        Meta(description="`vanish`: the tool is unknown. `schema`: its first argument has another name."),
+    ] = "vanish"
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        if self.change == "vanish":
+            raise Failed(f"Unknown tool: {call.target}", kind="tool_gone")
+        if call.plane == "mcp_list":
+            return _listed(await forward(call), call, ctx.memory)
+        return await forward(_translated(call, ctx.memory))
+
+    def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None:
+        """Learns the arguments of a tool from a listing that passed."""
+        if call.plane == "mcp_list":
+            _listed(reply, call, memory)
+
+
+def _listed(reply: Reply, call: Call, memory: dict[str, Any]) -> Reply:
+    """The tool with its first argument renamed; what cannot be changed stays."""
+    tool = reply.value
+    schema: Any = tool.get("inputSchema") if isinstance(tool, Mapping) else None
+    named = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(named, Mapping) or not named:
+        return reply
+    old = next(iter(named))
+    new = renamed(old, list(named))
+    memory[call.target] = (old, new)
+    names = {old: new}
+    changed = {**schema, "properties": {names.get(name, name): kind for name, kind in named.items()}}
+    if isinstance(schema.get("required"), list):
+        changed["required"] = [names.get(name, name) for name in schema["required"]]
+    return Reply({**tool, "inputSchema": changed})
+
+
+def _translated(call: Call, memory: dict[str, Any]) -> Call:
+    """The call as the real server knows it; fails where it does not use the new name."""
+    if call.target not in memory:
+        if not call.arguments:
+            return call
+        old = next(iter(call.arguments))
+        memory[call.target] = (old, renamed(old, list(call.arguments)))
+    old, new = memory[call.target]
+    if old in call.arguments:
+        raise Failed(f"Invalid arguments for tool {call.target}: {new!r} is required", kind="schema_changed")
+    return replace(call, arguments={old if name == new else name: value for name, value in call.arguments.items()})

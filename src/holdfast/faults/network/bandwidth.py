@@ -1,0 +1,26 @@
+"""bandwidth: few bytes a second."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class Bandwidth:
+    """The real reply, at few bytes a second."""
+
+    rate: Annotated[int, Meta(description="In kB a second.", ge=1)] = 10
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = await forward(call)
+        delivery = reply.delivery
+        if delivery.size == 0:
+            return reply
+        rate = self.rate * 1000.0
+        return replace(reply, delivery=replace(delivery, rate=min(rate, delivery.rate or rate)))

@@ -1,0 +1,15 @@
+"""dns_failure: the name does not resolve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class DnsFailure:
+    """The host's name does not resolve. A proxy tells its client so with status 502."""
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        raise Failed(f"{call.target}: the name does not resolve", status=502, kind="dns")

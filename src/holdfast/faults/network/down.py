@@ -1,0 +1,15 @@
+"""down: nobody is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.protocols import Call, Dropped, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class Down:
+    """The connection is closed at once, without a byte. Behind a proxy nothing can look like a refused connection."""
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        raise Dropped(f"{call.target}: the connection was closed at once", kind="closed")

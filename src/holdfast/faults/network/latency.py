@@ -1,0 +1,24 @@
+"""latency: every answer comes late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The call is made at once and its answer comes late."""
+
+    delay_ms: Annotated[int, Meta(description="How late, in ms.", ge=0)] = 1_000
+    jitter_ms: Annotated[int, Meta(description="Up to so much more or less.", ge=0)] = 0
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = await forward(call)
+        jitter = ctx.rng.uniform(-self.jitter_ms, self.jitter_ms) if self.jitter_ms else 0.0
+        await ctx.sleep(max(0.0, self.delay_ms + jitter))
+        return reply

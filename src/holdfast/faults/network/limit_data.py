@@ -1,0 +1,26 @@
+"""limit_data: the connection closes after so many bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class LimitData:
+    """The connection closes after so many bytes of the reply's body. A shorter reply meets nothing."""
+
+    bytes: Annotated[int, Meta(description="How many come through.", ge=0)] = 1_024
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = await forward(call)
+        delivery = reply.delivery
+        before = delivery.size if delivery.limit is None else delivery.limit
+        if before is not None and before <= self.bytes:
+            return reply
+        return replace(reply, delivery=replace(delivery, limit=self.bytes))

@@ -1,0 +1,21 @@
+"""reset_peer: the connection is reset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.protocols import Call, Dropped, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class ResetPeer:
+    """The connection is reset (TCP RST), at once or after a delay. Nothing arrives at the other side."""
+
+    delay_ms: Annotated[int, Meta(description="Until the reset, in ms.", ge=0)] = 0
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        await ctx.sleep(self.delay_ms)
+        raise Dropped(f"{call.target}: connection reset by peer")

@@ -1,0 +1,30 @@
+"""slicer: data comes in small pieces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from holdfast.model.delivery import Slices
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class Slicer:
+    """The real reply, in small pieces, with a wait after each if wanted."""
+
+    average_size: Annotated[int, Meta(description="Bytes of a piece.", ge=1)] = 64
+    size_variation: Annotated[int, Meta(description="Up to so many more or fewer.", ge=0)] = 0
+    delay_ms: Annotated[int, Meta(description="The wait after a piece, in ms.", ge=0)] = 0
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = await forward(call)
+        size = reply.delivery.size
+        if size is not None and size <= max(1, self.average_size - self.size_variation):
+            return reply
+        seed = ctx.rng.getrandbits(32)
+        slices = Slices(self.average_size, self.size_variation, self.delay_ms, seed)
+        return replace(reply, delivery=replace(reply.delivery, slices=slices))

@@ -1,0 +1,23 @@
+"""slow_close: all is there, and the end does not come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class SlowClose:
+    """Every byte of the reply comes at once, its end late; then the connection closes."""
+
+    delay_ms: Annotated[int, Meta(description="How late the end comes, in ms.", ge=0)] = 1_000
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = await forward(call)
+        delivery = reply.delivery
+        return replace(reply, delivery=replace(delivery, close_ms=delivery.close_ms + self.delay_ms))

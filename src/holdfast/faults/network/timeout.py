@@ -1,0 +1,23 @@
+"""timeout: nothing comes, then the connection closes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.protocols import Call, FaultContext, Forward, Reply, TimedOut
+
+
+@dataclass(frozen=True)
+class Timeout:
+    """No data passes, and after the delay the connection closes. Nothing arrives at the other side."""
+
+    delay_ms: Annotated[int, Meta(description="Until it closes, in ms; 0: never, the caller has to give up.", ge=0)] = 0
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        if self.delay_ms == 0:
+            raise TimedOut(f"{call.target}: no data passes", kind="hang")
+        await ctx.sleep(self.delay_ms)
+        raise TimedOut(f"{call.target}: no data passed for {self.delay_ms} ms, then the connection closed")

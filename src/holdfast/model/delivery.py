@@ -1,0 +1,42 @@
+"""Delivery: how a reply is put on the wire, beside what it says. Network faults change this and nothing else."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Slices(Struct, frozen=True):
+    """The bytes go out in pieces of about this size, with a wait after each."""
+
+    average: int
+    variation: int = 0
+    delay_ms: float = 0.0
+    seed: int = 0
+    """Of the dice for the sizes."""
+
+
+class Delivery(Struct, frozen=True, omit_defaults=True):
+    """How the bytes of a reply are sent. A plane that writes bytes obeys it; the default is: at once and whole."""
+
+    size: int | None = None
+    """Bytes of the reply's body as it came; None where the plane has no bytes."""
+    rate: float | None = None
+    """Bytes a second."""
+    slices: Slices | None = None
+    limit: int | None = None
+    """Bytes of the body after which the connection closes."""
+    close_ms: float = 0.0
+    """How late the end of the reply comes, after all its bytes."""
+
+    def __str__(self) -> str:
+        """What the receiver meets, in a few words."""
+        told = [
+            f"{self.rate / 1000:g} kB a second" if self.rate is not None else "",
+            f"pieces of about {self.slices.average} bytes" if self.slices is not None else "",
+            f"cut off after {self.limit} bytes" if self.limit is not None else "",
+            f"its end {self.close_ms:g} ms late" if self.close_ms else "",
+        ]
+        return "the reply: " + (", ".join(part for part in told if part) or "as it came")
+
+
+AS_IT_IS = Delivery()

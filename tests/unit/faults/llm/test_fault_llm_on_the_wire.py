@@ -1,0 +1,93 @@
+"""The faults that model functions meet, on replies as they are on the wire."""
+
+import pytest
+from llm_replies import ASKED, BILL, BOTH, CALLED, CHUNKS, SAID
+from msgspec.structs import replace
+
+from holdfast.faults.llm.empty import Empty
+from holdfast.faults.llm.garbage import Garbage
+from holdfast.faults.llm.rate_limit import RateLimit
+from holdfast.faults.llm.response_drift import ResponseDrift
+from holdfast.faults.llm.truncated_response import TruncatedResponse
+from holdfast.model.completion import Completion, Finish, Text, Usage
+from holdfast.protocols import Failed
+
+
+def test_truncated_response_keeps_the_chunks_before_the_cut_and_bills_what_came(meet):
+    got = meet(TruncatedResponse(max_tokens=3), SAID)
+    assert got.deltas == (CHUNKS[0], Text(" is"), Finish("length"), Usage(30, 3))
+
+
+def test_a_silent_truncation_on_the_wire_claims_a_normal_stop(meet):
+    assert meet(TruncatedResponse(max_tokens=3, silent=True), SAID).finish == "stop"
+
+
+def test_tool_calls_after_the_cut_never_come(meet):
+    got = meet(TruncatedResponse(max_tokens=3), BOTH)
+    assert (got.tool_calls, got.finish, got.text) == ((), "length", "The total is")
+
+
+@pytest.mark.parametrize("value", [ASKED, SAID], ids=["a call", "a short text"])
+def test_truncated_response_has_no_effect_on_what_is_short(meet, value):
+    assert meet(TruncatedResponse(max_tokens=50), value) is value
+
+
+@pytest.mark.parametrize("shape", ["choices", "message"])
+def test_empty_lacks_what_it_is_told(meet, shape):
+    assert meet(Empty(shape=shape), SAID) == replace(SAID, lacks=shape)
+
+
+def test_empty_content_leaves_everything_but_the_text(meet):
+    assert meet(Empty(), BOTH).deltas == (CALLED, Finish("tool_calls"), BILL)
+    assert meet(Empty(), ASKED) is ASKED
+
+
+@pytest.mark.parametrize("value", [SAID, ASKED])
+def test_garbage_takes_the_place_of_text_and_calls(meet, value):
+    got = meet(Garbage(), value)
+    assert got.deltas == (Text(got.text), Finish("stop"), BILL)
+    assert len(got.text) == 40
+    assert got.model == value.model
+
+
+def test_response_drift_changes_the_text_of_a_reply_on_the_wire(meet):
+    got = meet(ResponseDrift(drift_type="format_change"), SAID)
+    assert got.text == f"```\n{SAID.text}\n```"
+    assert (got.finish, got.usage) == ("stop", BILL)
+
+
+def test_model_fallback_names_a_smaller_model_and_says_less(meet):
+    got = meet(ResponseDrift(drift_type="model_fallback", severity="significant"), SAID)
+    assert got.model == "gpt-4o-mini"
+    assert SAID.text.startswith(got.text)
+    assert 0 < len(got.text) < len(SAID.text)
+
+
+def test_model_fallback_leaves_json_and_calls_alone_but_not_the_name(meet):
+    reply = Completion((Text('{"a": 1}'), CALLED, Finish("stop")), model="gemini-2.5-pro")
+    got = meet(ResponseDrift(drift_type="model_fallback"), reply)
+    assert got == replace(reply, model="gemini-2.5-flash")
+
+
+@pytest.mark.parametrize(
+    ("value", "fallback"),
+    [
+        ({"model": "gpt-4o", "content": "One. Two three."}, {"model": "gpt-4o-mini", "content": "One."}),
+        ([{"model": "gpt-4o", "content": ""}], [{"model": "gpt-4o-mini", "content": ""}]),
+        ("{}", "{}"),
+    ],
+)
+def test_model_fallback_acts_on_what_a_model_function_returned(meet, value, fallback):
+    assert meet(ResponseDrift(drift_type="model_fallback", severity="moderate"), value) == fallback
+
+
+def test_model_fallback_reads_neither_direction_nor_factor():
+    bad = ResponseDrift(drift_type="model_fallback", direction="expand", factor=2.0)
+    assert [field for field, _ in bad.problems()] == ["direction", "factor"]
+
+
+@pytest.mark.parametrize("seconds", [2, None])
+def test_rate_limit_comes_with_and_without_retry_after(meeting, seconds):
+    with pytest.raises(Failed) as failed:
+        meeting(RateLimit(retry_after_s=seconds), SAID).run()
+    assert (failed.value.kind, failed.value.status, failed.value.retry_after_s) == ("rate_limit", 429, seconds)

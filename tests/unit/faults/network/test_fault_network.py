@@ -1,0 +1,165 @@
+"""The faults of the network, one firing at a time."""
+
+import asyncio
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast import plugins
+from holdfast.model.delivery import Delivery
+from holdfast.protocols import Call, Dropped, Failed, FaultContext, Reply, TimedOut
+from holdfast.spec.later_faults import FAULTS
+
+CALL = Call("http", "https://api.example.com/v1", {}, 1)
+
+
+class Met:
+    """One firing: what came of it, how often the call was made, how long it slept."""
+
+    def __init__(self, mode, size=5_000, seed=0, **settings):
+        self.forwarded = 0
+        self.slept = []
+        self.reply = Reply("x" * size, Delivery(size=size))
+        self.fault = plugins.find("faults.http", mode)(**settings)
+        self.ctx = FaultContext(Random(seed), self._sleep, 1, {})
+
+    def run(self):
+        return asyncio.run(self.fault.apply(CALL, self._forward, self.ctx))
+
+    async def _forward(self, call):
+        self.forwarded += 1
+        return self.reply
+
+    async def _sleep(self, ms):
+        self.slept.append(ms)
+
+
+def test_latency_gives_the_reply_late_after_the_call_was_made():
+    met = Met("latency", delay_ms=300)
+    assert met.run() is met.reply
+    assert (met.forwarded, met.slept) == (1, [300])
+
+
+def test_latency_jitters_within_its_bounds_by_the_given_luck():
+    waits = []
+    for seed in range(50):
+        met = Met("latency", seed=seed, delay_ms=100, jitter_ms=40)
+        met.run()
+        waits += met.slept
+    assert all(60 <= wait <= 140 for wait in waits)
+    assert len(set(waits)) > 20
+    again = Met("latency", seed=0, delay_ms=100, jitter_ms=40)
+    again.run()
+    assert again.slept == waits[:1]
+
+
+def test_latency_never_waits_less_than_nothing():
+    met = Met("latency", seed=3, delay_ms=0, jitter_ms=10)
+    met.run()
+    assert met.slept[0] >= 0
+
+
+def test_bandwidth_slows_the_bytes_and_nothing_else():
+    reply = Met("bandwidth", rate=10).run()
+    assert reply.delivery.rate == 10_000
+    assert reply.value == "x" * 5_000
+
+
+def test_the_narrowest_of_two_bandwidths_counts():
+    met = Met("bandwidth", rate=10)
+    met.reply = replace(met.reply, delivery=Delivery(size=5, rate=3_000.0))
+    assert met.run().delivery.rate == 3_000
+
+
+@pytest.mark.parametrize(
+    ("mode", "size", "settings"),
+    [
+        ("bandwidth", 0, {}),
+        ("slicer", 64, {}),
+        ("limit_data", 1_024, {}),
+        ("slow_close", 10, {"delay_ms": 0}),
+    ],
+)
+def test_what_changes_nothing_leaves_the_reply_alone(mode, size, settings):
+    met = Met(mode, size=size, **settings)
+    assert met.run() == met.reply
+
+
+def test_down_closes_at_once():
+    met = Met("down")
+    with pytest.raises(Dropped) as raised:
+        met.run()
+    assert (raised.value.kind, met.forwarded) == ("closed", 0)
+
+
+def test_timeout_hangs_and_then_closes_without_passing_the_call_on():
+    met = Met("timeout", delay_ms=700)
+    with pytest.raises(TimedOut) as raised:
+        met.run()
+    assert (raised.value.kind, met.slept, met.forwarded) == ("", [700], 0)
+
+
+def test_timeout_of_nothing_never_closes():
+    met = Met("timeout")
+    with pytest.raises(TimedOut) as raised:
+        met.run()
+    assert (raised.value.kind, met.slept) == ("hang", [])
+
+
+def test_reset_peer_resets_at_once_or_later():
+    met = Met("reset_peer", delay_ms=50)
+    with pytest.raises(Dropped) as raised:
+        met.run()
+    assert (raised.value.kind, met.slept, met.forwarded) == ("", [50], 0)
+
+
+def test_slicer_cuts_into_pieces_by_the_given_luck():
+    reply = Met("slicer", average_size=10, size_variation=3, delay_ms=2).run()
+    slices = reply.delivery.slices
+    assert (slices.average, slices.variation, slices.delay_ms) == (10, 3, 2)
+    assert Met("slicer", average_size=10).run() == Met("slicer", average_size=10).run()
+
+
+def test_limit_data_closes_after_so_many_bytes():
+    assert Met("limit_data", bytes=100).run().delivery.limit == 100
+    tighter = Met("limit_data", bytes=100)
+    tighter.reply = replace(tighter.reply, delivery=Delivery(size=5_000, limit=40))
+    assert tighter.run().delivery.limit == 40
+
+
+def test_slow_close_holds_the_end_back():
+    assert Met("slow_close", delay_ms=250).run().delivery.close_ms == 250
+
+
+def test_dns_failure_is_what_a_proxy_says():
+    with pytest.raises(Failed) as raised:
+        Met("dns_failure").run()
+    assert (raised.value.status, raised.value.kind) == (502, "dns")
+
+
+def test_tls_error_fails_the_handshake():
+    with pytest.raises(Failed) as raised:
+        Met("tls_error").run()
+    assert raised.value.kind == "tls"
+
+
+def test_partition_never_ends():
+    met = Met("partition")
+    with pytest.raises(TimedOut) as raised:
+        met.run()
+    assert (raised.value.kind, met.slept, met.forwarded) == ("hang", [], 0)
+
+
+def test_settings_are_named_as_for_services():
+    import dataclasses
+
+    for mode, plugin in plugins.catalogue("faults.http"):
+        later = FAULTS["service_faults"][mode]
+        assert [f.name for f in dataclasses.fields(plugin)] == list(later.__struct_fields__)
+
+
+def test_what_the_receiver_meets_is_told():
+    told = str(Met("bandwidth").run().delivery)
+    assert told == "the reply: 10 kB a second"
+    assert str(Met("limit_data", bytes=3).run().delivery) == "the reply: cut off after 3 bytes"
