@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.model.codec import canonical, digest, encodable
+from holdfast.model.completion import Completion
 
 LIMIT = 200
 """Characters of a value that the ledger keeps: enough to recognise it, small beside an answer."""
@@ -25,6 +26,8 @@ def shorten(text: str, limit: int = LIMIT) -> str:
 
 def describe(value: Any) -> str:
     """A value as a person would recognise it, shortened."""
+    if isinstance(value, Completion):
+        return encodable(shorten(value.shown or "an empty reply"))
     return encodable(shorten(str.__str__(value) if isinstance(value, str) else witness(value)))
 
 

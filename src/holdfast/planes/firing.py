@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import HarnessError
 from holdfast.model.canary import MARK, canaries
+from holdfast.model.delivery import AS_IT_IS
 from holdfast.model.observation import FaultMet
 from holdfast.model.spec import Injection
 from holdfast.planes.describe import describe, said, same, witness
@@ -30,8 +31,9 @@ class Firing:
         self._injection = injection
         self._call = call
         self._record = record
-        self._would = "not asked"
+        self._would = "what the tool gave" if call.plane == "tool_result" else "not asked"
         self._value: Any = _UNSEEN
+        self._delivery = AS_IT_IS
         self._witness = ""
         self._theirs: BaseException | None = None
         self._noted = False
@@ -54,8 +56,12 @@ class Firing:
             raise
         if not isinstance(reply, Reply):
             raise self._broke(f"it gave {type(reply).__name__}, not a Reply")
-        unchanged = self._unchanged(reply.value)
-        self._note("no_effect" if unchanged else "met", describe(reply.value), canaries=_planted(reply.value))
+        if reply.delivery is AS_IT_IS and self._delivery is not AS_IT_IS:  # a reply made anew of its value
+            reply = Reply(reply.value, self._delivery)
+        resent = reply.delivery != self._delivery
+        unchanged = not resent and self._unchanged(reply.value)
+        got = str(reply.delivery) if resent else describe(reply.value)
+        self._note("no_effect" if unchanged else "met", got, canaries=_planted(reply.value))
         return reply
 
     async def _forward(self, onward: Forward, call: Call) -> Reply:
@@ -64,7 +70,7 @@ class Firing:
         except BaseException as raised:  # the tool's own failure, or an inner fault's
             self._theirs, self._would = raised, said(raised)
             raise
-        self._value, self._would = reply.value, describe(reply.value)
+        self._value, self._would, self._delivery = reply.value, describe(reply.value), reply.delivery
         self._witness = witness(reply.value)  # a fault may change the value in its place
         return reply
 

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, TypeAlias, TypeVar
 
 from holdfast.errors import HarnessError
+from holdfast.planes.sight import Watch
 from holdfast.planes.weather import Weather
 
 T = TypeVar("T")
@@ -20,12 +21,13 @@ _weather: Weather | None = None  # for threads the agent starts itself: they do 
 
 
 class under:  # a function in all but name: `with under(weather, broke):`
-    """Runs the body in this weather. `broke` hears of failures that are ours."""
+    """Runs the body in this weather. `broke` hears of failures that are ours, `watch` of the agent's calls."""
 
     __slots__ = ("_before", "_token", "_weather")
 
-    def __init__(self, weather: Weather, broke: Callable[[str], None]) -> None:
+    def __init__(self, weather: Weather, broke: Callable[[str], None], watch: Watch | None = None) -> None:
         weather.broke = broke
+        weather.watch = watch
         self._weather = weather
 
     def __enter__(self) -> None:
@@ -62,17 +64,15 @@ class Flight:
 
     def __enter__(self) -> None:
         weather, around = self._weather, _inside.get()
-        with weather.lock:
-            if weather.in_flight and not around:
-                weather.concurrent = True
-            weather.in_flight += 1
+        weather.in_flight.append(None)  # before looking: of two that come at once, one sees the other
+        if not around and len(weather.in_flight) > 1:
+            weather.concurrent = True
         self._token: Token[tuple[Key, ...]] = _inside.set((*around, self._key))
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._weather.lock:
-            self._weather.in_flight -= 1
+        self._weather.in_flight.pop()
         _inside.reset(self._token)
 
 

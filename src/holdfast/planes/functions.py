@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
-from types import FunctionType
+from collections.abc import AsyncIterator, Coroutine, Generator, Iterator
+from types import FunctionType, TracebackType
 from typing import Any, TypeAlias, TypeVar
 
 from holdfast.errors import HarnessError
 from holdfast.planes.flight import Flight, Waited, current, drive, inside
 from holdfast.planes.raising import exception_of
+from holdfast.planes.sight import Sight
 from holdfast.planes.swap import kind_of
 from holdfast.planes.weather import Weather
 from holdfast.protocols import Call, Failed, Forward, Reply
@@ -37,6 +38,7 @@ class Hook:
         self._kind = kind_of(original)
         self._wraps_coroutine = self._kind == "plain" and inspect.iscoroutinefunction(inspect.unwrap(original))
         self._signature: inspect.Signature | None = None
+        self._names = _plain_names(original, skip=self._method)
 
     def __call__(self, args: Args, kwargs: Kwargs) -> Any:
         weather = current()
@@ -55,61 +57,112 @@ class Hook:
         return isinstance(owner, type) and bool(args) and isinstance(args[0], type) and issubclass(args[0], owner)
 
     def _plain(self, weather: Weather, args: Args, kwargs: Kwargs) -> Any:
+        n, faced = weather.count(*self.key), weather.facing(*self.key)
+        sight = self._sight(weather, n, args, kwargs)
+        with Flight(weather, self.key):
+            try:
+                value = self._blocking(weather, n, args, kwargs, sight) if faced else self.original(*args, **kwargs)
+            except BaseException as raised:
+                if sight is not None:
+                    sight.failed(raised)
+                raise
+        if sight is not None:
+            sight.gave(value)
+        return value
+
+    def _blocking(self, weather: Weather, n: int, args: Args, kwargs: Kwargs, sight: Sight | None) -> Any:
         async def forward(_: Call) -> Reply:
             return Reply(self._called(args, kwargs))
 
-        n, faced = weather.count(*self.key), weather.facing(*self.key)
-        with Flight(weather, self.key):
-            if not faced:
-                return self.original(*args, **kwargs)
-            try:
-                return self._driven(weather, self._through(weather, n, args, kwargs, forward, _block))
-            except _Stopped as stopped:
-                raise stopped.stop from None
+        try:
+            return self._driven(weather, self._through(weather, n, args, kwargs, forward, _block, sight))
+        except _Stopped as stopped:
+            raise stopped.stop from None
 
     async def _coroutine(self, weather: Weather, args: Args, kwargs: Kwargs) -> Any:
         async def forward(_: Call) -> Reply:
             return Reply(await self.original(*args, **kwargs))
 
         n, faced = weather.count(*self.key), weather.facing(*self.key)
+        sight = self._sight(weather, n, args, kwargs)
         with Flight(weather, self.key):
-            if not faced:
-                return await self.original(*args, **kwargs)
-            return await self._through(weather, n, args, kwargs, forward, _pause)
+            try:
+                if faced:
+                    value = await self._through(weather, n, args, kwargs, forward, _pause, sight)
+                else:
+                    value = await self.original(*args, **kwargs)
+            except BaseException as raised:
+                if sight is not None:
+                    sight.failed(raised)
+                raise
+        if sight is not None:
+            sight.gave(value)
+        return value
 
     def _generator(self, weather: Weather, args: Args, kwargs: Kwargs) -> Iterator[Any]:
         async def forward(_: Call) -> Reply:
             return Reply(list(self.original(*args, **kwargs)))
 
         n, faced = weather.count(*self.key), weather.facing(*self.key)
+        sight = self._sight(weather, n, args, kwargs)
         if not faced:
-            return iter(self.original(*args, **kwargs))
-        with Flight(weather, self.key):
-            return iter(_items(self._driven(weather, self._through(weather, n, args, kwargs, forward, _block))))
+            items = iter(self.original(*args, **kwargs))
+            return items if sight is None else _followed(sight, items)
+        with Flight(weather, self.key), _Watched(sight) as watched:
+            given = _items(self._driven(weather, self._through(weather, n, args, kwargs, forward, _block, sight)))
+            watched.gave(given)
+        return iter(given)
 
     async def _async_generator(self, weather: Weather, args: Args, kwargs: Kwargs) -> AsyncIterator[Any]:
         async def forward(_: Call) -> Reply:
             return Reply([item async for item in self.original(*args, **kwargs)])
 
         n, faced = weather.count(*self.key), weather.facing(*self.key)
+        sight = self._sight(weather, n, args, kwargs)
         if not faced:
-            async for item in self.original(*args, **kwargs):
-                yield item
+            with _Watched(sight) as watched:
+                async for item in self.original(*args, **kwargs):
+                    yield item
+                watched.streamed()
             return
-        with Flight(weather, self.key):
-            items = _items(await self._through(weather, n, args, kwargs, forward, _pause))
+        with Flight(weather, self.key), _Watched(sight) as watched:
+            items = _items(await self._through(weather, n, args, kwargs, forward, _pause, sight))
+            watched.gave(items)
         for item in items:
             yield item
 
-    async def _through(self, weather: Weather, n: int, args: Args, kwargs: Kwargs, forward: Forward, sleep: Any) -> Any:
+    async def _through(
+        self, weather: Weather, n: int, args: Args, kwargs: Kwargs, forward: Forward, sleep: Any, sight: Sight | None
+    ) -> Any:
         call = Call(*self.key, self._arguments(args, kwargs), n)
         try:
-            return (await weather.through(call, forward, sleep)).value
+            modes: list[str] = []
+            if sight is not None:
+                sight.modes = modes
+            return (await weather.through(call, forward, sleep, modes=modes)).value
         except Failed as failure:
             raise exception_of(failure) from None
         except HarnessError as ours:
             weather.broke(str(ours))
             raise
+
+    def _sight(self, weather: Weather, n: int, args: Args, kwargs: Kwargs) -> Sight | None:
+        """The call as the trace will have it; None if nobody watches."""
+        watch = weather.watch
+        number = 0 if watch is None else watch.number()
+        if watch is None or not number:
+            return None
+        names = self._names
+        if names is None:
+            arguments = self._arguments(args, kwargs)
+        else:
+            arguments = dict(zip(names, args))  # noqa: B905  # the trampoline hands on every one of them
+            if kwargs:
+                arguments.update(kwargs)
+            if self._method:
+                del arguments[names[0]]
+        plane, name = self.key
+        return Sight(watch, number, plane, name, n, arguments)
 
     def _driven(self, weather: Weather, coroutine: Coroutine[Any, Any, T]) -> T:
         try:
@@ -132,7 +185,7 @@ class Hook:
             )
         return value
 
-    def _arguments(self, args: Args, kwargs: Kwargs) -> Mapping[str, Any]:
+    def _arguments(self, args: Args, kwargs: Kwargs) -> dict[str, Any]:
         """The arguments by name, defaults included, without the object a method is called on."""
         if self._signature is None:
             self._signature = inspect.signature(self.original)
@@ -151,12 +204,54 @@ class Hook:
         return named
 
 
+class _Watched:
+    """Tells the trace how the body ended, unless it said so itself: one that is left early has done its work."""
+
+    def __init__(self, sight: Sight | None) -> None:
+        self._sight = sight
+
+    def gave(self, value: Any) -> None:
+        if self._sight is not None:
+            self._sight.gave(value)
+            self._sight = None
+
+    def streamed(self) -> None:
+        if self._sight is not None:
+            self._sight.streamed()
+            self._sight = None
+
+    def __enter__(self) -> _Watched:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if raised is None or isinstance(raised, GeneratorExit):
+            self.streamed()
+        elif self._sight is not None:
+            self._sight.failed(raised)
+
+
 class _Stopped(Exception):
     """Carries a tool's StopIteration out of a coroutine."""
 
     def __init__(self, stop: StopIteration) -> None:
         super().__init__(str(stop))
         self.stop = stop
+
+
+def _followed(sight: Sight, items: Iterator[Any]) -> Generator[Any, Any, Any]:
+    """The same items, and what is sent to them; the trace is told of the end."""
+    with _Watched(sight):
+        return (yield from items)
+
+
+def _plain_names(function: FunctionType, *, skip: bool) -> tuple[str, ...] | None:
+    """The parameters that the trampoline hands on by position; None where only the signature can name them."""
+    code = function.__code__
+    if code.co_flags & inspect.CO_VARARGS or hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
+        return None
+    return None if skip and not code.co_argcount else code.co_varnames[: code.co_argcount]
 
 
 def _in_loop() -> bool:

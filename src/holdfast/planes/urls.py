@@ -25,6 +25,20 @@ def url_matches(glob: str, url: str) -> bool:
     return fnmatchcase(where, path)
 
 
+def is_origin(target: str) -> bool:
+    """Whether it says only where a connection goes: `https://example.com:8443`, no path."""
+    _, sep, rest = target.partition("://")
+    return bool(sep) and "/" not in rest
+
+
+def origin_matches(glob: str, origin: str) -> bool:
+    """Whether any URL at this origin could be meant."""
+    found = urlsplit(origin)
+    if not fnmatchcase(found.scheme, _parts(glob)[0]):
+        return False
+    return host_matches(glob, found.hostname or "", found.port or _PORTS.get(found.scheme, 0))
+
+
 def host_matches(glob: str, host: str, port: int) -> bool:
     """Whether any URL at this host and port could be meant: what decides if its TLS is looked into."""
     name = _parts(glob)[1]
@@ -39,6 +53,8 @@ def _host_matches(glob: str, host: str, port: int, scheme: str) -> bool:
         return False
     if not colon and "*" not in glob and scheme and port != _PORTS.get(scheme, port):
         return False
+    if name.startswith("["):  # an IPv6 address, not a class of characters
+        return host == name.strip("[]")
     return fnmatchcase(host, name)
 
 

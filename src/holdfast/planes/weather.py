@@ -16,21 +16,30 @@ import msgspec
 
 from holdfast import plugins
 from holdfast.errors import HarnessError
+from holdfast.model.canary import canaries
 from holdfast.model.observation import FaultMet
-from holdfast.model.spec import Injection, Scenario, Schedule
+from holdfast.model.spec import NOT_ON_RESULTS, Injection, Scenario, Schedule
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import arguments_digest, describe, said, same
 from holdfast.planes.firing import Firing, Record
 from holdfast.planes.luck import Luck
-from holdfast.planes.urls import url_matches
+from holdfast.planes.sight import Watch
+from holdfast.planes.urls import is_origin, origin_matches, url_matches
 from holdfast.protocols import Call, FaultContext, Forward, Reply, Sleep, WatchingFault
 
 ANSWER = "(answer)"
 """The target of a simulated fault: whatever the injection names, it acts on the answer."""
 
+ON_LISTINGS = ("tools_changed", "tool_poisoning")
+"""MCP faults that are met where a server lists its tools (plane `mcp_list`); only the first is met by calls too."""
 
-NOT_ON_RESULTS = ("timeout", "slow", "lost_reply", "phantom_success")
-"""Faults that a result in model traffic cannot show: the tool has run, in its own time, by then."""
+ON_CONNECTING = ("dns_failure", "tls_error")
+"""Network faults that are met while a connection is made; its target is a URL without a path."""
+
+TARGETS_KEPT = 10_000
+"""Targets and arguments of one trial that are told apart: an agent that makes up URLs does not fill our memory."""
+OTHERS = "(others)"
+"""What calls to targets beyond that are counted under."""
 
 LEDGER_LIMIT = 1000
 """Firings of one fault in one trial that are listed: enough to see what happened, bounded whatever the agent does."""
@@ -77,11 +86,14 @@ class Weather:
         self._entries: dict[tuple[int, str], int] = {}
         self.calls: dict[str, int] = {}
         self.concurrent = False
-        self.in_flight = 0
+        self.in_flight: list[None] = []
+        """As many as there are calls under way: a list grows and shrinks safely in several threads without a lock."""
         self.lock = Lock()
         """Calls may come from several threads."""
         self.broke: Callable[[str], None] = _unheard
         """Told of failures that are ours, while the agent goes on."""
+        self.watch: Watch | None = None
+        """Told of the calls of the agent's own functions."""
         self._scenario = scenario
         self._luck = Luck(trial)
         self._placed: list[Placed] | None = None
@@ -104,25 +116,38 @@ class Weather:
                 if self._placed is None:
                     self._placed = [Placed(i, injection) for i, injection in enumerate(self._scenario.injections)]
                 found = [p for p in self._placed if _faces(p.injection, plane, target)]
-                self._by_target[key] = found
+                if len(self._by_target) < TARGETS_KEPT:
+                    self._by_target[key] = found
         return found
 
     def count(self, plane: str, target: str) -> int:
         """Counts an attempt as it arrives; which one it is, from 1."""
         key = target if plane in ("tool", "tool_result") else f"{plane}:{target}"
         with self.lock:
+            if key not in self.calls and len(self.calls) >= TARGETS_KEPT:
+                key = OTHERS
             n = self.calls[key] = self.calls.get(key, 0) + 1
         return n
 
     async def through(
-        self, call: Call, forward: Forward, sleep: Sleep, *, untouched: Forward | None = None, retry: int = 0
+        self,
+        call: Call,
+        forward: Forward,
+        sleep: Sleep,
+        *,
+        untouched: Forward | None = None,
+        retry: int = 0,
+        modes: list[str] | None = None,
     ) -> Reply:
-        """Passes the call on through every fault that is due; by `untouched` where none fires or watches."""
+        """Passes the call on through every fault that is due; by `untouched` where none fires or watches.
+
+        The modes of the faults that it meets are added to `modes`.
+        """
         facing = self.facing(call.plane, call.target)
         if not facing:
             return await (untouched or forward)(call)
         arrived = self._arrive(call, facing)
-        passing = _Passing(call, forward, untouched or forward, sleep, retry)
+        passing = _Passing(call, forward, untouched or forward, sleep, retry, modes)
         passing.seen = any(placed.watches for placed, _, _ in arrived)
         return await self._chain(arrived, 0, call, passing)
 
@@ -146,7 +171,9 @@ class Weather:
         injection = placed.injection
         effect: Any = "no_effect" if changed == text else "met"
         told = describe(text), describe(changed)
-        self.record(FaultMet(placed.index, injection.plane, "input", injection.mode, placed.seen, effect, *told))
+        what = (placed.index, injection.plane, "input", injection.mode, placed.seen)
+        planted = tuple(word for word in canaries(changed) if word not in text)
+        self.record(FaultMet(*what, effect, *told, canaries=planted))
         return changed
 
     def _arrive(self, call: Call, facing: list[Placed]) -> list[tuple[Placed, int, str]]:
@@ -167,7 +194,9 @@ class Weather:
 
     def _occurrence(self, what: str) -> str:
         """Tools draw per (target, arguments, occurrence); the model per (target, n)."""
-        self._occurrences[what] = occurrence = self._occurrences.get(what, 0) + 1
+        occurrence = self._occurrences.get(what, 0) + 1
+        if occurrence > 1 or len(self._occurrences) < TARGETS_KEPT:
+            self._occurrences[what] = occurrence
         return f"{what}:{occurrence}"
 
     def _fires(self, placed: Placed, nth: int, key: str) -> bool:
@@ -193,7 +222,7 @@ class Weather:
             placed.watch(call, reply)
             return reply
         passing.seen = True
-        firing = Firing(placed.index, placed.injection, call, self.record, passing.retry)
+        firing = Firing(placed.index, placed.injection, call, passing.noting(self.record), passing.retry)
         rng = self._luck.rng(placed.index, key)
         return await firing.run(placed.fault, onward, passing.sleep, rng, placed.fired, placed.memory)
 
@@ -201,15 +230,31 @@ class Weather:
 class _Passing:
     """One call on its way through the faults."""
 
-    __slots__ = ("forward", "retry", "seen", "sleep", "untouched")
+    __slots__ = ("forward", "modes", "retry", "seen", "sleep", "untouched")
 
-    def __init__(self, call: Call, forward: Forward, untouched: Forward, sleep: Sleep, retry: int) -> None:
+    def __init__(
+        self, call: Call, forward: Forward, untouched: Forward, sleep: Sleep, retry: int, modes: list[str] | None
+    ) -> None:
         self.forward = forward
         self.untouched = untouched
         self.sleep = sleep
         self.retry = retry
         self.seen = False
         """A fault fired or watches: it must be able to read the reply."""
+        self.modes = modes
+
+    def noting(self, record: Record) -> Record:
+        """The same record; what the call met is told to whoever made it, too."""
+        modes = self.modes
+        if modes is None:
+            return record
+
+        def noted(met: FaultMet) -> None:
+            if met.effect == "met":
+                modes.append(met.mode)
+            record(met)
+
+        return noted
 
 
 def make_fault(injection: Injection) -> Any:
@@ -231,14 +276,32 @@ def _faces(injection: Injection, plane: str, target: str) -> bool:
     if plane == "context":  # `*` names every tool, not the input
         return own == "context" and not inner
     if plane == "http":
-        url = injection.target if own == "http" else injection.match_url
-        return url is not None and url_matches(url, target)
+        return _faces_url(injection, target)
     if injection.match_url is not None:  # a tool behind a URL is met there and nowhere else
+        return False
+    if plane == "mcp_read":  # a resource or a prompt: text, and no call of a tool
+        return own == "context" and inner and fnmatchcase(target, injection.target)
+    if plane == "mcp_list":
+        return own == "mcp" and injection.mode in ON_LISTINGS and fnmatchcase(target, injection.target)
+    if own == "mcp" and injection.mode == "tool_poisoning":
         return False
     if plane == "tool_result" and injection.mode in NOT_ON_RESULTS:
         return False
     of_tools = plane in ("tool", "tool_result", "mcp") and (own == "tool" or (own == "context" and inner))
     return (of_tools or own == plane) and fnmatchcase(target, injection.target)
+
+
+def _faces_url(injection: Injection, target: str) -> bool:
+    """A URL, or where a connection goes. Names and handshakes fail where a TLS connection is made, before any URL."""
+    url = injection.target if injection.plane == "http" else injection.match_url
+    if url is None:
+        return False
+    connecting = injection.plane == "http" and injection.mode in ON_CONNECTING
+    if is_origin(target):
+        return connecting and origin_matches(url, target)
+    if connecting and (target.startswith("https:") or injection.mode == "tls_error"):
+        return False
+    return url_matches(url, target)
 
 
 def _matches(match: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:

@@ -657,7 +657,7 @@ def test_threads_of_the_agents_own_meet_the_weather_and_are_counted_right(tools:
     assert len(tools.ledger) == 300
     assert tools.weather is not None
     assert tools.weather.calls == {"search": 800}
-    assert tools.weather.in_flight == 0
+    assert not tools.weather.in_flight
 
 
 def test_calls_that_overlap_are_marked_and_others_are_not(tools: Fixture) -> None:

@@ -1,0 +1,205 @@
+"""How a gateway that stands by hands its listening socket to a run, and takes it back.
+
+The socket is bound once, so an agent that was started with the gateway's variables reaches the run that drives it, and
+the run after that. Between runs every request gets 503. The line between the two is a Unix socket that its owner alone
+may open; it carries the socket itself, so there is nothing to control.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.errors import AgentUnavailable, UserError
+from holdfast.planes.http1.server import Exchange, Listener, serve
+from holdfast.planes.mooring import NO_TRIAL
+
+MESSAGE_LIMIT = 64_000
+
+
+class Place(Struct, frozen=True):
+    """Where a gateway stands: kept in a file, so that it is the same after a restart."""
+
+    port: int
+    token: str
+
+
+class Handed(Struct, frozen=True):
+    """What a run is told with the socket."""
+
+    token: str
+    authority: bytes
+    """The gateway's certificate authority, key included."""
+
+
+def place_in(folder: Path, port: int | None = None) -> Place:
+    """The gateway's place, made up at its first start. Another port makes it another place."""
+    path = folder / "gateway.json"
+    known = msgspec.json.decode(path.read_bytes(), type=Place) if path.exists() else None
+    if known is not None and port in (None, known.port):
+        return known
+    new = Place(port or _free_port(), secrets.token_urlsafe(18))
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(msgspec.json.encode(new))
+    return new
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def variables(folder: Path, place: Place, environ: Mapping[str, str]) -> dict[str, str]:
+    """What an agent is started with so that its calls come to the gateway in this folder."""
+    from holdfast.planes.harbour import model_variables, placeholders
+    from holdfast.planes.http import trust
+
+    url = f"http://127.0.0.1:{place.port}/{place.token}"
+    proxy = f"http://holdfast:{place.token}@127.0.0.1:{place.port}"
+    certificates = [str(folder / "gateway" / name) for name in ("ca-bundle.pem", "holdfast-ca.pem")]
+    return {
+        **model_variables(url),
+        **placeholders(environ),
+        "HOLDFAST_MCP": proxy,
+        **trust.proxy_environ(proxy, loopback_declared=False),
+        **trust.environ(*certificates),
+    }
+
+
+class Standby:
+    """A gateway between runs. Its certificate authority lives as long as it does."""
+
+    def __init__(self, folder: Path, place: Place) -> None:
+        from holdfast.planes.http.authority import Authority
+
+        self._socket = _bound(place.port)
+        self._path = folder / "gateway.sock"
+        self._folder = folder / "gateway"
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(mode=0o700)
+        self._handed = msgspec.json.encode(Handed(place.token, Authority(self._folder).whole()))
+        self._listener: Listener | None = None
+        self._server: asyncio.AbstractServer | None = None
+
+    async def open(self) -> None:
+        """Answers 503 until a run comes for the socket."""
+        self._path.unlink(missing_ok=True)
+        line = socket.socket(socket.AF_UNIX)
+        before = os.umask(0o177)
+        try:
+            line.bind(str(self._path))
+        finally:
+            os.umask(before)
+        self._server = await asyncio.start_unix_server(self._hand_over, sock=line)
+        await self._stand_by()
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        if self._listener is not None:
+            await self._listener.close()
+        self._path.unlink(missing_ok=True)
+        self._socket.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _stand_by(self) -> None:
+        self._listener = await serve(_refuse, sock=self._socket.dup())
+
+    async def _hand_over(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One run has the socket at a time; it is back when the run's line closes."""
+        line: socket.socket = writer.get_extra_info("socket")
+        if self._listener is None or not _same_user(line):
+            writer.close()
+            return
+        listener, self._listener = self._listener, None
+        await listener.close()
+        try:
+            writer.transport.pause_reading()  # type: ignore[attr-defined]  # a Unix transport has it
+            fd = os.dup(line.fileno())
+            with socket.socket(fileno=fd) as own:
+                socket.send_fds(own, [self._handed], [self._socket.fileno()])
+            writer.transport.resume_reading()  # type: ignore[attr-defined]
+            await reader.read()
+        except OSError:
+            pass  # the run is gone: the socket is ours again
+        finally:
+            writer.close()
+            await self._stand_by()
+
+
+class Taken:
+    """The socket of a gateway, for the time of one run."""
+
+    def __init__(self, line: socket.socket, listening: socket.socket, handed: Handed) -> None:
+        self._line = line
+        self.listening = listening
+        self.handed = handed
+
+    def give_back(self) -> None:
+        self.listening.close()
+        self._line.close()
+
+
+def take(folder: Path) -> Taken:
+    """The socket of the gateway that stands by in this folder; raises AgentUnavailable if there is none."""
+    line = socket.socket(socket.AF_UNIX)
+    line.settimeout(5)
+    try:
+        line.connect(str(folder / "gateway.sock"))
+        data, fds, _, _ = socket.recv_fds(line, MESSAGE_LIMIT, 1)
+    except OSError as broken:
+        line.close()
+        raise AgentUnavailable(
+            f"agent.gateway is true, and no gateway stands by here ({broken.strerror or broken})",
+            hint="start `holdfast gateway` in this folder, and the agent with the variables that it prints",
+            config=True,
+        ) from None
+    if not data or not fds:
+        line.close()
+        raise AgentUnavailable("the gateway is taken by another run", hint="wait for it to end", config=True)
+    return Taken(line, socket.socket(fileno=fds[0]), msgspec.json.decode(data, type=Handed))
+
+
+async def _refuse(exchange: Exchange) -> None:
+    await exchange.respond(503, (("content-type", "application/json"),), NO_TRIAL)
+
+
+def _bound(port: int) -> socket.socket:
+    bound = socket.socket()
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(("127.0.0.1", port))
+    except OSError as taken:
+        bound.close()
+        hint = "stop what holds it, or take another: holdfast gateway --port N"
+        raise UserError(f"port {port} cannot be had: {taken.strerror}", hint=hint) from None
+    bound.listen(512)
+    bound.setblocking(False)
+    return bound
+
+
+def _same_user(line: socket.socket) -> bool:
+    """Whether the process at the other end is of the same user; where the system cannot tell, the file's mode does."""
+    peer = getattr(socket, "SO_PEERCRED", None)
+    if peer is None:
+        return True
+    credentials = line.getsockopt(socket.SOL_SOCKET, peer, 12)
+    return int.from_bytes(credentials[4:8], "little") == os.getuid()
+
+
+def shown(variables: Mapping[str, str]) -> str:
+    """Variables as a shell takes them."""
+    from shlex import quote
+
+    return "".join(f"export {name}={quote(value)}\n" for name, value in variables.items())

@@ -1,0 +1,159 @@
+"""A Harbour: what all moorings of a site share, and which planes a spec needs in place."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario
+from holdfast.planes.http.policy import Policy
+from holdfast.planes.http.trust import environ as trust_environ
+from holdfast.planes.http.trust import proxy_environ
+from holdfast.planes.http1.client import Upstreams
+from holdfast.planes.llm.gateway import Gateway
+from holdfast.planes.llm.hosts import HOSTS
+from holdfast.planes.llm.routing import Router
+from holdfast.planes.llm.upstream import PLACEHOLDER_KEY
+from holdfast.planes.lobby import Lobby
+from holdfast.planes.mcp.config import read, relay_command, rewrite, write
+from holdfast.planes.mcp.plane import McpPlane
+from holdfast.planes.mooring import Address, Mooring
+from holdfast.planes.passage import Passage
+from holdfast.protocols import Trip
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from holdfast.planes.http.authority import Authority
+
+
+class Chart(Struct, frozen=True):
+    """What a harbour is opened for: an agent whose references are resolved, and the weather it will meet."""
+
+    agent: AgentSpec
+    root: Path
+    environ: Mapping[str, str]
+    models: Mapping[str, ModelSpec] = {}
+    scenarios: tuple[Scenario, ...] = ()
+    web: bool = True
+    """The agent's HTTP goes through the proxy."""
+    whole_web: bool = False
+    """All TLS is looked into, not only what a fault names: a rule reads the calls."""
+    record: Path | None = None
+    replay: Path | None = None
+    mask: Callable[[str], str] = str
+
+    @property
+    def injections(self) -> Iterable[Injection]:
+        return (injection for scenario in self.scenarios for injection in scenario.injections)
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The URL globs that faults name."""
+        named = (i.target if i.plane == "http" else i.match_url for i in self.injections)
+        return tuple(dict.fromkeys(url for url in named if url is not None))
+
+
+class Harbour:
+    """Opens moorings, and gives each trial its planes."""
+
+    def __init__(self, chart: Chart, authority: bytes | None = None) -> None:
+        """`authority` is that of a gateway, to go on with."""
+        self.chart = chart
+        self.tools: frozenset[str] = frozenset()
+        """Tools that are wrapped in the agent's own process."""
+        self.folder = Path(tempfile.mkdtemp(prefix="holdfast-"))
+        self.upstreams = Upstreams()
+        self.policy = Policy(chart.urls)
+        self.authority: Authority | None = None
+        try:
+            self._open(authority)
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+
+    def _open(self, authority: bytes | None) -> None:
+        chart, agent = self.chart, self.chart.agent
+        self.environ = {**chart.environ, **agent.env}
+        self._config = _mcp_config(agent, chart.root)
+        _, servers = rewrite(self._config, relay=(), environ={}, base_url="") if self._config else ({}, {})
+        self.mcp = McpPlane(servers, self.upstreams)
+        self.router = Router(
+            chart.models,
+            self.environ,
+            chart.root,
+            self.upstreams,
+            record=chart.record,
+            replay=chart.replay,
+            mask=chart.mask,
+        )
+        own_functions = agent.in_python and bool(agent.llm)
+        self.gateway = Gateway(self.router, chart.models, on_calls=not own_functions, on_results=not agent.in_python)
+        if chart.web:
+            from holdfast.planes.http.authority import Authority
+
+            self.authority = Authority(self.folder, authority)
+
+    async def moor(self, *, sock: socket | None = None, token: str | None = None) -> Mooring:
+        """An address for one instance of the agent."""
+        return await Mooring.open(self.board, self.variables, sock=sock, token=token)
+
+    async def lobby(self) -> Lobby:
+        """An address for all trials that are forked from one process."""
+        return await Lobby.open(self.board, self.variables)
+
+    async def close(self) -> None:
+        self.router.close()
+        await self.upstreams.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def board(self, place: Address, trip: Trip) -> Passage:
+        """The planes as one trial meets them."""
+        return Passage(self, place, trip)
+
+    def variables(self, place: Address) -> dict[str, str]:
+        """What an agent is started with so that its calls come here."""
+        found = {**model_variables(place.url), **placeholders(self.environ), "HOLDFAST_MCP": place.proxy_url}
+        if self.authority is not None:
+            found |= proxy_environ(place.proxy_url, self.policy.on_loopback)
+            found |= trust_environ(self.authority.ca_file, self.authority.own_file)
+        if self._config:
+            path = self.folder / f"mcp-{place.port}.json"
+            led = {"HOLDFAST_MCP": place.proxy_url}
+            config, _ = rewrite(self._config, relay=relay_command(), environ=led, base_url=f"{place.url}/mcp")
+            write(path, config)
+            found["HOLDFAST_MCP_CONFIG"] = str(path)
+        return found
+
+
+def model_variables(url: str) -> dict[str, str]:
+    """The variables by which the providers' libraries find their API."""
+    openai, ollama = f"{url}/openai/v1", f"{url}/ollama"
+    return {
+        "OPENAI_BASE_URL": openai,
+        "OPENAI_API_BASE": openai,
+        "ANTHROPIC_BASE_URL": f"{url}/anthropic",
+        "GOOGLE_GEMINI_BASE_URL": f"{url}/google",
+        "OLLAMA_HOST": ollama,
+        "OLLAMA_BASE_URL": ollama,
+    }
+
+
+def placeholders(environ: Mapping[str, str]) -> dict[str, str]:
+    """Keys for libraries that refuse to start without one: where the user has none, ours, which opens nothing."""
+    found = {}
+    for host in HOSTS.values():
+        names = [name for name, _, _ in host.key_variables]
+        if not any(environ.get(name) for name in names):
+            found[names[0]] = PLACEHOLDER_KEY
+    return found
+
+
+def _mcp_config(agent: AgentSpec, root: Path) -> Mapping[str, Any] | None:
+    config = agent.mcp_config
+    return read(root / config) if isinstance(config, str) else config

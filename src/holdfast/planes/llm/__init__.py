@@ -1,0 +1,1 @@
+"""The LLM plane: a gateway that speaks the providers' own formats."""

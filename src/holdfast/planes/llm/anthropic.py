@@ -1,0 +1,251 @@
+"""Anthropic's Messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Text, ToolCall, Trouble, Usage
+from holdfast.planes.llm import anthropic_asked, refusals, sse
+from holdfast.planes.llm.asked import Asked
+from holdfast.planes.llm.codec import Frame, Refusal, StreamReader
+from holdfast.planes.llm.editing import Format, Kind, edited
+from holdfast.planes.llm.gathering import Gathering
+from holdfast.planes.llm.loose import as_json, count, dump, items, json_text, obj, word
+from holdfast.planes.llm.playing import mark, pieces, play
+from holdfast.planes.llm.reading import Reading
+from holdfast.protocols import Failed
+
+_FINISH: dict[str, FinishReason] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+}
+_STOP: dict[FinishReason | None, str | None] = {
+    None: None,
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "content_filter": "refusal",
+}
+_INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+class Anthropic:
+    """Messages. Thinking and other blocks stay as they are where a plain reply is changed."""
+
+    name = "anthropic"
+    provider = "anthropic"
+    stream_type = sse.TYPE
+
+    def asked(self, path: str, body: Mapping[str, Any]) -> Asked:
+        return anthropic_asked.asked(body)
+
+    def with_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
+        return anthropic_asked.with_results(body, changed, failed)
+
+    def reply(self, data: Any) -> Completion:
+        found = obj(data)
+        model = word(found.get("model"))
+        if found.get("type") == "error" or found.get("error"):
+            return Completion((refusals.trouble(found),), model)
+        deltas: list[Delta] = []
+        for block in items(found.get("content")):
+            kind = _kind(block)
+            if kind == "call":
+                deltas.append(ToolCall(word(block.get("id")), word(block.get("name")), _arguments(block)))
+            elif kind == "text" and (text := word(block.get("text"))):
+                deltas.append(Text(text))
+        return Completion((*deltas, *_finish(found), *_usage(obj(found.get("usage")))), model)
+
+    def reader(self) -> StreamReader:
+        return Reading(sse.Events(), _Events().take)
+
+    def body(self, completion: Completion, asked: Asked, like: Any = None) -> bytes:
+        for delta in completion.deltas:
+            if isinstance(delta, Trouble):
+                return dump(refusals.error("anthropic", delta.kind, delta.message))
+        reply = obj(like)
+        was = self.reply(reply)
+        out = dict(reply) if "id" in reply else {**_fresh(completion, asked), **reply}
+        if completion.model and completion.model != was.model:
+            out["model"] = completion.model
+        if completion.usage and completion.usage != was.usage:
+            out["usage"] = _usage_of(completion.usage)
+        if completion.finish != was.finish:
+            out["stop_reason"] = _STOP[completion.finish]
+        out["content"] = edited(items(reply.get("content")), was, completion, _BLOCKS)
+        if completion.lacks:
+            out["content"] = [] if completion.lacks == "choices" else None
+        return dump(out)
+
+    def frames(self, completion: Completion, asked: Asked, like: Any = None) -> Iterator[Frame]:
+        return play(completion, _Score(completion, asked, obj(like)))
+
+    def refusal(self, failed: Failed) -> Refusal:
+        return refusals.refusal("anthropic", failed)
+
+
+def _kind(block: Any) -> Kind:
+    kind = obj(block).get("type")
+    if kind == "text":
+        return "text"
+    return "call" if kind == "tool_use" else "other"
+
+
+def _arguments(block: dict[str, Any]) -> str:
+    given = block.get("input")
+    return "{}" if given is None else json_text(given)
+
+
+def _block(call: ToolCall, old: Any) -> dict[str, Any]:
+    made = {"id": call.id or f"toolu_{call.name}", "name": call.name}
+    return {
+        **obj(old),
+        "type": "tool_use",
+        **made,
+        "input": as_json(call.arguments if call.arguments.strip() else "{}"),
+    }
+
+
+def _text_block(text: str, old: Any) -> dict[str, Any]:
+    return {"type": "text", **obj(old), "text": text}
+
+
+_BLOCKS = Format(_kind, _text_block, _block)
+
+
+def _finish(found: dict[str, Any]) -> tuple[Finish, ...]:
+    said = word(found.get("stop_reason"))
+    return (Finish(_FINISH.get(said, "stop")),) if said else ()
+
+
+def _usage(used: dict[str, Any]) -> tuple[Usage, ...]:
+    """All that went in, whether it came from a cache or not."""
+    return (Usage(sum(count(used.get(key)) for key in _INPUTS), count(used.get("output_tokens"))),) if used else ()
+
+
+def _usage_of(usage: Usage) -> dict[str, int]:
+    return {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+
+
+def _fresh(completion: Completion, asked: Asked) -> dict[str, Any]:
+    """A reply of our own, but for its content."""
+    return {
+        "id": f"msg_{mark(completion, asked)}",
+        "type": "message",
+        "role": "assistant",
+        "model": completion.model or asked.model,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": _usage_of(completion.usage or Usage(0, 0)),
+    }
+
+
+class _Events:
+    """What the events of a stream say; usage is given in parts, at the start and again at the end."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, Any] = {}
+
+    def take(self, event: dict[str, Any], got: Gathering) -> None:
+        match event.get("type"):
+            case "message_start":
+                message = obj(event.get("message"))
+                got.model = word(message.get("model"))
+                self._use(obj(message.get("usage")), got)
+            case "content_block_start":
+                _start(count(event.get("index")), obj(event.get("content_block")), got)
+            case "content_block_delta":
+                _delta(count(event.get("index")), obj(event.get("delta")), got)
+            case "message_delta":
+                for finish in _finish(obj(event.get("delta"))):
+                    got.finish(finish.reason)
+                self._use(obj(event.get("usage")), got)
+            case "ping":
+                got.hollow()
+            case "error":
+                got.trouble(refusals.trouble(event))
+
+    def _use(self, used: dict[str, Any], got: Gathering) -> None:
+        self._used |= {key: used[key] for key in (*_INPUTS, "output_tokens") if used.get(key) is not None}
+        for usage in _usage(self._used):
+            got.usage(usage.input_tokens, usage.output_tokens)
+
+
+def _start(index: int, block: dict[str, Any], got: Gathering) -> None:
+    if _kind(block) == "call":
+        got.call(index, word(block.get("id")), word(block.get("name")), otherwise=_arguments(block))
+    elif _kind(block) == "text":
+        got.text(word(block.get("text")))
+
+
+def _delta(index: int, delta: dict[str, Any], got: Gathering) -> None:
+    if delta.get("type") == "text_delta":
+        got.text(word(delta.get("text")))
+    elif delta.get("type") == "input_json_delta":
+        got.more(index, word(delta.get("partial_json")))
+
+
+class _Score:
+    def __init__(self, completion: Completion, asked: Asked, like: dict[str, Any]) -> None:
+        self._now = completion
+        start = obj(like.get("message"))
+        self._message = dict(start) if "id" in start else _fresh(completion, asked)
+        if completion.model:
+            self._message["model"] = completion.model
+        used = completion.usage
+        if used and used.input_tokens != sum(usage.input_tokens for usage in _usage(obj(start.get("usage")))):
+            self._message["usage"] = _usage_of(Usage(used.input_tokens, 1))
+        self._index = -1
+        self._in_text = False
+
+    def open(self) -> Iterator[bytes]:
+        yield _event("message_start", message=self._message)
+
+    def text(self, text: str) -> Iterator[bytes]:
+        if not self._in_text:
+            yield self._begin({"type": "text", "text": ""})
+            self._in_text = True
+        yield self._delta(type="text_delta", text=text)
+
+    def call(self, call: ToolCall) -> Iterator[bytes]:
+        yield from self._end_text()
+        yield self._begin({**_block(call, None), "input": {}})
+        for piece in pieces(call.arguments):
+            yield self._delta(type="input_json_delta", partial_json=piece)
+        yield _event("content_block_stop", index=self._index)
+
+    def hollow(self) -> Iterator[bytes]:
+        yield _event("ping")
+
+    def trouble(self, trouble: Trouble) -> Iterator[bytes]:
+        yield sse.event(refusals.error("anthropic", trouble.kind, trouble.message), "error")
+
+    def close(self) -> Iterator[bytes]:
+        yield from self._end_text()
+        used = self._now.usage
+        delta = {"stop_reason": _STOP[self._now.finish], "stop_sequence": None}
+        yield _event("message_delta", delta=delta, usage={"output_tokens": used.output_tokens if used else 0})
+        yield _event("message_stop")
+
+    def _begin(self, block: dict[str, Any]) -> bytes:
+        self._index += 1
+        return _event("content_block_start", index=self._index, content_block=block)
+
+    def _end_text(self) -> Iterator[bytes]:
+        if self._in_text:
+            self._in_text = False
+            yield _event("content_block_stop", index=self._index)
+
+    def _delta(self, **delta: Any) -> bytes:
+        return _event("content_block_delta", index=self._index, delta=delta)
+
+
+def _event(name: str, **fields: Any) -> bytes:
+    return sse.event({"type": name, **fields}, name)
+
+
+ANTHROPIC = Anthropic()

@@ -1,0 +1,114 @@
+"""JSON of unknown shape: read without raising, written without failing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from holdfast.model.codec import encode, to_builtins
+
+_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+_LARGEST = 2**53
+"""Counts beyond it are nonsense, and some readers of JSON would bend them."""
+
+
+def parse(data: bytes | str, otherwise: Any = None) -> Any:
+    """The value that a JSON text stands for; `otherwise` if it is none."""
+    try:
+        return msgspec.json.decode(data)
+    except _UNREADABLE:
+        pass
+    try:  # halves of surrogate pairs, which some servers send, are read by this one only
+        return json.loads(data)
+    except _UNREADABLE:
+        return otherwise
+
+
+def dump(value: Any) -> bytes:
+    """A value as JSON on one line, whatever its texts hold."""
+    try:
+        return encode(value)
+    except (UnicodeEncodeError, OverflowError):
+        return json.dumps(to_builtins(value), separators=(",", ":"), default=_decoded).encode()
+
+
+def json_text(value: Any) -> str:
+    """A value as text: a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else dump(value).decode()
+
+
+def as_json(text: str) -> Any:
+    """A JSON text, ready to be put into a larger value; what is not JSON, or is a JSON string, stays a text."""
+    if text.lstrip()[:1] == '"':
+        return text
+    try:
+        return msgspec.Raw(msgspec.json.format(text.encode(), indent=-1))
+    except _UNREADABLE:
+        return text
+
+
+def as_object(text: str) -> Any:
+    """A JSON object, ready to be put into a larger value; None if the text is none. No text at all is `{}`."""
+    found = as_json(text) if text.strip() else msgspec.Raw(b"{}")
+    return found if isinstance(found, msgspec.Raw) and bytes(found)[:1] == b"{" else None
+
+
+def obj(value: Any) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> list[Any]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def word(value: Any) -> str:
+    """The value if it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def count(value: Any) -> int:
+    """The value if it is a sensible number of things, else 0."""
+    return whole(value) or 0
+
+
+def whole(value: Any) -> int | None:
+    """The value if it is a sensible number of things, else None."""
+    found = number(value)
+    return int(found) if found is not None and 0 <= found <= _LARGEST else None
+
+
+def number(value: Any) -> float | None:
+    """The value if it is a finite number, else None."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if -1e300 < value < 1e300 else None
+
+
+def text_in(content: Any) -> str:
+    """The text of a content that is a text or a list of parts, one line a part."""
+    if isinstance(content, str):
+        return content
+    return "\n".join([text for part in items(content) if (text := _part(part))])
+
+
+def with_text_in(content: Any, text: str, kind: str = "text") -> Any:
+    """A content with another text: in its first part that has one, where it is a list; other kinds of parts stay."""
+    if not isinstance(content, list):
+        return text
+    first = next((part for part in content if _part(part)), None)
+    new = {**first, "text": text} if isinstance(first, dict) else {"type": kind, "text": text}
+    at = next((i for i, part in enumerate(content) if part is first), 0)
+    return [*content[:at], new, *[part for part in content[at:] if not _part(part)]]
+
+
+def _part(part: Any) -> str:
+    return part if isinstance(part, str) else word(obj(part).get("text"))
+
+
+def _decoded(value: Any) -> Any:
+    """Ready JSON inside a value, for the encoder that does not know it."""
+    return json.loads(bytes(value))

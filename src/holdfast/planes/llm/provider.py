@@ -1,0 +1,111 @@
+"""The real provider, or the server that the user's environment names instead of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from urllib.parse import urlsplit
+
+from holdfast.planes.http1.client import Incoming, UpstreamFailed, Upstreams
+from holdfast.planes.llm.hosts import HOSTS, join, key_given, named_base, onward, own_key, without_key
+from holdfast.planes.llm.upstream import (
+    PLACEHOLDER_KEY,
+    READ_LIMIT,
+    NoModel,
+    Passed,
+    Query,
+    UpstreamDown,
+)
+
+_WHAT = {
+    "dns": "its name is not known",
+    "refused": "it does not take connections",
+    "tls": "no trusted TLS connection",
+    "timeout": "it did not answer in time",
+    "closed": "it closed the connection",
+    "protocol": "its answer is not HTTP",
+}
+
+
+class Provider:
+    """Passes calls on to a provider, with the agent's own key or, where it has none, the user's."""
+
+    def __init__(self, provider: str, upstreams: Upstreams, environ: Mapping[str, str]) -> None:
+        self._provider = provider
+        self._upstreams = upstreams
+        self._named = named_base(provider, environ)
+        self._key = own_key(provider, environ)
+
+    async def answer(self, query: Query) -> Passed:
+        """The provider's reply; NoModel where there is neither a key nor an address to ask."""
+        keyless = key_given(query.headers, query.path) in ("", PLACEHOLDER_KEY)
+        if keyless and self._key is None and self._named is None and self._provider != "ollama":
+            variable = HOSTS[self._provider].key_variables[0][0]
+            raise NoModel(query.model, f"{variable} is not set")
+        base = self._base(query)
+        key = self._key if keyless and self._trusted(base) else None
+        path = without_key(query.path) if keyless else query.path
+        url = base + path if query.base_url else join(self._provider, base, path)
+        headers = onward(query.headers, key, strip=keyless)
+        try:
+            return await send(self._upstreams, query.method, url, headers, query.body)
+        except UpstreamDown as down:
+            if down.kind == "refused" and base == HOSTS["ollama"].public and self._named is None:
+                raise NoModel(query.model, f"no Ollama is at {base}, and OLLAMA_HOST is not set") from down
+            raise
+
+    def _base(self, query: Query) -> str:
+        return (query.base_url or self._named or HOSTS[self._provider].public).rstrip("/")
+
+    def _trusted(self, base: str) -> bool:
+        """Whether the user's key is meant for this address: not for whatever host an agent asks for."""
+        meant = self._named or HOSTS[self._provider].public
+        return urlsplit(base).netloc == urlsplit(meant).netloc
+
+
+class Flow:
+    """A reply as it comes from an address."""
+
+    def __init__(self, incoming: Incoming, origin: str) -> None:
+        self._incoming = incoming
+        self._origin = origin
+        self.status = incoming.status
+        self.reason = incoming.reason
+        self.headers = incoming.headers
+        self.length = incoming.length
+
+    def get(self, name: str) -> str | None:
+        return self._incoming.get(name)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._incoming.chunks():
+                yield chunk
+        except UpstreamFailed as failed:
+            raise _down(failed, self._origin) from failed
+        finally:
+            self._incoming.abort()  # nothing, if all of it has come
+
+    async def read(self, limit: int = READ_LIMIT) -> bytes:
+        try:
+            return await self._incoming.read(limit)
+        except UpstreamFailed as failed:
+            raise _down(failed, self._origin) from failed
+
+    def abort(self) -> None:
+        self._incoming.abort()
+
+
+async def send(upstreams: Upstreams, method: str, url: str, headers: Iterable[tuple[str, str]], body: bytes) -> Passed:
+    """One request to an address; UpstreamDown says which address failed how, without path or key."""
+    parts = urlsplit(url)
+    origin = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+    try:
+        incoming = await upstreams.send(method, url, headers, body or None)
+    except UpstreamFailed as failed:
+        raise _down(failed, origin) from failed
+    return Passed(Flow(incoming, origin), origin)
+
+
+def _down(failed: UpstreamFailed, origin: str) -> UpstreamDown:
+    why = f"the model at {origin} gave no answer: {_WHAT[failed.kind]} ({failed})"
+    return UpstreamDown(why, kind=failed.kind)

@@ -1,0 +1,33 @@
+"""Reads a streamed reply as it passes: the part that all formats share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from holdfast.model.completion import Completion
+from holdfast.planes.llm.gathering import Gathering
+from holdfast.planes.llm.loose import obj, parse
+
+
+class Parts(Protocol):
+    """Splits a stream into its events, lines or elements: a name, if it has one, and its JSON."""
+
+    def feed(self, data: bytes) -> list[tuple[str, bytes]]: ...
+
+
+class Reading:
+    """A reader of one format; `take` gathers what one event says. What is no JSON object is left out."""
+
+    def __init__(self, parts: Parts, take: Callable[[dict[str, Any], Gathering], None]) -> None:
+        self._parts = parts
+        self._take = take
+        self._got = Gathering()
+
+    def feed(self, data: bytes) -> None:
+        for _, told in self._parts.feed(data):
+            if found := obj(parse(told)):
+                self._take(found, self._got)
+
+    def completion(self) -> Completion:
+        return self._got.completion()

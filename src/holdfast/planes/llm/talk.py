@@ -1,0 +1,367 @@
+"""One model call under way: passed on as bytes, or read, changed and written again; then entered into the trace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.errors import HarnessError
+from holdfast.model.codec import digest
+from holdfast.model.completion import Completion, Cut, Pause, Trouble, Usage
+from holdfast.model.spec import ModelSpec
+from holdfast.model.trace import TEXT_KEPT, Cost, TraceEvent
+from holdfast.planes.describe import shorten
+from holdfast.planes.http1.heads import end_to_end, length_of
+from holdfast.planes.http1.server import Exchange
+from holdfast.planes.llm.odd import odd_frames
+from holdfast.planes.llm.prices import estimate
+from holdfast.planes.llm.upstream import Passed, Query, Said, UpstreamDown, Wire, is_provider_failure
+from holdfast.protocols import Call, Dropped, Failed, Reply, Sleep, TimedOut, Trip
+
+if TYPE_CHECKING:
+    from holdfast.planes.llm.formats import Route
+    from holdfast.planes.llm.routing import Router
+
+KEPT = 4_000_000
+"""Bytes of a passing reply that are read for the trace."""
+
+
+class Sent(Exception):
+    """The upstream answered, but not with a completion: its reply goes on as it is."""
+
+    def __init__(self, wire: Wire, body: bytes, origin: str) -> None:
+        super().__init__(f"{origin} answered {wire.status}")
+        self.wire = wire
+        self.body = body
+        self.origin = origin
+
+
+class Talk:
+    """A request of the agent's and the reply to it."""
+
+    def __init__(
+        self,
+        trip: Trip,
+        exchange: Exchange,
+        query: Query,
+        models: Mapping[str, ModelSpec],
+        *,
+        call: Call | None = None,
+        retry: int = 0,
+    ) -> None:
+        self._trip = trip
+        self._exchange = exchange
+        self._query = query
+        self._models = models
+        self._call = call or Call("llm", query.model, {}, 0)
+        self._retry = retry
+        self._ts = trip.now()
+        self._like: Any = None
+        self.completion: Completion | None = None
+        """What the agent got, as far as it could be read."""
+        self.status: int | None = None
+        self.trouble = ""
+        self._passing: Passed | None = None
+        self._kept = bytearray()
+        """What has passed so far."""
+        self._told = False
+        self._aside = False
+        """No model is asked: a library that sends telemetry to its provider's host. That it fails decides nothing."""
+
+    @property
+    def well(self) -> bool:
+        return not self.trouble
+
+    @property
+    def gone(self) -> bool:
+        """Nobody waits for the answer any more."""
+        return self._exchange.gone
+
+    async def pass_by(self, router: Router, route: Route | None) -> None:
+        """A request that is not a completion: it goes on as it is, whatever the weather."""
+        self._aside = route is None
+        try:
+            await self._pass(router)
+        except UpstreamDown as down:
+            await self._down(down)
+        except ConnectionError:
+            self.trouble = "client_gone"
+        if route is None:
+            what = f"{self._query.method} {self._query.base_url or ''}{self._query.path}"
+            self._tell(replace(self._event(what), event_type="http_call", plane="http"))
+        else:
+            self._tell(self._event(f"{route.kind} {self._query.path}"))
+
+    async def through(self, router: Router, sleep: Sleep, *, faulty: bool) -> None:
+        """A completion, through the faults of the trial."""
+
+        async def forward(_: Call) -> Reply:
+            return Reply(await self._read(router))
+
+        async def untouched(_: Call) -> Reply:
+            await self._pass(router)
+            return Reply(None)
+
+        try:
+            if faulty:
+                reply = await self._trip.through(self._call, forward, sleep, untouched=untouched, retry=self._retry)
+            else:
+                reply = await untouched(self._call)
+            if reply.value is not None:
+                await self._say(reply.value, sleep)
+        except Failed as failed:
+            await self._fail(failed)
+        except Sent as sent:
+            await self._forward(sent)
+        except HarnessError as broken:
+            await self._down(broken)
+        except ConnectionError:
+            self.trouble = "client_gone"
+        self._tell(self._event())
+
+    def leave(self) -> None:
+        """The trial is over and the call still under way: it is told of as far as it came."""
+        self.trouble = self.trouble or "client_gone"
+        if self._passing is not None:
+            self._settle(self._passing)
+        event = self._event()
+        self._tell(replace(event, phase="unfinished") if self.trouble == "client_gone" else event)
+
+    # -- what comes from upstream ---------------------------------------------------------------
+    async def _pass(self, router: Router) -> None:
+        """Lets the reply pass as it comes, and reads along."""
+        answered = await router.source(self._query.provider, self._query.model).answer(self._query)
+        if isinstance(answered, Said):
+            await self._say(answered.completion)
+            return
+        self._passing = answered
+        await self._pump(answered.wire)
+        self._settle(answered)
+
+    async def _pump(self, wire: Wire) -> None:
+        """Sends the reply on as it comes, and keeps what came of it, up to a limit."""
+        kept, exchange = self._kept, self._exchange
+        self.status = wire.status
+        try:
+            await exchange.start(wire.status, end_to_end(wire.headers), length_of(wire.headers), reason=wire.reason)
+            async for data in wire.chunks():
+                if len(kept) < KEPT:
+                    kept += data
+                await exchange.write(data)
+            await self._finish()
+        except ConnectionError:
+            self.trouble = "client_gone"  # unless it had got all that it wanted
+        finally:
+            wire.abort()
+
+    async def _finish(self) -> None:
+        """Ends a reply. Some clients leave once they have read the last event, before the end of the body."""
+        with suppress(ConnectionError):
+            await self._exchange.finish()
+
+    async def _read(self, router: Router) -> Completion:
+        answered = await router.source(self._query.provider, self._query.model).answer(self._query)
+        if isinstance(answered, Said):
+            return answered.completion
+        body = await answered.wire.read()
+        completion = self._understood(answered.wire, body)
+        if completion is None:
+            raise Sent(answered.wire, body, answered.origin)
+        self._provider_broke(completion, answered.origin)
+        return completion
+
+    def _understood(self, wire: Wire, body: bytes) -> Completion | None:
+        codec = self._query.codec
+        if wire.status >= 300 or codec is None:
+            return None
+        kind = (wire.get("content-type") or "").partition(";")[0].strip()
+        if self._query.stream and kind != "application/json":
+            reader = codec.reader()
+            reader.feed(body)
+            self._like = _first(body)
+            return reader.completion()
+        try:
+            self._like = msgspec.json.decode(body)
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        return codec.reply(self._like)
+
+    def _settle(self, answered: Passed) -> None:
+        """What passed, for the trace; a failure that is the provider's own is no doing of the agent's."""
+        body = bytes(self._kept)
+        if answered.wire.status >= 300:
+            self._provider_failed(answered.wire.status, body, answered.origin)
+        else:
+            self._settle_passed(self._understood(answered.wire, body), answered.origin)
+
+    def _settle_passed(self, completion: Completion | None, origin: str) -> None:
+        self.completion = completion
+        if completion is not None:
+            self._provider_broke(completion, origin)
+            gone = self.trouble if completion.finish is None else ""
+            self.trouble = _error_in(completion) or gone
+
+    def _provider_broke(self, completion: Completion, origin: str) -> None:
+        """A reply that began well and ended in an error which is the provider's own."""
+        if kind := _error_in(completion):
+            self._broke(f"{origin} ended its reply with an error, which was not injected: {kind}")
+
+    def _provider_failed(self, status: int, body: bytes, origin: str) -> None:
+        self.trouble = f"http_{status}"
+        if is_provider_failure(status):
+            said = shorten(body.decode("utf-8", "replace").strip(), 200)
+            self._broke(f"{origin} answered {status}, which was not injected: {said}")
+
+    def _broke(self, why: str) -> None:
+        (self._trip.note if self._aside else self._trip.broke)(why)
+
+    # -- what goes to the agent -----------------------------------------------------------------
+    async def _say(self, completion: Completion, sleep: Sleep | None = None) -> None:
+        codec, asked = self._query.codec, self._query.asked
+        assert codec is not None
+        assert asked is not None
+        self.completion, self.status, self.trouble = completion, 200, _error_in(completion)
+        if not asked.stream:
+            await self._say_at_once(completion, codec.body(completion, asked, self._like), sleep)
+            return
+        frames = codec.frames(completion, asked, self._like)
+        if completion.odd:
+            frames = odd_frames(frames, Random(digest(f"{self._query.trial}:{self._call.n}".encode())))
+        await self._exchange.start(200, (("content-type", codec.stream_type),))
+        for frame in frames:
+            if isinstance(frame, Pause):
+                await _wait(frame.ms, sleep)
+            elif isinstance(frame, Cut):
+                self.trouble = "connection_lost"
+                self._exchange.cut()
+                return
+            else:
+                await self._exchange.write(frame)
+        await self._finish()
+
+    async def _say_at_once(self, completion: Completion, body: bytes, sleep: Sleep | None) -> None:
+        """A plain reply has no middle: its pauses come first, an error is its status, and a cut leaves half of it."""
+        await _wait(sum(delta.ms for delta in completion.deltas if isinstance(delta, Pause)), sleep)
+        for delta in completion.deltas:
+            if isinstance(delta, Trouble):
+                await self._fail(Failed(delta.message, kind=delta.kind))
+                return
+        kind = (("content-type", "application/json"),)
+        if not any(isinstance(delta, Cut) for delta in completion.deltas):
+            await self._exchange.respond(200, kind, body)
+            return
+        self.trouble = "connection_lost"
+        await self._exchange.start(200, kind, length=len(body))
+        await self._exchange.write(body[: len(body) // 2])
+        self._exchange.cut()
+
+    async def _fail(self, failed: Failed) -> None:
+        codec = self._query.codec
+        if isinstance(failed, TimedOut):
+            self.trouble = "timeout"
+            self._exchange.cut()
+        elif isinstance(failed, Dropped) or codec is None:
+            self.trouble = "connection_lost"
+            self._exchange.cut(reset=True)
+        else:
+            refusal = codec.refusal(failed)
+            self.status, self.trouble = refusal.status, f"http_{refusal.status}"
+            await self._respond(refusal.status, refusal.headers, refusal.body)
+
+    async def _forward(self, sent: Sent) -> None:
+        self.status = sent.wire.status
+        self._provider_failed(sent.wire.status, sent.body, sent.origin)
+        kind = sent.wire.get("content-type")
+        await self._respond(sent.wire.status, (("content-type", kind),) if kind else (), sent.body)
+
+    async def _down(self, down: HarnessError) -> None:
+        """No answer, and no fault is why: the trial is an error. 400 where trying again is no use."""
+        self._broke(str(down))
+        status = 502 if type(down) is UpstreamDown else 400
+        self.status, self.trouble = status, "upstream"
+        if self._exchange.answered:
+            self._exchange.cut()
+            return
+        if self._query.codec is not None:
+            refusal = self._query.codec.refusal(Failed(str(down), status=status))
+            await self._respond(refusal.status, refusal.headers, refusal.body)
+        else:
+            body = msgspec.json.encode({"error": {"message": str(down), "type": "holdfast"}})
+            await self._respond(status, (("content-type", "application/json"),), body)
+
+    async def _respond(self, status: int, headers: tuple[tuple[str, str], ...], body: bytes) -> None:
+        try:
+            await self._exchange.respond(status, headers, body)
+        except ConnectionError:
+            self.trouble = "client_gone"
+
+    # -- the trace --------------------------------------------------------------------------------
+    def _tell(self, event: TraceEvent) -> None:
+        """Enters the call, once: an answer that comes after its trial changes nothing."""
+        if not self._told:
+            self._told = True
+            self._trip.saw(event)
+
+    def _event(self, what: str = "") -> TraceEvent:
+        trip, call, completion = self._trip, self._call, self.completion
+        usage = completion.usage if completion is not None else None
+        model = self._query.model
+        return TraceEvent(
+            ts=self._ts,
+            event_type="llm_call",
+            tool=what or call.target,
+            plane=call.plane,
+            n=call.n,
+            retry=self._retry,
+            duration_ms=(trip.now() - self._ts) * 1000,
+            status=self.status,
+            error_type=self.trouble,
+            input=shorten(_last(self._query), TEXT_KEPT),
+            output=shorten(completion.shown if completion is not None else "", TEXT_KEPT),
+            digest=digest(self._query.body),
+            cost=self._cost(usage, model),
+            fault=trip.met_by(call.plane, call.target, call.n),
+        )
+
+    def _cost(self, usage: Usage | None, model: str) -> Cost | None:
+        if usage is None:
+            return None
+        usd = estimate(model, usage, self._models)
+        return Cost(model, usage.input_tokens, usage.output_tokens, usd)
+
+
+def _error_in(completion: Completion) -> str:
+    """The kind of the error that a reply ends in; empty if it ends well."""
+    return next((delta.kind for delta in completion.deltas if isinstance(delta, Trouble)), "")
+
+
+async def _wait(ms: float, sleep: Sleep | None) -> None:
+    if ms > 0:
+        await (sleep(ms) if sleep is not None else asyncio.sleep(ms / 1000))
+
+
+def _first(body: bytes) -> Any:
+    """The first event of a stream, for the fields that every event repeats."""
+    for line in body[:KEPT].splitlines():
+        event = line.removeprefix(b"data:").strip(b" ,[")
+        if event.startswith(b"{"):
+            try:
+                return msgspec.json.decode(event)
+            except (msgspec.DecodeError, RecursionError):
+                return None
+    return None
+
+
+def _last(query: Query) -> str:
+    """The newest thing said to the model."""
+    asked = query.asked
+    if asked is None or not asked.messages:
+        return ""
+    last = asked.messages[-1]
+    return "\n".join(result.text for result in last.results) or last.text

@@ -1,0 +1,106 @@
+"""A Lobby: one address for all trials that are forked from one process, told apart by the process that connects.
+
+An agent makes its model's client when it is imported, once for all trials, and the client keeps the address that it
+found then. So the address cannot say which trial a request is of; the kernel can.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from holdfast.planes.http1.server import Exchange, Listener, serve
+from holdfast.planes.mooring import Aboard, Board, Variables, berthed
+from holdfast.planes.peers import owner
+from holdfast.protocols import Trip
+
+WAIT_S = 0.5
+"""A process may connect before we are told that it was made."""
+
+
+class Lobby:
+    """One listener on loopback for many trials at once."""
+
+    def __init__(self, board: Board, variables: Variables) -> None:
+        self._board = board
+        self._variables = variables
+        self._aboard: dict[int, Aboard] = {}
+        self._of: dict[Any, tuple[int, Aboard | None]] = {}
+        """Connections whose process is known."""
+        self.token = secrets.token_urlsafe(18)
+        self.listener: Listener
+
+    @classmethod
+    async def open(cls, board: Board, variables: Variables) -> Lobby:
+        lobby = cls(board, variables)
+        lobby.listener = await serve(lobby.answer)
+        return lobby
+
+    @property
+    def port(self) -> int:
+        return self.listener.port
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/{self.token}"
+
+    @property
+    def proxy_url(self) -> str:
+        return f"http://holdfast:{self.token}@127.0.0.1:{self.port}"
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The variables that lead an agent here."""
+        return self._variables(self)
+
+    @contextmanager
+    def carry(self, trip: Trip) -> Iterator[Callable[[int], None]]:
+        """Serves a trial from the moment its process is known: the given function is called with it."""
+        aboard = self._board(self, trip)
+        pids: list[int] = []
+
+        def began(pid: int) -> None:
+            pids.append(pid)
+            self._aboard[pid] = aboard
+
+        try:
+            yield began
+        finally:
+            for pid in pids:
+                self._aboard.pop(pid, None)
+                self._leave(pid)
+            aboard.close()
+
+    async def close(self) -> None:
+        await self.listener.close()
+
+    async def answer(self, exchange: Exchange) -> None:
+        await berthed(exchange, self.token, await self._whose(exchange))
+
+    def _leave(self, pid: int) -> None:
+        """Cuts off what the trial's process still had under way."""
+        for connection in [one for one, (held, _) in self._of.items() if held == pid]:
+            del self._of[connection]
+            connection.abort()
+
+    async def _whose(self, exchange: Exchange) -> Aboard | None:
+        connection = exchange.connection
+        known = self._of.get(connection)
+        if known is not None:
+            return known[1] if self._aboard.get(known[0]) is known[1] else None
+        for _ in range(10):
+            pid = owner(connection.peer[1], self.port, list(self._aboard))
+            if pid is not None:
+                self._forget_closed()
+                self._of[connection] = (pid, self._aboard[pid])
+                return self._aboard[pid]
+            await asyncio.sleep(WAIT_S / 10)
+        self._of[connection] = (0, None)  # of no trial: a process that inherits it later does not make it one's own
+        return None
+
+    def _forget_closed(self) -> None:
+        for connection in [one for one in self._of if one not in self.listener.connections]:
+            del self._of[connection]

@@ -1,0 +1,1 @@
+"""Makes the kits in this folder importable for every test below it."""

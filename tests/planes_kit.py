@@ -1,0 +1,17 @@
+"""A trial without an agent, for tests of planes: real weather, a ledger and a trace to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.execute.trial import Voyage
+from holdfast.model.spec import Injection, Scenario, Task
+from holdfast.model.trial import Trial
+
+
+class FakeTrip(Voyage):
+    """`FakeTrip([Injection("llm", "*", "rate_limit")])`: look at `.ledger`, `.trace`, `.troubles`, `.notes` after use."""
+
+    def __init__(self, injections: Sequence[Injection] = (), *, seed: int = 0, id: str = "0123456789ab") -> None:
+        trial = Trial(id, "contract", "weather", Task(("What was the revenue?",)), seed=seed)
+        super().__init__(trial, Scenario("weather", tuple(injections)))

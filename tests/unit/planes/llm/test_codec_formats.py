@@ -1,0 +1,109 @@
+"""Which format a path speaks, and which hosts are model providers'."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.planes.llm.formats import find, provider_of_host
+
+
+@pytest.mark.parametrize(
+    ("path", "codec"),
+    [
+        ("/chat/completions", "openai_chat"),
+        ("/v1/chat/completions", "openai_chat"),
+        ("/openai/v1/chat/completions", "openai_chat"),
+        ("/api/v1/chat/completions", "openai_chat"),
+        ("/inference/v1/chat/completions", "openai_chat"),
+        ("/openai/deployments/gpt-x/chat/completions?api-version=2024-10-21", "openai_chat"),
+        ("/v1/responses", "openai_responses"),
+        ("/responses", "openai_responses"),
+        ("/openai/responses?api-version=2025-03-01-preview", "openai_responses"),
+        ("/v1beta/openai/chat/completions", "openai_chat"),
+        ("/v1/projects/p/locations/l/endpoints/openapi/chat/completions", "openai_chat"),
+        ("/openai/v1/responses", "openai_responses"),
+        ("/v1/messages", "anthropic"),
+        ("/v1/messages?beta=true", "anthropic"),
+        ("/messages", "anthropic"),
+        ("/anthropic/v1/messages", "anthropic"),
+        ("/v1beta/models/gemini-2.5-flash:generateContent", "gemini"),
+        ("/models/gemini-2.5-flash:generateContent", "gemini"),
+        ("/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse", "gemini"),
+        ("/v1beta1/projects/p/locations/l/publishers/google/models/g:generateContent", "gemini"),
+        ("/api/chat", "ollama_chat"),
+        ("/chat", "ollama_chat"),
+        ("/api/generate", "ollama_generate"),
+        ("/generate", "ollama_generate"),
+    ],
+)
+def test_completions_are_found_with_and_without_their_mounts(path: str, codec: str) -> None:
+    route = find("POST", path)
+    assert route is not None
+    assert route.codec is not None
+    assert (route.kind, route.codec.name, route.codec.provider) == ("completion", codec, route.provider)
+
+
+def test_a_gemini_stream_without_events_is_an_array() -> None:
+    route = find("POST", "/v1beta/models/g:streamGenerateContent")
+    assert route is not None
+    assert route.codec is not None
+    assert route.codec.stream_type == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "kind", "provider"),
+    [
+        ("POST", "/v1/embeddings", "embeddings", "openai"),
+        ("POST", "/openai/deployments/e/embeddings", "embeddings", "openai"),
+        ("POST", "/v1beta/models/e:batchEmbedContents", "embeddings", "google"),
+        ("POST", "/v1beta/models/e:embedContent", "embeddings", "google"),
+        ("POST", "/api/embed", "embeddings", "ollama"),
+        ("GET", "/v1/models", "models", "openai"),
+        ("GET", "/models/gpt-x", "models", "openai"),
+        ("GET", "/v1beta/models", "models", "google"),
+        ("GET", "/v1beta/models/gemini-2.5-flash", "models", "google"),
+        ("GET", "/api/tags", "models", "ollama"),
+        ("POST", "/v1beta/models/g:countTokens", "other", "google"),
+        ("POST", "/v1/messages/count_tokens", "other", "anthropic"),
+        ("POST", "/api/show", "other", "ollama"),
+        ("GET", "/v1/responses/resp_1", "other", "openai"),
+        ("POST", "/v1/completions", "other", "openai"),
+        ("POST", "/v1/audio/speech", "other", "openai"),
+    ],
+)
+def test_the_rest_is_passed_on_by_kind(method: str, path: str, kind: str, provider: str) -> None:
+    route = find(method, path)
+    assert route is not None
+    assert (route.codec, route.kind, route.provider) == (None, kind, provider)
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/"), ("GET", "/favicon.ico"), ("POST", "/v1/unknown")])
+def test_a_path_of_no_provider(method: str, path: str) -> None:
+    assert find(method, path) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "provider"),
+    [
+        ("api.openai.com", "openai"),
+        ("API.OpenAI.com.", "openai"),
+        ("mine.openai.azure.com", "openai"),
+        ("api.anthropic.com", "anthropic"),
+        ("generativelanguage.googleapis.com", "google"),
+        ("europe-west1-aiplatform.googleapis.com", "google"),
+        ("api.groq.com", "openai"),
+        ("api.mistral.ai", "openai"),
+        ("openrouter.ai", "openai"),
+        ("api.together.xyz", "openai"),
+        ("api.deepseek.com", "openai"),
+        ("api.x.ai", "openai"),
+        ("api.fireworks.ai", "openai"),
+        ("example.com", None),
+        ("openai.com.example.com", None),
+        ("notapi.openai.com.", None),
+        ("storage.googleapis.com", None),
+        ("docs.anthropic.com", None),
+    ],
+)
+def test_hosts_of_providers_are_known(host: str, provider: str | None) -> None:
+    assert provider_of_host(host) == provider

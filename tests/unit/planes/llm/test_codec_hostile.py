@@ -1,0 +1,110 @@
+"""Odd JSON, odd bytes and floods: nothing raises, and memory stays bounded."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from codec_kit import ASKED, CALLING, CODECS, completions, streamed
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.model.completion import Completion, Text
+from holdfast.planes.llm import gathering, sse
+
+KEYS = [
+    *("messages", "content", "choices", "message", "delta", "tool_calls", "function", "name", "arguments", "role"),
+    *("input", "output", "type", "text", "usage", "error", "parts", "candidates", "contents", "functionCall", "tools"),
+    *("functionResponse", "response", "index", "finish_reason", "stop_reason", "generationConfig", "tool_choice"),
+    *("content_block", "usageMetadata", "options", "stream_options", "system", "done", "eval_count", "status"),
+]
+WORDS = ["tool", "assistant", "function_call", "function_call_output", "tool_result", "tool_use", "message", "text"]
+WORDS += ["response.completed", "content_block_start", "content_block_delta", "error", "user", "model"]
+leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(WORDS) | st.text(max_size=3)
+anything = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+    max_leaves=20,
+)
+every_codec = pytest.mark.parametrize("name", CODECS)
+
+
+@every_codec
+@settings(max_examples=60, deadline=None)
+@given(value=anything)
+def test_odd_json_never_raises(name: str, value: Any) -> None:
+    codec = CODECS[name]
+    body = value if isinstance(value, dict) else {"messages": value, "contents": value, "input": value, "tools": value}
+    asked = codec.asked("/x", body)
+    codec.with_results(body, {result.key: "t" for result in asked.results}, frozenset())
+    codec.reply(value)
+    reader = codec.reader()
+    line = json.dumps(value).encode()
+    reader.feed(b"[" + line + b"\n" if name == "gemini_array" else line + b"\n")
+    reader.feed(b"data: " + line + b"\n\n")
+    reader.completion()
+
+
+@every_codec
+@settings(max_examples=40, deadline=None)
+@given(like=anything, completion=completions())
+def test_a_reply_is_written_whatever_it_stands_for(name: str, like: Any, completion: Completion) -> None:
+    codec = CODECS[name]
+    json.loads(codec.body(completion, ASKED, like))
+    list(codec.frames(completion, ASKED, like))
+
+
+@every_codec
+@settings(max_examples=60, deadline=None)
+@given(data=st.lists(st.binary(max_size=40) | st.sampled_from([b"data: ", b"\n\n", b"\r", b"{", b'"', b"\\", b"}"])))
+def test_odd_bytes_never_raise(name: str, data: list[bytes]) -> None:
+    reader = CODECS[name].reader()
+    for piece in data:
+        reader.feed(piece)
+    reader.completion()
+
+
+@every_codec
+def test_deep_nesting_and_long_texts(name: str) -> None:
+    codec = CODECS[name]
+    deep: Any = "x"
+    for _ in range(400):
+        deep = {"content": [deep], "parts": [deep]}
+    codec.asked("/x", {"messages": [deep], "contents": [deep], "input": [deep]})
+    codec.reply({"choices": [deep], "content": [deep], "output": [deep], "candidates": [deep], "message": deep})
+    reader = codec.reader()
+    reader.feed(b"data: " + b"[" * 100_000 + b"\n\n")
+    long = Completion((Text("ä" * 1_000_000),))
+    assert codec.reply(json.loads(codec.body(long, ASKED))).text == long.text
+
+
+@every_codec
+def test_a_stream_without_end_is_kept_in_part(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathering, "CHARACTERS_KEPT", 100)
+    monkeypatch.setattr(gathering, "DELTAS_KEPT", 10)
+    codec = CODECS[name]
+    flood = Completion(tuple([Text("word ")] * 1_000))
+    reader = codec.reader()
+    reader.feed(streamed(codec, flood))
+    assert len(reader.completion().text) <= 100
+    assert len(reader.completion().deltas) <= 12
+
+
+def test_a_line_without_end_is_left_out_and_the_next_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "LINE_LIMIT", 100)
+    events = sse.Events()
+    for _ in range(50):
+        assert events.feed(b"data: xxxxxxxxx") == []
+    assert events.feed(b"\n\ndata: ok\n\n") == [("", b"ok")]
+    assert events.feed(b"data: xxxxxxxxx\n" * 50 + b"\ndata: ok\n\n") == [("", b"ok")]
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "anthropic"])
+def test_half_a_stream_is_half_a_reply(name: str) -> None:
+    data = streamed(CODECS[name], CALLING)
+    reader = CODECS[name].reader()
+    reader.feed(data[: data.index(b"clock")])
+    assert reader.completion().text == "Let me look."
+    assert [call.name for call in reader.completion().tool_calls] == ["weather"]
+    assert reader.completion().finish is None

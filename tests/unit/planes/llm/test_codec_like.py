@@ -1,0 +1,194 @@
+"""A changed reply keeps what the provider said and nobody changed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from codec_kit import ASKED, CODECS, events, streamed
+
+from holdfast.model.completion import Completion, Text, ToolCall, Usage
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "w", "arguments": "{}"}, "extra": 1}
+REPLIES: dict[str, Any] = {
+    "openai_chat": {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 5,
+        "model": "m",
+        "system_fingerprint": "fp",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "old", "reasoning_content": "hm", "tool_calls": [CALL]},
+                "logprobs": {"content": []},
+                "finish_reason": "tool_calls",
+            },
+            {"index": 1, "message": {"role": "assistant", "content": "other"}, "finish_reason": "stop"},
+        ],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 1}},
+    },
+    "openai_responses": {
+        "id": "resp_1",
+        "created_at": 5,
+        "model": "m",
+        "status": "completed",
+        "output": [
+            {"id": "rs_1", "type": "reasoning", "summary": []},
+            {
+                "id": "msg_1",
+                "type": "message",
+                "role": "assistant",
+                "status": "completed",
+                "phase": "final_answer",
+                "content": [{"type": "output_text", "text": "old", "annotations": [], "logprobs": [1]}],
+            },
+            {"id": "fc_1", "type": "function_call", "call_id": "c1", "name": "w", "arguments": "{}", "namespace": "n"},
+        ],
+        "usage": {"input_tokens": 1, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 1}},
+    },
+    "anthropic": {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "s"},
+            {"type": "text", "text": "old", "citations": None},
+            {"type": "tool_use", "id": "c1", "name": "w", "input": {}, "caller": {"type": "direct"}},
+        ],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 1, "cache_read_input_tokens": 4, "output_tokens": 2, "service_tier": "standard"},
+    },
+    "gemini": {
+        "candidates": [
+            {
+                "content": {
+                    "parts": [
+                        {"text": "hm", "thought": True},
+                        {"text": "old", "thoughtSignature": "s"},
+                        {"functionCall": {"name": "w", "args": {}}, "thoughtSignature": "t"},
+                    ],
+                    "role": "model",
+                },
+                "finishReason": "STOP",
+                "safetyRatings": [],
+            }
+        ],
+        "modelVersion": "m",
+        "responseId": "r1",
+        "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 1, "thoughtsTokenCount": 1},
+    },
+    "ollama_chat": {
+        "model": "m",
+        "created_at": "2025-01-01T00:00:00Z",
+        "message": {
+            "role": "assistant",
+            "content": "old",
+            "thinking": "hm",
+            "tool_calls": [{"function": {"name": "w", "arguments": {}}}],
+        },
+        "done": True,
+        "done_reason": "stop",
+        "total_duration": 9,
+        "prompt_eval_count": 1,
+        "eval_count": 2,
+    },
+}
+every_format = pytest.mark.parametrize("name", REPLIES)
+
+
+def rewritten(name: str, completion: Completion) -> Any:
+    return json.loads(CODECS[name].body(completion, ASKED, REPLIES[name]))
+
+
+def differing(old: Any, new: Any, at: str = "") -> list[str]:
+    """The places where two JSON values differ."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return [place for key in {**old, **new} for place in differing(old.get(key), new.get(key), f"{at}.{key}")]
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [place for i, (a, b) in enumerate(zip(old, new, strict=True)) for place in differing(a, b, f"{at}[{i}]")]
+    return [] if old == new else [at]
+
+
+@every_format
+def test_nothing_changes_where_nothing_was_changed(name: str) -> None:
+    again = rewritten(name, CODECS[name].reply(REPLIES[name]))
+    assert [place for place in differing(REPLIES[name], again) if not place.endswith((".refusal", ".index"))] == []
+
+
+@every_format
+def test_another_text_changes_only_the_text(name: str) -> None:
+    again = rewritten(name, CODECS[name].reply(REPLIES[name]).with_text("new"))
+    places = [place for place in differing(REPLIES[name], again) if not place.endswith((".refusal", ".index"))]
+    assert len(places) == 1
+    assert places[0].endswith(("content", "text"))
+    assert CODECS[name].reply(again).text == "new"
+
+
+@every_format
+def test_no_text_leaves_the_calls_and_the_thoughts(name: str) -> None:
+    codec = CODECS[name]
+    again = codec.reply(rewritten(name, codec.reply(REPLIES[name]).with_text("")))
+    assert (again.text, again.tool_calls) == ("", codec.reply(REPLIES[name]).tool_calls)
+    assert (
+        b'"hm"' in codec.body(codec.reply(REPLIES[name]).with_text(""), ASKED, REPLIES[name])
+        or name == "openai_responses"
+    )
+
+
+@every_format
+def test_another_call_keeps_the_fields_around_it(name: str) -> None:
+    codec = CODECS[name]
+    was = codec.reply(REPLIES[name])
+    calls = (ToolCall(was.tool_calls[0].id, "v", '{"a":1}'), ToolCall("c9", "x", "{}"))
+    kept = [delta for delta in was.deltas if not isinstance(delta, ToolCall)]
+    body = codec.body(Completion((*kept, *calls), "m"), ASKED, REPLIES[name])
+    assert codec.reply(json.loads(body)).tool_calls == calls
+    beside = {"openai_chat": b'"extra":1', "openai_responses": b'"namespace":"n"', "anthropic": b'"direct"'}
+    assert beside.get(name, b"") in body
+
+
+@every_format
+def test_no_calls_leaves_none(name: str) -> None:
+    codec = CODECS[name]
+    kept = [delta for delta in codec.reply(REPLIES[name]).deltas if not isinstance(delta, ToolCall)]
+    again = codec.reply(rewritten(name, Completion(tuple(kept), "m").with_finish("stop")))
+    assert (again.text, again.tool_calls, again.finish) == ("old", (), "stop")
+
+
+@every_format
+def test_finish_and_usage_and_model_can_be_changed(name: str) -> None:
+    codec = CODECS[name]
+    kept = [delta for delta in codec.reply(REPLIES[name]).deltas if not isinstance(delta, Usage)]
+    changed = Completion((*kept, Usage(70, 30)), "smaller").with_finish("length")
+    again = codec.reply(rewritten(name, changed))
+    assert (again.finish, again.usage, again.model) == ("length", Usage(70, 30), "smaller")
+
+
+def test_cached_and_thinking_tokens_are_counted() -> None:
+    assert CODECS["anthropic"].reply(REPLIES["anthropic"]).usage == Usage(5, 2)
+    assert CODECS["gemini"].reply(REPLIES["gemini"]).usage == Usage(5, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("openai_chat", {"id": "chatcmpl-9", "created": 9, "model": "m", "system_fingerprint": "fp", "choices": []}),
+        ("openai_responses", {"type": "response.created", "response": {"id": "resp_9", "created_at": 9, "model": "m"}}),
+        ("anthropic", {"type": "message_start", "message": {"id": "msg_9", "role": "assistant", "model": "m"}}),
+        ("gemini", {"candidates": [], "responseId": "r9", "modelVersion": "m", "createTime": "9"}),
+    ],
+)
+def test_a_changed_stream_keeps_id_model_and_time(name: str, first: Any) -> None:
+    told = events(streamed(CODECS[name], Completion((Text("new"),), "m"), like=first))
+    head = told[0].get("response") or told[0].get("message") or told[0]
+    kept = first.get("response") or first.get("message") or {k: v for k, v in first.items() if k != "candidates"}
+    assert {key: head[key] for key in kept if key != "choices"} == {k: v for k, v in kept.items() if k != "choices"}
+
+
+def test_another_model_in_a_stream_is_named_in_it() -> None:
+    like = {"id": "chatcmpl-9", "created": 9, "model": "m"}
+    told = events(streamed(CODECS["openai_chat"], Completion((Text("new"),), "smaller"), like=like))
+    assert {chunk["model"] for chunk in told} == {"smaller"}

@@ -1,0 +1,104 @@
+"""Tool results in model traffic: met once, by name, and the same ever after."""
+
+import asyncio
+
+import pytest
+
+from holdfast.model.completion import ToolCall
+from holdfast.model.spec import NOT_ON_RESULTS, Injection, Schedule
+from holdfast.planes.llm.asked import Asked, Message, ToolResult
+from holdfast.planes.llm.results import Results
+from planes_kit import FakeTrip
+
+ROWS = '{"rows": [{"id": 1, "total": 123}, {"id": 2, "total": 456}]}'
+
+
+async def no_sleep(ms):
+    raise AssertionError("a result has no time of its own")
+
+
+def asked(*results):
+    return Asked("gpt", (Message("tool", results=results),))
+
+
+def result(key="call_1", text=ROWS, name="search"):
+    return ToolResult(key, name, text, '{"q": "ACME"}')
+
+
+def settle(trip, *requests, elsewhere=frozenset, faulty=True):
+    results = Results(trip, elsewhere, faulty=faulty)
+
+    async def main():
+        return [await results.settle(request, no_sleep) for request in requests]
+
+    found = asyncio.run(main())
+    results.close()
+    return found
+
+
+def test_a_result_that_is_sent_again_is_met_once_and_stays_the_same():
+    trip = FakeTrip([Injection("tool", "search", "wrong_value")])
+    first, second = settle(trip, asked(result()), asked(result(), result("call_2", "plain")))
+    assert first["call_1"] == second["call_1"]
+    assert first["call_1"].text != ROWS
+    assert [(m.plane, m.target, m.call, m.mode) for m in trip.ledger if m.effect == "met"] == [
+        ("tool_result", "search", 1, "wrong_value")
+    ]
+    assert "the tool itself ran" in trip.ledger[0].note
+
+
+def test_another_result_under_the_same_key_is_another_call():
+    trip = FakeTrip([Injection("tool", "search", "empty", schedule=Schedule(on_call=2))])
+    first, second = settle(trip, asked(result("search#1")), asked(result("search#1", '{"rows": [1]}')))
+    assert first == {}
+    assert second["search#1"].text
+
+
+def test_an_error_becomes_the_text_of_a_failed_result():
+    trip = FakeTrip([Injection("tool", "search", "error", {"error_code": 503})])
+    (changed,) = settle(trip, asked(result()))
+    assert changed["call_1"].text == "Error: 503 Service Unavailable"
+    assert changed["call_1"].failed
+    assert trip.trace[0].error_type == "tool_error"
+    assert trip.trace[0].fault == "error"
+
+
+@pytest.mark.parametrize("mode", NOT_ON_RESULTS)
+def test_faults_of_time_and_effect_are_not_met_on_results(mode):
+    trip = FakeTrip([Injection("tool", "search", mode)])
+    assert settle(trip, asked(result())) == [{}]
+    assert trip.ledger == []
+
+
+def test_a_tool_that_another_plane_meets_passes_here():
+    trip = FakeTrip([Injection("tool", "search", "empty")])
+    assert settle(trip, asked(result()), elsewhere=lambda: {"search"}) == [{}]
+    assert (trip.ledger, trip.trace) == ([], [])
+
+
+def test_an_agent_whose_tools_are_wrapped_is_only_watched():
+    trip = FakeTrip([Injection("tool", "search", "empty")])
+    assert settle(trip, asked(result()), faulty=False) == [{}]
+    assert [(e.event_type, e.tool, e.n) for e in trip.trace] == [("tool_call", "search", 1)]
+
+
+def test_a_call_that_nobody_was_seen_making_is_in_the_trace_as_declared():
+    trip = FakeTrip()
+    results = Results(trip, frozenset, faulty=True)
+    results.declared((ToolCall("call_9", "refund", '{"id": 7}'),))
+    results.close()
+    assert [(e.tool, e.phase, e.input) for e in trip.trace] == [("refund", "declared", '{"id": 7}')]
+
+
+def test_match_reads_the_arguments_of_the_call_it_answers():
+    trip = FakeTrip([Injection("tool", "search", "empty", schedule=Schedule(match={"q": "OTHER"}))])
+    assert settle(trip, asked(result())) == [{}]
+
+
+def test_a_result_without_a_name_is_that_of_the_call_it_answers():
+    trip = FakeTrip([Injection("tool", "search", "empty")])
+    results = Results(trip, frozenset, faulty=True)
+    results.declared((ToolCall("call_1", "search", '{"q": "ACME"}'),))
+    changed = asyncio.run(results.settle(asked(result(name="")), no_sleep))
+    assert changed["call_1"].text != ROWS
+    assert trip.ledger[0].target == "search"

@@ -1,0 +1,135 @@
+"""Model calls passed on to a provider: where they go, with which key, and what a failure says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aiohttp import web
+from upstream_kit import chat, query
+from upstream_server import AGENT, PLACEHOLDER, SAID, Server, answer, free_port, served
+
+from holdfast.planes.llm.upstream import (
+    PLACEHOLDER_KEY,
+    NoModel,
+    UpstreamDown,
+    is_provider_failure,
+)
+
+
+def test_upstream_untouched_call_passes_with_the_agents_own_key() -> None:
+    async def test(server: Server, route: Any) -> None:
+        router = route(environ={"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "sk-user"})
+        assert await answer(router, chat("hi", headers=AGENT)) == (200, SAID)
+        assert server.path == "/v1/chat/completions"
+        assert (server.headers["authorization"], server.headers["x-own"]) == ("Bearer sk-agent", "1")
+        assert server.headers["accept-encoding"] == "identity"
+
+    served(test)
+
+
+@pytest.mark.parametrize("headers", [(), PLACEHOLDER])
+def test_upstream_call_without_a_key_is_given_the_users(headers: Any) -> None:
+    async def test(server: Server, route: Any) -> None:
+        environ = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-user"}
+        await answer(route(environ=environ), chat("hi", headers=headers))
+        assert (server.path, server.headers["authorization"]) == ("/chat/completions", "Bearer sk-user")
+        await answer(route(environ={"OPENAI_BASE_URL": server.url}), chat("hi", headers=headers))
+        assert "authorization" not in server.headers
+
+    served(test)
+
+
+def test_upstream_users_key_goes_to_no_host_that_the_agent_chose() -> None:
+    async def test(server: Server, route: Any) -> None:
+        router = route(environ={"OPENAI_API_KEY": "sk-user"})
+        await answer(router, chat("hi", base_url=server.url))
+        assert server.path == "/v1/chat/completions"
+        assert "authorization" not in server.headers
+
+    served(test)
+
+
+@pytest.mark.parametrize(
+    ("provider", "variable", "path", "header", "value"),
+    [
+        ("anthropic", "ANTHROPIC_BASE_URL", "/v1/messages", "x-api-key", "user-key"),
+        ("google", "GOOGLE_GEMINI_BASE_URL", "/v1beta/models/g:generateContent", "x-goog-api-key", "user-key"),
+        ("ollama", "OLLAMA_HOST", "/api/chat", "authorization", "Bearer user-key"),
+    ],
+)
+def test_upstream_each_provider_is_found_and_given_its_key_in_its_way(
+    provider: str, variable: str, path: str, header: str, value: str
+) -> None:
+    key = {"anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY", "ollama": "OLLAMA_API_KEY"}[provider]
+
+    async def test(server: Server, route: Any) -> None:
+        base = server.url.removeprefix("http://") if provider == "ollama" else server.url
+        router = route(environ={variable: base, key: "user-key"})
+        await answer(router, query({"model": "m"}, provider=provider, path=f"{path}?key={PLACEHOLDER_KEY}"))
+        assert (server.path, server.headers[header]) == (path, value)
+
+    served(test)
+
+
+@pytest.mark.parametrize(
+    ("provider", "variable"),
+    [("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY"), ("google", "GOOGLE_API_KEY")],
+)
+def test_upstream_with_nothing_to_ask_names_the_three_ways(provider: str, variable: str) -> None:
+    async def test(server: Server, route: Any) -> None:
+        asked = query({"model": "m"}, provider=provider, path="/v1/x", headers=PLACEHOLDER)
+        with pytest.raises(NoModel, match=rf"{variable} is not set.*key.*script: model.yaml.*--replay FILE"):
+            await answer(route(), asked)
+
+    served(test)
+
+
+def test_upstream_without_a_local_ollama_names_the_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    from holdfast.planes.llm import hosts
+
+    gone = f"http://127.0.0.1:{free_port()}"
+    ollama = hosts.HOSTS["ollama"]
+    monkeypatch.setitem(hosts.HOSTS, "ollama", hosts.Host(gone, ollama.base_variables, ollama.key_variables))  # type: ignore[index]
+
+    async def test(server: Server, route: Any) -> None:
+        with pytest.raises(NoModel, match=r"no Ollama is at .*--replay FILE"):
+            await answer(route(), query({"model": "m"}, provider="ollama", path="/api/chat"))
+
+    served(test)
+
+
+def test_upstream_that_refuses_is_down_and_its_key_is_not_told() -> None:
+    async def test(server: Server, route: Any) -> None:
+        base = f"http://127.0.0.1:{free_port()}"
+        router = route(environ={"GOOGLE_GEMINI_BASE_URL": base})
+        asked = query({"model": "m"}, provider="google", path="/v1beta/models/g:generateContent?key=AIza-agent")
+        with pytest.raises(UpstreamDown, match=f"the model at {base} gave no answer: it does not take") as raised:
+            await answer(router, asked)
+        assert "AIza" not in str(raised.value)
+
+    served(test)
+
+
+def test_upstream_that_breaks_off_is_down() -> None:
+    async def test(server: Server, route: Any) -> None:
+        async def half(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+            await response.prepare(request)
+            await response.write(b"data: {}\n\n")
+            assert request.transport is not None
+            request.transport.abort()
+            return response
+
+        server.respond = half
+        router = route(environ={"OPENAI_BASE_URL": server.url})
+        with pytest.raises(UpstreamDown, match="it closed the connection"):
+            await answer(router, chat("hi", stream=True))
+
+    served(test)
+
+
+def test_upstream_failure_of_the_provider_is_told_from_an_answer() -> None:
+    assert [s for s in (200, 400, 401, 403, 404, 408, 409, 422, 429, 500, 529) if is_provider_failure(s)] == [
+        401, 403, 404, 408, 429, 500, 529,
+    ]  # fmt: skip

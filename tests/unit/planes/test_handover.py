@@ -1,0 +1,120 @@
+"""A gateway hands its socket to a run and takes it back."""
+
+import asyncio
+import os
+import stat
+
+import pytest
+
+from holdfast.errors import AgentUnavailable, UserError
+from holdfast.planes.handover import Standby, place_in, shown, take, variables
+from holdfast.planes.mooring import Mooring
+from planes_kit import FakeTrip
+
+
+class Aboard:
+    def __init__(self, trip):
+        self.trip = trip
+
+    async def model(self, exchange, provider, path):
+        await exchange.respond(200, body=self.trip.trial.id.encode())
+
+    def close(self):
+        pass
+
+
+async def status(place) -> int:
+    reader, writer = await asyncio.open_connection("127.0.0.1", place.port)
+    writer.write(f"GET /{place.token}/openai/v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".encode())
+    line = await asyncio.wait_for(reader.readline(), 5)
+    writer.close()
+    return int(line.split()[1])
+
+
+def test_a_run_takes_the_socket_and_gives_it_back(tmp_path):
+    async def main():
+        place = place_in(tmp_path)
+        standby = Standby(tmp_path, place)
+        await standby.open()
+        assert await status(place) == 503
+        for _ in range(2):  # and again for the next run
+            taken = await asyncio.to_thread(take, tmp_path)
+            assert taken.handed.token == place.token
+            mooring = await Mooring.open(
+                lambda _, trip: Aboard(trip), lambda _: {}, sock=taken.listening, token=taken.handed.token
+            )
+            with mooring.carry(FakeTrip()):
+                assert await status(place) == 200
+            await mooring.close()
+            taken.give_back()
+            await asyncio.sleep(0.05)
+            assert await status(place) == 503
+        await standby.close()
+
+    asyncio.run(main())
+
+
+def test_the_place_stays_the_same_after_a_restart(tmp_path):
+    place = place_in(tmp_path)
+    assert place_in(tmp_path) == place
+    assert place_in(tmp_path, place.port) == place
+    other = place_in(tmp_path, place.port + 1)
+    assert other.port == place.port + 1
+    assert other.token != place.token
+    assert stat.S_IMODE(os.stat(tmp_path / "gateway.json").st_mode) == 0o600
+
+
+def test_only_its_owner_can_open_the_line(tmp_path):
+    async def main():
+        standby = Standby(tmp_path, place_in(tmp_path))
+        await standby.open()
+        mode = stat.S_IMODE(os.stat(tmp_path / "gateway.sock").st_mode)
+        await standby.close()
+        return mode
+
+    assert asyncio.run(main()) == 0o600
+    assert not (tmp_path / "gateway.sock").exists()
+    assert not (tmp_path / "gateway").exists()
+
+
+def test_no_gateway_here_says_how_to_start_one(tmp_path):
+    with pytest.raises(AgentUnavailable, match="no gateway stands by") as refused:
+        take(tmp_path)
+    assert "holdfast gateway" in refused.value.hint
+
+
+def test_a_second_run_is_told_that_the_gateway_is_taken(tmp_path):
+    async def main():
+        standby = Standby(tmp_path, place_in(tmp_path))
+        await standby.open()
+        first = await asyncio.to_thread(take, tmp_path)
+        with pytest.raises(AgentUnavailable, match="taken by another run"):
+            await asyncio.to_thread(take, tmp_path)
+        first.give_back()
+        await asyncio.sleep(0.05)
+        await standby.close()
+
+    asyncio.run(main())
+
+
+def test_a_port_that_is_taken_is_named(tmp_path):
+    async def main():
+        place = place_in(tmp_path)
+        standby = Standby(tmp_path, place)
+        try:
+            with pytest.raises(UserError, match=str(place.port)):
+                Standby(tmp_path, place)
+        finally:
+            await standby.close()
+
+    asyncio.run(main())
+
+
+def test_variables_lead_every_client_to_the_gateway(tmp_path):
+    place = place_in(tmp_path)
+    found = variables(tmp_path, place, {"OPENAI_API_KEY": "mine"})
+    assert found["OPENAI_BASE_URL"] == f"http://127.0.0.1:{place.port}/{place.token}/openai/v1"
+    assert found["HTTPS_PROXY"].startswith("http://holdfast:")
+    assert "OPENAI_API_KEY" not in found
+    assert found["ANTHROPIC_API_KEY"]
+    assert shown({"A": "b c"}) == "export A='b c'\n"

@@ -1,0 +1,102 @@
+"""A lobby tells trials apart by the process that connects."""
+
+import asyncio
+import os
+import subprocess
+import sys
+
+import pytest
+
+from holdfast.planes.lobby import Lobby
+from holdfast.planes.peers import owner
+from planes_kit import FakeTrip
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are told apart by /proc")
+
+ASK = """
+import sys, urllib.request, time
+request = urllib.request.Request(sys.argv[1])
+sys.stdin.readline()
+try:
+    print(urllib.request.urlopen(request).read().decode(), flush=True)
+except urllib.error.HTTPError as refused:
+    print(refused.code, flush=True)
+sys.stdin.readline()
+"""
+BELOW = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1], sys.argv[2]])"
+
+
+class Aboard:
+    def __init__(self, trip):
+        self.trip = trip
+
+    async def model(self, exchange, provider, path):
+        await exchange.respond(200, body=self.trip.trial.id.encode())
+
+    def close(self):
+        pass
+
+
+async def started(lobby, *, below=False):
+    url = f"{lobby.url}/openai/v1/models"
+    args = [BELOW, ASK, url] if below else [ASK, url]
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-c", *args, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+async def told(process) -> str:
+    process.stdin.write(b"go\n")
+    await process.stdin.drain()
+    said = (await asyncio.wait_for(process.stdout.readline(), 10)).decode().strip()
+    process.stdin.close()
+    await process.wait()
+    return said
+
+
+async def opened():
+    return await Lobby.open(lambda place, trip: Aboard(trip), lambda place: {})
+
+
+@pytest.mark.parametrize("below", [False, True])
+def test_each_process_is_served_as_the_trial_it_belongs_to(below):
+    async def main():
+        lobby = await opened()
+        one, two = await started(lobby, below=below), await started(lobby, below=below)
+        with lobby.carry(FakeTrip(id="111111111111")) as first, lobby.carry(FakeTrip(id="222222222222")) as second:
+            first(one.pid)
+            second(two.pid)
+            assert await asyncio.gather(told(two), told(one)) == ["222222222222", "111111111111"]
+        await lobby.close()
+
+    asyncio.run(main())
+
+
+def test_a_process_of_no_trial_gets_503():
+    async def main():
+        lobby = await opened()
+        stranger = await started(lobby)
+        with lobby.carry(FakeTrip()) as begun:
+            begun(os.getpid() + 1_000_000)
+            assert await told(stranger) == "503"
+        await lobby.close()
+
+    asyncio.run(main())
+
+
+def test_a_process_may_connect_before_it_is_known():
+    async def main():
+        lobby = await opened()
+        early = await started(lobby)
+        with lobby.carry(FakeTrip(id="333333333333")) as begun:
+            asking = asyncio.create_task(told(early))
+            await asyncio.sleep(0.1)
+            begun(early.pid)
+            assert await asking == "333333333333"
+        await lobby.close()
+
+    asyncio.run(main())
+
+
+def test_nobody_owns_a_connection_that_is_not_there():
+    assert owner(1, 2, [os.getpid()]) is None

@@ -1,0 +1,205 @@
+"""Every call of a declared function is an event of the trace, and costs the agent nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Iterator
+from textwrap import dedent
+from time import perf_counter
+from types import ModuleType
+from typing import Any
+
+import pytest
+from plane_weather import fault, weather_of
+
+from holdfast.model.spec import AgentSpec, Injection, ToolRef
+from holdfast.model.trace import EVENTS_KEPT, TEXT_KEPT, TraceEvent
+from holdfast.planes import registry
+from holdfast.planes.flight import under
+from holdfast.planes.install import Installed, install
+from holdfast.planes.sight import Watch
+
+
+class Traced:
+    """A module of functions, wrapped, and what the trace heard of them."""
+
+    def __init__(self) -> None:
+        self.module = ModuleType("traced_tools")
+        self.installed = Installed()
+        self.told: list[TraceEvent] = []
+
+    def define(self, source: str, *tools: str, llm: tuple[str, ...] = ()) -> Any:
+        exec(compile(dedent(source), "traced_tools.py", "exec"), self.module.__dict__)
+        refs = tuple(ToolRef(f"traced_tools:{name}") for name in tools)
+        models = tuple(ToolRef(f"traced_tools:{name}") for name in llm)
+        self.installed = install(AgentSpec(type="python", tools=refs, llm=models))
+        return self.module
+
+    def watched(self, *injections: Injection, early: bool = False) -> Any:
+        weather, _ = weather_of(*injections)
+        watch = Watch(perf_counter(), lambda _, event: self.told.append(event), early=early)
+        return under(weather, pytest.fail, watch)
+
+
+@pytest.fixture
+def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
+    made = Traced()
+    monkeypatch.setitem(sys.modules, "traced_tools", made.module)
+    monkeypatch.setattr(registry, "declared", {})
+    yield made
+    made.installed.remove()
+
+
+def test_a_call_tells_what_went_in_and_came_out_and_when(traced: Traced) -> None:
+    m = traced.define("def look(q, n=1, *, deep=False): return {'q': q}", "look")
+    with traced.watched():
+        m.look("ACME", deep=True)
+        m.look("ACME")
+    first, second = traced.told
+    assert (first.event_type, first.tool, first.plane, first.n, first.write) == ("tool_call", "look", "tool", 1, True)
+    assert first.input == '{"deep":true,"n":1,"q":"ACME"}'
+    assert first.output == '{"q":"ACME"}'
+    assert (first.error_type, first.fault, first.status) == ("", "", None)
+    assert second.n == 2
+    assert 0 <= first.ts <= second.ts < 5
+    assert first.duration_ms >= 0
+
+
+def test_a_model_function_is_a_model_call_and_no_write(traced: Traced) -> None:
+    m = traced.define("def model(prompt): return 'hi'", llm=("model",))
+    with traced.watched():
+        m.model("hello")
+    assert (traced.told[0].event_type, traced.told[0].plane, traced.told[0].write) == ("llm_call", "llm", False)
+
+
+def test_what_a_tool_raises_is_named_and_passes(traced: Traced) -> None:
+    m = traced.define("def look(q): raise KeyError(q)", "look")
+    with traced.watched(), pytest.raises(KeyError):
+        m.look("x")
+    assert traced.told[0].error_type == "KeyError"
+
+
+def test_the_modes_of_the_faults_that_it_met_are_told(traced: Traced) -> None:
+    m = traced.define("def look(q): return 'real'", "look")
+    with traced.watched(fault("look", "slow", delay_ms=1), fault("look", "error", error_code=503, times=1)):
+        with pytest.raises(RuntimeError):
+            m.look("x")
+        assert m.look("x") == "real"
+    assert [(e.fault, e.status, e.error_type) for e in traced.told] == [
+        ("slow+error", 503, "InjectedError"), ("slow", None, "")
+    ]  # fmt: skip
+
+
+def test_coroutines_generators_and_async_generators_are_told_once_each(traced: Traced) -> None:
+    m = traced.define(
+        """
+        async def awaited(q): return q
+        def items(q):
+            got = yield q
+            yield got
+        async def stream(q):
+            yield q
+        """,
+        "awaited", "items", "stream",
+    )  # fmt: skip
+
+    async def use() -> None:
+        assert await m.awaited("a") == "a"
+        sent = m.items("b")
+        assert next(sent) == "b"
+        assert sent.send("back") == "back"
+        assert list(sent) == []
+        assert [item async for item in m.stream("c")] == ["c"]
+
+    with traced.watched():
+        asyncio.run(use())
+    assert [(e.tool, e.phase, e.error_type) for e in traced.told] == [
+        ("awaited", "done", ""), ("items", "done", ""), ("stream", "done", "")
+    ]  # fmt: skip
+
+
+def test_a_generator_that_is_left_early_or_raises_is_told(traced: Traced) -> None:
+    m = traced.define("def items(q):\n    yield q\n    raise ValueError(q)", "items")
+    with traced.watched():
+        left = m.items("a")
+        next(left)
+        left.close()
+        with pytest.raises(ValueError, match="b"):
+            list(m.items("b"))
+    assert [e.error_type for e in traced.told] == ["", "ValueError"]
+
+
+def test_methods_are_told_without_the_object(traced: Traced) -> None:
+    m = traced.define(
+        "class Box:\n    def look(self, q, *rest, **more): return q\nbox = Box()\nlook = box.look", "look"
+    )
+    with traced.watched():
+        m.box.look("a", 1, deep=True)
+    assert traced.told[0].input == '{"deep":true,"q":"a","rest":[1]}'
+
+
+def test_arguments_are_told_as_they_were_before_the_call(traced: Traced) -> None:
+    m = traced.define("def pop(items):\n    items.clear()\n    return items", "pop")
+    with traced.watched():
+        m.pop([1, 2])
+    assert traced.told[0].input == '{"items":[1,2]}'
+
+
+def test_long_values_are_shortened_and_still_told_apart(traced: Traced) -> None:
+    m = traced.define("def look(q): return q", "look")
+    with traced.watched():
+        m.look("x" * 10_000 + "1" + "x" * 10_000)
+        m.look("x" * 10_000 + "2" + "x" * 10_000)
+    assert all(len(e.input) <= TEXT_KEPT and len(e.output) <= TEXT_KEPT for e in traced.told)
+    assert traced.told[0].identity != traced.told[1].identity
+
+
+@pytest.mark.parametrize("odd", [object(), {1, 2}, {(1, 2): 3}, "\ud800", b"\xff" * 9000, float("nan"), 2**80])
+def test_odd_values_never_harm_the_call_and_can_be_stored(traced: Traced, odd: Any) -> None:
+    from holdfast.model.codec import decoder, encode
+
+    m = traced.define("def look(q): return q", "look")
+    with traced.watched():
+        assert m.look(odd) is odd
+    assert decoder(TraceEvent).decode(encode(traced.told[0])) == traced.told[0]
+    assert " at 0x" not in traced.told[0].input + traced.told[0].output
+
+
+def test_the_idempotency_key_is_told(traced: Traced) -> None:
+    m = traced.define("def pay(amount, idempotency_key=None): return 1", "pay")
+    with traced.watched():
+        m.pay(1, idempotency_key="k1")
+        m.pay(1)
+    assert [e.idempotency for e in traced.told] == ["k1", ""]
+
+
+def test_an_agent_that_never_stops_calling_is_told_of_up_to_a_limit(traced: Traced) -> None:
+    m = traced.define("def look(): return 1", "look")
+    with traced.watched():
+        for _ in range(EVENTS_KEPT + 50):
+            m.look()
+    assert len(traced.told) == EVENTS_KEPT + 1  # one too many: so it is known that some are missing
+
+
+def test_early_a_call_is_told_before_it_is_made(traced: Traced) -> None:
+    m = traced.define("def look(q): return q", "look")
+    with traced.watched(early=True):
+        m.look("x")
+    assert [e.phase for e in traced.told] == ["unfinished", "done"]
+
+
+def test_threads_that_call_at_once_are_noticed(traced: Traced) -> None:
+    m = traced.define(
+        "import threading\nboth = threading.Barrier(2)\ndef look():\n    both.wait(5)\n    return 1", "look"
+    )
+    weather, _ = weather_of()
+    with under(weather, pytest.fail, None):
+        threads = [threading.Thread(target=m.look) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert weather.concurrent
+    assert not weather.in_flight
