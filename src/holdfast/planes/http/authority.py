@@ -1,0 +1,189 @@
+"""A certificate authority for one run: what lets the proxy look into TLS.
+
+Its key never leaves memory. The certificates of hosts are made when first asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections import OrderedDict
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.planes.http.roots import system_roots
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+KEPT = 1_000
+"""Hosts whose certificates are kept: an agent that makes up names does not fill our memory."""
+_BEFORE = timedelta(days=2)  # an agent's clock may be behind
+_FOR = timedelta(days=30)
+
+
+class Authority:
+    """Makes certificates that hold for this run alone.
+
+    `ca_file` is for clients that trust one bundle: the machine's own roots and ours. `own_file` is for those that add
+    to what they trust: ours alone. Both can be read by their owner only.
+    """
+
+    def __init__(self, folder: Path, given: bytes | None = None) -> None:
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        self._folder = folder
+        self._key = _read_key(given) if given else ec.generate_private_key(ec.SECP256R1())
+        self._leaf_key = ec.generate_private_key(ec.SECP256R1())
+        self._certificate = _read(given) if given else _signed(_ca(self._key.public_key()), self._key)
+        self._leaves: OrderedDict[str, ssl.SSLContext] = OrderedDict()
+        own = _pem(self._certificate)
+        self.own_file = _kept(folder / "holdfast-ca.pem", own)
+        self.ca_file = _kept(folder / "ca-bundle.pem", system_roots() + own)
+
+    def whole(self) -> bytes:
+        """Certificate and key, for another process of ours: `Authority(folder, whole)` is the same authority."""
+        return _pem(self._certificate) + _key_pem(self._key)
+
+    def leaf(self, host: str) -> ssl.SSLContext:
+        """What a server of that name presents; a client that asks for another name by SNI gets that one's."""
+        known = self._leaves.get(host)
+        if known is None:
+            known = self._leaves[host] = self._context(host)
+            if len(self._leaves) > KEPT:
+                self._leaves.popitem(last=False)
+        self._leaves.move_to_end(host)
+        return known
+
+    def _context(self, host: str) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        context.sni_callback = self._named(host)
+        self._load(context, _signed(_host(host, self._leaf_key.public_key(), self._certificate), self._key))
+        return context
+
+    def _named(self, host: str) -> Any:
+        def named(connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+            if name and name.lower() != host:
+                connection.context = self.leaf(name.lower())
+
+        return named
+
+    def _load(self, context: ssl.SSLContext, certificate: x509.Certificate) -> None:
+        """The library only reads files; this one is there for as long as that takes."""
+        data = _key_pem(self._leaf_key) + _pem(certificate)
+        path = Path(_kept(self._folder / f".leaf-{certificate.serial_number:x}.pem", data))
+        try:
+            context.load_cert_chain(path)
+        finally:
+            path.unlink()
+
+
+def _ca(key: Any) -> x509.CertificateBuilder:
+    from cryptography import x509
+
+    name = _name("Holdfast (this run only)")
+    usage = _usage(key_cert_sign=True, crl_sign=True, digital_signature=False)
+    return (
+        _dated(x509.CertificateBuilder())
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )
+
+
+def _host(host: str, key: Any, ca: x509.Certificate) -> x509.CertificateBuilder:
+    from cryptography import x509
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    issuer = ca.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    return (
+        _dated(x509.CertificateBuilder())
+        .subject_name(_name("Holdfast"))
+        .issuer_name(ca.subject)
+        .public_key(key)
+        .add_extension(x509.SubjectAlternativeName([_general_name(host)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(digital_signature=True, key_cert_sign=False, crl_sign=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer), critical=False)
+    )
+
+
+def _dated(builder: x509.CertificateBuilder) -> x509.CertificateBuilder:
+    from cryptography import x509
+
+    now = datetime.now(UTC)
+    serial = x509.random_serial_number()
+    return builder.serial_number(serial).not_valid_before(now - _BEFORE).not_valid_after(now + _FOR)
+
+
+def _usage(*, digital_signature: bool, key_cert_sign: bool, crl_sign: bool) -> x509.KeyUsage:
+    from cryptography import x509
+
+    return x509.KeyUsage(digital_signature, False, False, False, False, key_cert_sign, crl_sign, False, False)
+
+
+def _name(text: str) -> x509.Name:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _signed(builder: x509.CertificateBuilder, key: EllipticCurvePrivateKey) -> x509.Certificate:
+    from cryptography.hazmat.primitives import hashes
+
+    return builder.sign(key, hashes.SHA256())
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return certificate.public_bytes(Encoding.PEM)
+
+
+def _key_pem(key: EllipticCurvePrivateKey) -> bytes:
+    from cryptography.hazmat.primitives import serialization as form
+
+    return key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+
+
+def _read_key(data: bytes) -> EllipticCurvePrivateKey:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    key = load_pem_private_key(data[data.index(b"-----BEGIN PRIVATE KEY") :], None)
+    assert isinstance(key, EllipticCurvePrivateKey)
+    return key
+
+
+def _read(data: bytes) -> x509.Certificate:
+    from cryptography import x509
+
+    return x509.load_pem_x509_certificate(data)
+
+
+def _kept(path: Path, data: bytes) -> str:
+    """Written for its owner alone, never through a link that somebody put there."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    return str(path)

@@ -1,0 +1,161 @@
+"""CONNECT: a client wants a connection of its own through the proxy. It passes unread, or its TLS is opened."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING
+
+from holdfast.errors import HarnessError
+from holdfast.planes.http.policy import Refused
+from holdfast.planes.http.request import Origin, Wanted
+from holdfast.planes.http.seen import Seen
+from holdfast.planes.http.sending import send_failure
+from holdfast.planes.http.trust import TRUST_VARIABLES
+from holdfast.planes.http1.client import UpstreamFailed
+from holdfast.planes.http1.relay import join
+from holdfast.planes.http1.server import Exchange, Tunnel
+from holdfast.protocols import Call, Failed, Reply, Trip
+
+if TYPE_CHECKING:
+    from holdfast.planes.http.proxy import Proxy
+
+_TLS = 0x16
+_ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
+_AT_ONCE_S = 1.0
+"""A client that leaves so soon after the handshake, and asked for nothing, did not like our certificate."""
+_TEXT = (("content-type", "text/plain; charset=utf-8"),)
+
+
+class Connecting:
+    """One CONNECT."""
+
+    def __init__(self, proxy: Proxy, exchange: Exchange, trip: Trip, origin: Origin) -> None:
+        self._proxy = proxy
+        self._exchange = exchange
+        self._trip = trip
+        self._origin = origin
+        self._asked = 0
+        self._seen: Seen | None = None
+
+    async def run(self) -> None:
+        """Answers, and stays until the connection has ended."""
+        try:
+            await self._connect()
+        except Refused as refused:
+            self._trip.note(f"the proxy refused {self._origin}: {refused}")
+            await self._turn_away(403, "refused", str(refused))
+        except UpstreamFailed as failed:
+            self._proxy.blame(self._trip, self._origin, str(failed))
+            await self._turn_away(504 if failed.kind == "timeout" else 502, "upstream", str(failed))
+        except Failed as failed:
+            await self._fail(failed)
+        except HarnessError as broken:
+            self._trip.broke(str(broken))
+            await self._turn_away(500, "harness", str(broken))
+        except ConnectionError:
+            self._event().trouble = "client_gone"
+        finally:
+            if self._seen is not None:
+                self._seen.tell()
+
+    async def _connect(self) -> None:
+        proxy, origin = self._proxy, self._origin
+        if proxy.is_own(origin) or proxy.is_model(origin):
+            await self._open()
+            return
+        proxy.say_around(self._trip, origin)
+        proxy.policy.permit(origin.host, origin.port)
+        if self._trip.faces("http", str(origin)):
+            await self._trip.through(self._call(), _reached, _never, untouched=_reached)
+        if proxy.looks_into(origin):
+            await proxy.reach.addresses(origin)  # refused, or not found, before the client is told that all is well
+            await self._open()
+        else:
+            await self._pass_by()
+
+    def _call(self) -> Call:
+        origin = self._origin
+        given = {"method": "CONNECT", "url": str(origin), "host": origin.host, "port": origin.port}
+        return Call("http", str(origin), given, self._event().n)
+
+    def _event(self) -> Seen:
+        """The event of the connection itself; only where the requests inside are not seen."""
+        if self._seen is None:
+            self._seen = Seen(self._trip, Wanted("CONNECT", self._origin, ""), self._exchange.head)
+        return self._seen
+
+    # -- the ways on ----------------------------------------------------------------------------
+    async def _pass_by(self) -> None:
+        seen = self._event()
+        wire = await self._proxy.reach.dial(self._origin, tls=False)
+        seen.status = 200
+        await join(await self._exchange.take_over(), wire)
+
+    async def _open(self) -> None:
+        tunnel = await self._exchange.take_over()
+        first = await tunnel.peek()
+        if not first:
+            return
+        if first[0] != _TLS:
+            self._origin = Origin("http", self._origin.host, self._origin.port)
+            await (await tunnel.serve(self._request)).closed()
+            return
+        try:
+            inner = await tunnel.start_tls(self._proxy.authority.leaf(self._origin.host), self._request)
+        except OSError as broken:
+            self._mistrusted(broken)
+            return
+        began = self._trip.now()
+        await inner.closed()
+        if not self._asked and self._trip.now() - began < _AT_ONCE_S:
+            self._mistrusted(None)
+
+    async def _request(self, exchange: Exchange) -> None:
+        self._asked += 1
+        try:
+            await self._proxy.request(exchange, self._trip, self._origin)
+        except ValueError as odd:
+            if exchange.answered:
+                raise
+            await exchange.respond(400, _TEXT, f"Holdfast: {odd}\n".encode(errors="replace"))
+
+    # -- what can go wrong ----------------------------------------------------------------------
+    def _mistrusted(self, broken: OSError | None) -> None:
+        """Nothing of this connection was seen; a fault that waited for it was not met."""
+        seen = self._event()
+        why = f" ({broken.reason})" if isinstance(broken, ssl.SSLError) and broken.reason else ""
+        seen.trouble = "certificate_refused"
+        seen.output = f"the client left during the TLS handshake{why}"
+        self._trip.note(
+            f"a client refused our certificate for {self._origin.host}{why}: its requests were not seen. "
+            f"It is trusted by what reads {', '.join(TRUST_VARIABLES)}"
+        )
+
+    async def _fail(self, failed: Failed) -> None:
+        seen = self._event()
+        if failed.kind != "tls":
+            await send_failure(self._exchange, failed, seen)
+            return
+        seen.trouble, seen.output = "tls_error", str(failed)
+        await _break_handshake(await self._exchange.take_over())
+
+    async def _turn_away(self, status: int, trouble: str, why: str) -> None:
+        seen = self._event()
+        seen.status, seen.trouble, seen.output = status, trouble, why
+        if not self._exchange.answered:
+            await self._exchange.respond(status, _TEXT, f"Holdfast: {why}\n".encode(errors="replace"))
+
+
+async def _break_handshake(tunnel: Tunnel) -> None:
+    """Answers the client's first words with a fatal alert."""
+    if await tunnel.read():
+        await tunnel.write(_ALERT)
+    tunnel.close()
+
+
+async def _reached(call: Call) -> Reply:
+    return Reply(None)
+
+
+async def _never(ms: float) -> None:
+    raise RuntimeError("a fault of connecting does not wait")

@@ -1,0 +1,158 @@
+"""Where the proxy connects to: egress rules by name, and never this machine itself unless the spec names it.
+
+Addresses are checked after the name is resolved, and the connection goes to the address that was checked: a name that
+resolves differently the second time gains nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from fnmatch import fnmatchcase
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
+
+_PORTS = {"http": 80, "https": 443}
+_METADATA = (ip_address("169.254.169.254"), ip_address("fd00:ec2::254"), ip_address("100.100.100.200"))
+_NAT64 = ip_network("64:ff9b::/96")
+_LOOPBACK = ("127.0.0.1", "::1")
+
+
+class Refused(Exception):
+    """The proxy does not connect there; the message says why."""
+
+
+class Policy:
+    """Decides where the proxy connects to.
+
+    `allowed` are URLs, URL globs or `host:port` that the spec names; one that names a host and a port literally is
+    declared, and may be on this machine. `allow` and `deny` are egress globs: `*.example.com`, `api.x.com:443`.
+    """
+
+    def __init__(
+        self,
+        allowed: Iterable[str] = (),
+        *,
+        default: Literal["allow", "deny"] = "allow",
+        allow: Iterable[str] = (),
+        deny: Iterable[str] = (),
+        resolve: Resolve | None = None,
+    ) -> None:
+        self._declared = frozenset(place for url in allowed for place in _places(url))
+        self._default = default
+        self._allow = tuple(allow)
+        self._deny = tuple(deny)
+        self._resolve = resolve or _resolved
+
+    def declared(self, host: str, port: int) -> bool:
+        """Whether the spec names this very host and port."""
+        return (host.lower().rstrip("."), port) in self._declared
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether a declared target is on this machine, by its name."""
+        return any(host == "localhost" or _local(host) for host, _ in self._declared)
+
+    def permit(self, host: str, port: int) -> None:
+        """Raises Refused where the egress rules say no. Asked for every request."""
+        if self.declared(host, port):
+            return
+        if any(_fits(glob, host, port) for glob in self._deny):
+            raise Refused(f"network.egress denies {host}:{port}")
+        if self._default == "deny" and not any(_fits(glob, host, port) for glob in self._allow):
+            raise Refused(f"network.egress does not allow {host}:{port}")
+
+    async def addresses(self, host: str, port: int) -> list[str]:
+        """The addresses to connect to, each checked; raises Refused if none may be, OSError if there is none."""
+        self.permit(host, port)
+        found = [str(ip_address(host))] if _is_address(host) else await self._resolve(host, port)
+        if self.declared(host, port):
+            return found
+        reasons = {address: self._objection(address, port) for address in found}
+        good = [address for address, why in reasons.items() if why is None]
+        if not good:
+            why = next((why for why in reasons.values() if why), "no address")
+            raise Refused(f"{host}:{port} is {why}, and the spec does not name it")
+        return good
+
+    def _objection(self, text: str, port: int) -> str | None:
+        address = _inner(ip_address(text.partition("%")[0]))
+        return None if (str(address), port) in self._declared else _kind(address)
+
+
+def _places(url: str) -> Iterable[tuple[str, int]]:
+    """The host and port that a URL or `host:port` names, if it names both; `localhost` is also its addresses."""
+    text = url if "://" in url else f"//{url}"
+    try:
+        parts = urlsplit(text)
+        host, port = (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme)
+    except ValueError:  # a glob where the port is
+        return
+    if not host or port is None or any(sign in host for sign in "*?["):
+        return
+    yield host, port
+    if host == "localhost":
+        yield from ((address, port) for address in _LOOPBACK)
+
+
+def _fits(glob: str, host: str, port: int) -> bool:
+    name, colon, wanted = glob.lower().rpartition(":")
+    if colon and (wanted.isdigit() or wanted == "*"):
+        return wanted in ("*", str(port)) and fnmatchcase(host.lower(), name)
+    return fnmatchcase(host.lower(), glob.lower())
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _local(host: str) -> bool:
+    return _is_address(host) and _kind(_inner(ip_address(host))) is not None
+
+
+def _inner(address: Address) -> Address:
+    """The IPv4 address that an IPv6 address stands for, if it does."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address
+
+
+def _kind(address: Address) -> str | None:
+    """What is wrong with an address; None if nothing is."""
+    if address in _METADATA:
+        return "a metadata service"
+    if address.is_loopback:
+        return "a loopback address"
+    if address.is_link_local:
+        return "a link-local address"
+    if address.is_unspecified or address.is_multicast or address.is_reserved:
+        return "no address of a single host"
+    return "an address of this machine" if _ours(address) else None
+
+
+def _ours(address: Address) -> bool:
+    """Only an address of this machine can be bound."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind((str(address), 0))
+    except OSError:
+        return False
+    return True
+
+
+async def _resolved(host: str, port: int) -> list[str]:
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))

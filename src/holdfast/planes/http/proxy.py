@@ -1,0 +1,123 @@
+"""The HTTP plane: a forward proxy that sees the requests of one agent, and breaks those that a fault is placed on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from ssl import SSLContext
+from typing import TypeAlias
+from urllib.request import proxy_bypass_environment as bypassed  # type: ignore[attr-defined]  # not in its stubs
+
+from holdfast.planes.http.authority import Authority
+from holdfast.planes.http.connect import Connecting
+from holdfast.planes.http.policy import Policy
+from holdfast.planes.http.reach import Reach
+from holdfast.planes.http.request import Origin, Wanted, connected, wanted
+from holdfast.planes.http.visit import Visit
+from holdfast.planes.http1.client import Upstreams
+from holdfast.planes.http1.server import Exchange
+from holdfast.planes.urls import host_matches
+from holdfast.protocols import Trip
+
+Model: TypeAlias = Callable[[Exchange, Trip, str], Awaitable[None]]
+"""Answers a request to a model's provider; the last argument is the provider's `https://host`."""
+Own: TypeAlias = Callable[[Exchange, Trip, str], Awaitable[None]]
+"""Answers a request to our own listener that came through the proxy; the last argument is its path."""
+
+_TEXT = (("content-type", "text/plain; charset=utf-8"),)
+
+
+class Proxy:
+    """Serves what comes through the proxy, for any trial.
+
+    `looked_into` are URL globs: TLS to a host that one of them can mean, or for which `is_model` is true, is opened;
+    all other TLS passes unread. `trust` is what upstream servers are checked by, if not the system's roots; `environ`
+    is the user's own, where a proxy may be named.
+    """
+
+    def __init__(
+        self,
+        *,
+        upstreams: Upstreams,
+        authority: Authority,
+        policy: Policy,
+        looked_into: Iterable[str] = (),
+        model: Model | None = None,
+        is_model: Callable[[str], bool] = lambda host: False,
+        own: tuple[str, int] | None = None,
+        own_handler: Own | None = None,
+        trust: SSLContext | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.reach = Reach(upstreams, policy, trust)
+        self.authority = authority
+        self.policy = policy
+        self._looked_into = tuple(looked_into)
+        self._model = model
+        self._is_model = is_model
+        self._own = own
+        self._own_handler = own_handler
+        self._under_way: dict[int, int] = {}
+        self._around = {name.lower().removesuffix("_proxy"): value for name, value in environ.items() if _leads(name)}
+
+    async def serve(self, exchange: Exchange, trip: Trip) -> None:
+        """Answers one request of a trial's agent: a whole URL, or CONNECT."""
+        try:
+            if exchange.head.method == "CONNECT":
+                await Connecting(self, exchange, trip, connected(exchange.head.target)).run()
+            else:
+                await self.request(exchange, trip)
+        except ValueError as odd:  # what is asked for cannot be read
+            if exchange.answered:
+                raise
+            await exchange.respond(400, _TEXT, f"Holdfast: {odd}\n".encode(errors="replace"))
+
+    async def request(self, exchange: Exchange, trip: Trip, origin: Origin | None = None) -> None:
+        """Answers one request, in the open or inside of a connection to `origin`."""
+        want = wanted(exchange.head, origin)
+        if self.is_own(want.origin) and self._own_handler is not None:
+            await self._own_handler(exchange, trip, want.path)
+        elif self.is_model(want.origin) and self._model is not None:
+            await self._model(exchange, trip, str(want.origin))
+        else:
+            await self._visit(exchange, trip, want)
+
+    def is_own(self, origin: Origin) -> bool:
+        """Whether it is our own listener."""
+        return self._own is not None and origin.port == self._own[1] and origin.host in (self._own[0], "localhost")
+
+    def is_model(self, origin: Origin) -> bool:
+        """Whether it is a provider whose calls go to the gateway."""
+        return self._model is not None and self._is_model(origin.host)
+
+    def looks_into(self, origin: Origin) -> bool:
+        """Whether TLS to this place is opened."""
+        return self.is_model(origin) or any(host_matches(glob, origin.host, origin.port) for glob in self._looked_into)
+
+    def blame(self, trip: Trip, origin: Origin, why: str) -> None:
+        """Upstream failed and no fault did it: an error if the spec names the place, else the agent's own choice."""
+        text = f"{origin.place} could not be reached through the proxy, and no fault is why: {why}"
+        (trip.broke if self.policy.declared(origin.host, origin.port) else trip.note)(text)
+
+    async def _visit(self, exchange: Exchange, trip: Trip, want: Wanted) -> None:
+        self.say_around(trip, want.origin)
+        key = id(trip)
+        busy = self._under_way.get(key, 0)
+        self._under_way[key] = busy + 1
+        try:
+            await Visit(self, exchange, trip, want, among_others=busy > 0).run()
+        finally:
+            self._under_way[key] -= 1
+            if not self._under_way[key]:
+                del self._under_way[key]
+
+    def say_around(self, trip: Trip, origin: Origin) -> None:
+        """The user's own proxy is not gone through, which may be why something cannot be reached."""
+        if self._around.get(origin.scheme) and not bypassed(origin.host, self._around):
+            name = f"{origin.scheme.upper()}_PROXY"
+            trip.note(f"your {name} is not used: Holdfast's proxy connects to {origin.place} directly")
+
+
+def _leads(variable: str) -> bool:
+    """Whether a variable names a proxy, or hosts that need none."""
+    return variable.lower() in ("http_proxy", "https_proxy", "no_proxy")

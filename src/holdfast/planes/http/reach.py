@@ -1,0 +1,87 @@
+"""How the proxy gets to a place: only to addresses that the policy has checked."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from asyncio import get_running_loop
+from collections.abc import AsyncIterator, Sequence
+
+from holdfast.planes.http.policy import Policy
+from holdfast.planes.http.request import Origin, Wanted
+from holdfast.planes.http1.client import Incoming, UpstreamFailed, Upstreams
+from holdfast.planes.http1.wire import UPGRADE, Wire
+
+KEPT_S = 10.0
+"""So long an answer about a name holds: a client that asks a hundred times is not a hundred questions."""
+KEPT = 1_000
+_REPEATABLE = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE"))
+"""Methods that do the same when they come twice."""
+CONNECT_S = 10.0
+
+
+class Reach:
+    """Connects for the proxy. Raises Refused where the policy says no, UpstreamFailed where nobody answers."""
+
+    def __init__(self, upstreams: Upstreams, policy: Policy, trust: ssl.SSLContext | None) -> None:
+        self._upstreams = upstreams
+        self._policy = policy
+        self._trust = trust
+        self._known: dict[tuple[str, int], tuple[float, list[str]]] = {}
+
+    async def addresses(self, origin: Origin) -> list[str]:
+        """Where to connect to, in order."""
+        key, now = (origin.host, origin.port), get_running_loop().time()
+        until, found = self._known.get(key, (0.0, []))
+        if until < now:
+            try:
+                found = await self._policy.addresses(*key)
+            except (socket.gaierror, UnicodeError) as unknown:
+                raise UpstreamFailed("dns", f"the name {origin.host} cannot be resolved: {unknown}") from unknown
+            if len(self._known) >= KEPT:
+                self._known.clear()
+            self._known[key] = now + KEPT_S, found
+        return found
+
+    async def ask(
+        self, want: Wanted, headers: Sequence[tuple[str, str]], body: bytes | AsyncIterator[bytes] | None
+    ) -> Incoming:
+        """Sends a request on."""
+        self._policy.permit(want.origin.host, want.origin.port)
+        failed = _nowhere(want.origin)
+        for address in await self.addresses(want.origin):
+            try:
+                return await self._upstreams.send(
+                    want.method,
+                    want.url,
+                    headers,
+                    body,
+                    connect_s=CONNECT_S,
+                    ssl=self._trust,
+                    address=address,
+                    once=want.method not in _REPEATABLE,
+                )
+            except UpstreamFailed as refused:
+                if refused.kind != "refused":  # else nothing was sent, and another address may do
+                    raise
+                failed = refused
+        raise failed
+
+    async def dial(self, origin: Origin, *, tls: bool = True) -> Wire:
+        """A connection of its own, with TLS for an https origin unless the client brings its own."""
+        context = (self._trust or ssl.create_default_context()) if tls and origin.scheme == "https" else None
+        failed = _nowhere(origin)
+        for address in await self.addresses(origin):
+            wire = Wire()
+            wire.hold(UPGRADE)
+            try:
+                await wire.connect(address, origin.port, CONNECT_S, context, origin.host)
+            except UpstreamFailed as refused:
+                failed = refused
+            else:
+                return wire
+        raise failed
+
+
+def _nowhere(origin: Origin) -> UpstreamFailed:
+    return UpstreamFailed("dns", f"{origin.host} has no address")

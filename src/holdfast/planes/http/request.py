@@ -1,0 +1,87 @@
+"""What a client of the proxy asks for: one URL, and the request as arguments that faults can be matched on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from holdfast.planes.http1.heads import Head
+
+_PORTS = {"http": 80, "https": 443}
+READS = ("GET", "HEAD", "OPTIONS", "TRACE", "CONNECT")
+"""Methods that change nothing."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a connection goes."""
+
+    scheme: str
+    host: str
+    """In lower case; an IPv6 address without its brackets."""
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}" if self.port == _PORTS[self.scheme] else f"{self.scheme}://{host}:{self.port}"
+
+    @property
+    def place(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One request: a method and a URL."""
+
+    method: str
+    origin: Origin
+    path: str
+    """With its query, as sent."""
+
+    @property
+    def url(self) -> str:
+        return f"{self.origin}{self.path}"
+
+    @property
+    def writes(self) -> bool:
+        return self.method not in READS
+
+
+def connected(target: str) -> Origin:
+    """The `host:port` of a CONNECT; raises ValueError if it is none."""
+    parts = urlsplit(f"//{target}")
+    if not parts.hostname or not parts.port or parts.path or parts.username is not None:
+        raise ValueError("CONNECT needs host:port")
+    return Origin("https", parts.hostname.lower(), parts.port)
+
+
+def wanted(head: Head, origin: Origin | None = None) -> Wanted:
+    """What is asked for, inside of a tunnel to `origin` or by a whole URL; raises ValueError if that cannot be told.
+
+    Inside of a tunnel the connection decides where the request goes, not what its head claims.
+    """
+    if origin is not None and head.target.startswith("/"):
+        return Wanted(head.method, origin, head.target)
+    parts = urlsplit(head.target)
+    scheme = parts.scheme.lower()
+    if scheme not in _PORTS or not parts.hostname:
+        raise ValueError("a proxy needs an http or https URL")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    there = Origin(scheme, parts.hostname.lower(), parts.port or _PORTS[scheme])
+    return Wanted(head.method, origin or there, path)
+
+
+def arguments(want: Wanted, body: Any) -> Mapping[str, Any]:
+    """What a fault's `match` may name: the parts of the request, and by their own names its query and JSON fields."""
+    path, _, text = want.path.partition("?")
+    query: dict[str, Any] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True):
+        before = query.get(name, [])
+        query[name] = [*(before if isinstance(before, list) else [before]), value] if name in query else value
+    fields = body if isinstance(body, dict) else {}
+    own = {"method": want.method, "url": want.url, "path": path, "query": query, "body": body}
+    return {**query, **fields, **own}

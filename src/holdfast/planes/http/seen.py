@@ -1,0 +1,103 @@
+"""What the trace keeps of one request through the proxy. Header values are not among it, save an idempotency key."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from hashlib import blake2b
+
+from holdfast.model.codec import encodable
+from holdfast.model.trace import TEXT_KEPT, TraceEvent
+from holdfast.planes.describe import describe, shorten
+from holdfast.planes.http.request import Wanted
+from holdfast.planes.http.values import read, unpacked
+from holdfast.planes.http1.client import Incoming
+from holdfast.planes.http1.heads import Head
+from holdfast.protocols import Trip
+
+KEPT = 16_384
+"""Bytes of a passing body that are looked at for the trace."""
+
+
+class Seen:
+    """Reads along, and tells the trace once."""
+
+    def __init__(self, trip: Trip, want: Wanted, head: Head) -> None:
+        self._trip = trip
+        self._want = want
+        self._head = head
+        self.n = trip.count("http", want.url)
+        """Which request at this URL it is."""
+        self.status: int | None = None
+        self.trouble = ""
+        self.output: str | None = None
+        """What the client got, where it was not read along."""
+        self._began = trip.now()
+        self._digest = blake2b(f"{want.method}\n{want.url}\n".encode(errors="replace"), digest_size=6)
+        self._input = bytearray()
+        self._reply = bytearray()
+        self._encoding: str | None = None
+        self._told = False
+
+    async def watched(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """The request's body, read along."""
+        async for chunk in chunks:
+            self._digest.update(chunk)
+            if len(self._input) < KEPT:
+                self._input += chunk[: KEPT - len(self._input)]
+            yield chunk
+
+    def answered_as(self, incoming: Incoming) -> None:
+        """Which reply passes."""
+        self._encoding = incoming.get("content-encoding")
+
+    def tap(self, data: bytes) -> None:
+        """Some of the reply as it passes."""
+        if len(self._reply) < KEPT:
+            self._reply += data[: KEPT - len(self._reply)]
+
+    def tell(self) -> None:
+        """Enters the request into the trace."""
+        if self._told:
+            return
+        self._told = True
+        trip, want = self._trip, self._want
+        told = TraceEvent(
+            ts=self._began,
+            event_type="http_call",
+            tool=encodable(f"{want.method} {want.url}"),
+            plane="http",
+            n=self.n,
+            phase="done" if self.status is not None or self.trouble else "unfinished",
+            duration_ms=(trip.now() - self._began) * 1000,
+            status=self.status,
+            error_type=self.trouble or (f"http_{self.status}" if (self.status or 0) >= 400 else ""),
+            input=_kept(bytes(self._input)),
+            output=self._output(),
+            write=want.writes,
+            digest=self._digest.hexdigest(),
+            idempotency=self._idempotency(),
+            fault=trip.met_by("http", want.url, self.n),
+        )
+        trip.saw(told)
+
+    def _output(self) -> str:
+        if self.output is not None:
+            return encodable(shorten(self.output, TEXT_KEPT))
+        encoding = self._encoding
+        plain = unpacked(encoding, bytes(self._reply), KEPT)
+        return f"({encoding})" if plain is None else _kept(plain)
+
+    def _idempotency(self) -> str:
+        given = self._head.get("idempotency-key")
+        if given is None and self._input:
+            body = read(self._head.get("content-type"), bytes(self._input))
+            found = body.get("idempotency_key") if isinstance(body, dict) else None
+            given = None if found is None else describe(found)
+        return encodable(shorten(given or ""))
+
+
+def _kept(body: bytes) -> str:
+    text = body.decode("utf-8", "replace")
+    if text.count("\ufffd") > len(text) // 8:
+        return f"(binary, {len(body)} bytes or more)"
+    return encodable(shorten(text, TEXT_KEPT))

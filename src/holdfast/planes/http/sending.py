@@ -1,0 +1,126 @@
+"""A reply, as faults have left it, on its way to the client of the proxy."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import msgspec
+
+from holdfast.model.delivery import Delivery
+from holdfast.planes.describe import witness
+from holdfast.planes.http.pacing import Pacing
+from holdfast.planes.http.seen import Seen
+from holdfast.planes.http.values import write
+from holdfast.planes.http1.client import Incoming
+from holdfast.planes.http1.heads import end_to_end, length_of
+from holdfast.planes.http1.server import Exchange
+from holdfast.protocols import Dropped, Failed, Reply, Sleep, TimedOut
+
+_JSON = "application/json"
+_OF_THE_BODY = ("content-encoding", "content-md5", "digest", "content-digest", "repr-digest", "etag")
+"""Headers that no longer hold when the body is another."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What upstream said."""
+
+    incoming: Incoming
+    value: Any
+    """The body as faults see it."""
+    data: bytes
+    """The body as it came."""
+    rest: AsyncIterator[bytes] | None
+    """More of it, where it is longer than what faults see."""
+
+
+@dataclass(frozen=True)
+class _Outgoing:
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+    length: int | None
+    rest: AsyncIterator[bytes] | None = None
+
+
+async def send(exchange: Exchange, reply: Reply, answered: Answered | None, seen: Seen, sleep: Sleep) -> None:
+    """Sends a reply: untouched as it came, else its value in the type that it had."""
+    out = _outgoing(reply, answered)
+    seen.status = out.status
+    shown = reply.value
+    seen.output = shown if isinstance(shown, str) else witness(shown)
+    if out.rest is None and reply.delivery == Delivery(size=reply.delivery.size):
+        await exchange.respond(out.status, out.headers, out.body)
+    else:
+        await _send_paced(exchange, out, reply.delivery, seen, sleep)
+
+
+def _outgoing(reply: Reply, answered: Answered | None) -> _Outgoing:
+    if answered is None:  # a fault answered by itself
+        kind = "text/plain; charset=utf-8" if isinstance(reply.value, str | bytes) else _JSON
+        body = write(reply.value, kind)
+        return _Outgoing(200, [("content-type", kind)], body, len(body))
+    incoming = answered.incoming
+    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in end_to_end(incoming.headers)]
+    if reply.value is answered.value:
+        length = length_of(incoming.headers) if answered.rest is not None else len(answered.data)
+        return _Outgoing(incoming.status, headers, answered.data, length, answered.rest)
+    if answered.rest is not None:
+        incoming.abort()
+    body = write(reply.value, incoming.get("content-type"))
+    kept = [(name, value) for name, value in headers if name.lower() not in _OF_THE_BODY]
+    return _Outgoing(incoming.status, kept, body, len(body))
+
+
+async def _send_paced(exchange: Exchange, out: _Outgoing, delivery: Delivery, seen: Seen, sleep: Sleep) -> None:
+    if delivery.close_ms:
+        exchange.keep_alive = False
+    pacing = Pacing(delivery)
+    # Held open by chunks, the client cannot know that nothing more comes.
+    await exchange.start(out.status, out.headers, None if delivery.close_ms else out.length)
+    async for chunk in _body(out):
+        for piece, wait_ms in pacing.pieces(chunk):
+            await exchange.write(piece)
+            await sleep(wait_ms)
+        if pacing.cut_off:
+            seen.trouble = "connection_lost"
+            exchange.connection.close()
+            return
+    await sleep(delivery.close_ms)
+    await exchange.finish()
+
+
+async def _body(out: _Outgoing) -> AsyncIterator[bytes]:
+    yield out.body
+    if out.rest is not None:
+        async for chunk in out.rest:
+            yield chunk
+
+
+async def send_failure(exchange: Exchange, failed: Failed, seen: Seen) -> None:
+    """A failure as an HTTP client meets it: a status, a lost connection, or nothing at all."""
+    seen.output = str(failed)
+    if isinstance(failed, TimedOut):
+        seen.trouble = "timeout"
+        if failed.kind == "hang":
+            await exchange.connection.closed()
+        exchange.cut()
+    elif isinstance(failed, Dropped):
+        seen.trouble = "connection_lost"
+        exchange.cut(reset=failed.kind != "closed")
+    else:
+        await _send_status(exchange, failed, seen)
+
+
+async def _send_status(exchange: Exchange, failed: Failed, seen: Seen) -> None:
+    seen.status = failed.status or 500
+    headers = [("content-type", _JSON)]
+    if failed.retry_after_s is not None:
+        headers.append(("retry-after", str(ceil(failed.retry_after_s))))
+    body = failed.body if failed.body is not None else {"error": {"code": seen.status, "message": str(failed)}}
+    text = body.encode(errors="replace") if isinstance(body, str) else msgspec.json.encode(body)
+    seen.output = text.decode()
+    await exchange.respond(seen.status, headers, text)

@@ -1,0 +1,28 @@
+"""The variables that lead a program's HTTP through the proxy and make it trust the run's certificates."""
+
+from __future__ import annotations
+
+LOOPBACK = "localhost,127.0.0.1,::1"
+
+_ONE_BUNDLE = (
+    "SSL_CERT_FILE",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "AWS_CA_BUNDLE",
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+    "GIT_SSL_CAINFO",
+)
+TRUST_VARIABLES = (*_ONE_BUNDLE, "NODE_EXTRA_CA_CERTS")
+
+
+def environ(ca_file: str, own_file: str) -> dict[str, str]:
+    """What makes clients trust us: most read one bundle, Node adds ours to its own roots."""
+    return {**dict.fromkeys(_ONE_BUNDLE, ca_file), "NODE_EXTRA_CA_CERTS": own_file}
+
+
+def proxy_environ(url: str, loopback_declared: bool) -> dict[str, str]:
+    """What leads clients to the proxy. Loopback is left out of it, unless the spec names a target there."""
+    past = "" if loopback_declared else LOOPBACK
+    values = {"HTTP_PROXY": url, "HTTPS_PROXY": url, "ALL_PROXY": url, "NO_PROXY": past}
+    lower = {name.lower(): value for name, value in values.items()}
+    return {**values, **lower, "NODE_USE_ENV_PROXY": "1"}

@@ -1,0 +1,116 @@
+"""A request that turns its connection into something else: a websocket. It passes as it is, after the faults."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from holdfast.planes.http.request import Wanted
+from holdfast.planes.http1.client import UpstreamFailed
+from holdfast.planes.http1.exchange import Exchange
+from holdfast.planes.http1.heads import HEAD_LIMIT, Head, RawFields, block, end_to_end, lines
+from holdfast.planes.http1.inflow import Inflow
+from holdfast.planes.http1.relay import join
+from holdfast.planes.http1.replies import Replies
+from holdfast.planes.http1.wire import UPGRADE, Wire
+
+_OURS = frozenset((b"proxy-authorization", b"proxy-connection"))
+_END = b"\r\n\r\n"
+_BODY_LIMIT = 1_000_000
+
+
+class Passed(Exception):
+    """The request was answered by a connection of its own, into which faults do not look."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"{status}: a websocket, into which faults do not look")
+        self.status = status
+
+
+def asks_for_upgrade(head: Head) -> bool:
+    """Whether it is for a websocket; other upgrades are offers, which a proxy need not pass on."""
+    return (head.get("upgrade") or "").strip().lower() == "websocket"
+
+
+async def switch(exchange: Exchange, want: Wanted, wire: Wire) -> NoReturn:
+    """Passes the request on over `wire`, and then bytes both ways until they end.
+
+    Raises Passed at the end, so that no fault takes it for a reply that it could change.
+    """
+    try:
+        status, fields, data = await _handshake(wire, _asking(exchange.head, want))
+        if status == 101:
+            await exchange.respond(101, fields)
+            tunnel = await exchange.take_over()
+            if data:
+                await tunnel.write(data)
+            await join(tunnel, wire)
+        else:
+            await exchange.respond(status, end_to_end(fields), data)
+    finally:
+        wire.abort()
+    raise Passed(status)
+
+
+def _asking(head: Head, want: Wanted) -> bytes:
+    return block(f"{want.method} {want.path} HTTP/1.1".encode("latin-1"), lines(head.headers, _OURS))
+
+
+async def _handshake(wire: Wire, request: bytes) -> tuple[int, RawFields, bytes]:
+    """Status and headers of the reply; what follows is the first of the websocket, or the body of a refusal."""
+    inflow = Inflow(wire)
+    wire.into, wire.ending = inflow.feed, inflow.end
+    wire.release(UPGRADE)
+    wire.send(request)
+    data = b""
+    while _END not in data and len(data) <= HEAD_LIMIT:
+        if not (more := await inflow.get()):
+            raise UpstreamFailed("closed", "the connection was closed before a reply came")
+        data += more
+    if data.split(b" ", 2)[1:2] != [b"101"]:
+        return await _refusal(data, inflow)
+    wire.hold(UPGRADE)
+    if inflow.waiting:
+        data += inflow.take()
+    head, _, rest = data.partition(_END)
+    fields = [line.partition(b":") for line in head.split(b"\r\n")[1:]]
+    return 101, tuple((name, value.strip()) for name, _, value in fields), rest
+
+
+async def _refusal(data: bytes, inflow: Inflow) -> tuple[int, RawFields, bytes]:
+    heard = _Heard()
+    replies = Replies(heard)
+    replies.expect("GET")
+    while not heard.over:
+        replies.feed(data)
+        if not heard.over:
+            data = await inflow.get()
+            if not data:
+                replies.lost(True)
+    if heard.failure is not None:
+        raise heard.failure
+    return heard.status, heard.headers, bytes(heard.body)
+
+
+class _Heard:
+    """A reply, whole."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: RawFields = ()
+        self.body = bytearray()
+        self.over = False
+        self.failure: Exception | None = None
+
+    def begun(self, status: int, reason: str, headers: RawFields, length: int | None) -> None:
+        self.status, self.headers = status, headers
+
+    def received(self, data: bytes) -> None:
+        self.body += data
+        if len(self.body) > _BODY_LIMIT:
+            self.over = True
+
+    def done(self, reusable: bool) -> None:
+        self.over = True
+
+    def broken(self, failure: Exception) -> None:
+        self.over, self.failure = True, failure

@@ -1,0 +1,82 @@
+"""Bodies as values that faults can read and change, and back."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from email.message import Message
+from functools import lru_cache
+from typing import Any
+
+READABLE = ("gzip", "x-gzip", "deflate", "identity")
+"""Content encodings that are undone for a fault; a client that offers others is heard for these alone."""
+
+
+def read(content_type: str | None, body: bytes) -> Any:
+    """A JSON object or array if the type says JSON; else text; else the bytes themselves."""
+    kind, charset = _typed(content_type)
+    try:
+        text = body.decode(charset)
+    except (ValueError, LookupError):  # not in that charset, or no charset at all
+        return body
+    if kind == "application/json" or kind.endswith(("+json", "/json")):
+        data = _parsed(text)
+        if isinstance(data, dict | list):
+            return data
+    return text
+
+
+def write(value: Any, content_type: str | None) -> bytes:
+    """The value as a body of that type. Text goes out as it is: a broken JSON text stays broken."""
+    if isinstance(value, bytes | bytearray):
+        return bytes(value)
+    _, charset = _typed(content_type)
+    if isinstance(value, str):
+        return _encoded(value, charset)
+    try:
+        return json.dumps(value, ensure_ascii=False).encode(charset)
+    except (ValueError, LookupError):
+        return json.dumps(value).encode()
+
+
+def unpacked(encoding: str | None, body: bytes, limit: int) -> bytes | None:
+    """The body without its content encoding, at most `limit` bytes of it; None if that cannot be undone."""
+    name = (encoding or "identity").strip().lower()
+    if name in ("identity", ""):
+        return body[:limit]
+    if name not in READABLE:
+        return None
+    for bits in (31,) if "gzip" in name else (15, -15):  # some servers send deflate without its frame
+        try:
+            return zlib.decompressobj(bits).decompress(body, limit)
+        except zlib.error:
+            continue
+    return None
+
+
+def accepted(offered: str) -> str:
+    """An `accept-encoding` with only those encodings that can be undone."""
+    kept = [part.strip() for part in offered.split(",") if part.partition(";")[0].strip().lower() in READABLE]
+    return ", ".join(kept) or "identity"
+
+
+@lru_cache(256)
+def _typed(content_type: str | None) -> tuple[str, str]:
+    message = Message()
+    message["content-type"] = content_type or "text/plain"
+    charset = message.get_param("charset")
+    return message.get_content_type(), charset if isinstance(charset, str) and charset else "utf-8"
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _encoded(text: str, charset: str) -> bytes:
+    try:
+        return text.encode(charset)
+    except (ValueError, LookupError):
+        return text.encode("utf-8", "replace")

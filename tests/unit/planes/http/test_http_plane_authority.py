@@ -1,0 +1,107 @@
+import socket
+import ssl
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from holdfast.planes.http import trust
+from holdfast.planes.http.authority import KEPT, Authority
+from holdfast.planes.http.roots import system_roots
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+def shaken(context: ssl.SSLContext, ca_file: str, name: str) -> ssl.SSLSocket:
+    """A client's end after the handshake, which checks name and chain."""
+    ours, theirs = socket.socketpair()
+
+    def accept() -> None:
+        try:
+            context.wrap_socket(ours, server_side=True).close()
+        except OSError:
+            ours.close()
+
+    thread = threading.Thread(target=accept)
+    thread.start()
+    client = ssl.create_default_context(cafile=ca_file)
+    client.verify_flags |= ssl.VerifyFlags.VERIFY_X509_STRICT
+    client.set_alpn_protocols(["h2", "http/1.1"])
+    try:
+        return client.wrap_socket(theirs, server_hostname=name)
+    finally:
+        thread.join()
+        theirs.close()
+
+
+@pytest.mark.parametrize("host", ["api.example.com", "127.0.0.1", "::1", "x" * 63 + "." + "y" * 60 + ".example"])
+def test_a_client_that_trusts_the_run_accepts_the_leaf(authority, host):
+    with shaken(authority.leaf(host), authority.own_file, host) as client:
+        assert client.selected_alpn_protocol() == "http/1.1"
+
+
+def test_the_name_asked_for_by_sni_is_honoured(authority):
+    with shaken(authority.leaf("10.0.0.1"), authority.own_file, "behind.example.com"):
+        pass
+
+
+def test_a_leaf_is_for_its_host_alone(authority):
+    context = authority.leaf("one.example.com")
+    context.sni_callback = None
+    with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
+        shaken(context, authority.own_file, "two.example.com")
+
+
+def test_another_runs_authority_is_not_trusted(authority, tmp_path):
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shaken(Authority(tmp_path).leaf("a.example"), authority.own_file, "a.example")
+
+
+def test_files_are_their_owners_alone_and_hold_no_key(authority):
+    folder = Path(authority.ca_file).parent
+    authority.leaf("c.example")
+    assert sorted(path.name for path in folder.iterdir()) == ["ca-bundle.pem", "holdfast-ca.pem"]
+    for path in folder.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert b"PRIVATE" not in path.read_bytes()
+
+
+def test_the_bundle_is_the_systems_roots_and_ours(authority):
+    bundle = Path(authority.ca_file).read_bytes()
+    own = Path(authority.own_file).read_bytes()
+    assert bundle == system_roots() + own
+    assert own.count(b"BEGIN CERTIFICATE") == 1
+
+
+def test_leaves_are_made_once_and_not_without_end(authority, monkeypatch):
+    assert authority.leaf("d.example") is authority.leaf("d.example")
+    made = []
+    monkeypatch.setattr(Authority, "_context", lambda self, host: made.append(host) or object())
+    for n in range(KEPT + 10):
+        authority.leaf(f"{n}.example")
+    assert len(authority._leaves) == KEPT
+    authority._leaves.clear()
+
+
+def test_variables_of_trust():
+    found = trust.environ("/bundle.pem", "/own.pem")
+    assert set(found) == set(trust.TRUST_VARIABLES)
+    assert found.pop("NODE_EXTRA_CA_CERTS") == "/own.pem"
+    assert set(found.values()) == {"/bundle.pem"}
+    assert {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"} < set(found)
+
+
+def test_variables_of_the_proxy_in_both_cases():
+    found = trust.proxy_environ("http://holdfast:t@127.0.0.1:1", False)
+    for name in ("HTTP_PROXY", "https_proxy", "ALL_PROXY", "http_proxy"):
+        assert found[name] == "http://holdfast:t@127.0.0.1:1"
+    assert found["no_proxy"] == found["NO_PROXY"] == "localhost,127.0.0.1,::1"
+    assert found["NODE_USE_ENV_PROXY"] == "1"
+
+
+def test_loopback_goes_through_the_proxy_where_a_target_is_there():
+    assert trust.proxy_environ("http://p", True)["NO_PROXY"] == ""

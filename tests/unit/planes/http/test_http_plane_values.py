@@ -1,0 +1,87 @@
+import gzip
+import json
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.planes.http import values
+
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(st.text(), TREES) | st.lists(TREES))
+def test_json_is_read_and_written_without_loss(data):
+    body = values.write(data, "application/json; charset=utf-8")
+    assert values.read("application/json", body) == data
+
+
+@given(st.binary())
+def test_any_body_can_be_read_and_written(body):
+    for kind in ("application/json", "text/plain", "image/png", None, "text/html; charset=utf-16", "x;charset=\0"):
+        assert isinstance(values.write(values.read(kind, body), kind), bytes)
+
+
+def test_json_by_its_type_only():
+    assert values.read("application/json", b'{"a": 1}') == {"a": 1}
+    assert values.read("application/problem+json; charset=utf-8", b"[1]") == [1]
+    assert values.read("text/html", b'{"a": 1}') == '{"a": 1}'
+
+
+def test_a_json_scalar_stays_text_so_that_it_can_be_broken():
+    assert values.read("application/json", b'"word"') == '"word"'
+    assert values.read("application/json", b"not json") == "not json"
+
+
+def test_binary_stays_bytes():
+    assert values.read("image/png", b"\x89PNG\xff") == b"\x89PNG\xff"
+    assert values.write(b"\x89PNG\xff", "image/png") == b"\x89PNG\xff"
+
+
+def test_broken_json_text_goes_out_broken():
+    assert values.write('{"a": ', "application/json") == b'{"a": '
+
+
+def test_text_keeps_its_charset():
+    body = "café".encode("latin-1")
+    text = values.read("text/plain; charset=latin-1", body)
+    assert text == "café"
+    assert values.write(text + "!", "text/plain; charset=latin-1") == body + b"!"
+
+
+def test_lone_surrogates_can_be_written():
+    assert json.loads(values.write({"a": "\ud800"}, "application/json")) == {"a": "\ud800"}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "packed"),
+    [
+        ("gzip", gzip.compress(b"hello")),
+        ("deflate", zlib.compress(b"hello")),
+        ("deflate", zlib.compress(b"hello")[2:-4]),
+        (None, b"hello"),
+        ("identity", b"hello"),
+    ],
+)
+def test_content_encodings_are_undone(encoding, packed):
+    assert values.unpacked(encoding, packed, 100) == b"hello"
+
+
+def test_a_bomb_is_cut_off():
+    assert values.unpacked("gzip", gzip.compress(bytes(10_000_000)), 1_000) == bytes(1_000)
+
+
+def test_what_cannot_be_undone_is_said():
+    assert values.unpacked("br", b"\x0b\x02\x80hello\x03", 100) is None
+    assert values.unpacked("gzip", b"no gzip at all", 100) is None
+
+
+def test_only_readable_encodings_are_asked_for():
+    assert values.accepted("gzip, deflate, br, zstd") == "gzip, deflate"
+    assert values.accepted("br;q=1.0, gzip;q=0.8") == "gzip;q=0.8"
+    assert values.accepted("br") == "identity"
