@@ -1,6 +1,16 @@
 #!/bin/sh
-# What the tests need beyond Python packages: a Chromium for the report's page.
+# What the tests need beyond Python packages: MCP servers of Node's, and a Chromium for the report's page.
 set -eu
+
+node=.venv/node
+if ! command -v npm >/dev/null 2>&1; then
+  echo "tests: npm is missing, so the tests with MCP servers of Node's are skipped (fatal with CI=true)." >&2
+elif ! cmp -s tests/node/package-lock.json "$node/installed.json"; then
+  mkdir -p "$node"
+  cp tests/node/package.json tests/node/package-lock.json "$node/"
+  npm ci --prefix "$node" --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+  cp tests/node/package-lock.json "$node/installed.json"
+fi
 
 if [ -x /usr/bin/chromium ]; then
   exit 0

@@ -1,0 +1,23 @@
+"""holdfast mcp-proxy"""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(name="mcp-proxy", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--name", default="", help="What faults and reports call the server. Default: its command.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
+def command(name: str, command: tuple[str, ...]) -> int:
+    """Run an MCP server over stdio, with Holdfast between it and its client.
+
+    Write it before the server's own command in the client's configuration. In a trial every message goes by way of
+    Holdfast; at any other time the server runs as if this were not there. agent.mcp_config does this for you.
+
+    \b
+      holdfast mcp-proxy -- npx -y @modelcontextprotocol/server-filesystem .
+      holdfast mcp-proxy --name files -- my-server --verbose
+    """
+    from holdfast.planes.mcp import relay
+
+    return relay.main(["--name", name, "--", *command])

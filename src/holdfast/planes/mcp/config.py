@@ -1,0 +1,130 @@
+"""An MCP client's own configuration, rewritten so that every server is reached through us."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from holdfast.errors import UserError
+
+_SECTIONS = ("mcpServers", "servers")
+_URLS = ("url", "httpUrl", "serverUrl")
+"""Where clients write a server's address."""
+_REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+class Target(Struct, frozen=True):
+    """A server over streamable HTTP. Its headers may be secrets: they stay on our side."""
+
+    url: str
+    headers: dict[str, str] = {}
+
+
+def relay_command() -> list[str]:
+    """How the relay is started: as a file, since that is the fastest and nothing in the agent's folder can stand in."""
+    from holdfast.planes.mcp import relay
+
+    return [sys.executable, "-I", "-S", relay.__file__]
+
+
+def rewrite(
+    config: Mapping[str, Any], *, relay: Sequence[str], environ: Mapping[str, str], base_url: str
+) -> tuple[dict[str, Any], dict[str, Target]]:
+    """The configuration with the relay, or our address, in place of each server; and the servers behind our address.
+
+    `environ` are the variables that lead a relay to us. Clients start servers with a small environment, so they are
+    written into each entry.
+    """
+    changed = dict(config)
+    servers: dict[str, Target] = {}
+    seen: set[str] = set()
+    for section in [section for section in _SECTIONS if section in config]:
+        entries = _map(config[section], section)
+        twice = next((name for name in entries if name in seen), None)
+        if twice is not None:
+            raise UserError(f"mcp_config: the server {twice!r} is there twice")
+        seen.update(entries)
+        changed[section] = {
+            name: _entry(name, _map(entry, f"{section}.{name}"), relay, environ, base_url, servers)
+            for name, entry in entries.items()
+        }
+    if not seen:
+        raise UserError("mcp_config names no servers", hint='it is a map {"mcpServers": {name: {"command": ...}}}')
+    return changed, servers
+
+
+def write(path: Path, config: Mapping[str, Any]) -> None:
+    """Writes a configuration for its owner's eyes alone: it holds the way to a trial, and maybe keys."""
+    made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(made, "w", encoding="utf-8") as file:
+        os.fchmod(made, 0o600)
+        json.dump(config, file, indent=2)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A configuration from its file."""
+    try:
+        return _map(json.loads(path.read_text("utf-8")), path.name)
+    except (OSError, ValueError) as wrong:
+        raise UserError(f"agent.mcp_config: {path.name} cannot be read: {wrong}") from wrong
+
+
+def _entry(
+    name: str,
+    entry: dict[str, Any],
+    relay: Sequence[str],
+    environ: Mapping[str, str],
+    base_url: str,
+    servers: dict[str, Target],
+) -> dict[str, Any]:
+    if "command" in entry:
+        return _over_stdio(name, entry, relay, environ)
+    where = next((key for key in _URLS if key in entry), None)
+    if where is None:
+        raise UserError(f"mcp_config: the server {name!r} has neither a command nor a url")
+    if entry.get("type") == "sse":
+        hint = "use the server's streamable HTTP address, with type: http"
+        raise UserError(f"mcp_config: the server {name!r} is of type sse, which MCP has given up", hint=hint)
+    url = entry[where]
+    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        raise UserError(f"mcp_config: the url of server {name!r} is no http address")
+    headers = _map(entry.get("headers", {}), f"{name}.headers")
+    servers[name] = Target(_filled(url, name), {key: _filled(str(value), name) for key, value in headers.items()})
+    kept = {key: value for key, value in entry.items() if key != "headers"}
+    return {**kept, where: f"{base_url.rstrip('/')}/{quote(name, safe='')}"}
+
+
+def _over_stdio(name: str, entry: dict[str, Any], relay: Sequence[str], environ: Mapping[str, str]) -> dict[str, Any]:
+    command, args = entry["command"], entry.get("args", [])
+    if not isinstance(command, str) or not isinstance(args, list):
+        raise UserError(f"mcp_config: the server {name!r} needs a command (text) and args (a list)")
+    env = _map(entry.get("env") or {}, f"{name}.env")
+    started = [*relay, "--name", name, "--", command, *[str(arg) for arg in args]]
+    return {**entry, "command": started[0], "args": started[1:], "env": {**env, **environ}}
+
+
+def _filled(text: str, server: str) -> str:
+    """A text with `${VAR}`, `${env:VAR}` and `${VAR:-default}` filled in, as a client would for what stays with us."""
+
+    def value(found: re.Match[str]) -> str:
+        name, default = found[1], found[2]
+        given = os.environ.get(name, default)
+        if given is None:
+            raise UserError(f"mcp_config: the server {server!r} needs the variable {name}, which is not set")
+        return given
+
+    return _REFERENCE.sub(value, text)
+
+
+def _map(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UserError(f"mcp_config: {where} is to be a map, found {type(value).__name__}")
+    return value

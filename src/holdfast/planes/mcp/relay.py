@@ -1,0 +1,341 @@
+"""The relay: what an MCP client starts in place of a server over stdio. It decides nothing.
+
+It starts the real server and passes every line by way of the harness, whose address is in HOLDFAST_MCP; without one
+it becomes the server. Run as a file, it needs nothing but the standard library, so that it starts in no time.
+
+    relay [--name NAME] -- server args...
+
+On the way to the harness a line is marked by who wrote it: `C` the client, `S` the server; `E` is the end of the
+client's input, `X` the server's exit code. From the harness: `C` and `S` are for whom a line is, `E` closes the
+server's input, `K` kills the server with a signal. All of it is in this one file so that it can be run as a file.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from binascii import b2a_base64
+
+VARIABLE = "HOLDFAST_MCP"
+LINE_LIMIT = 64_000_000
+"""Bytes of one message, and of what waits to be written to a client or server that does not read."""
+_AHEAD = 1_000_000
+"""Bytes that may wait for the harness before more is read."""
+_CHUNK = 262_144
+_ATOMIC = 4096
+"""A pipe that can be written to takes so many bytes without blocking. The client's pipes are not ours to change."""
+_GRACE_S, _KILL_S = 1.0, 2.0
+"""How long a server may take to end by itself when its input has ended, and after SIGTERM."""
+_CONNECT_S = 10.0
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+LOST, UNUSABLE = 3, 127
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs until the server or the client has ended; the server's exit code."""
+    name, command = parse(sys.argv[1:] if argv is None else argv)
+    if not command:
+        return _say("no server: holdfast mcp-proxy [--name NAME] -- server args...", 4)
+    address = os.environ.get(VARIABLE)
+    if not address:
+        return _become(command)
+    name = name or os.path.basename(command[0])
+    try:
+        harness, rest = connect(address, name)
+    except (OSError, ValueError) as refused:
+        return _say(f"{name}: {refused}", LOST)
+    try:
+        return Relay(name, harness, rest, command).run()
+    except OSError as failed:
+        return _say(f"{name}: {command[0]} cannot be started: {failed.strerror}", UNUSABLE)
+
+
+def parse(argv: list[str]) -> tuple[str, list[str]]:
+    """The server's name and its command. The `--` may be left out."""
+    name = ""
+    while argv and argv[0].startswith("--name"):
+        _, equals, given = argv[0].partition("=")
+        name, argv = (given, argv[1:]) if equals else ("".join(argv[1:2]), argv[2:])
+    return name, argv[1:] if argv[:1] == ["--"] else argv
+
+
+def connect(address: str, name: str) -> tuple[socket.socket, bytes]:
+    """A line to the harness for this server, and what came behind its greeting."""
+    credentials, _, place = address.rpartition("@")
+    host, _, port = place.strip("/").rpartition(":")
+    token = credentials.rpartition("//")[2]
+    line = socket.create_connection((host, int(port)), timeout=_CONNECT_S)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    basic = b2a_base64(token.encode(), newline=False).decode()
+    target = f"holdfast.mcp:{_quoted(name)}"
+    line.sendall(f"CONNECT {target} HTTP/1.1\r\nhost: {target}\r\nproxy-authorization: Basic {basic}\r\n\r\n".encode())
+    head = b""
+    while b"\r\n\r\n" not in head:
+        more = line.recv(65536)
+        if not more or len(head) > 65536:
+            raise ValueError("the harness closed the connection")
+        head += more
+    greeting, _, rest = head.partition(b"\r\n\r\n")
+    status = greeting.split(None, 2)[1:2]
+    if status != [b"200"]:
+        told = b"".join(status).decode("ascii", "replace")
+        raise ValueError(f"the harness refused it ({told}): no trial is under way")
+    return line, rest
+
+
+class Relay:
+    """One server process, its client and the harness between them."""
+
+    def __init__(self, name: str, harness: socket.socket, rest: bytes, command: list[str]) -> None:
+        self._name = name
+        self._harness = harness
+        harness.setblocking(False)
+        self._line = harness.fileno()
+        self._wake = self._listen_to_signals()
+        self.pid, self._stdin, self._stdout = _started(command)
+        self._code: int | None = None
+        self._told = False
+        """The harness knows that the server has ended."""
+        self._signal = 0
+        self._trouble = ""
+        self._deadline: float | None = None
+        """When what ends slowly is ended by us."""
+        self._closing_stdin = False
+        self._partial = {0: bytearray(), self._stdout: bytearray(), self._line: bytearray(rest)}
+        self._marks = {0: b"C", self._stdout: b"S"}
+        self._out = {1: bytearray(), self._stdin: bytearray(), self._line: bytearray()}
+        self._reading = [0, self._stdout, self._line]
+
+    def run(self) -> int:
+        """Relays until there is nothing left to relay; the code to exit with."""
+        self._obey(_lines(self._partial[self._line], b""))
+        while self._line in self._reading and not self._signal and not self._trouble:
+            self._step()
+            if self._code is not None and self._stdout not in self._reading and not self._told:
+                self._told = True
+                self._send(self._line, b"X%d\n" % self._code)
+        while self._told and self._out[1] and self._deadline is not None and not self._signal:
+            self._step()  # the client is slow to read the last words
+        self._end_server()
+        if self._signal:
+            return 128 + self._signal
+        if self._trouble or not (self._told or 0 not in self._reading):
+            return _say(f"{self._name}: {self._trouble or 'the harness closed the line; the trial is over'}", LOST)
+        code = self._code or 0
+        return code if code >= 0 else 128 - code
+
+    def _step(self) -> None:
+        """Waits for whatever comes next and handles it."""
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
+        wanted = self._wanted()
+        for fd in {*wanted, *[fd for fd, waiting in self._out.items() if waiting]}:
+            poll.register(fd, (select.POLLIN if fd in wanted else 0) | (select.POLLOUT if self._out.get(fd) else 0))
+        left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic()) * 1000 + 1
+        for fd, event in poll.poll(left):
+            if fd == self._wake:
+                _drained(self._wake)
+                self._reap()
+                continue
+            if self._out.get(fd) and event & (select.POLLOUT | select.POLLERR):
+                self._flush(fd)
+            if fd in self._reading and event & (select.POLLIN | select.POLLHUP | select.POLLERR):
+                self._read(fd)
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            self._late()
+
+    def _wanted(self) -> list[int]:
+        """Whom to read from: none whose lines we could not pass on."""
+        full = len(self._out[self._line]) > _AHEAD
+        stuck = any(len(self._out.get(fd, b"")) > LINE_LIMIT for fd in (1, self._stdin))
+        return [fd for fd in self._reading if not (stuck if fd == self._line else full)]
+
+    def _read(self, fd: int) -> None:
+        try:
+            data = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._ended(fd)
+            return
+        lines = _lines(self._partial[fd], data)
+        if len(self._partial[fd]) > 2 * LINE_LIMIT:
+            self._trouble = f"a message of more than {2 * LINE_LIMIT} bytes"
+        if fd == self._line:
+            self._obey(lines)
+        else:
+            self._send(self._line, b"".join([self._marks[fd] + line + b"\n" for line in lines if line.strip()]))
+
+    def _ended(self, fd: int) -> None:
+        """The end of what the client, the server or the harness has to say."""
+        self._reading.remove(fd)
+        if fd in self._marks and self._partial[fd].strip():
+            self._send(self._line, self._marks[fd] + self._partial[fd] + b"\n")
+        if fd == 0:
+            self._send(self._line, b"E\n")
+        if fd != self._line:
+            self._allow(_GRACE_S)
+
+    def _obey(self, lines: list[bytes]) -> None:
+        """Does what the harness says."""
+        for line in lines:
+            mark, rest = line[:1], line[1:]
+            if mark == b"C":
+                self._send(1, rest + b"\n")
+            elif mark == b"S":
+                self._send(self._stdin, rest + b"\n")
+            elif mark == b"E":
+                self._closing_stdin = True
+                self._flush(self._stdin)
+            elif mark == b"K":
+                self._crash(int(rest))
+
+    def _crash(self, number: int) -> None:
+        """The server dies and its pipes close, for the client at once."""
+        if self._code is None:
+            os.kill(self.pid, number)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, 0)
+        os.dup2(nothing, 1)
+        self._out[1].clear()
+        self._reading = [self._line]
+        self._allow(_KILL_S)
+
+    def _send(self, fd: int, data: bytes) -> None:
+        if data and fd in self._out:
+            self._out[fd] += data
+            self._flush(fd)
+
+    def _flush(self, fd: int) -> None:
+        """Writes what can be written without waiting."""
+        waiting = self._out.get(fd)
+        if waiting is None:
+            return
+        try:
+            while waiting and (fd != 1 or _writable(fd)):
+                del waiting[: os.write(fd, waiting[:_ATOMIC] if fd == 1 else waiting[:_CHUNK])]
+        except BlockingIOError:
+            return
+        except OSError:  # nobody reads there any more
+            waiting.clear()
+            gone = 0 if fd == 1 else fd
+            if gone in self._reading:
+                self._ended(gone)
+        if fd == self._stdin and self._closing_stdin and not waiting:
+            del self._out[fd]
+            os.close(fd)
+
+    def _listen_to_signals(self) -> int:
+        """A pipe that can be read when a signal has come."""
+        wake, waker = os.pipe()
+        os.set_blocking(wake, False)
+        os.set_blocking(waker, False)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, *_ENDING):
+            signal.signal(number, self._signalled)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        return wake
+
+    def _signalled(self, number: int, frame: object) -> None:
+        if number != signal.SIGCHLD:
+            self._signal = number
+
+    def _allow(self, seconds: float) -> None:
+        if self._deadline is None:
+            self._deadline = time.monotonic() + seconds
+
+    def _reap(self) -> None:
+        """Takes note of the server's end. What it wrote is still in the pipe, which others may hold open."""
+        if self._code is not None:
+            return
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        if pid:
+            self._code = os.waitstatus_to_exitcode(status)
+            self._deadline = time.monotonic() + _GRACE_S
+
+    def _late(self) -> None:
+        """Time is up: for the server to end, or for its last words to be read."""
+        self._deadline = None
+        if self._told:
+            self._reading = []
+            return
+        self._end_server()
+        self._reading = [fd for fd in self._reading if fd != self._stdout]
+        self._allow(_GRACE_S)
+
+    def _end_server(self) -> None:
+        """Ends the server: asked first, then made to."""
+        if self._code is None:
+            os.kill(self.pid, signal.SIGTERM)
+        until = time.monotonic() + _KILL_S
+        while self._code is None:
+            if time.monotonic() > until:
+                os.kill(self.pid, signal.SIGKILL)
+            time.sleep(0.005)
+            self._reap()
+
+
+def _started(command: list[str]) -> tuple[int, int, int]:
+    """The server's process, its input and its output. Its stderr is ours."""
+    their_in, our_out = os.pipe()
+    our_in, their_out = os.pipe()
+    actions = [(os.POSIX_SPAWN_DUP2, their_in, 0), (os.POSIX_SPAWN_DUP2, their_out, 1)]
+    usual = (signal.SIGPIPE, signal.SIGCHLD, *_ENDING)
+    pid = os.posix_spawnp(command[0], command, os.environ, file_actions=actions, setsigdef=usual)
+    os.close(their_in)
+    os.close(their_out)
+    os.set_blocking(our_out, False)
+    return pid, our_out, our_in
+
+
+def _become(command: list[str]) -> int:
+    """No harness: the server itself, with nothing between."""
+    try:
+        os.execvp(command[0], command)  # noqa: S606 - the command is what the client was told to start
+    except OSError as failed:
+        return _say(f"{command[0]} cannot be started: {failed.strerror}", UNUSABLE)
+
+
+def _lines(partial: bytearray, data: bytes) -> list[bytes]:
+    """The lines that are complete now; what is left stays in `partial`."""
+    if data and b"\n" not in data:
+        partial += data
+        return []
+    lines = (bytes(partial) + data).split(b"\n")
+    partial[:] = lines.pop()
+    return lines
+
+
+def _writable(fd: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    return bool(poll.poll(0))
+
+
+def _drained(fd: int) -> None:
+    try:
+        while os.read(fd, 4096):
+            pass
+    except BlockingIOError:
+        return
+
+
+def _quoted(name: str) -> str:
+    """As a URL has it: what is no letter, digit, dash, dot or underline is written as %XX."""
+    plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
+    return "".join([chr(byte) if byte in plain else f"%{byte:02X}" for byte in name.encode("utf-8", "surrogateescape")])
+
+
+def _say(words: str, code: int) -> int:
+    sys.stderr.write(f"holdfast mcp-proxy: {words}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""Results of MCP servers: the value in them that faults act on, and the way back into the result. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from holdfast.planes.mcp.rpc import encode
+
+Result: TypeAlias = dict[str, Any]
+Put: TypeAlias = Callable[[Any], Result]
+"""Gives the same result with another value in it."""
+
+_WRAP = "result"
+"""The field that SDKs put around a value which is no object."""
+
+
+class Form(Struct, frozen=True):
+    """What a tool's results have beside their content."""
+
+    structured: bool = False
+    key: str = ""
+    """The one field of the structured content, where an SDK has put it around a value that is no object."""
+    text: bool = False
+    """What is under the key is text."""
+
+
+PLAIN = Form()
+
+
+def tool_value(result: Result) -> tuple[Any, Put]:
+    """What the tool gave: its structured content, else its text, else its blocks.
+
+    Text stays text also where it is JSON: faults open it themselves and keep its style.
+    """
+    structured = result.get("structuredContent")
+    blocks = _blocks(result)
+    texts = [block["text"] for block in blocks if _is_text(block)]
+    if isinstance(structured, dict) and len(structured) == 1:
+        ((key, inner),) = structured.items()
+        if key == _WRAP or [inner] == texts:
+            return inner, lambda value: _structured(result, {key: value}, value)
+    if structured is not None:
+        return structured, lambda value: _structured(result, value, value)
+    if texts:
+        return "\n".join(texts), lambda value: {**result, "content": _replaced(blocks, value)}
+    return blocks, lambda value: {**result, "content": value if isinstance(value, list) else written(value)}
+
+
+def resource_value(result: Result) -> tuple[Any, Put]:
+    """The text of a resource: of the first part that has one."""
+    parts = _items(result.get("contents"))
+    at = next((i for i, part in enumerate(parts) if isinstance(part.get("text"), str)), None)
+    if at is None:
+        return None, lambda value: result
+    return parts[at]["text"], lambda value: {
+        **result,
+        "contents": _at(parts, at, {**parts[at], "text": _text(value)}),
+    }
+
+
+def prompt_value(result: Result) -> tuple[Any, Put]:
+    """The text of a prompt: of the last message that has one."""
+    messages = _items(result.get("messages"))
+    at = next((i for i in reversed(range(len(messages))) if _is_text(messages[i].get("content"))), None)
+    if at is None:
+        return None, lambda value: result
+
+    def put(value: Any) -> Result:
+        content = {**messages[at]["content"], "text": _text(value)}
+        return {**result, "messages": _at(messages, at, {**messages[at], "content": content})}
+
+    return messages[at]["content"]["text"], put
+
+
+def form(tool: Mapping[str, Any]) -> Form:
+    """The form that a tool declares for its results."""
+    schema = tool.get("outputSchema")
+    if not isinstance(schema, dict):
+        return PLAIN
+    named = schema.get("properties")
+    if not isinstance(named, dict) or len(named) != 1:
+        return Form(structured=True)
+    ((key, inner),) = named.items()
+    text = isinstance(inner, dict) and inner.get("type") == "string"
+    return Form(structured=True, key=key if text or key == _WRAP else "", text=text)
+
+
+def made(value: Any, form: Form, *, stateless: bool) -> Result:
+    """The result of a server that was never asked, in the form that its tool declares."""
+    result: Result = {"content": written(value), "isError": False}
+    if form.key:
+        result["structuredContent"] = {form.key: _text(value) if form.text else value}
+    elif form.structured:
+        result["structuredContent"] = value if isinstance(value, dict) else {_WRAP: value}
+    return _complete(result, stateless)
+
+
+def failure(text: str, *, stateless: bool) -> Result:
+    """The result of a tool that failed."""
+    return _complete({"content": written(text), "isError": True}, stateless)
+
+
+def written(value: Any) -> list[Any]:
+    """A value as content: text as it is, data as JSON, nothing as nothing."""
+    return [] if value is None else [{"type": "text", "text": _text(value)}]
+
+
+def shown(result: Mapping[str, Any]) -> str:
+    """All the text of a result, for a reader."""
+    blocks = _blocks(result)
+    texts = [block["text"] if _is_text(block) else f"[{block.get('type')}]" for block in blocks]
+    return "\n".join(texts) if texts or "structuredContent" not in result else _text(result["structuredContent"])
+
+
+def _complete(result: Result, stateless: bool) -> Result:
+    """From the version on that has no sessions, a result says that it is one."""
+    return {**result, "resultType": "complete"} if stateless else result
+
+
+def _structured(result: Result, structured: Any, value: Any) -> Result:
+    """Both forms of the value. Text in place of an object is no structured content any more."""
+    rest = {key: part for key, part in result.items() if key not in ("content", "structuredContent")}
+    old = result.get("structuredContent")
+    if isinstance(structured, dict) or not isinstance(old, dict):
+        return {**rest, "content": _as_before(result, value), "structuredContent": structured}
+    return {**rest, "content": written(value)}
+
+
+def _as_before(result: Result, value: Any) -> list[Any]:
+    """A list that had a block for each item has one again."""
+    blocks = _blocks(result)
+    if isinstance(value, list) and len(blocks) != 1:
+        return [block for item in value for block in written(item)]
+    return written(value)
+
+
+def _replaced(blocks: list[dict[str, Any]], value: Any) -> list[Any]:
+    """The first text has the value, the other texts go, whatever else there is stays."""
+    first = next(i for i, block in enumerate(blocks) if _is_text(block))
+    kept = [(i, block) for i, block in enumerate(blocks) if i == first or not _is_text(block)]
+    return [{**block, "text": _text(value)} if i == first else block for i, block in kept]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else encode(value).decode("utf-8", "replace")
+
+
+def _blocks(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return _items(result.get("content"))
+
+
+def _items(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _is_text(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def _at(items: list[dict[str, Any]], at: int, item: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*items[:at], item, *items[at + 1 :]]

@@ -1,0 +1,229 @@
+"""One MCP session through the faults of a trial: a request in, what the client is to meet out.
+
+It knows neither pipes nor HTTP: `ask` is how the server is reached, an Outcome is for the transport to act on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, TypeAlias
+
+from msgspec import UNSET, Struct
+
+from holdfast.errors import HarnessError
+from holdfast.planes.mcp import results, rpc
+from holdfast.planes.mcp.rpc import Answer, Request
+from holdfast.planes.mcp.sighting import Sighting
+from holdfast.planes.mcp.visit import Visit
+from holdfast.protocols import Call, Dropped, Failed, Reply, TimedOut, Trip
+
+Ask: TypeAlias = Callable[[Request], Awaitable[Answer]]
+
+
+class Outcome(Struct, frozen=True):
+    """What the client meets."""
+
+    kind: Literal["message", "garbage", "silence", "expired", "lost", "crash"] = "message"
+    """`garbage` is no JSON-RPC; `expired` ends the session, `lost` the connection, `crash` the server."""
+    line: bytes = b""
+    first: bytes = b""
+    """A message that comes before."""
+    changed: bool = True
+    """It is not the server's own."""
+
+
+class AsItCame(Failed):
+    """The server's answer is no result of the tool: an error, or a question back. Faults see that the call failed."""
+
+
+class _Asking:
+    """A request that is put to the server when a fault lets it through."""
+
+    def __init__(
+        self, request: Request, ask: Ask, value_of: Callable[[results.Result], tuple[Any, results.Put]]
+    ) -> None:
+        self._request = request
+        self._ask = ask
+        self._value_of = value_of
+        self.answer: Answer | None = None
+        self.value: Any = UNSET
+        self.put: results.Put | None = None
+
+    async def forward(self, call: Call) -> Reply:
+        tool = self._request.method == rpc.CALL
+        self.answer = answer = await self._ask(self._request.with_arguments(call.arguments) if tool else self._request)
+        result = rpc.opened(answer.message.result)
+        if answer.message.error is not UNSET or result is None:
+            raise AsItCame(_said(answer))
+        if result.get("isError") is True or result.get("resultType", "complete") != "complete":
+            raise AsItCame(results.shown(result))
+        self.value, self.put = self._value_of(result)
+        return Reply(self.value)
+
+    def untouched(self, reply: Reply) -> bool:
+        return self.answer is not None and reply.value is self.value
+
+
+class Session:
+    """The faults of a trial on the requests to one server."""
+
+    def __init__(self, server: str, trip: Trip, visit: Visit) -> None:
+        self._server = server
+        self._trip = trip
+        self._visit = visit
+
+    def minds(self, request: Request) -> bool:
+        """Whether a request is for `answer`; all others pass untouched."""
+        if request.method == rpc.CALL:
+            return isinstance(request.params.get("name"), str)
+        if request.method in (rpc.READ, rpc.PROMPT):
+            return self._trip.faces("mcp_read", _read_target(request))
+        return request.method == rpc.LIST
+
+    def unread(self, line: bytes) -> None:
+        """Notes what passes although it may hold calls: MCP has given up batches, and no client sends them."""
+        if line.lstrip().startswith(b"["):
+            self._trip.note(f"MCP server {self._server}: a batch of messages passed as it was; no fault can act on it")
+
+    async def answer(self, request: Request, ask: Ask) -> Outcome:
+        """What the client meets. Raises what `ask` raises where the server cannot be reached."""
+        try:
+            if request.method == rpc.CALL:
+                return await self._called(request, ask)
+            if request.method == rpc.LIST:
+                return await self._listed(request, await ask(request))
+            return await self._read(request, ask)
+        except HarnessError as broken:
+            self._trip.broke(str(broken))
+            return Outcome(line=rpc.error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
+
+    async def _called(self, request: Request, ask: Ask) -> Outcome:
+        name = request.params["name"]
+        given = request.params.get("arguments")
+        call = Call("mcp", name, given if isinstance(given, dict) else {}, self._trip.count("mcp", name))
+        self._visit.knows(name)
+        sighting = Sighting(self._trip, self._server, call)
+        if self._visit.open and self._trip.faces("mcp", name):
+            self._trip.overlapped()
+        self._visit.open.add(sighting)
+        try:
+            outcome = await self._through(request, call, _Asking(request, ask, results.tool_value))
+            _tell(sighting, outcome)
+            return outcome
+        finally:  # cancelled, or the server is gone
+            sighting.left()
+            self._visit.open.discard(sighting)
+
+    async def _through(self, request: Request, call: Call, asking: _Asking) -> Outcome:
+        try:
+            reply = await self._trip.through(call, asking.forward, _sleep)
+        except AsItCame:
+            assert asking.answer is not None
+            return Outcome(line=asking.answer.raw, changed=False)
+        except Failed as failed:
+            return _failure(request, failed, asking.answer)
+        if asking.untouched(reply):
+            assert asking.answer is not None
+            return Outcome(line=asking.answer.raw, changed=False)
+        if asking.put is not None:
+            return Outcome(line=rpc.result(request.id, asking.put(reply.value)))
+        form = self._visit.tools.get(call.target, results.PLAIN)
+        made = results.made(reply.value, form, stateless=request.stateless)
+        return Outcome(line=rpc.result(request.id, made))
+
+    async def _read(self, request: Request, ask: Ask) -> Outcome:
+        """A resource or a prompt, whose text may be attacked."""
+        target = _read_target(request)
+        value_of = results.resource_value if request.method == rpc.READ else results.prompt_value
+        call = Call("mcp_read", target, {}, self._visit.nth("mcp_read", target))
+        return await self._through(request, call, _Asking(request, ask, value_of))
+
+    async def _listed(self, request: Request, answer: Answer) -> Outcome:
+        """The server's tools, each as the faults leave it."""
+        result = rpc.opened(answer.message.result) or {}
+        tools = result.get("tools")
+        if answer.message.error is not UNSET or not isinstance(tools, list):
+            return Outcome(line=answer.raw, changed=False)
+        left = [kept for tool in tools for kept in await self._tool(tool)]
+        if len(left) == len(tools) and all(one is other for one, other in zip(left, tools, strict=True)):
+            return Outcome(line=answer.raw, changed=False)
+        return Outcome(line=rpc.result(request.id, {**result, "tools": left}))
+
+    async def _tool(self, tool: Any) -> list[Any]:
+        """The tool as it is listed, or nothing."""
+        name = tool.get("name") if isinstance(tool, dict) else None
+        if not isinstance(name, str):
+            return [tool]
+        self._visit.knows(name, results.form(tool))
+        if not self._trip.faces("mcp_list", name):
+            return [tool]
+
+        async def forward(call: Call) -> Reply:
+            return Reply(tool)
+
+        call = Call("mcp_list", name, {}, self._visit.nth("mcp_list", name))
+        try:
+            return [(await self._trip.through(call, forward, _sleep)).value]
+        except Failed:
+            return []
+
+
+def expired(request: Request) -> Outcome:
+    """The answer to every request of a session that a fault has ended."""
+    return Outcome("expired", rpc.error(request.id, rpc.SESSION_LOST, "Session not found"))
+
+
+def _failure(request: Request, failed: Failed, answer: Answer | None) -> Outcome:
+    """A fault's failure, as an MCP server would show it."""
+    words = str(failed)
+    match failed.kind:
+        case "session_lost":
+            return Outcome("expired", rpc.error(request.id, rpc.SESSION_LOST, words))
+        case "hang":
+            return Outcome("silence")
+        case "crash":
+            return Outcome("crash")
+        case "malformed_rpc" if answer is not None:
+            return Outcome("garbage", answer.raw[: len(answer.raw) * 2 // 3])
+        case "rpc_error":
+            return Outcome(line=rpc.error(request.id, rpc.INTERNAL_ERROR, words, failed.body))
+        case "tool_gone" | "schema_changed":
+            first = b"" if request.stateless else rpc.TOOLS_CHANGED
+            return Outcome(line=rpc.error(request.id, rpc.INVALID_PARAMS, words), first=first)
+    if isinstance(failed, TimedOut):
+        return Outcome(line=rpc.error(request.id, rpc.TIMED_OUT, "Request timed out"))
+    if isinstance(failed, Dropped):
+        return Outcome("lost")
+    wait = "" if failed.retry_after_s is None else f" (retry after {failed.retry_after_s:g} s)"
+    return Outcome(line=rpc.result(request.id, results.failure(words + wait, stateless=request.stateless)))
+
+
+def _tell(sighting: Sighting, outcome: Outcome) -> None:
+    """The call as the client saw it."""
+    if outcome.kind not in ("message", "expired"):
+        sighting.ended(outcome.line.decode("utf-8", "replace"), trouble=outcome.kind)
+        return
+    message = rpc.read(outcome.line) or rpc.Message()
+    if message.error is not UNSET:
+        error = rpc.opened(message.error) or {}
+        code = error.get("code")
+        timed_out = outcome.kind == "message" and code == rpc.TIMED_OUT
+        trouble = "timeout" if timed_out else "session_lost" if outcome.kind == "expired" else "rpc_error"
+        sighting.ended(str(error.get("message", "")), status=code if isinstance(code, int) else None, trouble=trouble)
+        return
+    result = rpc.opened(message.result) or {}
+    sighting.ended(results.shown(result), trouble="tool_error" if result.get("isError") is True else "")
+
+
+def _said(answer: Answer) -> str:
+    error = rpc.opened(answer.message.error) or {}
+    return str(error.get("message", "the server's answer cannot be read"))
+
+
+def _read_target(request: Request) -> str:
+    return str(request.params.get("uri" if request.method == rpc.READ else "name", ""))
+
+
+async def _sleep(ms: float) -> None:
+    await asyncio.sleep(ms / 1000)

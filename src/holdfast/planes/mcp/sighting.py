@@ -1,0 +1,63 @@
+"""A call of an MCP tool on its way into the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.model.codec import canonical, digest, encodable
+from holdfast.model.trace import TEXT_KEPT, TraceEvent
+from holdfast.planes.describe import arguments_digest, shorten
+from holdfast.protocols import Call, Trip
+
+
+class Sighting:
+    """One call from its arrival to its end; it is told once."""
+
+    def __init__(self, trip: Trip, server: str, call: Call) -> None:
+        self._trip = trip
+        self._server = server
+        self._call = call
+        self._began = trip.now()
+        self._told = False
+
+    def ended(self, output: str = "", *, status: int | None = None, trouble: str = "") -> None:
+        """It came to an end that the agent could see."""
+        self._tell(output, status, trouble, finished=True)
+
+    def left(self) -> None:
+        """Nobody waits for it any more."""
+        self._tell("", None, "cancelled", finished=False)
+
+    def _tell(self, output: str, status: int | None, trouble: str, *, finished: bool) -> None:
+        if self._told:
+            return
+        self._told = True
+        call, trip = self._call, self._trip
+        event = TraceEvent(
+            ts=self._began,
+            event_type="mcp_call",
+            tool=call.target,
+            plane=call.plane,
+            n=call.n,
+            phase="done" if finished else "unfinished",
+            duration_ms=(trip.now() - self._began) * 1000,
+            status=status,
+            error_type=trouble,
+            input=_kept(_json(call.arguments)),
+            output=_kept(output),
+            write=True,
+            digest=digest(
+                f"{self._server}\n{call.target}\n{arguments_digest(call.arguments)}".encode(errors="replace")
+            ),
+            fault=trip.met_by(call.plane, call.target, call.n),
+        )
+        trip.saw(event)
+
+
+def _json(arguments: Mapping[str, Any]) -> str:
+    return canonical(dict(arguments)).decode()
+
+
+def _kept(text: str) -> str:
+    return encodable(shorten(text, TEXT_KEPT))

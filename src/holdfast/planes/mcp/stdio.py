@@ -1,0 +1,153 @@
+"""MCP over stdio: the harness's end of a relay, which holds the client's and the server's pipes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+
+from holdfast.planes.describe import said
+from holdfast.planes.mcp import rpc
+from holdfast.planes.mcp.frames import Line, frames
+from holdfast.planes.mcp.rpc import Answer, Id, Message, Request
+from holdfast.planes.mcp.session import Outcome, Session, expired
+from holdfast.planes.mcp.visit import Visit
+from holdfast.protocols import Trip
+
+_LAST_WORDS_S = 0.5
+"""How long answers that are under way may take when the server has ended."""
+_KILL, _TERMINATE = b"9", b"15"
+
+
+class ServerGone(Exception):
+    """The server ended before it answered."""
+
+
+class Pipe:
+    """One relay, from its greeting to its end."""
+
+    def __init__(self, line: Line, server: str, trip: Trip, visit: Visit) -> None:
+        self._line = line
+        self._server = server
+        self._trip = trip
+        self._session = Session(server, trip, visit)
+        self._expired = False
+        self._answered = False
+        """The server has said anything at all."""
+        self._waiting: dict[Id, deque[asyncio.Future[Answer]]] = {}
+        self._tasks: dict[asyncio.Task[None], Id] = {}
+
+    async def serve(self) -> None:
+        """Passes lines on until one side ends."""
+        try:
+            async for mark, line in frames(self._line):
+                if mark == b"X":
+                    await self._server_ended(line)
+                    return
+                await self._take(mark, line)
+        except ConnectionError:  # the relay is gone, and with it the client
+            return
+        finally:
+            for task in list(self._tasks):
+                task.cancel()
+            self._line.close()
+
+    async def _take(self, mark: bytes, line: bytes) -> None:
+        if mark == b"C":
+            await self._from_client(line)
+        elif mark == b"S":
+            await self._from_server(line)
+        elif mark == b"E":
+            await self._line.write(b"E\n")
+
+    async def _from_client(self, line: bytes) -> None:
+        message = rpc.read(line)
+        request = rpc.request(message, line) if message is not None else None
+        if message is None:
+            self._session.unread(line)
+        if message is not None:
+            self._cancel(message)
+        if request is None:
+            await self._send(b"S", line)
+            return
+        if request.method == rpc.INITIALIZE:
+            self._expired = False
+        if self._expired:
+            await self._send(b"C", expired(request).line)
+        elif self._session.minds(request):
+            await self._begin(request)
+        else:
+            await self._send(b"S", line)
+
+    async def _begin(self, request: Request) -> None:
+        task = asyncio.create_task(self._answer(request))
+        self._tasks[task] = request.id
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        await asyncio.sleep(0)  # it reaches the server before what the client says next
+
+    async def _from_server(self, line: bytes) -> None:
+        self._answered = True
+        message = rpc.read(line)
+        if message is not None and message.answers and isinstance(message.id, int | float | str):
+            waiting = self._waiting.get(message.id)
+            if waiting:
+                waiting.popleft().set_result(Answer(message, line))
+                return
+        await self._send(b"C", line)
+
+    def _cancel(self, message: Message) -> None:
+        """The client does not wait for an answer any more."""
+        named = rpc.cancels(message)
+        for task in [task for task, id in self._tasks.items() if named is not None and id == named]:
+            task.cancel()
+
+    async def _answer(self, request: Request) -> None:
+        try:
+            await self._deliver(request, await self._session.answer(request, self._ask))
+        except (ServerGone, ConnectionError):
+            return
+        except Exception as bug:
+            self._trip.broke(f"the MCP plane broke: {said(bug)}")
+            await self._send(b"C", rpc.error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
+
+    async def _ask(self, request: Request) -> Answer:
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.setdefault(request.id, deque())
+        waiting.append(future)
+        try:
+            await self._send(b"S", request.raw)
+            return await future
+        finally:
+            with contextlib.suppress(ValueError):
+                waiting.remove(future)
+            if not waiting:
+                self._waiting.pop(request.id, None)
+
+    async def _deliver(self, request: Request, outcome: Outcome) -> None:
+        if outcome.first:
+            await self._send(b"C", outcome.first)
+        match outcome.kind:
+            case "message" | "garbage":
+                await self._send(b"C", outcome.line)
+            case "expired":
+                self._expired = not request.stateless
+                await self._send(b"C", outcome.line)
+            case "lost":
+                await self._send(b"K", _TERMINATE)
+            case "crash":
+                await self._send(b"K", _KILL)
+            case "silence":
+                pass
+
+    async def _send(self, mark: bytes, line: bytes) -> None:
+        await self._line.write(mark + line + b"\n")
+
+    async def _server_ended(self, code: bytes) -> None:
+        """Lets the answers that came go out. A server that failed before it said a word is no doing of the agent's."""
+        for waiting in list(self._waiting.values()):
+            for future in waiting:
+                future.set_exception(ServerGone())
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=_LAST_WORDS_S)
+        if not self._answered and code.isdigit() and int(code):
+            self._trip.broke(f"MCP server {self._server} ended with exit code {int(code)} before it said anything")

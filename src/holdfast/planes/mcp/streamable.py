@@ -1,0 +1,214 @@
+"""MCP over streamable HTTP: one request of a client, its server behind us."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
+
+from msgspec import Raw
+
+from holdfast.planes.http1.client import Incoming, UpstreamFailed, Upstreams
+from holdfast.planes.http1.heads import RawFields, end_to_end
+from holdfast.planes.http1.server import Exchange
+from holdfast.planes.mcp import rpc, sse
+from holdfast.planes.mcp.config import Target
+from holdfast.planes.mcp.rpc import Answer, Request
+from holdfast.planes.mcp.session import Outcome, Session, expired
+from holdfast.planes.mcp.visit import Visit
+from holdfast.protocols import Trip
+
+BODY_LIMIT = 64_000_000
+_SILENCE_S = 86_400.0
+"""A stream may have nothing to say for as long as the trial lasts."""
+_JSON, _STREAM = "application/json", "text/event-stream"
+_OURS = frozenset((b"host", b"content-length", b"accept-encoding", b"expect"))
+"""Headers of the client that are made anew: bodies come to us unpacked, since faults read them."""
+_FRAMING = frozenset((b"content-length", b"content-type"))
+
+
+class StreamEnded(Exception):
+    """The server ended its stream without an answer."""
+
+
+class Post:
+    """One exchange with a client about one server."""
+
+    def __init__(
+        self, exchange: Exchange, server: str, target: Target, upstreams: Upstreams, trip: Trip, visit: Visit
+    ) -> None:
+        self._exchange = exchange
+        self._server = server
+        self._trip = trip
+        self._target = target
+        self._upstreams = upstreams
+        self._visit = visit
+        self._session = Session(server, trip, visit)
+        self._session_id = exchange.head.get("mcp-session-id")
+        self._incoming: Incoming | None = None
+        self._events: AsyncIterator[sse.Event] | None = None
+        self._event: sse.Event | None = None
+        """The event that held the answer, where the server answered by a stream."""
+
+    async def serve(self) -> None:
+        """Answers the client, or breaks its connection as a fault says. Ends when the client leaves."""
+        exchange = self._exchange
+        body = await exchange.body(BODY_LIMIT) if exchange.head.method == "POST" else None
+        message = rpc.read(body) if body is not None else None
+        request = rpc.request(message, body) if message is not None and body is not None else None
+        if body is not None and message is None:
+            self._session.unread(body)
+        if self._session_id in self._visit.lost and (request is None or request.method != rpc.INITIALIZE):
+            await self._deliver(expired(request or Request("", "", {}, b"")))
+        elif request is not None and self._session.minds(request):
+            await self._while_there(self._answer(request))
+        else:
+            await self._while_there(self._pass(body))
+
+    async def _while_there(self, work: Coroutine[Any, Any, None]) -> None:
+        """Works until the client leaves; what the server still does for it is then cut off."""
+        task = asyncio.ensure_future(work)
+        left = asyncio.ensure_future(self._exchange.connection.closed())
+        try:
+            await asyncio.wait((task, left), return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                return
+            await task
+        except ConnectionResetError:  # the client left while we were writing
+            return
+        except UpstreamFailed as failed:
+            await self._unreachable(failed)
+        finally:
+            left.cancel()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            if self._incoming is not None:
+                self._incoming.abort()
+
+    async def _answer(self, request: Request) -> None:
+        try:
+            outcome = await self._session.answer(request, self._ask)
+        except StreamEnded:
+            await self._exchange.finish() if self._exchange.answered else self._exchange.cut()
+            return
+        await self._deliver(outcome, request)
+
+    async def _ask(self, request: Request) -> Answer:
+        incoming = await self._send(request.raw)
+        if incoming.status == 200 and (incoming.get("content-type") or "").startswith(_STREAM):
+            return await self._listen(incoming, request)
+        raw = await incoming.read(BODY_LIMIT)
+        message = rpc.read(raw)
+        if message is None or not message.answers:
+            odd = rpc.encode({"code": rpc.INTERNAL_ERROR, "message": f"HTTP {incoming.status}"})
+            message = rpc.Message(error=Raw(odd))
+        return Answer(message, raw)
+
+    async def _send(self, body: bytes | None) -> Incoming:
+        """Passes the request on, with the headers that the configuration gives the server."""
+        own = {name.lower().encode("latin-1"): value for name, value in self._target.headers.items()}
+        passed = [
+            (name.decode("latin-1"), value.decode("latin-1"))
+            for name, value in end_to_end(self._exchange.head.headers)
+            if name.lower() not in _OURS and name.lower() not in own
+        ]
+        headers = [*passed, *self._target.headers.items(), ("accept-encoding", "identity")]
+        self._incoming = incoming = await self._upstreams.send(
+            self._exchange.head.method, self._target.url, headers, body, read_s=_SILENCE_S, once=True
+        )
+        return incoming
+
+    async def _listen(self, incoming: Incoming, request: Request) -> Answer:
+        """The answer out of a stream; everything before it goes to the client as it comes."""
+        self._events = _events(incoming)
+        async for event in self._events:
+            message = rpc.read(event.data)
+            if message is not None and message.answers and message.id == request.id:
+                self._event = event
+                return Answer(message, event.data)
+            await self._say(event.raw)
+        raise StreamEnded
+
+    async def _say(self, event: bytes) -> None:
+        """Sends an event, in a stream that is begun with the first."""
+        exchange = self._exchange
+        if not exchange.answered:
+            await exchange.start(200, (*self._headers(), (b"content-type", _STREAM.encode())))
+        await exchange.write(event)
+
+    def _headers(self) -> RawFields:
+        """The server's own, without those of its body."""
+        if self._incoming is None:
+            return ()
+        return tuple([one for one in end_to_end(self._incoming.headers) if one[0].lower() not in _FRAMING])
+
+    async def _deliver(self, outcome: Outcome, request: Request | None = None) -> None:
+        exchange = self._exchange
+        match outcome.kind:
+            case "message" | "garbage":
+                await self._speak(outcome)
+            case "expired":
+                if request is not None and not request.stateless:
+                    self._forget_session()
+                await exchange.respond(404, (("content-type", _JSON),), outcome.line)
+            case "silence":
+                await exchange.connection.closed()
+            case "lost":
+                exchange.cut()
+            case "crash":
+                self._forget_session()
+                exchange.cut(reset=True)
+
+    async def _speak(self, outcome: Outcome) -> None:
+        """A message in the form that the server chose; two need a stream."""
+        exchange, event = self._exchange, self._event
+        if outcome.first:
+            await self._say(sse.event(outcome.first))
+        if event is not None or exchange.answered:
+            made = event.saying(outcome.line) if event is not None else sse.event(outcome.line)
+            await self._say(made if outcome.changed or event is None else event.raw)
+            if self._events is not None:
+                async for more in self._events:
+                    await self._say(more.raw)
+            await exchange.finish()
+        elif outcome.changed or self._incoming is None:
+            await exchange.respond(200, (*self._headers(), (b"content-type", _JSON.encode())), outcome.line)
+        else:
+            status, headers = self._incoming.status, end_to_end(self._incoming.headers)
+            await exchange.respond(status, _without_length(headers), outcome.line)
+
+    async def _pass(self, body: bytes | None) -> None:
+        """Passes request and reply untouched, as they come."""
+        incoming = await self._send(body)
+        length = incoming.get("content-length")
+        headers = _without_length(end_to_end(incoming.headers))
+        await self._exchange.start(incoming.status, headers, int(length) if length and length.isdigit() else None)
+        async for data in incoming.chunks():
+            await self._exchange.write(data)
+        await self._exchange.finish()
+
+    def _forget_session(self) -> None:
+        if self._session_id is not None:
+            self._visit.lose(self._session_id)
+
+    async def _unreachable(self, failed: UpstreamFailed) -> None:
+        """Not an injected fault: the server that the configuration names is not there."""
+        why = f"MCP server {self._server} cannot be reached: {failed}"
+        self._trip.broke(why)
+        if self._exchange.answered:
+            self._exchange.cut()
+        else:
+            line = rpc.error(None, rpc.INTERNAL_ERROR, why)
+            await self._exchange.respond(502, (("content-type", _JSON),), line)
+
+
+async def _events(incoming: Incoming) -> AsyncIterator[sse.Event]:
+    """The events of a reply as they come."""
+    events = sse.Events()
+    async for data in incoming.chunks():
+        for event in events.feed(data):
+            yield event
+
+
+def _without_length(headers: RawFields) -> RawFields:
+    return tuple([(name, value) for name, value in headers if name.lower() != b"content-length"])

@@ -1,0 +1,89 @@
+import json
+import stat
+
+import pytest
+
+from holdfast.errors import UserError
+from holdfast.planes.mcp.config import Target, read, relay_command, rewrite, write
+
+PLACE = {"relay": ["/python", "-I", "/relay.py"], "environ": {"HOLDFAST_MCP": "http://x"}, "base_url": "http://h/t/mcp"}
+
+
+@pytest.mark.parametrize("section", ["mcpServers", "servers"])
+def test_a_command_is_started_by_the_relay_and_keeps_its_environment(section):
+    entry = {"command": "npx", "args": ["-y", "files"], "env": {"A": "1"}, "cwd": "/x", "type": "stdio"}
+    config, servers = rewrite({section: {"my files": entry}, "inputs": [1]}, **PLACE)
+    assert servers == {}
+    assert config["inputs"] == [1]
+    assert config[section]["my files"] == {
+        "command": "/python",
+        "args": ["-I", "/relay.py", "--name", "my files", "--", "npx", "-y", "files"],
+        "env": {"A": "1", "HOLDFAST_MCP": "http://x"},
+        "cwd": "/x",
+        "type": "stdio",
+    }
+
+
+@pytest.mark.parametrize("key", ["url", "httpUrl", "serverUrl"])
+def test_a_url_becomes_ours_and_its_headers_stay_on_our_side(key):
+    entry = {"type": "http", key: "https://a.example/mcp", "headers": {"Authorization": "Bearer k"}}
+    config, servers = rewrite({"mcpServers": {"a/b": entry}}, **PLACE)
+    assert config["mcpServers"]["a/b"] == {"type": "http", key: "http://h/t/mcp/a%2Fb"}
+    assert servers == {"a/b": Target("https://a.example/mcp", {"Authorization": "Bearer k"})}
+
+
+def test_references_are_filled_in_for_what_stays_on_our_side(monkeypatch):
+    monkeypatch.setenv("A_KEY", "k")
+    monkeypatch.delenv("A_PORT", raising=False)
+    entry = {"url": "http://h:${A_PORT:-80}/", "headers": {"a": "Bearer ${A_KEY}", "b": "${env:A_KEY}"}}
+    config, servers = rewrite({"mcpServers": {"s": entry, "t": {"command": "${HOME}/t"}}}, **PLACE)
+    assert servers["s"] == Target("http://h:80/", {"a": "Bearer k", "b": "k"})
+    assert "${HOME}/t" in config["mcpServers"]["t"]["args"]
+    with pytest.raises(UserError, match="needs the variable A_PORT"):
+        rewrite({"servers": {"s": {"url": "http://h:${A_PORT}/"}}}, **PLACE)
+
+
+def test_the_given_configuration_is_not_changed():
+    given = {"mcpServers": {"a": {"command": "a", "env": {}}, "b": {"url": "http://b", "headers": {"x": "y"}}}}
+    before = json.dumps(given)
+    rewrite(given, **PLACE)
+    assert json.dumps(given) == before
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ({}, "names no servers"),
+        ({"mcpServers": {}}, "names no servers"),
+        ({"mcpServers": []}, "mcpServers is to be a map"),
+        ({"mcpServers": {"a": 1}}, "mcpServers.a is to be a map"),
+        ({"mcpServers": {"a": {}}}, "'a' has neither a command nor a url"),
+        ({"mcpServers": {"a": {"type": "sse", "url": "http://x"}}}, "'a' is of type sse"),
+        ({"mcpServers": {"a": {"url": "ws://x"}}}, "the url of server 'a' is no http address"),
+        ({"mcpServers": {"a": {"command": "x", "args": "-y"}}}, "args (a list)"),
+        ({"mcpServers": {"a": {"command": "x", "env": [1]}}}, "a.env is to be a map"),
+        ({"mcpServers": {"a": {"command": "x"}}, "servers": {"a": {"command": "x"}}}, "'a' is there twice"),
+    ],
+)
+def test_what_cannot_be_rewritten_is_refused_by_name(config, says):
+    with pytest.raises(UserError) as refused:
+        rewrite(config, **PLACE)
+    assert says in str(refused.value)
+
+
+def test_the_written_file_is_for_its_owner_alone(tmp_path):
+    path = tmp_path / "mcp.json"
+    path.write_text("old")
+    path.chmod(0o644)
+    write(path, {"mcpServers": {}})
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert read(path) == {"mcpServers": {}}
+    path.write_text("{")
+    with pytest.raises(UserError, match=r"mcp.json cannot be read"):
+        read(path)
+
+
+def test_the_relay_is_a_file_that_needs_no_packages():
+    command = relay_command()
+    assert command[1:3] == ["-I", "-S"]
+    assert command[3].endswith("planes/mcp/relay.py")

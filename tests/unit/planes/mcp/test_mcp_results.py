@@ -1,0 +1,116 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.planes.mcp import results
+from holdfast.planes.mcp.results import Form, tool_value
+
+TEXT = {"type": "text", "text": "hello"}
+IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+
+
+def changed(result, new):
+    value, put = tool_value(result)
+    return value, put(new)
+
+
+def test_text_is_the_value_and_goes_back_beside_what_else_there_is():
+    result = {"content": [IMAGE, TEXT, {"type": "text", "text": "more"}], "isError": False, "_meta": {"k": 1}}
+    value, back = changed(result, "other")
+    assert value == "hello\nmore"
+    assert back == {**result, "content": [IMAGE, {"type": "text", "text": "other"}]}
+
+
+def test_an_object_is_changed_in_both_its_forms():
+    result = {"content": [{"type": "text", "text": '{"a": 1}'}], "structuredContent": {"a": 1, "b": 2}}
+    value, back = changed(result, {"a": 2, "b": 2})
+    assert value == {"a": 1, "b": 2}
+    assert back == {"content": [{"type": "text", "text": '{"a":2,"b":2}'}], "structuredContent": {"a": 2, "b": 2}}
+
+
+def test_text_in_place_of_an_object_is_no_structured_content():
+    result = {"content": [TEXT], "structuredContent": {"a": 1, "b": 2}}
+    assert changed(result, "cut")[1] == {"content": [{"type": "text", "text": "cut"}]}
+
+
+def test_a_value_that_an_sdk_has_wrapped_is_unwrapped_and_wrapped_again():
+    rows = {
+        "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
+        "structuredContent": {"result": ["a", "b"]},
+    }
+    value, back = changed(rows, ["b"])
+    assert value == ["a", "b"]
+    assert back == {"content": [{"type": "text", "text": "b"}], "structuredContent": {"result": ["b"]}}
+    page = {"content": [TEXT], "structuredContent": {"content": "hello"}}
+    value, back = changed(page, "bye")
+    assert value == "hello"
+    assert back == {"content": [{"type": "text", "text": "bye"}], "structuredContent": {"content": "bye"}}
+
+
+def test_an_object_with_one_field_of_its_own_stays_an_object():
+    assert tool_value({"content": [TEXT], "structuredContent": {"price": 3}})[0] == {"price": 3}
+
+
+def test_a_result_without_text_is_its_blocks():
+    value, back = changed({"content": [IMAGE]}, [])
+    assert (value, back) == ([IMAGE], {"content": []})
+    assert changed({"content": [IMAGE]}, "attack")[1] == {"content": [{"type": "text", "text": "attack"}]}
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["content", "structuredContent", "isError", "x"]),
+        st.recursive(
+            st.none() | st.text(max_size=3) | st.integers(0, 3),
+            lambda inner: (
+                st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["type", "text", "result"]), inner)
+            ),
+            max_leaves=6,
+        ),
+    )
+)
+def test_whatever_a_server_sends_can_be_read_shown_and_changed(result):
+    value, put = tool_value(result)
+    put(value)
+    put("text")
+    put(None)
+    assert isinstance(results.shown(result), str)
+    results.resource_value(result)[1]("x")
+    results.prompt_value(result)[1]("x")
+
+
+def test_the_text_of_a_resource_and_of_a_prompt():
+    page = {"contents": [{"uri": "a", "blob": "aa"}, {"uri": "b", "text": "page"}]}
+    value, put = results.resource_value(page)
+    assert value == "page"
+    assert put("new") == {"contents": [{"uri": "a", "blob": "aa"}, {"uri": "b", "text": "new"}]}
+    talk = {"messages": [{"role": "user", "content": TEXT}, {"role": "assistant", "content": IMAGE}]}
+    value, put = results.prompt_value(talk)
+    assert value == "hello"
+    assert put("new")["messages"][0] == {"role": "user", "content": {"type": "text", "text": "new"}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "form"),
+    [
+        (None, Form()),
+        ({"properties": {"a": {}, "b": {}}}, Form(structured=True)),
+        ({"properties": {"price": {"type": "number"}}}, Form(structured=True)),
+        ({"properties": {"result": {"type": "array"}}}, Form(structured=True, key="result")),
+        ({"properties": {"content": {"type": "string"}}}, Form(structured=True, key="content", text=True)),
+    ],
+)
+def test_the_form_that_a_tool_declares(schema, form):
+    assert results.form({"name": "t", "outputSchema": schema}) == form
+
+
+def test_a_made_up_result_has_the_declared_form():
+    ok = {"status": "ok"}
+    assert results.made(ok, Form(), stateless=False) == {
+        "content": [{"type": "text", "text": '{"status":"ok"}'}],
+        "isError": False,
+    }
+    assert results.made(ok, Form(structured=True), stateless=True)["structuredContent"] == ok
+    assert results.made(ok, Form(structured=True), stateless=True)["resultType"] == "complete"
+    text = Form(structured=True, key="content", text=True)
+    assert results.made(ok, text, stateless=False)["structuredContent"] == {"content": '{"status":"ok"}'}

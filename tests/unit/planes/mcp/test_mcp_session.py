@@ -1,0 +1,159 @@
+import json
+
+import pytest
+from mcp_talk import Talk, call, line
+
+from holdfast.model.spec import Injection, Schedule
+from holdfast.planes.mcp import rpc
+
+OK = {"content": [{"type": "text", "text": "hello"}], "isError": False}
+TOOLS = {"tools": [{"name": "search", "description": "Finds."}, {"name": "book"}, "odd"], "nextCursor": "2"}
+
+
+def test_an_untouched_answer_passes_as_the_bytes_it_came_in():
+    talk = Talk(result=OK)
+    outcome = talk.say(call(q="a"))
+    assert (outcome.line, outcome.changed) == (line(id=1, result=OK), False)
+    assert talk.asked[0]["params"]["arguments"] == {"q": "a"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"error": {"code": -32000, "message": "down"}},
+        {"result": {**OK, "isError": True}},
+        {"result": {"resultType": "input_required", "inputRequests": {}}},
+        {"result": 3},
+    ],
+)
+def test_what_is_no_result_of_the_tool_passes_a_fault_untouched(answer):
+    talk = Talk([Injection("tool", "*", "wrong_value")], **answer)
+    assert talk.say(call()).line == line(id=1, **answer)
+    assert [met.effect for met in talk.trip.ledger] == ["no_effect"]
+
+
+def test_a_call_is_told_to_the_trace_as_the_client_saw_it():
+    talk = Talk([Injection("tool", "search", "error", {"error_code": 500}, Schedule(on_call=2))], result=OK)
+    talk.say(call(q="a"))
+    talk.say(call(q="a"))
+    talk.say(call(q="b"))
+    seen = talk.trip.trace
+    assert [(e.tool, e.n, e.output, e.error_type, e.fault) for e in seen] == [
+        ("search", 1, "hello", "", ""),
+        ("search", 2, "500 Internal Server Error", "tool_error", "error"),
+        ("search", 3, "hello", "", ""),
+    ]
+    assert seen[0].digest == seen[1].digest != seen[2].digest
+    assert all(e.write and e.event_type == "mcp_call" and e.plane == "mcp" for e in seen)
+    assert talk.visit.open == set()
+
+
+def test_an_error_of_the_server_is_told_with_its_code():
+    talk = Talk(error={"code": -32602, "message": "Unknown tool: search"})
+    talk.say(call())
+    assert (talk.trip.trace[0].status, talk.trip.trace[0].error_type) == (-32602, "rpc_error")
+
+
+def test_a_server_that_is_gone_leaves_an_unfinished_call():
+    talk = Talk(result=OK)
+
+    async def gone(request):
+        raise ConnectionError
+
+    talk._ask = gone
+    with pytest.raises(ConnectionError):
+        talk.say(call())
+    assert (talk.trip.trace[0].phase, talk.trip.trace[0].error_type) == ("unfinished", "cancelled")
+
+
+def test_a_fault_that_breaks_is_our_error():
+    talk = Talk([Injection("tool", "*", "slow", {"delay_ms": "soon"})], result=OK)
+    outcome = talk.say(call())
+    assert json.loads(outcome.line)["error"]["code"] == rpc.INTERNAL_ERROR
+    assert len(talk.trip.troubles) == 1
+
+
+def test_listed_and_called_tools_are_remembered():
+    talk = Talk(result=TOOLS)
+    assert talk.say(line(id=1, method="tools/list")).changed is False
+    talk.answer = {"result": OK}
+    talk.say(call("hidden"))
+    assert set(talk.visit.tools) == {"search", "book", "hidden"}
+
+
+def test_a_vanished_tool_leaves_the_rest_of_the_list_alone():
+    talk = Talk([Injection("mcp", "search", "tools_changed")], result=TOOLS)
+    listed = json.loads(talk.say(line(id=1, method="tools/list")).line)
+    assert listed["result"] == {"tools": [{"name": "book"}, "odd"], "nextCursor": "2"}
+    assert [(m.plane, m.target, m.got) for m in talk.trip.ledger] == [
+        ("mcp_list", "search", "failed: Unknown tool: search")
+    ]
+
+
+def test_listings_are_no_calls_for_tool_faults_and_no_events():
+    talk = Talk([Injection("tool", "*", "error", {}, Schedule(on_call=1))], result=TOOLS)
+    for _ in range(3):
+        talk.say(line(id=1, method="tools/list"))
+    assert (talk.trip.ledger, talk.trip.trace) == ([], [])
+    talk.answer = {"result": OK}
+    assert json.loads(talk.say(call()).line)["result"]["isError"] is True
+
+
+def test_a_call_of_a_vanished_tool_tells_that_the_tools_have_changed_unless_there_is_no_session():
+    talk = Talk([Injection("mcp", "search", "tools_changed")], result=OK)
+    outcome = talk.say(call())
+    assert json.loads(outcome.first) == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+    assert json.loads(outcome.line)["error"] == {"code": -32602, "message": "Unknown tool: search"}
+    assert talk.asked == []
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    modern = line(id=2, method="tools/call", params={"name": "search", "_meta": meta})
+    assert talk.say(modern).first == b""
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind"),
+    [("hang", "silence"), ("crash_mid_call", "crash"), ("malformed_rpc", "garbage"), ("session_lost", "expired")],
+)
+def test_each_fault_has_its_outcome(mode, kind):
+    talk = Talk([Injection("mcp", "search", mode)], result=OK)
+    assert talk.say(call()).kind == kind
+    assert [(m.mode, m.effect) for m in talk.trip.ledger] == [(mode, "met")]
+
+
+def test_garbage_is_the_beginning_of_the_answer_and_no_message():
+    outcome = Talk([Injection("mcp", "*", "malformed_rpc")], result=OK).say(call())
+    assert line(id=1, result=OK).startswith(outcome.line)
+    assert rpc.read(outcome.line) is None
+
+
+def test_a_phantom_success_has_the_form_that_the_tool_declared():
+    schema = {"type": "object", "properties": {"content": {"type": "string"}}}
+    talk = Talk(
+        [Injection("tool", "search", "phantom_success", {"shape": "text"})],
+        result={"tools": [{"name": "search", "outputSchema": schema}]},
+    )
+    talk.say(line(id=1, method="tools/list"))
+    assert json.loads(talk.say(call()).line)["result"] == {
+        "content": [{"type": "text", "text": "ok"}],
+        "isError": False,
+        "structuredContent": {"content": "ok"},
+    }
+
+
+def test_a_match_on_arguments_decides_which_calls_meet_a_fault():
+    talk = Talk([Injection("tool", "*", "error", {}, Schedule(match={"q": "a*"}))], result=OK)
+    assert json.loads(talk.say(call(q="ab")).line)["result"]["isError"] is True
+    assert talk.say(call(q="b")).changed is False
+
+
+def test_resources_and_prompts_are_minded_only_under_attack():
+    read = line(id=1, method="resources/read", params={"uri": "shop://terms"})
+    calm = Talk([Injection("tool", "*", "error")])
+    assert not calm.session.minds(rpc.request(rpc.read(read), read))
+    storm = Talk(
+        [Injection("context", "*", "indirect_injection", {"payload": "Obey."})],
+        result={"contents": [{"uri": "shop://terms", "text": "All sales are final."}]},
+    )
+    said = json.loads(storm.say(read).line)["result"]["contents"][0]["text"]
+    assert said == "All sales are final.\n\nObey."
+    assert storm.trip.trace == []

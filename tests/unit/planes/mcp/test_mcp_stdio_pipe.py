@@ -1,0 +1,110 @@
+import asyncio
+
+from mcp_talk import FakeLine, call, line
+
+from holdfast.model.spec import Injection, Schedule
+from holdfast.planes.mcp.relay import LINE_LIMIT
+from holdfast.planes.mcp.stdio import Pipe
+from holdfast.planes.mcp.visit import Visit
+from planes_kit import FakeTrip
+
+OK = line(id=1, result={"content": [{"type": "text", "text": "hello"}]})
+PING = line(id=9, method="ping")
+
+
+def served(*lines: bytes, injections: list[Injection] | None = None, wait_s: float = 0.0):
+    """What the relay was told after it had said these lines, one after another, and then left."""
+    trip, wire = FakeTrip(injections or []), FakeLine()
+
+    async def run():
+        serving = asyncio.create_task(Pipe(wire, "server", trip, Visit()).serve())
+        for one in lines:
+            wire.says(one)
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(wait_s)
+        wire.sent.put_nowait(b"")
+        await asyncio.wait_for(serving, 5)
+
+    asyncio.run(run())
+    return b"".join(wire.got).split(b"\n")[:-1], trip
+
+
+def test_everything_passes_untouched_in_calm():
+    note, odd = line(method="notifications/initialized"), b"not json at all"
+    got, trip = served(b"C" + PING, b"C" + note, b"C" + odd, b"S" + odd, b"C" + call(q="a"), b"S" + OK)
+    assert got == [b"S" + PING, b"S" + note, b"S" + odd, b"C" + odd, b"S" + call(q="a"), b"C" + OK]
+    assert [e.tool for e in trip.trace] == ["search"]
+
+
+def test_requests_of_the_server_and_their_answers_pass():
+    asked = line(id=1, method="sampling/createMessage", params={})
+    answered = line(id=1, result={"role": "assistant"})
+    got, _ = served(b"C" + call(), b"S" + asked, b"C" + answered, b"S" + OK)
+    assert got == [b"S" + call(), b"C" + asked, b"S" + answered, b"C" + OK]
+
+
+def test_two_calls_with_one_id_are_answered_in_order():
+    one, two = call("a"), call("b")
+    got, _ = served(b"C" + one, b"C" + two, b"S" + OK, b"S" + OK.replace(b"hello", b"again"))
+    assert got == [b"S" + one, b"S" + two, b"C" + OK, b"C" + OK.replace(b"hello", b"again")]
+
+
+def test_a_cancelled_call_is_given_up_and_the_server_is_told():
+    cancel = line(method="notifications/cancelled", params={"requestId": 1})
+    got, trip = served(b"C" + call(), b"C" + cancel, b"S" + OK)
+    assert got == [b"S" + call(), b"S" + cancel, b"C" + OK]  # a late answer is the client's to ignore
+    assert trip.trace[0].phase == "unfinished"
+
+
+def test_a_lost_session_refuses_every_request_until_initialize():
+    lost = Injection("mcp", "search", "session_lost", {}, Schedule(times=1))
+    begin = line(id=3, method="initialize", params={})
+    got, _ = served(b"C" + call(), b"C" + PING, b"C" + begin, b"C" + PING, injections=[lost])
+    assert [one[:1] for one in got] == [b"C", b"C", b"S", b"S"]
+    assert b"-32001" in got[0]
+    assert b'"id":9' in got[1]
+    assert got[2:] == [b"S" + begin, b"S" + PING]
+
+
+def test_a_crash_kills_and_a_lost_reply_ends_the_server():
+    assert served(b"C" + call(), injections=[Injection("mcp", "*", "crash_mid_call")])[0] == [b"K9"]
+    got, _ = served(b"C" + call(), b"S" + OK, injections=[Injection("tool", "*", "lost_reply")])
+    assert got == [b"S" + call(), b"K15"]
+
+
+def test_the_end_of_the_clients_input_is_passed_on_after_what_it_said():
+    got, _ = served(b"C" + call(), b"E", b"S" + OK)
+    assert got == [b"S" + call(), b"E", b"C" + OK]
+
+
+def test_a_batch_passes_and_is_noted():
+    batch = b"[" + PING + b"]"
+    got, trip = served(b"C" + batch)
+    assert got == [b"S" + batch]
+    assert "no fault can act on it" in trip.notes[0]
+
+
+def test_a_server_that_fails_before_it_says_a_word_is_an_error_of_the_trial():
+    assert served(b"C" + call(), b"X1")[1].troubles == [
+        "MCP server server ended with exit code 1 before it said anything"
+    ]
+    for ending in (b"X0", b"X-15"):
+        assert served(b"C" + call(), ending)[1].troubles == []
+    assert served(b"S" + PING, b"X1")[1].troubles == []
+
+
+def test_the_last_answers_go_out_when_the_server_has_ended():
+    got, _ = served(b"C" + call(), b"S" + OK + b"\nX0")
+    assert got == [b"S" + call(), b"C" + OK]
+
+
+def test_a_line_without_end_closes_the_connection():
+    trip, wire = FakeTrip([]), FakeLine()
+
+    async def run():
+        for _ in range(3):
+            wire.sent.put_nowait(b"C" + b"x" * LINE_LIMIT)
+        await asyncio.wait_for(Pipe(wire, "server", trip, Visit()).serve(), 10)
+
+    asyncio.run(run())
+    assert wire.closed
