@@ -13,6 +13,14 @@ _set: dict[str, str] = {}
 """What the last trial set in this process."""
 
 
+def variables(trial: Trial) -> dict[str, str]:
+    """What an agent's environment says of the trial."""
+    wanted = {_ID: trial.id, "HOLDFAST_REPLICA": str(trial.replica), "HOLDFAST_SEED": str(trial.seed)}
+    for name, value in trial.params.items():
+        wanted[f"PARAM_{name.upper()}"] = value if isinstance(value, str) else encode(value).decode()
+    return wanted
+
+
 def set_environment(trial: Trial) -> None:
     """Sets the variables of this trial and removes what only the last one had; writes what changed alone."""
     os.environ[_ID] = _set[_ID] = trial.id
@@ -34,9 +42,7 @@ def set_environment_here(trial: Trial) -> None:
 
 
 def _set_others(trial: Trial) -> None:
-    wanted = {_ID: trial.id, "HOLDFAST_REPLICA": str(trial.replica), "HOLDFAST_SEED": str(trial.seed)}
-    for name, value in trial.params.items():
-        wanted[f"PARAM_{name.upper()}"] = value if isinstance(value, str) else encode(value).decode()
+    wanted = variables(trial)
     if _set.keys() - wanted.keys():
         clear_environment(keep=wanted)
     for name, text in wanted.items():

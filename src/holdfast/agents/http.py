@@ -1,4 +1,4 @@
-"""The HTTP agent: a server that already runs, asked one request a turn.
+"""The HTTP agent: a server that runs, asked one request a turn.
 
 The parts load when an agent is opened: http_request makes requests, http_wire sends them,
 http_reply finds the answer, http_reset brings the agent back to its first state.
@@ -6,10 +6,12 @@ http_reply finds the answer, http_reset brings the agent back to its first state
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from holdfast.model.observation import Answer, Turn
+from holdfast.errors import AgentUnavailable
+from holdfast.model.observation import Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec, Task
 from holdfast.model.trial import Trial
 from holdfast.protocols import Trip
@@ -18,9 +20,12 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession
 
     from holdfast.agents.http_reply import ReplyReader
-    from holdfast.agents.http_request import RequestForm
+    from holdfast.agents.http_request import HttpRequest, RequestForm
     from holdfast.agents.http_reset import Reset
-    from holdfast.agents.http_wire import Wire
+    from holdfast.agents.http_wire import Exchange, Wire
+
+Fate: TypeAlias = Callable[[], Awaitable[tuple[EndingKind, str]]]
+"""What became of an agent that Holdfast started and that gave no connection: the ending, and why."""
 
 _RETRIED = "the server had closed an idle connection: asked again on a new one"
 _LOST = "the rewritten prompt did not reach the agent: the request template has no place for it"
@@ -29,15 +34,20 @@ _LOST = "the rewritten prompt did not reach the agent: the request template has 
 class HttpAgent:
     """An agent behind a URL. `open` it inside a running loop, `close` it after use."""
 
-    def __init__(self, form: RequestForm, wire: Wire, reader: ReplyReader, reset: Reset) -> None:
+    def __init__(
+        self, form: RequestForm, wire: Wire, reader: ReplyReader, reset: Reset, fate: Fate | None = None
+    ) -> None:
         self._form = form
         self._wire = wire
         self._reader = reader
         self._reset = reset
+        self._fate = fate
 
     @classmethod
-    async def open(cls, agent: AgentSpec, *, limit: int, root: Path = Path()) -> HttpAgent:
+    async def open(cls, agent: AgentSpec, *, limit: int, root: Path = Path(), fate: Fate | None = None) -> HttpAgent:
         """An agent for up to `limit` trials at once; `root` is the spec's folder, for reset_function.
+
+        With a `fate` the agent is one that was ready: if it cannot be reached now, that is its own doing.
 
         The strings of `agent` are resolved: no references are left. Raises AgentUnavailable (config)
         if no request can be made from them.
@@ -53,7 +63,7 @@ class HttpAgent:
         reader = ReplyReader(find_at(path), path) if path else ReplyReader()
         reset = reset_of(agent, form.url, root, limit)
         wire = Wire(headers=form.headers, timeout_ms=agent.timeout_ms, limit=limit)
-        return cls(form, wire, reader, reset)
+        return cls(form, wire, reader, reset, fate)
 
     async def run(self, task: Task, trip: Trip) -> Answer:
         """Asks turn after turn until one ends badly. AgentUnavailable if the agent cannot be reached."""
@@ -82,7 +92,7 @@ class HttpAgent:
         if asked is not text and self._form.loses(asked, text):
             notes.append(_LOST)
             trip.lost()
-        seen = await self._wire.send(self._form.fill(asked, text), session)
+        seen = await self._send(self._form.fill(asked, text), session)
         if seen.retried:
             notes.append(_RETRIED)
         said = self._reader.read(seen, notes)
@@ -95,3 +105,19 @@ class HttpAgent:
             status=seen.status,
             cut=said.cut,
         )
+
+    async def _send(self, request: HttpRequest, session: ClientSession | None) -> Exchange:
+        """The exchange; where the agent is one of ours that died under it, that is what it says."""
+        try:
+            seen = await self._wire.send(request, session)
+        except AgentUnavailable as gone:
+            if self._fate is None or gone.config:
+                raise
+            from holdfast.agents.http_wire import Exchange
+
+            return Exchange(*await self._fate())
+        if seen.ending == "closed" and self._fate is not None:
+            ending, detail = await self._fate()
+            if ending == "crashed":
+                seen.ending, seen.detail = ending, detail
+        return seen

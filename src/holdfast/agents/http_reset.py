@@ -57,21 +57,21 @@ class Reset:
             await self.wire.close()
 
 
-def reset_of(agent: AgentSpec, endpoint: URL, root: Path, limit: int) -> Reset:
-    """The agent's reset, which does nothing where the spec names none."""
+def reset_of(agent: AgentSpec, endpoint: URL | None, root: Path, limit: int) -> Reset:
+    """The agent's reset, which does nothing where the spec names none. An agent without a URL has no endpoint."""
     url = wire = None
     if agent.reset_endpoint:
         url = _reset_url(endpoint, agent.reset_endpoint)
         # Another server than the agent's must not see the agent's credentials.
-        headers = agent.headers if url.origin() == endpoint.origin() else {}
+        headers = agent.headers if endpoint and url.origin() == endpoint.origin() else {}
         bare = {name: value for name, value in headers.items() if name.lower() != "content-type"}
         wire = Wire(headers=bare, timeout_ms=round(RESET_S * 1000), limit=limit)
     return Reset(url, wire, agent.reset_function, root.resolve(), {**os.environ, **agent.env})
 
 
-def _reset_url(endpoint: URL, reset: str) -> URL:
+def _reset_url(endpoint: URL | None, reset: str) -> URL:
     try:
-        url = endpoint.join(URL(reset))
+        url = endpoint.join(URL(reset)) if endpoint else URL(reset)
     except ValueError:
         url = URL()
     if url.scheme not in ("http", "https") or not url.host:

@@ -26,6 +26,7 @@ from holdfast.model.trial import Trial
 from holdfast.planes.describe import said
 from holdfast.planes.flight import under
 from holdfast.planes.install import Installed
+from holdfast.planes.sight import Watch
 from holdfast.planes.weather import Weather
 from holdfast.protocols import Trip
 
@@ -86,7 +87,8 @@ class InlineAgent:
                 if weather is None:
                     turns, notes = await self._converse(task, trip)
                 else:
-                    with under(weather, broke.append):
+                    watch = Watch(perf_counter() - trip.now(), lambda _, event: trip.saw(event))
+                    with under(weather, broke.append, watch):
                         turns, notes = await self._converse(task, trip)
         finally:
             sys.stdout, sys.stderr = before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Awaitable, Callable
+from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -16,9 +17,11 @@ from holdfast.agents.loading import Loaded, Reset
 from holdfast.model.codec import encodable
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.spec import Scenario
+from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import said, shorten
 from holdfast.planes.flight import drive, under
+from holdfast.planes.sight import Watch
 from holdfast.planes.weather import Weather
 
 if TYPE_CHECKING:
@@ -35,12 +38,29 @@ class Request(Struct, frozen=True, array_like=True):
     trial: Trial
     asked: str
     turns: int = 1
+    began: float = 0.0
+    """What perf_counter said when the trial began; the trace counts from there."""
 
 
 class Fault(Struct, frozen=True, tag="fault", array_like=True):
     """A ledger entry, sent before the fault acts."""
 
     met: FaultMet
+
+
+class Call(Struct, frozen=True, array_like=True):
+    """A call of one of the agent's functions as far as it is known; told anew when it has ended."""
+
+    pid: int
+    number: int
+    """Of the call in that process."""
+    event: TraceEvent
+
+
+class Calls(Struct, frozen=True, tag="calls", array_like=True):
+    """Calls that began or ended, in this order."""
+
+    calls: tuple[Call, ...]
 
 
 class Asked(Struct, frozen=True, tag="asked", array_like=True):
@@ -73,7 +93,7 @@ class Done(Struct, frozen=True, tag="done", array_like=True):
     concurrent: bool
 
 
-Message: TypeAlias = Fault | Asked | Piece | Said | Broke | Done
+Message: TypeAlias = Fault | Calls | Asked | Piece | Said | Broke | Done
 Settle: TypeAlias = Callable[[Any, Take], Awaitable[Any]]
 
 
@@ -93,15 +113,49 @@ def perform(request: Request, scenario: Scenario, agent: Loaded, reset: Reset | 
     if reset is not None and not _reset(reset, line):
         return
     weather = Weather(request.trial, scenario, lambda met: line.send(Fault(met)))
-    with under(weather, lambda message: line.send(Broke(encodable(message)))):
+    seen = _Seen(line)
+    watch = Watch(request.began, seen.tell, early=True)
+    with under(weather, lambda message: line.send(Broke(encodable(message))), watch):
         if agent.is_async:
             import asyncio
 
-            asyncio.run(_converse(request, agent, line, weather, settle))
+            asyncio.run(_converse(request, agent, line, weather, settle, seen))
         else:
             loop = _Loop()
-            drive(_converse(request, agent, line, weather, loop.settle))
+            drive(_converse(request, agent, line, weather, loop.settle, seen))
             loop.close()
+
+
+class _Seen:
+    """Tells of calls: at once when one begins, of its end with whatever is said next. One write a call is enough."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._pid = os.getpid()
+        self._ended: list[Call] = []
+        self._lock = Lock()
+
+    def tell(self, number: int, event: TraceEvent) -> None:
+        """Takes a call that began, or one that ended."""
+        pid = os.getpid()
+        call = Call(pid, number, event)
+        if pid != self._pid:  # a process that the agent forked: nobody will speak for it later
+            self._line.send(Calls((call,)))
+            return
+        with self._lock:
+            self._ended.append(call)
+            if event.phase == "unfinished":
+                self._send()
+
+    def flush(self) -> None:
+        """Tells of all that has ended."""
+        with self._lock:
+            if self._ended:
+                self._send()
+
+    def _send(self) -> None:
+        calls, self._ended = tuple(self._ended), []
+        self._line.send(Calls(calls))
 
 
 class _Loop:
@@ -142,12 +196,13 @@ async def _awaited(value: Awaitable[Any]) -> Any:
     return await value
 
 
-async def _converse(request: Request, agent: Loaded, line: Line, weather: Weather, settle: Settle) -> None:
+async def _converse(request: Request, agent: Loaded, line: Line, weather: Weather, settle: Settle, seen: _Seen) -> None:
     """Asks turn by turn, until all are asked or one ends badly."""
     asked = request.asked
     for n in range(1, request.turns + 1):
         line.send(Asked())
         turn, notes = await take_turn(asked, agent, settle, lambda text: line.send(Piece(encodable(text))))
+        seen.flush()
         line.send(Said(turn, notes))
         if turn.ending != "answered":
             break

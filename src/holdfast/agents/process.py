@@ -10,10 +10,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import TypeAlias
 
 import msgspec
 
-from holdfast.agents.conventions import RESET_S
+from holdfast.agents.conventions import GRACE_S, RESET_S
 from holdfast.agents.ends import Ends, read_now
 from holdfast.agents.leftovers import end_marked, kill_group
 from holdfast.agents.performance import Request
@@ -21,11 +23,9 @@ from holdfast.agents.show import Show
 from holdfast.agents.wire import Exited, Frames, Ready, Refused, Setup, Started, Unusable, framed
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.codec import encode
-from holdfast.model.observation import Answer, FaultMet
-from holdfast.model.trial import Trial
+from holdfast.model.observation import Answer
+from holdfast.protocols import Trip
 
-GRACE_S = 2.0
-"""Between SIGTERM and SIGKILL."""
 START_S = 60.0
 """For a forked process to begin: long, since on a busy machine slowness is ours and not the agent's."""
 IMPORT_S = 120.0
@@ -35,6 +35,8 @@ MARK = "HOLDFAST_HOST"
 """In the environment of a host and all below it, so that what it leaves behind can be found."""
 HASHING = {"PYTHONHASHSEED": "0"}
 """Unless the user sets another: the order of a set must not decide what a call looks like, and so its luck."""
+
+Begun: TypeAlias = Callable[[int], None]
 
 _notices: msgspec.json.Decoder[Started | Exited | Refused] = msgspec.json.Decoder(Started | Exited | Refused)
 _news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unusable)
@@ -59,6 +61,7 @@ class Host:
         self._shows: dict[int, Show] = {}
         self._tickets = 0
         self._tickets_by_pid: dict[int, int] = {}
+        self._begun: dict[int, Begun] = {}
         self._frames = Frames(self._notice)
         self._loop.add_reader(control.fileno(), self._read_control)
 
@@ -87,22 +90,23 @@ class Host:
             raise AgentUnavailable(news.message, hint=news.hint, body=news.trace, config=True)
         return cls(process, ours, news, setup, mark)
 
-    async def show(
-        self, trial: Trial, turns: Sequence[str], ask: Callable[[str], str], met: Callable[[FaultMet], None]
-    ) -> Answer:
-        """Runs one trial to its end, which may be ours to make. `ask` is called for a turn when it is due."""
-        show = Show(self._loop, met)
-        show.asked.append(ask(turns[0]))
+    async def show(self, trip: Trip, turns: Sequence[str], begun: Begun | None = None) -> Answer:
+        """Runs one trial to its end, which may be ours to make. `begun` is told its process as soon as it is known."""
+        show = Show(self._loop, trip)
+        show.asked.append(trip.ask(turns[0]))
         ends = Ends(self._loop, show)
         self._tickets += 1
         self._shows[self._tickets] = show
+        if begun is not None:
+            self._begun[self._tickets] = begun
         try:
-            rest = ends.send_some(framed(encode(Request(trial, show.asked[0], len(turns)))))
+            began = perf_counter() - trip.now()
+            rest = ends.send_some(framed(encode(Request(trip.trial, show.asked[0], len(turns), began))))
             await self._hand_over(self._tickets, ends)
             ends.listen()
             if rest:
                 await ends.say(rest)
-            await self._watch(show, ends, turns, ask)
+            await self._watch(show, ends, turns, trip.ask)
             ends.drain()
         finally:
             if not show.exited:  # we were interrupted
@@ -190,6 +194,9 @@ class Host:
 
     def _started(self, notice: Started) -> None:
         show = self._shows.get(notice.ticket)
+        begun = self._begun.pop(notice.ticket, None)
+        if begun is not None:
+            begun(notice.pid)
         self._tickets_by_pid[notice.pid] = notice.ticket
         if show is None or show.abandoned:
             kill_group(notice.pid, signal.SIGKILL)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
-from holdfast.agents.process import HOST_DIED, Host
+from holdfast.agents.process import HOST_DIED, Begun, Host
 from holdfast.agents.wire import Ready, Setup
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer
@@ -17,34 +19,73 @@ from holdfast.model.spec import AgentSpec, Scenario, Task
 from holdfast.model.trial import Trial
 from holdfast.protocols import Trip
 
+if TYPE_CHECKING:
+    from holdfast.agents.instance import Berth
+
+
+class Lobby(Protocol):
+    """An address for all trials that are forked from one process."""
+
+    @property
+    def environ(self) -> Mapping[str, str]: ...
+
+    def carry(self, trip: Trip) -> AbstractContextManager[Begun]: ...
+
+    async def close(self) -> None: ...
+
+
+class Planes(Protocol):
+    """Where the traffic of an agent's process is met."""
+
+    async def lobby(self) -> Lobby: ...
+
+    async def moor(self) -> Berth: ...
+
 
 class PythonAgent:
     """Fresh: forked from a process that has imported the agent. Worker: kept between trials."""
 
-    def __init__(self, setup: Setup, environ: Mapping[str, str], first: Host) -> None:
+    def __init__(self, setup: Setup, environ: Mapping[str, str], planes: Planes | None) -> None:
         self._setup = setup
         self._environ = environ
-        self._zygote = first if setup.mode == "fork" else None
-        self._idle = [] if setup.mode == "fork" else [first]
+        self._planes = planes
+        self._lobby: Lobby | None = None
+        self._berths: dict[Host, Berth] = {}
+        self._zygote: Host | None = None
+        self._idle: list[Host] = []
         self._keep = setup.agent.isolation == "worker"
         self._restart = asyncio.Lock()
         self._suspects: set[str] = set()
         """Trials under way when a host died: repeated in a host of their own, they show whose doing it was."""
-        self.ready = first.ready
+        self.ready: Ready
 
     @classmethod
     async def open(
-        cls, agent: AgentSpec, root: Path, scenarios: tuple[Scenario, ...], environ: Mapping[str, str]
+        cls,
+        agent: AgentSpec,
+        root: Path,
+        scenarios: tuple[Scenario, ...],
+        environ: Mapping[str, str],
+        planes: Planes | None = None,
     ) -> PythonAgent:
         """Imports the agent in a process of its own; raises AgentUnavailable if it cannot."""
         place = agent.isolation == "worker" or sys.platform != "linux"
-        setup = Setup(agent, str(root), scenarios, "place" if place else "fork")
-        first = await Host.start(setup, environ)
-        if not place and first.ready.threads > 1:
-            first.close()
-            setup = replace(setup, mode="place")
-            first = await Host.start(setup, environ)
-        return cls(setup, environ, first)
+        opened = cls(Setup(agent, str(root), scenarios, "place" if place else "fork"), environ, planes)
+        try:
+            first = await opened._start()
+            opened.ready = first.ready
+            if place:
+                opened._idle.append(first)
+            elif first.ready.threads > 1:
+                await opened._end(first)
+                opened._setup = replace(opened._setup, mode="place")
+                opened._idle.append(await opened._start())
+            else:
+                opened._zygote = first
+        except BaseException:
+            await opened.close()
+            raise
+        return opened
 
     @property
     def cost_note(self) -> str:
@@ -59,13 +100,14 @@ class PythonAgent:
         alone = trip.trial.id in self._suspects
         host = await (self._own_host() if alone else self._host())
         try:
-            return await host.show(trip.trial, task.turns, trip.ask, trip.met)
+            with self._carried(host, trip) as begun:
+                return await host.show(trip, task.turns, begun)
         except HarnessError as broken:
             if str(broken) == HOST_DIED:
                 self._suspects.add(trip.trial.id)
             raise
         finally:
-            self._give_back(host)
+            await self._give_back(host)
 
     async def reset(self, trial: Trial) -> None:
         """The reset function runs in the agent's own process, before it is asked."""
@@ -73,30 +115,65 @@ class PythonAgent:
     async def close(self) -> None:
         for host in [self._zygote, *self._idle]:
             if host is not None:
-                host.close()
+                await self._end(host)
         self._zygote, self._idle = None, []
+        if self._lobby is not None:
+            await self._lobby.close()
+
+    @contextmanager
+    def _carried(self, host: Host, trip: Trip) -> Iterator[Begun | None]:
+        """The trial's traffic is met while this is open: by its process in a lobby, else at its host's own berth."""
+        if host in self._berths:
+            with self._berths[host].carry(trip):
+                yield None
+        elif self._lobby is not None:
+            with self._lobby.carry(trip) as begun:
+                yield begun
+        else:
+            yield None
 
     async def _host(self) -> Host:
         if self._setup.mode == "place":
-            return self._idle.pop() if self._idle else await Host.start(self._setup, self._environ)
+            return self._idle.pop() if self._idle else await self._start()
         if self._zygote is not None and self._zygote.alive:
             return self._zygote
         async with self._restart:
             if self._zygote is None or not self._zygote.alive:
                 if self._zygote is not None:
-                    self._zygote.close()
-                self._zygote = await Host.start(self._setup, self._environ)
+                    await self._end(self._zygote)
+                self._zygote = await self._start()
         return self._zygote
 
     async def _own_host(self) -> Host:
-        host = await Host.start(self._setup, self._environ)
+        host = await self._start()
         host.alone = True
         return host
 
-    def _give_back(self, host: Host) -> None:
+    async def _start(self) -> Host:
+        if self._planes is None:
+            return await Host.start(self._setup, self._environ)
+        if self._setup.mode == "fork":
+            self._lobby = self._lobby or await self._planes.lobby()
+            return await Host.start(self._setup, {**self._environ, **self._lobby.environ})
+        berth = await self._planes.moor()
+        try:
+            host = await Host.start(self._setup, {**self._environ, **berth.environ})
+        except BaseException:
+            await berth.close()
+            raise
+        self._berths[host] = berth
+        return host
+
+    async def _end(self, host: Host) -> None:
+        host.close()
+        berth = self._berths.pop(host, None)
+        if berth is not None:
+            await berth.close()
+
+    async def _give_back(self, host: Host) -> None:
         if self._setup.mode == "fork" and not host.alone:
             return
         if self._keep and host.idle:
             self._idle.append(host)
         else:
-            host.close()
+            await self._end(host)

@@ -12,15 +12,14 @@ from time import perf_counter
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.agents.performance import Asked, Broke, Done, Fault, Message, Piece, Said
+from holdfast.agents.conventions import OUTPUT_KEPT, OUTPUT_LIMIT
+from holdfast.agents.performance import Asked, Broke, Call, Calls, Done, Fault, Message, Piece, Said
 from holdfast.agents.wire import LOST, Frames
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, FaultMet, Turn
+from holdfast.model.trace import EVENTS_KEPT, TraceEvent
+from holdfast.protocols import Trip
 
-OUTPUT_LIMIT = 64_000_000
-"""Bytes of output that are read; the rest is thrown away."""
-OUTPUT_KEPT = 64_000
-"""Bytes of output that are kept: its end, where the traceback is."""
 PARTIAL_KEPT = 1_000_000
 """Characters of an unfinished answer that are kept."""
 
@@ -30,7 +29,7 @@ _messages: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 class Show:
     """A trial under way."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, met: Callable[[FaultMet], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, trip: Trip) -> None:
         self.pid = 0
         self.asked: list[str] = []
         self.begun = 0
@@ -49,7 +48,9 @@ class Show:
         self.frames = Frames(self._take)
         self.output = bytearray()
         self.output_read = 0
-        self._met = met
+        self._trip = trip
+        self._calls: dict[tuple[int, int], TraceEvent] = {}
+        """Calls of the agent's functions that are under way."""
         self._loop = loop
         self._since = perf_counter()
         self._partial: list[str] = []
@@ -106,7 +107,9 @@ class Show:
         elif isinstance(message, Said):
             self._said(message)
         elif isinstance(message, Fault):
-            self._met(self._in_time(message.met))
+            self._trip.met(self._in_time(message.met))
+        elif isinstance(message, Calls):
+            self._saw(message.calls)
         elif isinstance(message, Asked):
             self.begun += 1
             self._since = perf_counter()
@@ -115,6 +118,17 @@ class Show:
         else:
             self.done = message
         self._moved()
+
+    def _saw(self, calls: tuple[Call, ...]) -> None:
+        """A call is part of the trace when it has ended."""
+        for call in calls:
+            key = (call.pid, call.number)
+            if call.event.phase == "unfinished":
+                if len(self._calls) < EVENTS_KEPT:  # whatever the agent sends
+                    self._calls[key] = call.event
+            else:
+                self._calls.pop(key, None)
+                self._trip.saw(call.event)
 
     def _in_time(self, met: FaultMet) -> FaultMet:
         """A fault that strikes when all is said, in a thread or task left behind, had no part in the answer."""
@@ -144,6 +158,9 @@ class Show:
 
     def answer(self, timeout_s: float) -> Answer:
         """What the trial came to; HarnessError, with what was said all the same, if our side broke."""
+        while self._calls:  # its process ended, and they with it
+            event = self._calls.pop(next(iter(self._calls)))
+            self._trip.saw(replace(event, duration_ms=(self._trip.now() - event.ts) * 1000))
         if not self.broke and len(self.turns) < len(self.asked):
             self.turns.append(self._open_turn(timeout_s))
         if self.output_read > OUTPUT_LIMIT:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from holdfast.agents.performance import Broke, Fault, Message
+from holdfast.agents.performance import Broke, Calls, Fault, Message
 from holdfast.model.codec import decoder, encode
 from holdfast.model.spec import AgentSpec, Scenario
 
@@ -81,7 +81,7 @@ class Wire:
 
     def send(self, message: Message) -> None:
         """Sends a message, or ends the process: what cannot be told must not happen."""
-        if os.getpid() != self._owner and not isinstance(message, Fault | Broke):
+        if os.getpid() != self._owner and not isinstance(message, Fault | Calls | Broke):
             os._exit(0)  # a fork of the agent's own came back as if it were the agent
         data = framed(encode(message))
         try:

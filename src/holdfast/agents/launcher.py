@@ -1,0 +1,197 @@
+"""Our end of the launch host: starts programs, hears how they end, and ends those that do not by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, TypeAlias
+
+from holdfast.agents.ends import read_now
+from holdfast.agents.launch_host import EXITED, LOST, NOTICE, REFUSED, STARTED
+from holdfast.agents.launch_order import TICKET, packed
+from holdfast.agents.leftovers import end_marked, kill_group
+from holdfast.agents.program import KILL_S, Program
+from holdfast.errors import HarnessError
+
+MARK = "HOLDFAST_INSTANCE"
+"""In the environment of every program and all below it, so that they are found if the launch host is killed."""
+
+_PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop()); from holdfast.agents.launch_host import main; main()"
+
+
+Stdio: TypeAlias = tuple[int, int, int]
+"""Descriptors for a program's stdin, stdout and stderr; the caller closes its own copies."""
+
+
+class Launcher:
+    """Starts programs through one launch host, which is replaced if something kills it. Close it after use."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._mark = os.urandom(8).hex()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._gone = asyncio.Event()
+        self._heard = bytearray()
+        self._tickets = 0
+        self._programs: dict[int, Program] = {}
+        self._starting: dict[int, asyncio.Future[int]] = {}
+        """Errno by ticket: 0 once the program runs."""
+
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, stdio: Stdio) -> Program:
+        """Executes a program, of which `argv[0]` is the path; OSError if the system cannot."""
+        if self._control is None:
+            self._open()
+        order = packed([*map(os.fsencode, argv)], _encoded({**env, MARK: self._mark}), os.fsencode(cwd))
+        program, begun = Program(self.listen), self._loop.create_future()
+        self._tickets += 1
+        ticket = self._tickets
+        self._programs[ticket], self._starting[ticket] = program, begun
+        try:
+            with _as_file(order) as written:
+                await self._hand_over(ticket, (written.fileno(), *stdio))
+            refused = await asyncio.wait_for(begun, KILL_S)
+        except BaseException as interrupted:
+            if self._programs.pop(ticket, None) is not None:  # if it starts all the same it is ended then
+                kill_group(program.pid, signal.SIGKILL)
+            if isinstance(interrupted, TimeoutError):
+                raise HarnessError(f"the launch host started nothing within {KILL_S:g} s") from None
+            raise
+        finally:
+            del self._starting[ticket]
+        if refused:
+            self._programs.pop(ticket, None)
+            raise OSError(refused, os.strerror(refused), argv[0])
+        return program
+
+    async def close(self) -> None:
+        """Ends all that it started, and the launch host."""
+        if self._control is None or self._process is None:
+            return
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_WR)  # the host ends everything, then itself
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._gone.wait(), KILL_S)
+        self._lost()
+
+    def listen(self) -> None:
+        """Takes what the launch host has told."""
+        if self._control is None:
+            return
+        data = read_now(self._control.fileno())
+        if data is None:
+            return
+        if not data:
+            self._lost()
+            return
+        self._heard += data
+        whole = len(self._heard) - len(self._heard) % NOTICE.size
+        notices = bytes(self._heard[:whole])
+        del self._heard[:whole]
+        for what, ticket, value, took_ns in NOTICE.iter_unpack(notices):
+            self._notice(what, ticket, value, took_ns / 1e6)
+
+    def _open(self) -> None:
+        ours, theirs = socket.socketpair()
+        try:
+            self._process = _spawn(theirs.fileno())
+        except OSError as broken:
+            ours.close()
+            raise HarnessError(f"the launch host could not be started: {broken}") from broken
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        self._control = ours
+        self._gone.clear()
+        self._loop.add_reader(ours.fileno(), self.listen)
+
+    async def _hand_over(self, ticket: int, fds: Sequence[int]) -> None:
+        while self._control is not None:
+            try:
+                socket.send_fds(self._control, [ticket.to_bytes(TICKET, "big")], fds)
+            except BlockingIOError:  # very many at once
+                await asyncio.sleep(0.001)
+            except OSError:
+                self._lost()
+            else:
+                return
+        raise HarnessError("the launch host is gone")
+
+    def _notice(self, what: int, ticket: int, value: int, took_ms: float) -> None:
+        program = self._programs.get(ticket)
+        if what == STARTED and program is None:
+            kill_group(value, signal.SIGKILL)  # whoever wanted it was interrupted
+        elif what == STARTED and program is not None:
+            program.pid = value
+            _settle(self._starting.get(ticket), 0)
+        elif what == REFUSED:
+            _settle(self._starting.get(ticket), value)
+        elif what in (EXITED, LOST) and program is not None:
+            _settle(self._starting.get(ticket), 0)  # its keeper was killed before it could tell of the start
+            self._programs.pop(ticket)
+            program.finish(value if what == EXITED else None, took_ms)
+
+    def _lost(self) -> None:
+        """The launch host is gone. Where it did not end by itself, what it started is found by its mark."""
+        control, process = self._control, self._process
+        if control is None or process is None:
+            return
+        self._loop.remove_reader(control.fileno())
+        control.close()
+        self._control = self._process = None
+        self._gone.set()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.5)  # the socket closes a moment before the process is gone
+        if process.poll() != 0:
+            kill_group(process.pid, signal.SIGKILL)
+            process.wait()
+            end_marked(MARK, self._mark)
+        self._heard.clear()
+        for begun in self._starting.values():
+            if not begun.done():
+                begun.set_exception(HarnessError("the launch host died"))
+        for program in self._programs.values():
+            program.lost = True
+            program.finish(None)
+        self._programs.clear()
+
+
+def _spawn(control: int) -> subprocess.Popen[bytes]:
+    home = str(Path(__file__).parents[2])
+    return subprocess.Popen(  # noqa: S603  # our own program; starting it takes 1 ms
+        [sys.executable, "-I", "-S", "-c", _PROGRAM, str(control), home],
+        pass_fds=[control],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _as_file(data: bytes) -> IO[bytes]:
+    """In memory where the system can: an order of any size is handed over in one message."""
+    if sys.platform == "linux":
+        file: IO[bytes] = os.fdopen(os.memfd_create("holdfast-order"), "w+b")
+    else:
+        import tempfile
+
+        file = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
+    file.write(data)
+    file.flush()
+    return file
+
+
+def _encoded(env: Mapping[str, str]) -> dict[bytes, bytes]:
+    return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
+
+
+def _settle(begun: asyncio.Future[int] | None, errno: int) -> None:
+    if begun is not None and not begun.done():
+        begun.set_result(errno)

@@ -1,0 +1,127 @@
+"""Places such as `{prompt}` and `{port}` in what the user wrote, filled so that no value is read as code. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from holdfast.model.spec import AgentSpec
+
+PROMPT, PROMPT_FILE = "HOLDFAST_PROMPT", "HOLDFAST_PROMPT_FILE"
+"""The variables by which a prompt reaches a command."""
+MCP_CONFIG = "HOLDFAST_MCP_CONFIG"
+"""The variable that names the rewritten MCP configuration."""
+VARIABLES: Mapping[str, str] = {"prompt": PROMPT, "prompt_file": PROMPT_FILE, "mcp_config": MCP_CONFIG}
+PORT = "{port}"
+
+_PLACE = re.compile(r"\{(prompt|prompt_file|mcp_config)\}")
+_CLOSERS = {"'": "'", '"': '"', "`": "`", "(": ")"}
+
+
+def holds(agent: AgentSpec, name: str) -> bool:
+    """Whether the command or its arguments have a place of this name."""
+    return any(f"{{{name}}}" in text for text in (agent.command or "", *agent.args))
+
+
+def in_argument(text: str, values: Mapping[str, str]) -> str:
+    """One argument of a program that is executed without a shell; filled in one pass, so values are never filled."""
+    return _PLACE.sub(lambda place: values.get(place[1], place[0]), text)
+
+
+def in_shell(command: str) -> str:
+    """The command with each place replaced by its variable, quoted for where it stands.
+
+    The shell expands the variable and does not read its value as code, whatever is in it.
+    """
+    walk = _Walk(command)
+    parts: list[str] = []
+    while walk.at < len(command):
+        place = _PLACE.match(command, walk.at)
+        if place is None:
+            parts.append(walk.step())
+        else:
+            parts.append(_expansion(VARIABLES[place[1]], walk.quote))
+            walk.at = place.end()
+    return "".join(parts)
+
+
+def with_mcp_config(agent: AgentSpec, environ: Mapping[str, str]) -> AgentSpec:
+    """The section of an agent that is asked over HTTP, and so has no place for a prompt in its command."""
+    values = {"mcp_config": environ.get(MCP_CONFIG, "")}
+    command = None if agent.command is None else in_shell(agent.command)
+    return replace(agent, command=command, args=tuple([in_argument(arg, values) for arg in agent.args]))
+
+
+def with_port(agent: AgentSpec, port: int) -> AgentSpec:
+    """The agent's section for an instance on this port."""
+
+    def filled(text: str) -> str:
+        return text.replace(PORT, str(port))
+
+    def maybe(text: str | None) -> str | None:
+        return None if text is None else filled(text)
+
+    return replace(
+        agent,
+        endpoint=filled(agent.endpoint),
+        command=maybe(agent.command),
+        binary=maybe(agent.binary),
+        args=tuple([filled(arg) for arg in agent.args]),
+        ready=maybe(agent.ready),
+        reset_endpoint=maybe(agent.reset_endpoint),
+        env={name: filled(value) for name, value in agent.env.items()},
+    )
+
+
+def _expansion(variable: str, quote: str) -> str:
+    """The variable as one word: inside double quotes it is one already, single quotes are left for it."""
+    if quote == '"':
+        return f"${{{variable}}}"
+    quoted = f'"${{{variable}}}"'
+    return f"'{quoted}'" if quote == "'" else quoted
+
+
+class _Walk:
+    """Goes through a shell command and knows in which quotes it is."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._open = [""]
+        """Quotes and brackets that are open; `(` and a backquote begin afresh."""
+        self.at = 0
+
+    @property
+    def quote(self) -> str:
+        """The quotes around this place: ', \" or none."""
+        return self._open[-1] if self._open[-1] in ("'", '"') else ""
+
+    def step(self) -> str:
+        """Moves on by one sign, or by what belongs together with it."""
+        taken = self._taken()
+        self.at += len(taken)
+        return taken
+
+    def _taken(self) -> str:
+        sign, top = self._text[self.at], self._open[-1]
+        if sign == _CLOSERS.get(top):
+            self._open.pop()
+        elif top == "'":
+            return sign
+        elif sign == "\\":
+            return self._text[self.at : self.at + 2]
+        elif comment := self._comment(sign, top):
+            return comment
+        elif sign in '"`' or (sign == "'" and top != '"') or (sign == "(" and self._bracket(top)):
+            self._open.append(sign)
+        return sign
+
+    def _comment(self, sign: str, top: str) -> str:
+        """A comment that begins here, in which quotes mean nothing; empty if none does."""
+        begins = sign == "#" and top != '"' and (self.at == 0 or self._text[self.at - 1] in " \t\n;&|(")
+        return self._text[self.at :].partition("\n")[0] if begins else ""
+
+    def _bracket(self, top: str) -> bool:
+        """Inside double quotes only `$(` opens anything."""
+        return top != '"' or self._text[self.at - 1 : self.at] == "$"

@@ -1,0 +1,85 @@
+"""A program that Holdfast has started, as we see it: alive or ended, and how it is made to end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from types import TracebackType
+
+from holdfast.agents.conventions import GRACE_S
+from holdfast.agents.leftovers import kill_group
+from holdfast.errors import HarnessError
+
+KILL_S = 10.0
+"""For the system to end a killed process: long, since on a busy machine slowness is ours."""
+KILLED = "it did not end when it got SIGTERM, and was killed"
+"""The note on a program for which SIGTERM was not enough."""
+
+
+class Program:
+    """A started program, with all that it starts: one process group and what daemonised out of it."""
+
+    def __init__(self, listen: Callable[[], None]) -> None:
+        self._listen = listen
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.pid = 0
+        self.status: int | None = None
+        """As waitpid gives it, once it has ended; None also if something killed its keeper."""
+        self.lost = False
+        """The launch host died: how the program ended is not known, and not the agent's doing."""
+        self.killed = False
+        """SIGTERM was not enough."""
+        self.took_ms = 0.0
+        """From its start to its end, by the launch host's clock: our own delays are not in it."""
+
+    @property
+    def ended(self) -> bool:
+        return self._ended.done()
+
+    async def within(self, limit_s: float) -> bool:
+        """Whether the program has ended by then. An end that was told and not yet read counts."""
+        if not self.ended:
+            await asyncio.wait([self._ended], timeout=limit_s)
+        if not self.ended:
+            self._listen()
+        return self.ended
+
+    async def end(self, grace_s: float | None = None) -> None:
+        """SIGTERM to the group, a grace, SIGKILL. Nothing of it is left afterwards."""
+        grace_s = GRACE_S if grace_s is None else grace_s
+        if self.ended:
+            return
+        if grace_s:
+            kill_group(self.pid, signal.SIGTERM)
+            if await self.within(grace_s):
+                return
+            self.killed = True
+        kill_group(self.pid, signal.SIGKILL)
+        if not await self.within(KILL_S):
+            raise HarnessError(f"process {self.pid} of the agent could not be ended")
+
+    async def __aenter__(self) -> Program:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, _: object, __: TracebackType | None) -> None:
+        """Whatever happens, it is ended; at once if we were interrupted."""
+        await self.end(0.0 if kind is asyncio.CancelledError else None)
+
+    def finish(self, status: int | None, took_ms: float = 0.0) -> None:
+        """Told by the launcher: it has ended, and so has all that it left behind."""
+        if not self._ended.done():
+            self.status, self.took_ms = status, took_ms
+            self._ended.set_result(None)
+
+
+def how_it_ended(status: int | None) -> str:
+    """An end in words, to stand after `it`."""
+    if status is None:
+        return "was ended from outside"
+    if not os.WIFSIGNALED(status):
+        return f"exited with code {os.WEXITSTATUS(status)}"
+    number = os.WTERMSIG(status)
+    known = {s.value: s.name for s in signal.Signals}
+    return f"was killed by {known.get(number, f'signal {number}')}"

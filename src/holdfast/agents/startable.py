@@ -1,0 +1,69 @@
+"""What to execute for an agent that Holdfast starts, and why it cannot be."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from holdfast.agents.launcher import Launcher, Stdio
+from holdfast.agents.program import Program
+from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.model.spec import AgentSpec
+
+SHELL = "/bin/sh"
+NOT_RUN = (126 << 8, 127 << 8)
+"""How a shell says, as waitpid gives it, that a command is not executable or not there."""
+BEGIN: Mapping[str, str] = {"PYTHONUNBUFFERED": "1"}
+"""Unless the user sets it otherwise: what a Python agent prints must be there when it crashes or waits."""
+
+_OURS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+
+
+def argv_of(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> list[str]:
+    """The program and its arguments as written; AgentUnavailable (config) if there is no such program."""
+    if agent.command is not None:
+        return [SHELL, "-c", agent.command]
+    named = agent.binary or ""
+    beside = root / named
+    found = None if os.sep in named else shutil.which(named, path=environ.get("PATH", os.defpath))
+    path = found or (str(beside) if beside.is_file() else "")
+    if not path:
+        where = "no such file" if os.sep in named else "not on PATH, and no such file beside the spec"
+        hint = "a path is relative to the spec's folder; a shell command is agent.command"
+        raise AgentUnavailable(f"cannot start agent.binary {named!r}: {where}", hint=hint, config=True)
+    return [path, *agent.args]
+
+
+async def start(launcher: Launcher, argv: list[str], env: Mapping[str, str], cwd: Path, stdio: Stdio) -> Program:
+    """Starts it; AgentUnavailable if the system does not execute it, HarnessError if it is out of something."""
+    try:
+        return await launcher.start(argv, env, cwd, stdio)
+    except ValueError as refused:
+        raise AgentUnavailable(f"cannot start {argv[0]}: {refused}", config=True) from refused
+    except OSError as refused:
+        if refused.errno in _OURS:
+            raise HarnessError(f"no process could be started: {refused.strerror}") from refused
+        hint = _HINTS.get(refused.errno or 0, "")
+        message = f"cannot start {argv[0]}: {refused.strerror}"
+        raise AgentUnavailable(message, hint=hint, config=True) from refused
+
+
+def not_run(agent: AgentSpec, said: str) -> AgentUnavailable:
+    """The error of a shell that could not run the command."""
+    return AgentUnavailable(
+        f"agent.command cannot be run: {said or 'the shell found no such program'}",
+        hint="it is run by sh -c in the spec's folder: check its name, its path and that it is executable",
+        body=agent.command or "",
+        config=True,
+    )
+
+
+_HINTS = {
+    errno.EACCES: "make it executable: chmod +x",
+    errno.ENOEXEC: "its first line must name its interpreter, as in #!/bin/sh",
+    errno.ENOENT: "the file, or the interpreter that its first line names, is not there",
+    errno.E2BIG: "the prompt is too long for an argument or a variable: use agent.prompt: stdin or file",
+}
