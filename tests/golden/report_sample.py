@@ -6,8 +6,9 @@ from random import Random
 
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.run import CellRow, Run, TrialRow
-from holdfast.model.score import Cell, Interval, Score
+from holdfast.model.score import Attacks, Cell, Interval, Score, Spent, Utility
 from holdfast.model.spec import Injection, Invariant, Position, Scenario
+from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.verdict import OUTCOMES
 
 HOSTILE = (
@@ -16,6 +17,13 @@ HOSTILE = (
 )
 _CUT = FaultMet(0, "llm", "*", "truncated_response", 1, would="41 tokens", got="20 tokens")
 _DOWN = FaultMet(0, "tool", "market_data_api", "error", 1, would='{"price": 12.5}', got="HTTP 503")
+_CALLS = (
+    TraceEvent(0.0031, "llm_call", "small-1", "llm", 1, duration_ms=120.5, cost=Cost("small-1", 900, 41, 0.0021)),
+    TraceEvent(0.1302, "tool_call", "market_data_api", "tool", 1, duration_ms=6.1, status=503,
+               error_type="InjectedError", input='{"ticker":"</script><b>"}', write=True, fault="error"),
+    TraceEvent(0.1403, "http_call", "POST https://example.com/\u202e<b>", "http", 1, 1, duration_ms=30.0, status=200),
+    TraceEvent(0.2, "tool_call", "\x1b[31mred", "tool", 1, phase="unfinished", duration_ms=600.0),
+)  # fmt: skip
 _IDLE = FaultMet(0, "tool", "market_data_api", "stale", 2, effect="no_effect", note="no earlier reply to repeat")
 
 INVARIANTS = (
@@ -55,7 +63,9 @@ def _cite() -> list[CellRow]:
             "always-cite-source",
             "search-tool-down",
             "fail",
-            trial("bbbbbbbbbbbb", "fail", HOSTILE, reason=HOSTILE, faults=(_DOWN, _IDLE), marks=((0, 9),)),
+            trial(
+                "bbbbbbbbbbbb", "fail", HOSTILE, reason=HOSTILE, faults=(_DOWN, _IDLE), marks=((0, 9),), trace=_CALLS
+            ),
             trial("cccccccccccc", faults=(_DOWN,), replica=1),
             reason=HOSTILE,
             passes=1,
@@ -143,6 +153,8 @@ def sample() -> Run:
         flaky=1,
         reasons=("2 critical cells failed", "scenario llm-degraded met none of its faults"),
         min_score=80.0,
+        attacks=Attacks(10, 2, 0.2, Interval(0.06, 0.51), Utility(11, 14, 0.7857, Interval(0.52, 0.92))),
+        spent=Spent(28, 3, 10_000, 2_345, 0.0123, ("odd-model",)),
     )
     return Run(
         "0007",

@@ -34,7 +34,10 @@ class Judge:
         """The verdict of one rule on one observation. Never raises: a check that breaks is an error verdict."""
         rule = self._rules.get(invariant.id) or self._for_params(invariant, trial)
         turns = observation.turns
-        if len(turns) == 1:
+        if rule.reads == "trace" and (turns or not observation.error):
+            turn = max(0, len(turns) - 1)
+            outcome, found = rule.trace((turns or _silence(trial))[turn], observation, control)
+        elif len(turns) == 1:
             outcome, found = rule.turn(turns[0], observation, control)
             turn = 0
         elif not turns and observation.error:

@@ -6,9 +6,12 @@ from holdfast.errors import HoldfastError
 from holdfast.judge.endings import describe, has_text
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant
+from holdfast.model.trace import EVENTS_KEPT
 from holdfast.model.verdict import Finding, Outcome
 from holdfast.plan.checks import make_check
 from holdfast.protocols import Exhibit
+
+NO_CALL = "no call was seen"
 
 
 class Rule:
@@ -23,7 +26,7 @@ class Rule:
         self.negate = invariant.negate
         self.negative = (check.polarity == "negative") != invariant.negate
         self.reads = check.reads
-        self.needs_text = check.reads != "ending"
+        self.needs_text = check.reads not in ("ending", "trace")
         self.over = invariant.over or ("all" if self.negative else "last")
         self.timeout_ms = timeout_ms
 
@@ -38,6 +41,19 @@ class Rule:
             return "error", Finding(None, _why(broken))
         if turn.cut and self.reads == "text" and outcome == ("pass" if self.negative else "fail"):
             return "unproven", Finding(None, f"the answer was cut at our limit; before it, {found.reason}")
+        return outcome, found
+
+    def trace(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Outcome, Finding]:
+        """What the rule says of the calls of a trial, whatever the agent answered."""
+        if not observation.trace:
+            return ("unproven" if self.negative else "fail"), Finding(None if self.negative else False, NO_CALL)
+        try:
+            found = self.decide(Exhibit(turn.text or "", turn, observation, control))
+            outcome, found = self._outcome(found)
+        except Exception as broken:
+            return "error", Finding(None, _why(broken))
+        if len(observation.trace) >= EVENTS_KEPT and outcome == ("pass" if self.negative else "fail"):
+            return "unproven", Finding(None, f"only the first {EVENTS_KEPT} calls are known; of these, {found.reason}")
         return outcome, found
 
     def _outcome(self, found: Finding) -> tuple[Outcome, Finding]:

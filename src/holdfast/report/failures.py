@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from holdfast.model.run import CellRow, Run, TrialRow
-from holdfast.report import wording
+from holdfast.report import calls, wording
 from holdfast.report.paint import Paint
 from holdfast.report.safe import columns, one_line, pad, shorten
 
@@ -29,7 +29,7 @@ def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list
 def _block(run: Run, row: CellRow, places: wording.Places, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
     yield _title(row, one_line(places.of(row.cell.invariant)), width, paint)
     for trial in _told(row, verbose):
-        for label, text in _facts(run, row, trial):
+        for label, text in (*_facts(run, row, trial), *_calls(trial, verbose)):
             # A command must stay whole, so that it can be copied.
             lines = [text] if label == "again" else _fold(text, width - _LABEL, 40 if verbose else 3)
             for n, line in enumerate(lines):
@@ -66,6 +66,16 @@ def _facts(run: Run, row: CellRow, trial: TrialRow | None) -> Iterator[tuple[str
         yield "next", wording.next_step(run, row)
     if trial is not None and trial.again:
         yield "again", one_line(trial.again)
+
+
+def _calls(trial: TrialRow | None, verbose: bool) -> Iterator[tuple[str, str]]:
+    """One line a call."""
+    if trial is None or not verbose:
+        return
+    for n, event in enumerate(trial.trace[: calls.SHOWN]):
+        yield "" if n else "calls", one_line(calls.call(event))
+    if calls.rest(trial):
+        yield "", calls.rest(trial)
 
 
 def _more(count: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.model.run import CellRow, Run
 from holdfast.model.verdict import OUTCOMES
-from holdfast.report import wording
+from holdfast.report import calls, wording
 from holdfast.report.page_data import packed
 from holdfast.report.safe import encodable, one_line
 
@@ -36,6 +36,7 @@ def _context(run: Run) -> dict[str, Any]:
         "run": run,
         "score": run.score,
         "words": wording,
+        "calls": calls,
         "counts": [(outcome, wording.SIGNS[outcome], run.score.counts.get(outcome, 0)) for outcome in OUTCOMES],
         "troubled": [_item(run, row) for row in troubled[:LISTED]],
         "troubled_total": len(troubled),

@@ -10,8 +10,9 @@ import msgspec
 from holdfast.model.codec import encode
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import CellRow, Run, TrialRow
-from holdfast.model.score import Interval
+from holdfast.model.score import Attacks, Interval, Spent
 from holdfast.report.safe import encodable
+from holdfast.score.spending import spent
 
 
 class Json:
@@ -71,6 +72,8 @@ def _contract(run: Run) -> dict[str, Any]:
         "tolerated": score.tolerated,
         "reasons": score.reasons,
         "min_score": score.min_score,
+        "attacks": score.attacks and _attacks(score.attacks),
+        "spent": score.spent and _spent(score.spent),
         "cells": [_cell(row) for row in run.cells],
     }
 
@@ -118,6 +121,34 @@ def _trial(trial: TrialRow) -> dict[str, Any]:
         "notes": trial.notes,
         "again": trial.again,
         "faults": [_fault(met) for met in trial.faults],
+        "trace": (used := spent(trial.trace)) and _spent(used),
+    }
+
+
+def _attacks(found: Attacks) -> dict[str, Any]:
+    useful = found.utility
+    return {
+        "attacked": found.attacked,
+        "succeeded": found.succeeded,
+        "rate": found.rate,
+        "interval": _interval(found.interval),
+        "utility": {
+            "passed": useful.passed,
+            "judged": useful.judged,
+            "rate": useful.rate,
+            "interval": _interval(useful.interval),
+        },
+    }
+
+
+def _spent(used: Spent) -> dict[str, Any]:
+    return {
+        "calls": used.calls,
+        "retries": used.retries,
+        "input_tokens": used.input_tokens,
+        "output_tokens": used.output_tokens,
+        "cost_usd": used.cost_usd,
+        "unpriced": used.unpriced,
     }
 
 
@@ -131,6 +162,7 @@ def _fault(met: FaultMet) -> dict[str, Any]:
         "would": met.would,
         "got": met.got,
         "note": met.note,
+        "retry": met.retry,
     }
 
 

@@ -51,6 +51,10 @@ def _properties(suite: ET.Element, run: Run) -> None:
         "run": run.id,
         "version": run.version,
     }
+    attacks = run.score.attacks
+    if attacks is not None:
+        known["attacks.attacked"], known["attacks.succeeded"] = str(attacks.attacked), str(attacks.succeeded)
+        known["attacks.utility"] = wording.number(attacks.utility.rate)
     properties = ET.SubElement(suite, "properties")
     said = [*(("warning", text) for text in run.warnings), *(("note", text) for text in run.notes)]
     for name, value in (*known.items(), *said):

@@ -100,7 +100,8 @@ class Live:
     def _bar(self, elapsed: float, width: int) -> str:
         seen = self._progress
         failed = f"{seen.failed} failed"
-        facts = f"  {seen.done}/{seen.total}   {failed}   {_mm_ss(elapsed)}{self._rest(elapsed)}"
+        used = f"   {seen.used}" if seen.used else ""
+        facts = f"  {seen.done}/{seen.total}   {failed}   {_mm_ss(elapsed)}{self._rest(elapsed)}{used}"
         room = max(0, min(_BAR, width - len(facts) - 1))
         filled = min(room, room * seen.done // seen.total) if seen.total else 0
         bar = self._paint("━" * filled, "pass") + self._paint("─" * (room - filled), "dim")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from holdfast.model.run import CellRow, Run
-from holdfast.report import wording
+from holdfast.report import calls, wording
 from holdfast.report.failures import excerpt
 from holdfast.report.matrix import Grid, grid, legend
 from holdfast.report.safe import one_line, visible
@@ -54,6 +54,10 @@ def _top(run: Run) -> Iterator[str]:
     sample = f" · {wording.ONE_SAMPLE}" if score.replicas == 1 else ""
     yield f"{wording.judged(score)} · seed {run.seed}{sample}"
     yield ""
+    for line in (calls.attacks(score.attacks) if score.attacks else "", calls.used(score.spent)):
+        if line:
+            yield inline(line.replace("   ", " · "))
+            yield ""
     for reason in score.reasons:
         yield f"- {inline(reason)}"
 

@@ -13,12 +13,15 @@ from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.score import Cell
 from holdfast.model.spec import Invariant
+from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import OUTCOMES
-from holdfast.report import wording
+from holdfast.report import calls, wording
 from holdfast.report.safe import encodable
 
 MAX_TEXT = 20_000
 """Characters of one answer or output in the page; the run directory has the rest, and the page says so."""
+SENT = 160
+"""Characters of what a call sent that the page shows."""
 _CODE = {outcome: n for n, outcome in enumerate(OUTCOMES)}
 
 
@@ -47,6 +50,7 @@ def tables(run: Run) -> dict[str, Any]:
         "trials": trials.columns,
         "more": trials.more,
         "faults": trials.faults.values,
+        "calls": trials.calls.values,
         "strings": strings.values,
     }
 
@@ -97,6 +101,8 @@ class _Trials:
     def __init__(self, strings: Interned) -> None:
         self._strings = strings
         self.faults = Interned()
+        self.calls = Interned()
+        """What many calls have in common; when they were made is written by the trial."""
         names = ("id", "prompt", "answer", "ending", "latency", "outcome", "reason", "replica", "again", "faults")
         self.columns: dict[str, list[Any]] = {name: [] for name in names}
         self.more: dict[int, dict[str, Any]] = {}
@@ -134,8 +140,18 @@ class _Trials:
             "details": _plain(trial.details),
             "output": self._strings.of(_cut(trial.output)) if trial.output else 0,
             "notes": [self._strings.of(note) for note in trial.notes],
+            "calls": [part for e in trial.trace[: calls.SHOWN] for part in self._call(e, trial.outcome != "pass")],
+            "rest": self._strings.of(calls.rest(trial)),
         }
         return {name: value for name, value in rare.items() if value}
+
+    def _call(self, event: TraceEvent, troubled: bool) -> tuple[int, float, float]:
+        """Which kind of call it is, when it began and how long it took; what was sent, where that may explain."""
+        text = self._strings.of
+        sent = event.input[:SENT] if troubled else ""
+        words = (event.plane, event.tool, calls.ending(event), event.fault, sent)
+        kind = (event.retry, calls.tokens(event), int(event.failed), *map(text, words))
+        return self.calls.of(kind), round(event.ts * 1000, 1), round(event.duration_ms, 1)
 
 
 def _judged(trial: TrialRow) -> str:

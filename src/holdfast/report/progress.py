@@ -8,7 +8,9 @@ from holdfast.model.events import CellDecided, Event, RunStarted, TrialEnded, Ve
 from holdfast.model.score import Cell
 from holdfast.model.spec import Spec
 from holdfast.report import wording
+from holdfast.report.calls import so_far
 from holdfast.report.matrix import MAX_ROWS, Grid, face
+from holdfast.score.spending import Purse
 
 _ISOLATION = {"fresh": "fresh process each", "worker": "one worker a slot", "inline": "inline"}
 
@@ -25,8 +27,11 @@ def header(event: RunStarted) -> str:
 
 
 def _where(spec: Spec) -> str:
-    if spec.agent.type == "http":
-        return "running agent" if spec.agent.isolation == "fresh" else _ISOLATION[spec.agent.isolation]
+    agent = spec.agent
+    if agent.type == "http" and not agent.launched:
+        return "running agent behind the gateway" if agent.gateway else "running agent"
+    if agent.type == "http":
+        return "fresh instance each" if agent.isolation == "fresh" else "one instance a slot"
     return _ISOLATION[spec.agent.isolation]
 
 
@@ -36,6 +41,7 @@ class Progress:
     def __init__(self) -> None:
         self.total = self.done = self.taken_over = self.failed = 0
         self.header = ""
+        self._purse = Purse()
         self._grid = Grid({}, ())
         self._fresh: list[Cell] = []
         self._drawable = False
@@ -61,6 +67,8 @@ class Progress:
     def _ended(self, event: TrialEnded) -> None:
         if event.trial.kind == "contract":
             self.done += 1
+        if event.observation.trace:
+            self._purse.add(event.observation.trace)
 
     def _verdict(self, event: VerdictGiven) -> None:
         # The verdicts of one trial come together, so the last id is enough to count a trial once.
@@ -72,6 +80,11 @@ class Progress:
         # A matrix too tall to be drawn is not kept either: memory stays small whatever the run.
         if self._drawable:
             self._fresh.append(event.cell)
+
+    @property
+    def used(self) -> str:
+        """Tokens and money so far, in words; empty where no model said what it used."""
+        return so_far(self._purse.result())
 
     @property
     def grid(self) -> Grid:

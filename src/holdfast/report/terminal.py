@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.model.run import Run
-from holdfast.report import wording
+from holdfast.report import calls, wording
 from holdfast.report.failures import blocks
 from holdfast.report.matrix import draw, grid
 from holdfast.report.paint import Paint, painter
@@ -38,6 +38,7 @@ def _numbers(run: Run, paint: Paint, quiet: bool) -> Iterator[str]:
     yield _score(run, paint)
     yield wording.judged(run.score) if quiet else _sample(run)
     if not quiet:
+        yield from _about_calls(run)
         yield from _about_replicas(run)
         yield from (f"note: {one_line(note)}" for note in run.notes)
     yield from (paint(wording.warned(text), "warning") for text in run.warnings)
@@ -60,6 +61,13 @@ def _sample(run: Run) -> str:
     if run.score.replicas == 1:
         parts.append(wording.ONE_SAMPLE)
     return "   ".join(parts)
+
+
+def _about_calls(run: Run) -> Iterator[str]:
+    if run.score.attacks is not None:
+        yield calls.attacks(run.score.attacks)
+    if calls.used(run.score.spent):
+        yield one_line(calls.used(run.score.spent))
 
 
 def _about_replicas(run: Run) -> Iterator[str]:

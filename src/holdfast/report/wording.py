@@ -92,8 +92,9 @@ def fault(met: FaultMet) -> str:
     """`llm call 1: truncated_response, 41 tokens -> 20`: one firing in one line."""
     place = met.plane if met.target in ("", "*", met.plane) else f"{met.plane} {met.target}"
     change = " → ".join(part for part in (met.would, met.got) if part)
-    parts = [met.mode, met.note or change, "no effect" if met.effect == "no_effect" else ""]
-    return f"{place} call {met.call}: " + ", ".join(part for part in parts if part)
+    parts = [met.mode, change, met.note, "no effect" if met.effect == "no_effect" else ""]
+    retry = f" (retry {met.retry})" if met.retry else ""
+    return f"{place} call {met.call}{retry}: " + ", ".join(part for part in parts if part)
 
 
 def said(trial: TrialRow) -> str:

@@ -23,6 +23,7 @@ from holdfast.runner.start import stored_options, stored_spec
 from holdfast.score import Tally
 from holdfast.store.record import observations, trials
 from holdfast.store.rundir import Ended, Lines, Manifest, RunDir, number_of
+from holdfast.store.traces import with_trace
 
 NOT_RECORDED = "not recorded in this run"
 
@@ -120,8 +121,10 @@ def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, stored: Mapping[str,
     lines = Lines(unfinished)
     judged: set[str] = set()
     try:
-        for trial, seen, verdict in _verdicts(run, plan, stored, planned):
+        for trial, seen, verdict in _verdicts(run, plan, tally, stored, planned):
             if trial.id:
+                if trial.id not in judged:
+                    tally.saw(trial, seen)
                 judged.add(trial.id)
                 lines.write(encode(verdict))
             tally.add(trial, seen, verdict)
@@ -133,19 +136,22 @@ def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, stored: Mapping[str,
 
 
 def _verdicts(
-    run: RunDir, plan: StoredPlan, stored: Mapping[str, Trial], planned: set[Group]
+    run: RunDir, plan: StoredPlan, tally: Tally, stored: Mapping[str, Trial], planned: set[Group]
 ) -> Iterator[tuple[Trial, Observation, Verdict]]:
     spec = plan.spec
     judge = Judge(spec, stored=True)
-    seen = {o.trial: o for o in observations(run)}
+    seen = {o.trial: o for o in observations(run, traces=False)}  # a trace is read when its trial is judged
     controls = {_asked(t): seen[t.id] for t in stored.values() if t.kind == "control" and t.id in seen}
+    for trial in stored.values():
+        if trial.kind == "control" and trial.id in seen:
+            tally.saw(trial, with_trace(run, seen[trial.id]))
     for key in plan.cells:
         rule, params = spec.invariant(key.invariant), spec.params[key.params]
         for task in plan.tasks(rule.id) if plan.applies(key) else ():
             alike = plan.judged_by(rule, key.scenario, params, task)
             for trial in alike:
                 if trial.id in seen:
-                    found = seen[trial.id]
+                    found = with_trace(run, seen[trial.id])
                     yield trial, found, judge.judge(rule, trial, found, controls.get(_asked(trial)))
             if not alike and _group(key.scenario, params, task) not in planned:
                 never = Trial("", "contract", key.scenario, task, params=params, invariant=rule.id)

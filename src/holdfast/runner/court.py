@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from holdfast.judge import Judge
 from holdfast.model import events
 from holdfast.model.observation import FaultMet, Observation
+from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.runner.job import Job, Listen
@@ -40,7 +41,8 @@ class Court:
         self._plan = job.plan
         self._spec = job.spec
         self._judge = Judge(job.spec)
-        self._record = Record(run)
+        agent = job.spec.agent
+        self._record = Record(run, inline=agent.in_python and agent.isolation == "inline")
         self._listen = listen
 
     @property
@@ -58,6 +60,7 @@ class Court:
     def keep(self, trial: Trial, seen: Observation) -> None:
         """A control: it is compared with, not judged."""
         self.controls[trial.id] = seen
+        self.tally.saw(trial, seen)
         self._record.observation(self.masker.observation(seen))
 
     def store(self, trial: Trial, seen: Observation) -> None:
@@ -84,6 +87,10 @@ class Court:
     def met(self, trial: Trial, fault: FaultMet) -> None:
         self._listen(events.FaultFired(trial, self.masker.struct(fault)))
 
+    def saw(self, trial: Trial, event: TraceEvent) -> None:
+        """A call of a trial that is under way: on disk as it happens."""
+        self._record.event(trial.id, self.masker.struct(event))
+
     def close(self) -> None:
         self._record.close()
 
@@ -99,6 +106,7 @@ class Court:
         return [self.masker.struct(judge.judge(rule, trial, seen, compared)) for rule in self._plan.rules(trial)]
 
     def _enter(self, trial: Trial, seen: Observation, verdicts: list[Verdict], *, masked: bool = False) -> None:
+        self.tally.saw(trial, seen)
         for verdict in verdicts:
             if masked:
                 verdict = replace(verdict, marks=())  # they point into the text as the agent said it

@@ -43,6 +43,8 @@ def resilience(tally: Tally, options: Options = _DEFAULT) -> Score:
         pass_hat=_pass_hat(summary.tries, replicas) if replicas > 1 else {},
         reasons=ruling.reasons,
         min_score=least,
+        attacks=tally.siege.result(),
+        spent=tally.purse.result(),
     )
 
 

@@ -14,8 +14,10 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.when import applies, meeting
 from holdfast.plan import CellKey, Plan
+from holdfast.score.attacks import Siege, succeeded
 from holdfast.score.cell import Decision, Gathering, Tries
 from holdfast.score.intervals import wilson
+from holdfast.score.spending import Purse
 
 _PASSED = Decision("pass", passes=1)
 _PASSED_CONCURRENT = Decision("pass", passes=1, concurrent=True)
@@ -73,6 +75,18 @@ class Tally:
         self._open: dict[int, Gathering] = {}
         self._done: list[Decision | None] = [None] * (height * len(plan.scenarios))
         self._same: dict[Tries, Tries] = {}
+        self.siege = Siege()
+        self.purse = Purse()
+
+    def saw(self, trial: Trial, observation: Observation) -> None:
+        """Takes note of a trial as a whole: to be called once for each, whatever the number of its verdicts."""
+        if observation.trace:
+            self.purse.add(observation.trace)
+        row = self._rows.get(trial.scenario)
+        if observation.ledger and row is not None and trial.kind == "contract":
+            won = succeeded(observation, row.scenario)
+            if won is not None:
+                self.siege.trial(won)
 
     def add(self, trial: Trial, observation: Observation, verdict: Verdict) -> Cell | None:
         """Adds a verdict; the cell, if this was the last that it waited for."""
@@ -85,8 +99,11 @@ class Tally:
                 return self._at_once(position, row, column, params, trial, observation, verdict)
             cell = self._begin(position, column)
         cell.count(column.places[trial.task], trial.replica, verdict)
-        if row.chaos and not cell.met:
-            self._weather(row, column, cell, observation)
+        if row.chaos:
+            if not cell.met:
+                self._weather(row, column, cell, observation)
+            if observation.ledger and succeeded(observation, row.scenario) is not None:
+                self.siege.verdict(verdict.outcome)
         if observation.concurrent or observation.simulated:
             cell.concurrent = cell.concurrent or observation.concurrent
             cell.simulated = cell.simulated or observation.simulated

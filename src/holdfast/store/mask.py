@@ -20,7 +20,10 @@ PIECE = 6
 """Characters of a secret that tell it: as few as a secret may have."""
 _CUT = re.compile(r"\A|\s?…\s?|\Z")
 """Where a text may have been cut before it came here: at its ends, and where its middle was left out."""
-_OURS = frozenset({"trial", "invariant", "ending", "outcome", "effect", "plane", "mode"})
+_OURS = frozenset(
+    {"trial", "invariant", "ending", "outcome", "effect", "plane", "mode", "event_type", "phase", "digest", "span_id",
+     "parent_span_id"}
+)  # fmt: skip
 """Fields that hold ids and words of ours: nothing an agent says gets there."""
 
 

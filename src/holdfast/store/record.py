@@ -7,19 +7,25 @@ from pathlib import Path
 
 from holdfast.model.codec import decoder, encode
 from holdfast.model.observation import Observation
+from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.store.blobs import pack, unpack
 from holdfast.store.rundir import Lines, RunDir, read_lines
+from holdfast.store.traces import Traces, with_trace
 
 _verdicts = decoder(Verdict)
 _trials = decoder(Trial)
 
 
 class Record:
-    """The open files of a run that is being written."""
+    """The open files of a run that is being written.
 
-    def __init__(self, run: RunDir) -> None:
+    `inline` keeps traces in the observations: an inline agent's trial costs less than a file of its own would.
+    """
+
+    def __init__(self, run: RunDir, *, inline: bool = False) -> None:
+        self._traces = None if inline else Traces(run)
         self._blobs = run.path / "blobs"
         self._trials = Lines(run.path / "trials.jsonl")
         self._observations = Lines(run.path / "observations-0.jsonl")
@@ -28,8 +34,13 @@ class Record:
     def trials(self, batch: Iterable[Trial]) -> None:
         self._trials.write(b"\n".join(map(encode, batch)))
 
+    def event(self, trial: str, event: TraceEvent) -> None:
+        """A call of a trial that is under way."""
+        if self._traces is not None:
+            self._traces.write(trial, event)
+
     def observation(self, seen: Observation) -> None:
-        self._observations.write(pack(seen, self._blobs))
+        self._observations.write(pack(seen if self._traces is None else self._traces.settle(seen), self._blobs))
 
     def verdict(self, verdict: Verdict) -> None:
         self._verdicts.write(encode(verdict))
@@ -37,6 +48,8 @@ class Record:
     def close(self) -> None:
         for lines in (self._trials, self._observations, self._verdicts):
             lines.close()
+        if self._traces is not None:
+            self._traces.close()
 
 
 def trials(run: RunDir) -> dict[str, Trial]:
@@ -48,11 +61,12 @@ def observation_files(run: RunDir) -> list[Path]:
     return sorted(run.path.glob("observations-*.jsonl"))
 
 
-def observations(run: RunDir) -> Iterator[Observation]:
-    """Everything that was seen, as it was stored."""
+def observations(run: RunDir, *, traces: bool = True) -> Iterator[Observation]:
+    """Everything that was seen, as it was stored; without the traces where nobody looks at them."""
     for path in observation_files(run):
         for line in read_lines(path):
-            yield unpack(line, run.path / "blobs")
+            seen = unpack(line, run.path / "blobs")
+            yield with_trace(run, seen) if traces else seen
 
 
 def verdicts(path: Path) -> Iterator[Verdict]:

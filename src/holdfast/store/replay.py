@@ -67,6 +67,8 @@ def _add(
     if trial is None or trial.id in stored.seen:
         return
     if trial.kind == "control":
+        if trial.id not in stored.controls:
+            tally.saw(trial, seen)
         if not seen.masked:  # what is compared with it will not be masked: it is asked again
             stored.controls[trial.id] = seen
         return
@@ -75,5 +77,6 @@ def _add(
     if any(rule.id not in verdicts for rule in rules):
         stored.unjudged.append((trial, seen))
         return
+    tally.saw(trial, seen)
     for rule in rules:
         tally.add(trial, seen, verdicts[rule.id])

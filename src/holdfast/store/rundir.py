@@ -65,13 +65,17 @@ class Lines:
 
     def write(self, line: bytes) -> None:
         """Appends one record."""
-        data = line + b"\n"
-        written = os.write(self._fd, data)
-        while written < len(data):  # a full disk raises; a short write is finished
-            written += os.write(self._fd, data[written:])
+        write_all(self._fd, line + b"\n")
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Writes all of it: a full disk raises, a short write is finished."""
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, data[written:])
 
 
 def _mend(path: Path, fd: int) -> None:

@@ -10,7 +10,7 @@ from typing import BinaryIO, overload
 
 from holdfast.model.codec import decoder
 from holdfast.model.observation import Observation
-from holdfast.model.run import CellRow, TrialRow
+from holdfast.model.run import CellRow, Traced, TrialRow
 from holdfast.model.score import Cell
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
@@ -20,6 +20,7 @@ from holdfast.spec.references import interpolate
 from holdfast.store.blobs import unpack
 from holdfast.store.record import observation_files
 from holdfast.store.rundir import RunDir, placed_lines
+from holdfast.store.traces import with_trace
 
 _verdicts = decoder(Verdict)
 _trials = decoder(Trial)
@@ -48,6 +49,10 @@ class StoredCells(Sequence[CellRow]):
 
     def __iter__(self) -> Iterator[CellRow]:
         return (self._row(cell) for cell in self._tally.cells())
+
+    def traced(self) -> Iterator[Traced]:
+        """Every trial that was seen, in the order in which they were begun, one at a time."""
+        return self._files.traced()
 
     def close(self) -> None:
         """Lets go of the files; they are opened anew if a trial is looked at again."""
@@ -102,10 +107,25 @@ class Files:
             if verdict.trial not in self._begun or verdict.trial not in self._seen:
                 continue
             trial = _trials.decode(self._line(self._trial_file, self._begun[verdict.trial]))
-            seen = unpack(self._line(*self._seen[verdict.trial]), self._run.path / "blobs")
+            seen = self._observation(verdict.trial)
             rows.append((self._plan.tasks(verdict.invariant).index(trial.task), self._row(trial, seen, verdict)))
         rows.sort(key=lambda row: (row[0], row[1].replica))
         return [row for _, row in rows]
+
+    def traced(self) -> Iterator[Traced]:
+        """Every trial that was seen, with its verdicts; only where they lie is held in memory."""
+        given: dict[str, dict[str, int]] = {}
+        for start, line in placed_lines(self._verdict_file):
+            verdict = _verdicts.decode(line)
+            given.setdefault(verdict.trial, {})[verdict.invariant] = start  # the last of several counts
+        for id, start in self._begun.items():
+            if id in self._seen:
+                trial = _trials.decode(self._line(self._trial_file, start))
+                lines = self._lines(self._verdict_file, list(given.get(id, {}).values()))
+                yield Traced(trial, self._observation(id), tuple(map(_verdicts.decode, lines)))
+
+    def _observation(self, trial: str) -> Observation:
+        return with_trace(self._run, unpack(self._line(*self._seen[trial]), self._run.path / "blobs"))
 
     def _row(self, trial: Trial, seen: Observation, verdict: Verdict) -> TrialRow:
         turn = seen.turns[min(verdict.turn, len(seen.turns) - 1)] if seen.turns else None
@@ -127,6 +147,7 @@ class Files:
             details=verdict.details,
             output=seen.output,
             notes=seen.notes,
+            trace=seen.trace,
             again=self._again(trial, verdict),
         )
 

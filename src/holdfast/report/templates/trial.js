@@ -18,6 +18,7 @@ function trialBody(t) {
   return [
     ...(more.turns ? conversation(more) : exchange(t, more)),
     part("Because", plain(strings[trials.reason[t]] || "no reason was recorded", "p")),
+    more.calls ? part("Calls, in order", callTimeline(more)) : null,
     trials.faults[t].length ? part("Faults met, in order", timeline(trials.faults[t])) : null,
     part("Ending", plain(endingOf(t), "p")),
     more.details ? part("Evidence", evidence(more.details)) : null,
@@ -56,6 +57,34 @@ function timeline(list) {
       would || got ? el("p", { class: "change" }, el("del", null, plain(would || "nothing")), el("span", { "aria-label": "became" }, " → "), el("ins", null, plain(got || "nothing"))) : null,
       note ? plain(note, "p") : null);
   }));
+}
+
+// Each call is three numbers: its kind, when it began and how long it took, in milliseconds.
+function callTimeline(more) {
+  const rows = [];
+  for (let i = 0; i < more.calls.length; i += 3) rows.push(more.calls.slice(i, i + 3));
+  const whole = Math.max(1, ...rows.map(([, from, took]) => from + took));
+  const list = el("ol", { class: "calls" }, ...rows.map((row) => callRow(row, whole)));
+  return more.rest ? el("div", null, list, plain(strings[more.rest], "p")) : list;
+}
+
+function callRow([kind, from, took], whole) {
+  const [retry, tokens, failed, ...words] = data.calls[kind];
+  const [plane, tool, ending, fault, sent] = words.map((n) => strings[n]);
+  const bar = el("i");
+  bar.style.setProperty("margin-left", `${(100 * from) / whole}%`);
+  bar.style.setProperty("width", `${(100 * took) / whole}%`);
+  return el("li", { class: fault ? "faulty" : failed ? "failed" : "" },
+    el("span", { class: "when" }, `${duration(Math.round(from))}`),
+    el("span", { class: "bar", "aria-hidden": "true" }, bar),
+    el("span", { class: "what" },
+      el("span", { class: "plane" }, plain(plane)), " ", plain(tool, "b"), " ",
+      el("span", { class: "took" }, duration(took)),
+      ending ? el("span", { class: "ending" }, " ", plain(ending)) : null,
+      retry ? el("span", { class: "retry" }, ` ↻ retry ${retry}`) : null,
+      tokens ? el("span", { class: "took" }, ` ${tokens} tokens`) : null,
+      fault ? el("span", null, " ", plain(fault, "code")) : null,
+      sent ? plain(sent, "small") : null));
 }
 
 function evidence(details) {

@@ -1,0 +1,1 @@
+"""Checks of what the agent called: one file each."""

@@ -1,0 +1,47 @@
+"""Whether a call's arguments are the ones that are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+import msgspec
+
+from holdfast.model.trace import TEXT_KEPT
+
+_CUT = " … "
+
+
+def fit(written: str, wanted: Mapping[str, Any] | None) -> bool | None:
+    """Whether arguments, as the trace has them, hold all that is wanted; None where they were shortened."""
+    if not wanted:
+        return True
+    if was_cut(written):
+        return None
+    found = read(written)
+    return found is not None and all(name in found and _same(found[name], value) for name, value in wanted.items())
+
+
+def was_cut(written: str) -> bool:
+    """Whether the middle was left out to keep an event small: what is left may still look whole."""
+    return len(written) >= TEXT_KEPT - len(_CUT) and _CUT in written
+
+
+def read(written: str) -> dict[str, Any] | None:
+    """Arguments or a body as a mapping; None if it is no JSON object, or not whole."""
+    if was_cut(written):
+        return None
+    try:
+        return msgspec.json.decode(written, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    """Text is a glob; numbers compare as numbers; anything else is the same value."""
+    if isinstance(wanted, str):
+        return fnmatchcase(found if isinstance(found, str) else msgspec.json.encode(found).decode(), wanted)
+    if isinstance(wanted, bool) or isinstance(found, bool):
+        return found is wanted
+    return bool(found == wanted)

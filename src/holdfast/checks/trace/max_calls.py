@@ -1,0 +1,45 @@
+"""`max_calls`: the agent did not call too often."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.checks.trace.calls import LISTED, Glob, matches, named, own
+from holdfast.checks.wording import shorten
+from holdfast.model.trace import TraceEvent
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+
+@dataclass(frozen=True)
+class MaxCalls:
+    """The agent made no more than so many calls; a client library's retries do not count."""
+
+    max: Annotated[int, Meta(description="The most calls that are fine.", ge=0)]
+    tool: Annotated[Glob | None, Meta(description="Only calls of this tool: a name, a glob or a URL.")] = None
+    plane: Annotated[
+        Literal["tool", "llm", "mcp", "http"] | None,
+        Meta(description="Only calls of tools, models, MCP tools, URLs."),
+    ] = None
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
+    reads: ClassVar[Literal["trace"]] = "trace"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        found = [e for e in own(exhibit.observation.trace) if e.phase != "declared" and self._counts(e)]
+        what = {"tool": "tool ", "llm": "model ", "mcp": "MCP ", "http": "HTTP ", None: ""}[self.plane]
+        of = f" of {shorten(self.tool)}" if self.tool else ""
+        said = f"{len(found)} {what}call{'' if len(found) == 1 else 's'}{of}"
+        if len(found) <= self.max:
+            return Finding(True, said)
+        by_target = Counter(named(e) for e in found)
+        return Finding(False, f"{said}, more than {self.max}", details={"calls": dict(by_target.most_common(LISTED))})
+
+    def _counts(self, event: TraceEvent) -> bool:
+        if self.tool is not None and not matches(event, self.tool):
+            return False
+        return self.plane is None or event.event_type == f"{self.plane}_call"

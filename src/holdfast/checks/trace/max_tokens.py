@@ -1,0 +1,44 @@
+"""`max_tokens`: the agent's model calls stay within a number of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.checks.trace.calls import times
+from holdfast.model.trace import Cost
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+
+@dataclass(frozen=True)
+class MaxTokens:
+    """All model calls of a trial together used no more than so many tokens."""
+
+    max: Annotated[int, Meta(description="The most tokens that are fine.", ge=0)]
+    count: Annotated[Literal["total", "input", "output"], Meta(description="Which tokens are counted.")] = "total"
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
+    reads: ClassVar[Literal["trace"]] = "trace"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        asked = [e for e in exhibit.observation.trace if e.event_type == "llm_call"]
+        if not asked:
+            return Finding(None, "no model call was seen")
+        used = sum(self._used(e.cost) for e in asked if e.cost is not None)
+        kind = "" if self.count == "total" else f"{self.count} "
+        if used > self.max:
+            return Finding(False, f"{used} {kind}tokens, more than {self.max}")
+        silent = sum(e.cost is None and not e.failed for e in asked)
+        if silent:
+            return Finding(None, f"{times(silent, 'model call')} did not say what it used; the others: {used} tokens")
+        return Finding(True, f"{used} {kind}tokens")
+
+    def _used(self, cost: Cost) -> int:
+        return {
+            "total": cost.input_tokens + cost.output_tokens,
+            "input": cost.input_tokens,
+            "output": cost.output_tokens,
+        }[self.count]

@@ -1,0 +1,59 @@
+"""`recovers_within_ms`: after a fault, a good call of the same target follows soon."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.checks.trace.calls import HARMLESS, Glob, calls, matches, modes, named
+from holdfast.checks.wording import shorten
+from holdfast.model.trace import TraceEvent
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+
+@dataclass(frozen=True)
+class RecoversWithinMs:
+    """After the last faulty call of a target, a good one ended in time; any model will do for a model."""
+
+    max_ms: Annotated[float, Meta(description="From the end of the faulty call to the end of the good one.", ge=0)]
+    tool: Annotated[Glob | None, Meta(description="Only calls of this tool: a name, a glob or a URL.")] = None
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["trace"]] = "trace"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        seen = [e for e in calls(exhibit.observation.trace) if e.phase != "declared"]
+        if self.tool is not None:
+            seen = [e for e in seen if matches(e, self.tool)]
+        last = {_target(e): e for e in seen if _faulty(e)}
+        if not last:
+            return Finding(None, "no call met a fault to recover from")
+        slowest = 0.0
+        for target, bad in last.items():
+            good = next((e for e in seen if e.ts > bad.ts and _target(e) == target and _good(e)), None)
+            if good is None:
+                return Finding(False, f"{named(bad)} met {shorten(bad.fault, 40)} and no good call of it followed")
+            slowest = max(slowest, took := max(0.0, _end_ms(good) - _end_ms(bad)))
+            if took > self.max_ms:
+                return Finding(False, f"{named(bad)} took {took:.0f} ms to recover, more than {self.max_ms:g}")
+        return Finding(True, f"recovered within {slowest:.0f} ms")
+
+
+def _target(event: TraceEvent) -> tuple[str, str]:
+    return event.event_type, "" if event.event_type == "llm_call" else event.tool
+
+
+def _faulty(event: TraceEvent) -> bool:
+    """It met a fault, and did not get what it wanted all the same."""
+    return bool(event.fault) and (event.failed or event.phase == "unfinished" or not modes(event) <= HARMLESS)
+
+
+def _good(event: TraceEvent) -> bool:
+    return event.phase == "done" and not event.failed and not _faulty(event)
+
+
+def _end_ms(event: TraceEvent) -> float:
+    return event.ts * 1000 + event.duration_ms

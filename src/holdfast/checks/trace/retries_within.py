@@ -1,0 +1,41 @@
+"""`retries_within`: a failed request is not repeated without end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.checks.trace.calls import Glob, calls, matches, named, times
+from holdfast.model.trace import TraceEvent
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+
+@dataclass(frozen=True)
+class RetriesWithin:
+    """No failed request was repeated more than so often, by a client library or by the agent itself."""
+
+    max: Annotated[int, Meta(description="The most repetitions of one request that are fine.", ge=0)]
+    tool: Annotated[Glob | None, Meta(description="Only calls of this tool: a name, a glob or a URL.")] = None
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
+    reads: ClassVar[Literal["trace"]] = "trace"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        most, at = 0, ""
+        row: dict[tuple[str, str], int] = {}
+        before: dict[tuple[str, str], TraceEvent] = {}
+        for event in calls(exhibit.observation.trace):
+            if event.phase == "declared" or (self.tool is not None and not matches(event, self.tool)):
+                continue
+            key = (event.event_type, event.identity)
+            again = key in before and before[key].failed
+            row[key] = row.get(key, 0) + 1 if again else event.retry
+            before[key] = event
+            if row[key] > most:
+                most, at = row[key], named(event)
+        if most > self.max:
+            return Finding(False, f"{at} was asked the same {times(most)} again after it failed, more than {self.max}")
+        return Finding(True, f"{at} was asked the same {times(most)} again" if most else "no failed call was repeated")

@@ -1,0 +1,93 @@
+"""`side_effect_once`: the same write is not done twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.checks.trace.arguments import read
+from holdfast.checks.trace.calls import LISTED, Glob, calls, done, matches, named, times
+from holdfast.checks.wording import shorten
+from holdfast.model.codec import canonical
+from holdfast.model.trace import TraceEvent
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+
+@dataclass(frozen=True)
+class SideEffectOnce:
+    """No write was done twice: the same tool and arguments, or the same method, URL and body.
+
+    A call that a fault answered in the other side's place was not done; one whose reply was lost was. A repetition
+    that carries the same idempotency key is no second write.
+    """
+
+    tool: Annotated[
+        Glob | None,
+        Meta(description="Only this tool: a name, a glob or a URL; without it every tool counts as a write."),
+    ] = None
+    key: Annotated[
+        str,
+        Meta(
+            description="The argument or body field by which the other side knows a repetition; "
+            "an Idempotency-Key header counts in any case.",
+            min_length=1,
+        ),
+    ] = "idempotency_key"
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
+    reads: ClassVar[Literal["trace"]] = "trace"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        writes = [e for e in calls(exhibit.observation.trace) if e.write and e.phase != "declared"]
+        groups: dict[str, list[tuple[TraceEvent, str]]] = {}
+        for event in writes:
+            if self.tool is None or matches(event, self.tool):
+                identity, key = self._told_apart(event)
+                groups.setdefault(identity, []).append((event, key))
+        doubtful: Finding | None = None
+        for group in groups.values():
+            certain, possible = _times_done(group)
+            what = f"{named(group[0][0])} {shorten(group[0][0].input, 60)}".rstrip()
+            if certain > 1:
+                shown = {"calls": [f"{e.ts:.3f} s {named(e)} {e.fault}".rstrip() for e, _ in group[:LISTED]]}
+                return Finding(False, f"done {times(certain)}: {what}", details=shown)
+            if possible > 1:
+                why = "a call failed without saying whether it was done"
+                doubtful = Finding(None, f"may have been done {times(possible)}, {why}: {what}")
+        return doubtful or Finding(True, f"{times(len(groups), 'write')}, none done twice")
+
+    def _told_apart(self, event: TraceEvent) -> tuple[str, str]:
+        """What makes it the same write as another, and its idempotency key, which is no part of that."""
+        fields = read(event.input)
+        own = next((name for name in fields or () if _plain(name) == _plain(self.key)), None)
+        if fields is None or own is None:
+            return event.identity, event.idempotency
+        value = fields.pop(own)
+        return f"{event.tool}:{canonical(fields).decode()}", event.idempotency or str(value or "")
+
+    def lint(self) -> Iterable[tuple[str, str, str]]:
+        if self.tool is None:
+            message = "every tool counts as a write: name the one that changes something, or reading twice fails"
+            yield "lint-every-tool-writes", "", message
+
+
+def _times_done(group: Iterable[tuple[TraceEvent, str]]) -> tuple[int, int]:
+    """How often a write was done for certain, and at the most. Calls with the same key count once."""
+    certain: set[str] = set()
+    possible: set[str] = set()
+    for at, (event, key) in enumerate(group):
+        reached = done(event)
+        one = f"key {key}" if key else f"call {at}"
+        if reached:
+            certain.add(one)
+        if reached is not False:
+            possible.add(one)
+    return len(certain), len(possible)
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "_")

@@ -1,0 +1,59 @@
+"""`tool_called`: the agent called a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.checks.trace.arguments import fit
+from holdfast.checks.trace.calls import LISTED, matches, named, own, times
+from holdfast.checks.wording import shorten
+from holdfast.errors import HarnessError
+from holdfast.model.trace import TraceEvent
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+
+@dataclass(frozen=True)
+class ToolCalled:
+    """The agent called the tool, as often as `at_least` and `at_most` say; a client library's retries do not count."""
+
+    tool: Annotated[str, Meta(description="Its name, or a glob; with :// in it a URL, or `METHOD URL`.", min_length=1)]
+    at_least: Annotated[int, Meta(description="The fewest calls that are enough.", ge=1)] = 1
+    at_most: Annotated[int | None, Meta(description="The most calls that are fine; default: any number.")] = None
+    arguments: Annotated[
+        dict[str, Any] | None,
+        Meta(description="Only calls with these arguments, or body fields: name to glob or value."),
+    ] = None
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["trace"]] = "trace"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        found = [e for e in own(exhibit.observation.trace) if matches(e, self.tool)]
+        fits = [fit(e.input, self.arguments) for e in found if e.phase != "declared"]
+        count, unknown = fits.count(True), fits.count(None)
+        what = f"{shorten(self.tool)} was called {times(count)}" + (" with these arguments" if self.arguments else "")
+        most = self.at_most
+        if most is not None and count > most:
+            return Finding(False, f"{what}, more than {most}", details=_listed(found))
+        if unknown and (count < self.at_least or most is not None):
+            raise HarnessError(f"the arguments of {times(unknown, 'call')} were too long to be kept whole")
+        if count >= self.at_least:
+            return Finding(True, what, details=_listed(found))
+        if len(fits) < len(found):
+            return Finding(None, f"the model asked for {shorten(self.tool)}; whether it was called was not seen")
+        short = "" if self.at_least == 1 else f", not {self.at_least} times"
+        return Finding(False, what + short, details=_listed(found))
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        if self.at_most is not None and self.at_most < self.at_least:
+            yield "at_most", f"is below at_least, which is {self.at_least}"
+
+
+def _listed(found: Iterable[TraceEvent]) -> dict[str, Any]:
+    shown = [f"{named(e)} {shorten(e.input, 200)}" for e in found]
+    return {"calls": shown[:LISTED]} if shown else {}

@@ -1,0 +1,35 @@
+"""`tool_not_called`: the agent left a tool alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.checks.trace.calls import LISTED, calls, matches, named
+from holdfast.checks.wording import shorten
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+
+@dataclass(frozen=True)
+class ToolNotCalled:
+    """The agent never called the tool."""
+
+    tool: Annotated[str, Meta(description="Its name, or a glob; with :// in it a URL, or `METHOD URL`.", min_length=1)]
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
+    reads: ClassVar[Literal["trace"]] = "trace"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        found = [e for e in calls(exhibit.observation.trace) if matches(e, self.tool)]
+        made = [e for e in found if e.phase != "declared"]
+        if made:
+            first = made[0]
+            said = f"{named(first)} was called {shorten(first.input, 60)}".rstrip()
+            listed = [f"{named(e)} {shorten(e.input, 200)}" for e in made[:LISTED]]
+            return Finding(False, said, details={"calls": listed})
+        if found:
+            return Finding(None, f"the model asked for {named(found[0])}; whether it was called was not seen")
+        return Finding(True, f"{shorten(self.tool)} was not called")

@@ -1,0 +1,56 @@
+"""`tool_order`: tools were called one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.checks.trace.calls import LISTED, matches, named, own
+from holdfast.checks.wording import shorten
+from holdfast.model.trace import TraceEvent
+from holdfast.model.verdict import Finding
+from holdfast.protocols import Exhibit
+
+
+@dataclass(frozen=True)
+class ToolOrder:
+    """The agent called these tools in this order; others may stand between them unless it is strict."""
+
+    tools: Annotated[tuple[str, ...], Meta(description="Names, globs or URLs, the first first.", min_length=2)]
+    strict: Annotated[bool, Meta(description="No other tool may be called between them.")] = False
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["trace"]] = "trace"
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        made = [e for e in own(exhibit.observation.trace) if e.phase != "declared" and self._is_step(e)]
+        order = " → ".join(named(e) for e in made[:LISTED]) or "none"
+        details = {"order": [named(e) for e in made[:LISTED]]}
+        missing = self._missing(made)
+        if missing is None:
+            return Finding(True, shorten(f"called in this order: {order}", 200), details=details)
+        return Finding(False, shorten(f"{missing}; called: {order}", 220), details=details)
+
+    def _is_step(self, event: TraceEvent) -> bool:
+        """Tools, and requests where the order speaks of URLs."""
+        if event.event_type == "http_call":
+            return any("://" in tool for tool in self.tools)
+        return event.event_type != "llm_call"
+
+    def _missing(self, made: Sequence[TraceEvent]) -> str | None:
+        """What is wrong with the order, if anything."""
+        if self.strict:
+            size = len(self.tools)
+            windows = (made[at : at + size] for at in range(len(made) - size + 1))
+            if any(all(map(matches, window, self.tools)) for window in windows):
+                return None
+            return f"{shorten(', '.join(self.tools))} were not called one right after the other"
+        rest = iter(made)
+        for at, tool in enumerate(self.tools):
+            if not any(matches(event, tool) for event in rest):
+                after = f" after {shorten(self.tools[at - 1], 40)}" if at else ""
+                return f"{shorten(tool, 40)} was not called{after}"
+        return None

@@ -1,0 +1,85 @@
+"""The agent's calls in words: one in a line, what they used together, and how attacks went."""
+
+from __future__ import annotations
+
+from holdfast.model.run import TrialRow
+from holdfast.model.score import Attacks, Interval, Spent
+from holdfast.model.trace import TraceEvent
+from holdfast.report.wording import plural
+
+SHOWN = 40
+"""Calls of one trial that a report shows; the run's folder has the rest."""
+
+
+def call(event: TraceEvent) -> str:
+    """`0.011 s  tool search  6 ms  503 InjectedError  retry 1  120 tokens  [error]`: one call in one line."""
+    parts = (
+        f"{event.ts:.3f} s",
+        f"{event.plane} {event.tool}".strip(),
+        f"{event.duration_ms:.0f} ms",
+        ending(event),
+        f"retry {event.retry}" if event.retry else "",
+        f"{tokens(event)} tokens" if tokens(event) else "",
+        f"[{event.fault}]" if event.fault else "",
+    )
+    return "  ".join(part for part in parts if part)
+
+
+def ending(event: TraceEvent) -> str:
+    """How a call ended, if there is anything to say about it."""
+    phase = "" if event.phase == "done" else event.phase
+    return " ".join(part for part in (str(event.status or ""), event.error_type, phase) if part)
+
+
+def tokens(event: TraceEvent) -> int:
+    return event.cost.input_tokens + event.cost.output_tokens if event.cost else 0
+
+
+def rest(trial: TrialRow) -> str:
+    """How many calls are not shown, and where they are."""
+    more = len(trial.trace) - SHOWN
+    return f"and {more} more in the run's folder" if more > 0 else ""
+
+
+def attacks(found: Attacks) -> str:
+    """`attack success 2 of 10 trials (95 %: 6–51 %)   utility under attack 11 of 14 verdicts (95 %: 52–92 %)`."""
+    won = f"attack success {found.succeeded} of {plural(found.attacked, 'trial')} ({percent(found.interval)})"
+    useful = found.utility
+    if not useful.judged or useful.interval is None:
+        return f"{won}   utility under attack: no verdict"
+    held = f"{useful.passed} of {plural(useful.judged, 'verdict')}"
+    return f"{won}   utility under attack {held} ({percent(useful.interval)})"
+
+
+def percent(found: Interval) -> str:
+    """An interval of a rate, as `95 %: 6–51 %`."""
+    return f"95 %: {100 * found.low:.0f}–{100 * found.high:.0f} %"
+
+
+def used(found: Spent | None) -> str:
+    """`28 calls, 3 retries   12,345 tokens   about $0.0123`; nothing where no model said what it used."""
+    if found is None or not found.tokens:
+        return ""
+    parts = [plural(found.calls, "call") + (f", {_retries(found.retries)}" if found.retries else "")]
+    parts.append(f"{found.tokens:,} tokens ({found.input_tokens:,} in, {found.output_tokens:,} out)")
+    if found.cost_usd is not None:
+        parts.append(f"about {money(found.cost_usd)}")
+    if found.unpriced:
+        parts.append(f"price not known: {', '.join(found.unpriced)}")
+    return "   ".join(parts)
+
+
+def money(usd: float) -> str:
+    """An amount with as many digits as it takes to see it."""
+    return f"${usd:,.2f}" if usd >= 1 or not usd else f"${usd:.4f}" if usd >= 0.001 else f"${usd:.6f}"
+
+
+def _retries(count: int) -> str:
+    return "1 retry" if count == 1 else f"{count} retries"
+
+
+def so_far(found: Spent | None) -> str:
+    """`12,345 tokens, $0.02` of a run under way; nothing where no model said what it used."""
+    if found is None or not found.tokens:
+        return ""
+    return f"{found.tokens:,} tokens" + ("" if found.cost_usd is None else f", {money(found.cost_usd)}")

@@ -1,0 +1,158 @@
+"""What `holdfast doctor` found: the values, and how they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from holdfast.model.codec import to_builtins
+from holdfast.report.paint import Paint, painter
+from holdfast.report.safe import ascii_only, columns, one_line, pad
+from holdfast.report.wording import SIGNS, plural
+
+Outcome: TypeAlias = Literal["ok", "not", "n/a", "unproven"]
+
+_STYLES: Mapping[Outcome, str] = {"ok": "pass", "not": "fail", "n/a": "n/a", "unproven": "unproven"}
+_OK: Mapping[Outcome, bool] = {"ok": True, "not": False}
+_WORD = max(map(len, _STYLES))
+_TOOK = 10
+"""Columns for how long it took."""
+
+
+class Finding(Struct, frozen=True):
+    """One thing that was tried or looked up."""
+
+    route: str
+    outcome: Outcome
+    detail: str = ""
+    fix: str = ""
+    code: int = 0
+    """The exit code if it is broken: 3 our surroundings, 4 the spec; 0 where nothing needs it."""
+    took_ms: float | None = None
+
+    @property
+    def broken(self) -> bool:
+        """It is needed, and does not work."""
+        return self.outcome == "not" and self.code != 0
+
+
+class Called(Struct, frozen=True):
+    """Calls at one target, seen while the agent was asked."""
+
+    plane: str
+    target: str
+    calls: int
+    retries: int = 0
+    tokens: int = 0
+
+
+class Asked(Struct, frozen=True):
+    """The agent, asked once in calm."""
+
+    prompt: str
+    ending: str = ""
+    """Empty if it could not be asked."""
+    answer: str = ""
+    latency_ms: float = 0.0
+    calls: tuple[Called, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Diagnosis(Struct, frozen=True):
+    """All that was found."""
+
+    machine: tuple[Finding, ...]
+    spec: tuple[Finding, ...] | None = None
+    """None without a spec."""
+    agent: Asked | None = None
+    """None if it was not asked."""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return (*self.machine, *(self.spec or ()), *(self.agent.findings if self.agent else ()))
+
+    @property
+    def exit_code(self) -> int:
+        """0 if all that is needed works; a broken spec is told before broken surroundings."""
+        return max((found.code for found in self.findings if found.broken), default=0)
+
+
+def document(found: Diagnosis) -> dict[str, Any]:
+    """The diagnosis as JSON has it."""
+    agent = None
+    if found.agent is not None:
+        agent = {**to_builtins(found.agent), "findings": [_entry(one) for one in found.agent.findings]}
+    return {
+        "machine": [_entry(one) for one in found.machine],
+        "spec": None if found.spec is None else [_entry(one) for one in found.spec],
+        "agent": agent,
+        "exit_code": found.exit_code,
+    }
+
+
+def _entry(one: Finding) -> dict[str, Any]:
+    ok = _OK.get(one.outcome)
+    return {"route": one.route, "ok": ok, "outcome": one.outcome, "detail": one.detail, "fix": one.fix} | {
+        "needed": one.code != 0,
+        "took_ms": None if one.took_ms is None else round(one.took_ms, 1),
+    }
+
+
+class Sheet:
+    """Writes parts of a diagnosis as text, for a screen or a pipe."""
+
+    def __init__(self, width: int, *, color: bool, unicode: bool) -> None:
+        self._width = width
+        self._paint: Paint = painter(color)
+        self._unicode = unicode
+
+    def part(self, title: str, about: str, findings: Sequence[Finding], notes: Sequence[str] = ()) -> str:
+        """A heading, a line a finding, and what else is to be said."""
+        head = f"{self._paint(title, 'bold')}  {one_line(about)}".rstrip()
+        longest = max((columns(one_line(one.route)) for one in findings), default=0)
+        room = min(longest, max(16, self._width // 2 - 10))
+        timed = any(one.took_ms is not None for one in findings)
+        lines = [line for one in findings for line in self._lines(one, room, timed)]
+        return self._text([head, *lines, *[f"  note: {one_line(note)}" for note in notes]])
+
+    def verdict(self, found: Diagnosis) -> str:
+        """What it comes to, in one line."""
+        broken = [one for one in found.findings if one.broken]
+        open_ = [one for one in found.findings if one.outcome == "unproven"]
+        if broken:
+            words = f"{plural(len(broken), 'thing')} that {'is' if len(broken) == 1 else 'are'} needed cannot be had"
+            return self._text([f"{self._paint(f'✘ {words}', 'fail')}: {', '.join(one_line(o.route) for o in broken)}"])
+        words = (
+            "Every route that Holdfast needs works on this machine"
+            if found.spec is None
+            else "Every fault of this spec can be met"
+        )
+        more = f"; {plural(len(open_), 'line')} marked ? only a run can settle" if open_ else ""
+        return self._text([f"{self._paint(f'✔ {words}', 'pass')}{more}"])
+
+    def _lines(self, one: Finding, room: int, timed: bool) -> Iterator[str]:
+        start, name = f"  {SIGNS[_STYLES[one.outcome]]} {one.outcome:<{_WORD}}  ", one_line(one.route)
+        took = "" if not timed else " " * _TOOK if one.took_ms is None else f"{one.took_ms:{_TOOK - 5}.0f} ms  "
+        indent = " " * (len(start) + room + 2 + len(took))
+        detail = self._folded(one_line(one.detail), len(indent))
+        first = self._paint(start, _STYLES[one.outcome])
+        if columns(name) > room:
+            yield first + name
+        else:
+            yield (first + pad(name, room + 2) + self._paint(took, "dim") + "".join(detail[:1])).rstrip()
+            detail = detail[1:]
+        yield from (indent + line for line in detail)
+        if one.fix:
+            told = self._folded(f"fix: {one_line(one.fix)}", len(start))
+            yield from (" " * len(start) + self._paint(line, "bold") for line in told)
+
+    def _folded(self, text: str, indent: int) -> list[str]:
+        return wrap(text, max(20, self._width - indent), break_long_words=False, break_on_hyphens=False)
+
+    def _text(self, lines: Sequence[str]) -> str:
+        text = "\n".join(lines) + "\n"
+        return text if self._unicode else ascii_only(text)

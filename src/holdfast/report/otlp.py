@@ -1,0 +1,165 @@
+"""Traces as OpenTelemetry GenAI spans in OTLP's JSON: pure, from trials to bytes.
+
+A trial is a trace: one `invoke_agent` span, and below it a span for every call. A verdict is an event
+of the first, `gen_ai.evaluation.result`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import Any
+
+from holdfast.model.codec import encode
+from holdfast.model.run import Run, Traced
+from holdfast.model.trace import TraceEvent
+from holdfast.model.verdict import Verdict
+from holdfast.report.safe import encodable
+
+BATCH = 500
+"""Spans of one request, unless one trial alone has more."""
+_INTERNAL, _CLIENT = 1, 3
+_ERROR = 2
+_NANO = 1_000_000_000
+
+
+def requests(run: Run, traced: Iterable[Traced]) -> Iterator[bytes]:
+    """The body of every export request, a few trials in each; a file of them, one a line, is OTLP's file format."""
+    spans: list[dict[str, Any]] = []
+    for one in traced:
+        spans += trial_spans(run, one)
+        if len(spans) >= BATCH:
+            yield body(run, spans)
+            spans = []
+    if spans:
+        yield body(run, spans)
+
+
+def body(run: Run, spans: list[dict[str, Any]]) -> bytes:
+    """One export request."""
+    resource = _attributes({"service.name": "holdfast", "holdfast.run": run.id, "holdfast.spec": run.spec_path})
+    scope = {"name": "holdfast", "version": run.version}
+    return encode(
+        {"resourceSpans": [{"resource": {"attributes": resource}, "scopeSpans": [{"scope": scope, "spans": spans}]}]}
+    )
+
+
+def trial_spans(run: Run, traced: Traced) -> list[dict[str, Any]]:
+    """The spans of one trial, the agent's own first. Equal runs give equal ids."""
+    trace_id = _id(16, run.id, run.started, traced.trial.id)
+    root = _id(8, trace_id)
+    named = {e.span_id: _id(8, trace_id, n) for n, e in enumerate(traced.seen.trace) if e.span_id}
+    spans = [_agent_span(run, traced, trace_id, root)]
+    for n, event in enumerate(traced.seen.trace):
+        parent = named.get(event.parent_span_id, root)
+        spans.append(_call_span(event, traced.seen.at, trace_id, _id(8, trace_id, n), parent))
+    return spans
+
+
+def _agent_span(run: Run, traced: Traced, trace_id: str, span_id: str) -> dict[str, Any]:
+    trial, seen = traced.trial, traced.seen
+    start, end = _time(seen.at, 0), _time(seen.at, seen.duration_ms / 1000)
+    bad = seen.error or ("" if seen.ending == "answered" else seen.ending)
+    known = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": run.name,
+        "holdfast.trial": trial.id,
+        "holdfast.scenario": trial.scenario,
+        "holdfast.kind": trial.kind,
+        "holdfast.replica": trial.replica,
+        "holdfast.fault": "+".join(dict.fromkeys(met.mode for met in seen.met)),
+        "error.type": ("harness" if seen.error else seen.ending) if bad else "",
+    }
+    return _span(
+        f"invoke_agent {run.name}".rstrip(), _INTERNAL, trace_id, span_id, "", start, end, known, bad,
+        [_evaluation(verdict, end) for verdict in traced.verdicts],
+    )  # fmt: skip
+
+
+def _evaluation(verdict: Verdict, at: str) -> dict[str, Any]:
+    known = {
+        "gen_ai.evaluation.name": verdict.invariant,
+        "gen_ai.evaluation.score.value": float(verdict.score),
+        "gen_ai.evaluation.score.label": verdict.outcome,
+        "gen_ai.evaluation.explanation": verdict.reason,
+    }
+    return {"timeUnixNano": at, "name": "gen_ai.evaluation.result", "attributes": _attributes(known)}
+
+
+def _call_span(event: TraceEvent, began: float, trace_id: str, span_id: str, parent: str) -> dict[str, Any]:
+    name, kind, known = _kind(event)
+    known |= {
+        "holdfast.plane": event.plane,
+        "holdfast.call": event.n,
+        "holdfast.retry": event.retry or None,
+        "holdfast.phase": "" if event.phase == "done" else event.phase,
+        "holdfast.fault": event.fault,
+        "error.type": event.error_type or (str(event.status) if event.failed else ""),
+    }
+    bad = " ".join(str(part) for part in (event.status, event.error_type) if part) if event.failed else ""
+    start, end = _time(began, event.ts), _time(began, event.ts + event.duration_ms / 1000)
+    return _span(name, kind, trace_id, span_id, parent, start, end, known, bad, [])
+
+
+def _kind(event: TraceEvent) -> tuple[str, int, dict[str, Any]]:
+    """Name, kind and attributes of a call's span, as the conventions have them."""
+    if event.event_type == "llm_call":
+        return f"chat {event.tool}".rstrip(), _CLIENT, _chat(event)
+    if event.event_type == "http_call":
+        method, _, url = event.tool.partition(" ")
+        status = event.status
+        return method, _CLIENT, {"http.request.method": method, "url.full": url, "http.response.status_code": status}
+    known = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": event.tool,
+        "gen_ai.tool.call.arguments": event.input,
+        "gen_ai.tool.call.result": event.output,
+    }
+    return f"execute_tool {event.tool}".rstrip(), _INTERNAL, known
+
+
+def _chat(event: TraceEvent) -> dict[str, Any]:
+    known: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": event.tool}
+    known["http.response.status_code"] = event.status
+    if event.cost is not None:
+        known["gen_ai.response.model"] = event.cost.model
+        known["gen_ai.usage.input_tokens"] = event.cost.input_tokens
+        known["gen_ai.usage.output_tokens"] = event.cost.output_tokens
+        known["holdfast.cost_usd"] = event.cost.estimated_usd
+    return known
+
+
+def _span(
+    name: str, kind: int, trace_id: str, span_id: str, parent: str, start: str, end: str,
+    known: dict[str, Any], bad: str, events: list[dict[str, Any]],
+) -> dict[str, Any]:  # fmt: skip
+    span: dict[str, Any] = {"traceId": trace_id, "spanId": span_id}
+    if parent:
+        span["parentSpanId"] = parent
+    span |= {"name": encodable(name), "kind": kind, "startTimeUnixNano": start, "endTimeUnixNano": end}
+    span["attributes"] = _attributes(known)
+    if events:
+        span["events"] = events
+    span["status"] = {"code": _ERROR, "message": encodable(bad)} if bad else {}
+    return span
+
+
+def _attributes(known: dict[str, Any]) -> list[dict[str, Any]]:
+    """Key and typed value of everything that is known; empty texts are left out."""
+    return [{"key": key, "value": _value(value)} for key, value in known.items() if value is not None and value != ""]
+
+
+def _value(value: str | int | float) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"stringValue": encodable(value)}
+    # The JSON of protobuf writes 64-bit numbers as text.
+    return {"intValue": str(value)} if isinstance(value, int) else {"doubleValue": value}
+
+
+def _time(began: float, seconds: float) -> str:
+    """So long after the trial began; in whole numbers, as a float cannot hold nanoseconds since 1970."""
+    return str(round(began * _NANO) + round(seconds * _NANO))
+
+
+def _id(size: int, *parts: object) -> str:
+    return blake2b("/".join(map(str, parts)).encode("utf-8", "replace"), digest_size=size).hexdigest()

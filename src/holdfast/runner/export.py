@@ -1,0 +1,84 @@
+"""Sending a run's traces elsewhere: to a file, or to an OpenTelemetry collector."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from holdfast.errors import UsageError
+from holdfast.report.otlp import requests
+from holdfast.runner.outcome import Outcome
+
+POST_S = 30.0
+"""For a collector to take one request."""
+_TYPE = {"Content-Type": "application/json"}
+
+
+def check_target(target: str) -> None:
+    """Refuses what is neither a file nor a URL, before anything is run."""
+    if "://" in target and urlsplit(target).scheme not in ("http", "https"):
+        raise UsageError(f"--otlp {target}: traces are sent by http or https only", hint="give such a URL, or a file")
+    if "://" in target and not urlsplit(target).hostname:
+        raise UsageError(f"--otlp {target}: there is no host in it")
+
+
+def export(outcome: Outcome, target: str, environ: Mapping[str, str]) -> str | None:
+    """Writes or sends every trial's spans; what went wrong with sending. A file that cannot be written is an error."""
+    bodies = requests(outcome.run, outcome.cells.traced())
+    if "://" not in target:
+        _write(Path(target), bodies)
+        return None
+    import asyncio
+
+    return asyncio.run(_send(_url(target), bodies, {**_TYPE, **_headers(environ)}))
+
+
+def _write(path: Path, bodies: Iterator[bytes]) -> None:
+    """One request a line, written beside the target and renamed."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(beside, "wb") as file:
+            for body in bodies:
+                file.write(body + b"\n")
+        beside.replace(path)
+    except OSError as refused:
+        raise UsageError(f"cannot write {path}: {refused.strerror}") from refused
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+async def _send(url: str, bodies: Iterator[bytes], headers: Mapping[str, str]) -> str | None:
+    import aiohttp
+
+    limit = aiohttp.ClientTimeout(total=POST_S)
+    try:
+        async with aiohttp.ClientSession(timeout=limit) as session:
+            for body in bodies:
+                async with session.post(url, data=body, headers=headers, allow_redirects=False) as reply:
+                    if reply.status >= 300:
+                        said = (await reply.content.read(200)).decode("utf-8", "replace")
+                        return f"the collector at {_shown(url)} answered {reply.status} {said}".rstrip()
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as broken:
+        return f"the traces could not be sent to {_shown(url)}: {str(broken) or type(broken).__name__}"
+    return None
+
+
+def _url(target: str) -> str:
+    """The collector's address; `/v1/traces` where only a host is given."""
+    parts = urlsplit(target)
+    return parts._replace(path="/v1/traces").geturl() if parts.path in ("", "/") else target
+
+
+def _shown(url: str) -> str:
+    """The address without what may be a secret in it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _headers(environ: Mapping[str, str]) -> dict[str, str]:
+    """What OpenTelemetry's own variable says: `name=value,name=value`, percent-encoded."""
+    pairs = (pair.partition("=") for pair in environ.get("OTEL_EXPORTER_OTLP_HEADERS", "").split(","))
+    return {name.strip(): unquote(value.strip()) for name, _, value in pairs if name.strip()}

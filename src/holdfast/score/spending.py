@@ -1,0 +1,57 @@
+"""What the agent's calls used: tokens and money, read from the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from holdfast.checks.trace.calls import calls
+from holdfast.model.score import Spent
+from holdfast.model.trace import TraceEvent
+
+MODELS_NAMED = 20
+"""Models without a price that are named: an agent may make up as many as it likes."""
+_NANO = 1_000_000_000
+
+
+class Purse:
+    """Adds up. Sums are whole numbers, so that the order in which trials come never changes them."""
+
+    def __init__(self) -> None:
+        self._calls = self._retries = self._input = self._output = self._nano_usd = 0
+        self._priced = False
+        self._unpriced: set[str] = set()
+
+    def add(self, trace: Iterable[TraceEvent]) -> None:
+        """All calls of one trial."""
+        for event in calls(trace):
+            if event.retry:
+                self._retries += 1
+            else:
+                self._calls += 1
+            if event.cost is not None:
+                self._pay(event)
+
+    def _pay(self, event: TraceEvent) -> None:
+        cost = event.cost
+        assert cost is not None
+        self._input += cost.input_tokens
+        self._output += cost.output_tokens
+        if cost.estimated_usd is not None:
+            self._priced = True
+            self._nano_usd += round(cost.estimated_usd * _NANO)
+        elif (cost.input_tokens or cost.output_tokens) and len(self._unpriced) < MODELS_NAMED:
+            self._unpriced.add(cost.model or event.tool)
+
+    def result(self) -> Spent | None:
+        """None where no call was seen."""
+        if not self._calls and not self._retries:
+            return None
+        usd = self._nano_usd / _NANO if self._priced else None
+        return Spent(self._calls, self._retries, self._input, self._output, usd, tuple(sorted(self._unpriced)))
+
+
+def spent(trace: Iterable[TraceEvent]) -> Spent | None:
+    """What one trial used; None where no call was seen."""
+    purse = Purse()
+    purse.add(trace)
+    return purse.result()

@@ -1,0 +1,73 @@
+"""How a diagnosis is shown: aligned lines with a sign and a word, a fix for what is broken, and an exit code."""
+
+import pytest
+
+from holdfast.report.diagnosis import Asked, Called, Diagnosis, Finding, Sheet, document
+
+OK = Finding("http", "ok", "met", took_ms=12.3, code=3)
+NOT = Finding("https", "not", "it went around", "set HTTPS_PROXY", 3, 1.0)
+IDLE = Finding("node", "not", "old", "a newer one")
+SPEC = Finding("agent.command", "not", "no such program", "install it", 4)
+OPEN = Finding("storm waits for mail", "unproven", "not called", "ask for it")
+NONE = Finding("curl", "n/a", "not installed")
+
+
+def sheet(**how):
+    return Sheet(**{"width": 80, "color": False, "unicode": True, **how})
+
+
+def test_a_part_is_aligned_with_sign_word_and_fix():
+    text = sheet().part("machine", "tried", (OK, NOT, NONE, OPEN), ("a note",))
+    assert text == (
+        "machine  tried\n"
+        "  ✔ ok        http                     12 ms  met\n"
+        "  ✘ not       https                     1 ms  it went around\n"
+        "              fix: set HTTPS_PROXY\n"
+        "  – n/a       curl                            not installed\n"
+        "  ? unproven  storm waits for mail            not called\n"
+        "              fix: ask for it\n"
+        "  note: a note\n"
+    )
+
+
+def test_long_names_and_words_are_folded_and_control_codes_are_shown():
+    long = Finding("n" * 60, "ok", "word " * 30 + "\x1b[31m")
+    text = sheet().part("spec", "", (long,))
+    assert max(map(len, text.splitlines())) <= 80
+    assert "\x1b" not in text
+    assert "\\x1b[31m" in text
+
+
+def test_colour_and_ascii():
+    assert "\x1b[32m" in sheet(color=True).part("a", "", (OK,))
+    assert sheet(unicode=False).part("a", "", (OK, NOT)).isascii()
+
+
+@pytest.mark.parametrize(
+    ("findings", "code"),
+    [((OK, NONE, OPEN), 0), ((OK, IDLE), 0), ((OK, NOT), 3), ((NOT, SPEC), 4), ((SPEC,), 4)],
+)
+def test_the_exit_code_is_that_of_what_is_needed_and_broken(findings, code):
+    found = Diagnosis((), findings)
+    assert found.exit_code == code
+    assert sheet().verdict(found).startswith("✘" if code else "✔")
+    assert Diagnosis((), (), Asked("hi", findings=findings)).exit_code == code
+
+
+def test_the_verdict_names_what_is_broken_and_what_is_open():
+    assert "2 things that are needed cannot be had: https, agent.command" in sheet().verdict(Diagnosis((NOT,), (SPEC,)))
+    assert "can be met; 1 line marked ? only a run can settle" in sheet().verdict(Diagnosis((OK,), (OPEN,)))
+    assert sheet().verdict(Diagnosis((OK,))) == "✔ Every route that Holdfast needs works on this machine\n"
+
+
+def test_json_has_three_parts():
+    made = document(
+        Diagnosis((OK, NONE), (NOT,), Asked("hi", "answered", calls=(Called("llm", "m", 2),), findings=(OPEN,)))
+    )
+    assert made["machine"][0] == {
+        "route": "http", "ok": True, "outcome": "ok", "detail": "met", "fix": "", "needed": True, "took_ms": 12.3,
+    }  # fmt: skip
+    assert [made["machine"][1]["ok"], made["spec"][0]["ok"], made["agent"]["findings"][0]["ok"]] == [None, False, None]
+    assert list(made["agent"]["calls"]) == [{"plane": "llm", "target": "m", "calls": 2, "retries": 0, "tokens": 0}]
+    assert made["exit_code"] == 3
+    assert document(Diagnosis(()))["spec"] is None

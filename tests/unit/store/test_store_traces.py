@@ -1,0 +1,129 @@
+"""Traces lie in files of their own, whole, private, and come back with the observation."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.model.observation import Observation, Turn
+from holdfast.model.trace import Cost, TraceEvent
+from holdfast.store.mask import Masker
+from holdfast.store.record import Record, observations
+from holdfast.store.rundir import RunDir
+from holdfast.store.traces import LOST
+
+ID = "0123456789ab"
+EVENTS = (
+    TraceEvent(0.1, "tool_call", "look", "tool", 1, input='{"q":1}', write=True),
+    TraceEvent(0.2, "llm_call", "small-1", "llm", 1, cost=Cost("small-1", 10, 5, 0.1)),
+)
+SEEN = Observation(ID, (Turn("hi", "answer"),), trace=EVENTS, duration_ms=3.0)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return RunDir.create(tmp_path)
+
+
+def stored(run: RunDir) -> Observation:
+    *_, last = observations(run)
+    return last
+
+
+def record(run: RunDir, seen: Observation, *written: TraceEvent) -> None:
+    kept = Record(run)
+    for event in written:
+        kept.event(seen.trial, event)
+    kept.observation(seen)
+    kept.close()
+
+
+def test_an_event_is_on_disk_as_it_happens_and_only_its_owner_can_read_it(run: RunDir) -> None:
+    kept = Record(run)
+    kept.event(ID, EVENTS[0])
+    file = run.path / "traces" / f"{ID}.jsonl"
+    assert file.read_bytes().count(b"\n") == 1
+    assert os.stat(file).st_mode & 0o777 == 0o600
+    assert os.stat(file.parent).st_mode & 0o777 == 0o700
+    kept.close()
+
+
+def test_the_observations_own_line_leaves_the_trace_out_and_readers_attach_it(run: RunDir) -> None:
+    record(run, SEEN, *EVENTS)
+    line = (run.path / "observations-0.jsonl").read_bytes()
+    assert b"look" not in line
+    assert b'"events":2' in line
+    assert stored(run) == SEEN
+    assert next(observations(run, traces=False)).trace == ()
+
+
+def test_a_trace_that_nobody_wrote_as_it_happened_is_written_at_the_end(run: RunDir) -> None:
+    record(run, SEEN)
+    assert stored(run) == SEEN
+
+
+def test_events_that_ended_in_another_order_come_back_in_the_order_they_began(run: RunDir) -> None:
+    record(run, SEEN, EVENTS[1], EVENTS[0])
+    assert stored(run).trace == EVENTS
+
+
+def test_a_trial_that_was_repeated_has_only_its_last_attempts_events(run: RunDir) -> None:
+    last = replace(SEEN, trace=EVENTS[1:], attempts=2)
+    record(run, last, *EVENTS)
+    assert stored(run) == last
+    assert (run.path / "traces" / f"{ID}.jsonl").read_bytes().count(b"\n") == 1
+
+
+def test_a_torn_trace_of_a_trial_that_is_run_again_is_replaced(run: RunDir) -> None:
+    (run.path / "traces").mkdir()
+    (run.path / "traces" / f"{ID}.jsonl").write_bytes(b'{"ts":9.0,"event_type":"tool_call"}\n{"ts":')
+    record(run, SEEN, *EVENTS)
+    assert stored(run) == SEEN
+
+
+@pytest.mark.parametrize("damage", [b"", b"not json\n", b'{"ts":9.0,"event_type":"tool_call"}\n'])
+def test_a_lost_or_damaged_trace_is_an_error_never_a_guess(run: RunDir, damage: bytes) -> None:
+    record(run, SEEN, *EVENTS)
+    (run.path / "traces" / f"{ID}.jsonl").write_bytes(damage)
+    assert stored(run).error == LOST
+    (run.path / "traces" / f"{ID}.jsonl").unlink()
+    assert stored(run).error == LOST
+
+
+def test_an_inline_agents_events_stay_in_the_observation(run: RunDir) -> None:
+    kept = Record(run, inline=True)
+    kept.event(ID, EVENTS[0])
+    kept.observation(SEEN)
+    kept.close()
+    assert not (run.path / "traces").exists()
+    assert stored(run) == SEEN
+
+
+@pytest.mark.parametrize("id", ["../../evil", "a/b", "..", "", "A B"])
+def test_a_name_that_is_no_id_leads_nowhere(run: RunDir, id: str) -> None:
+    record(run, replace(SEEN, trial=id), *EVENTS)
+    assert not (run.path / "traces").exists()
+    assert stored(run).trace == EVENTS
+    forged = b'{"trial":"%s","events":2}\n' % id.encode()
+    (run.path / "observations-0.jsonl").write_bytes(forged)
+    assert stored(run).error == LOST
+
+
+def test_a_link_in_the_place_of_a_trace_is_not_followed(run: RunDir, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (run.path / "traces").mkdir()
+    (run.path / "traces" / f"{ID}.jsonl").symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic"):
+        record(run, SEEN, *EVENTS)
+    assert victim.read_text() == "mine"
+
+
+def test_a_secret_is_masked_in_events_and_words_of_ours_are_not() -> None:
+    event = replace(EVENTS[0], input='{"key":"llm_call-secret"}', output="llm_call-secret", phase="unfinished")
+    masked = Masker(["llm_call-secret", "unfinished"]).struct(event)
+    assert "secret" not in masked.input + masked.output
+    assert masked.phase == "unfinished"
