@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkabl
 
 from msgspec import Struct
 
+from holdfast.model.delivery import AS_IT_IS, Delivery
 from holdfast.model.observation import Answer, FaultMet, Observation, Turn
 from holdfast.model.run import Run
 from holdfast.model.spec import Injection, Task
@@ -36,6 +37,8 @@ class Reply(Struct, frozen=True):
     """What comes back: any Python value on the function plane, decoded data elsewhere."""
 
     value: Any
+    delivery: Delivery = AS_IT_IS
+    """How it is sent. A fault that makes a new reply of the value leaves this out and keeps what there was."""
 
 
 class Failed(Exception):
@@ -61,11 +64,11 @@ class Failed(Exception):
 
 
 class TimedOut(Failed):
-    """Raised by a fault: no answer came in time."""
+    """Raised by a fault: no answer came in time. Of kind `hang`: none will ever come, and nothing is closed."""
 
 
 class Dropped(Failed):
-    """Raised by a fault: the connection or the reply was lost."""
+    """Raised by a fault: the connection or the reply was lost. Of kind `closed`: it ended in order, not by a reset."""
 
 
 Forward: TypeAlias = Callable[[Call], Awaitable[Reply]]
@@ -167,6 +170,14 @@ class Trip(Protocol):
 
     def count(self, plane: str, target: str) -> int:
         """Counts an attempt as it arrives at a target; which one it is, from 1."""
+        ...
+
+    def met_by(self, plane: str, target: str, n: int) -> str:
+        """The modes of the faults that this call met, joined by `+`."""
+        ...
+
+    def overlapped(self) -> None:
+        """Calls were under way at the same time: the order of faults may differ between runs."""
         ...
 
     def faces(self, plane: str, target: str) -> bool:

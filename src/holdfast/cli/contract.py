@@ -27,6 +27,7 @@ def command() -> None:
 @shared.run_options
 @click.option("-o", "--output", "outputs", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
               help="Write a report: .html .json .xml .md")  # fmt: skip
+@click.option("--otlp", metavar="FILE|URL", help="Export every call as OpenTelemetry spans.")
 @shared.as_json
 @click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict.")
 @click.option("-v", "--verbose", is_flag=True, help="Every failure in full.")
@@ -37,6 +38,7 @@ def run(
     resume: str | None,
     force: bool,
     outputs: tuple[Path, ...],
+    otlp: str | None,
     as_json: bool,
     quiet: bool,
     verbose: bool,
@@ -52,14 +54,19 @@ def run(
       holdfast contract run --trial 7f3a2c91d044 --seed 7
       holdfast contract run --resume 0007
     """
-    from holdfast.cli.running import Screen, execute, prepare
+    from holdfast.cli.running import Screen, execute, prepare, send_traces
+    from holdfast.runner.export import check_target
 
+    if otlp is not None:
+        check_target(otlp)
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
     prepared = prepare(config, resume, force, shared.options(**given), outputs)
     if dry_run:
         return screen.dry_run(prepared.job, prepared.rundir)
     with closing(execute(prepared, screen, outputs, report=not no_report)) as outcome:
         screen.finish(outcome)
+        if otlp is not None:
+            send_traces(outcome, otlp, screen)
     return outcome.score.exit_code
 
 

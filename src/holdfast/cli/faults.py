@@ -20,8 +20,10 @@ def command(as_json: bool) -> None:
     from holdfast.faults import profiles
 
     families = [
-        ("faults.tool", "tool_faults: on declared tools"),
-        ("faults.llm", "llm_faults: on model functions"),
+        ("faults.tool", "tool_faults: on tools, by their name or URL"),
+        ("faults.llm", "llm_faults: on the model's replies, at the wire or in a model function"),
+        ("faults.mcp", "mcp_faults: on MCP servers"),
+        ("faults.http", "http_faults: on HTTP calls, by their URL"),
         ("faults.context", "context_attacks: on the input and on tool results"),
     ]
     show(families, as_json=as_json)

@@ -10,6 +10,7 @@ from holdfast.errors import UsageError
 
 _PYTHON = {"holdfast.yaml": "holdfast.yaml", "agent.py": "agent.py"}
 _HTTP = {"holdfast.yaml": "http.yaml"}
+_COMMAND = {"holdfast.yaml": "command.yaml", "agent.py": "command_agent.py", "model.yaml": "model.yaml"}
 """What is written, and the starter file it is written from."""
 
 _NEXT_PYTHON = """\
@@ -25,16 +26,20 @@ Next: set agent.endpoint, request_template and response_path to your agent's, th
 @click.command(name="init")
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--http", is_flag=True, help="A spec for an agent that answers over HTTP.")
+@click.option("--command", "as_command", is_flag=True, help="A program that Holdfast starts, with a scripted model.")
 @click.option("--force", is_flag=True, help="Overwrite files that are there.")
-def command(folder: Path, http: bool, force: bool) -> int:
+def command(folder: Path, http: bool, as_command: bool, force: bool) -> int:
     """Write a starter spec and agent that run at once.
 
     \b
       holdfast init
       holdfast init my-agent
       holdfast init --http
+      holdfast init --command
     """
-    files = _HTTP if http else _PYTHON
+    if http and as_command:
+        raise UsageError("--http and --command exclude each other")
+    files = _HTTP if http else _COMMAND if as_command else _PYTHON
     if not force:
         _refuse_to_overwrite([folder / name for name in files])
     _write(folder, files)

@@ -21,7 +21,10 @@ COMMANDS = {
     "report": "Render a stored run",
     "validate": "Check any spec file, run nothing",
     "verify": "Ask the agent once: is it there?",
+    "doctor": "Try every way to meet this agent's calls",
+    "gateway": "Hold an address for an agent you start yourself",
     "demo": "The finance agent, good and careless",
+    "mcp-proxy": "Stand before an MCP server over stdio",
     "faults": "The faults you can inject",
     "checks": "The checks a rule can use",
     "schema": "JSON Schema of the spec, for editors",
@@ -49,7 +52,7 @@ class Root(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"holdfast.cli.{cmd_name}").command
+        command: click.Command = import_module(f"holdfast.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def resolve_command(

@@ -44,6 +44,8 @@ _WHAT = [
 ]
 _HOW = [
     click.option("--concurrency", type=click.IntRange(1), metavar="N", help="Trials at once."),
+    click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Keep every model call in FILE."),
+    click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer model calls from FILE."),
     click.option("--fail-fast", is_flag=True, help="Stop at the first failure."),
     click.option("--no-preflight", is_flag=True, help="Do not ask the agent once first."),
     click.option("--resume", metavar="RUN", help="Go on with a run that was left."),
@@ -80,6 +82,8 @@ def options(
     replicas: int | None = None,
     seed: int | None = None,
     concurrency: int | None = None,
+    record: Path | None = None,
+    replay: Path | None = None,
     fail_fast: bool = False,
     no_preflight: bool = False,
     min_score: float | None = None,
@@ -91,6 +95,8 @@ def options(
     return Options(
         select=Select(scenarios, invariants, trials),
         concurrency=concurrency,
+        record=record,
+        replay=replay,
         min_score=min_score,
         strict=strict,
         fail_fast=fail_fast,

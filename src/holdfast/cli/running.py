@@ -106,6 +106,15 @@ def _declared(job: Job, rundir: RunDir) -> list[Path]:
     return [path if path.suffix == suffix else path.with_name(path.name + suffix)]
 
 
+def send_traces(outcome: Outcome, target: str, screen: Screen) -> None:
+    """Exports the run's traces. A collector that does not take them changes no verdict."""
+    from holdfast.runner.export import export
+
+    trouble = export(outcome, target, os.environ)
+    if trouble is not None:
+        screen.warn(trouble)
+
+
 class Screen:
     """Where a command speaks: a terminal, a pipe, JSON, or not at all."""
 
@@ -171,7 +180,7 @@ class Screen:
     def dry_run(self, job: Job, rundir: RunDir | None) -> int:
         """How much would be run: of a run that is taken up, what is missing."""
         plan = job.plan
-        done = {seen.trial for seen in observations(rundir) if not seen.error} if rundir else set()
+        done = {seen.trial for seen in observations(rundir, traces=False) if not seen.error} if rundir else set()
         trials = sum(trial.id not in done for trial in plan.trials)
         asked = (*plan.controls, *([plan.preflight] if plan.preflight and job.options.preflight else []))
         controls = len({trial.id for trial in asked} - done)

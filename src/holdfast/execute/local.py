@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from time import perf_counter
 
 from holdfast.execute.site import Site
-from holdfast.execute.trial import Met, run_trial
+from holdfast.execute.trial import Met, Saw, run_trial
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 
@@ -26,6 +26,7 @@ def execute(
     *,
     started: Started | None = None,
     on_fault: Met | None = None,
+    on_call: Saw | None = None,
     store: Store | None = None,
 ) -> AsyncGenerator[Observed, None]:
     """Gives each trial with its observation, as they end. One task per slot, none per trial.
@@ -33,13 +34,13 @@ def execute(
     `store` is called before the slot takes up its next trial, so that a kill loses only what is in flight.
     """
     feed = _told(trials, started)
-    run = _run(site, on_fault, store)
+    run = _run(site, on_fault, on_call, store)
     return _one_by_one(run, feed) if site.concurrency == 1 else _side_by_side(run, feed, site.concurrency)
 
 
-def _run(site: Site, on_fault: Met | None, store: Store | None) -> Run:
+def _run(site: Site, on_fault: Met | None, on_call: Saw | None, store: Store | None) -> Run:
     async def run(trial: Trial) -> Observed:
-        seen = await run_trial(site, trial, on_fault)
+        seen = await run_trial(site, trial, on_fault, on_call)
         if store is not None:
             store(trial, seen)
         return trial, seen

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import SpecError
 from holdfast.execute.targets import check_targets
 from holdfast.execute.wrapped import ByParams, WithParams
-from holdfast.model.spec import AgentSpec, Scenario, Spec
+from holdfast.model.spec import AgentSpec, Injection, Scenario, Spec
 from holdfast.protocols import Agent
-from holdfast.spec.references import names, resolve
+from holdfast.spec.references import interpolate, names, resolve
+
+
+class Models(Struct, frozen=True):
+    """Where model calls are kept or answered from, as the command line says."""
+
+    record: Path | None = None
+    replay: Path | None = None
+    mask: Callable[[str], str] = str
+    """Takes secrets out of what is recorded."""
+
+
+ASKED = Models()
+"""Model calls go where the spec sends them, and are not kept."""
 
 
 class Site:
@@ -37,18 +51,20 @@ class Site:
         await self.agent.close()
 
 
-async def open_site(spec: Spec, *, environ: Mapping[str, str], concurrency: int | None = None) -> Site:
+async def open_site(
+    spec: Spec, *, environ: Mapping[str, str], concurrency: int | None = None, models: Models = ASKED
+) -> Site:
     """Opens the agent; raises AgentUnavailable or SpecError where it cannot be used."""
     root = Path(spec.path).resolve().parent
     at_once = slots(spec, concurrency)
     if spec.params == ({},):
-        return await _open(spec, resolve_agent(spec.agent, environ), root, environ, at_once)
+        return await _open(spec, resolve_agent(spec.agent, environ), root, environ, at_once, models)
     combinations = spec.params if refers_to_params(spec.agent) else spec.params[:1]
     sites: list[Site] = []
     try:
         for params in combinations:
             agent = resolve_agent(spec.agent, environ, params)
-            sites.append(await _open(spec, agent, root, environ, at_once))
+            sites.append(await _open(spec, agent, root, environ, at_once, models))
     except BaseException:
         for site in sites:
             await site.close()
@@ -60,8 +76,14 @@ async def open_site(spec: Spec, *, environ: Mapping[str, str], concurrency: int 
     return first
 
 
-async def _open(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str], at_once: int) -> Site:
+async def _open(
+    spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str], at_once: int, models: Models
+) -> Site:
     """The site of an agent whose references are resolved."""
+    if needs_planes(spec, models):
+        from holdfast.execute.moored import open_moored
+
+        return await open_moored(spec, agent, root, environ, at_once, models)
     if agent.type == "http":
         from holdfast.agents.http import HttpAgent
 
@@ -70,37 +92,84 @@ async def _open(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, 
         from holdfast.agents.inline import InlineAgent
 
         inline = await InlineAgent.open(agent, root, spec.scenarios)
-        targets = await _targets(spec, inline, inline.installed.tools, inline.installed.llm)
+        targets = await own_targets(spec, inline, inline.installed.tools, inline.installed.llm)
         note = "the agent runs inside Holdfast's own process: a hang or crash ends the run"
         return Site(spec, inline, 1, (note,), targets)
     from holdfast.agents.python import PythonAgent
 
     python = await PythonAgent.open(agent, root, spec.scenarios, {**environ, **agent.env})
-    targets = await _targets(spec, python, python.ready.tools, python.ready.llm)
+    targets = await own_targets(spec, python, python.ready.tools, python.ready.llm)
     notes = (python.cost_note,) if python.cost_note else ()
     return Site(spec, python, at_once, notes, targets)
 
 
-async def _targets(spec: Spec, agent: Agent, tools: Sequence[str], llm: Sequence[str]) -> tuple[str, ...]:
+async def own_targets(
+    spec: Spec, agent: Agent, tools: Sequence[str], llm: Sequence[str], *, on_wire: bool = False
+) -> tuple[str, ...]:
     """What faults can hit in the agent, which is closed again if a fault names anything else."""
     try:
-        check_targets(spec, tools, llm)
+        check_targets(spec, tools, llm, on_wire=on_wire)
     except SpecError:
         await agent.close()
         raise
     return (*tools, *llm)
 
 
+def needs_planes(spec: Spec, models: Models = ASKED) -> bool:
+    """Whether the agent's traffic is met: always if we start it or it stands behind the gateway, else if asked for."""
+    agent = spec.agent
+    if agent.launched or agent.gateway:
+        return True
+    if not agent.in_python or agent.isolation == "inline":
+        return False
+    asked = spec.models or agent.mcp_config is not None or models.record or models.replay
+    return bool(asked) or on_web(spec) or reads_cost(spec) or any(_on_wire(i, agent) for i in _injections(spec))
+
+
+def on_web(spec: Spec) -> bool:
+    """Whether a fault waits at a URL, or the agent is one whose HTTP is watched anyway."""
+    agent = spec.agent
+    named = any(i.plane == "http" or i.match_url is not None for i in _injections(spec))
+    return named or agent.launched or agent.gateway
+
+
+def reads_cost(spec: Spec) -> bool:
+    """Whether a rule asks what the model calls used."""
+    return any(rule.check in ("max_tokens", "max_cost") for rule in spec.invariants)
+
+
+def _on_wire(injection: Injection, agent: AgentSpec) -> bool:
+    return injection.plane == "mcp" or (injection.plane == "llm" and not agent.llm)
+
+
+def _injections(spec: Spec) -> Iterator[Injection]:
+    return (injection for scenario in spec.scenarios for injection in scenario.injections)
+
+
 def slots(spec: Spec, asked: int | None) -> int:
     """How many trials run at once: what was asked, else `advanced.concurrency` for HTTP and cores for others."""
     agent = spec.agent
-    if agent.isolation == "inline" and agent.type != "http":
+    if agent.gateway or (agent.isolation == "inline" and agent.in_python):
         return 1
-    if agent.type == "http" and agent.has_reset:
-        return 1  # one shared agent: its trials may not overlap
+    if _reset_for_all(agent):
+        return 1
     if asked is not None:
         return asked
-    return spec.concurrency if agent.type == "http" else os.cpu_count() or 1
+    return spec.concurrency if agent.type == "http" and not agent.launched else os.cpu_count() or 1
+
+
+def _reset_for_all(agent: AgentSpec) -> bool:
+    """Whether a reset brings back what all trials share, so that they may not overlap.
+
+    A Python agent is reset in its own process, a started server on its own port; a function beside them, or an address
+    that is always the same, reaches none of them in particular.
+    """
+    if agent.in_python or not agent.has_reset:
+        return False
+    if agent.type != "http" or not agent.launched or agent.reset_function is not None:
+        return True
+    url = agent.reset_endpoint or ""
+    return "://" in url and "{port}" not in url
 
 
 def resolve_agent(agent: AgentSpec, environ: Mapping[str, str], params: Mapping[str, Any] | None = None) -> AgentSpec:
@@ -114,12 +183,27 @@ def resolve_agent(agent: AgentSpec, environ: Mapping[str, str], params: Mapping[
 
     changes: dict[str, Any] = {name: values(mapping) for name, mapping in _mappings(agent).items()}
     changes |= {name: value(text) for name, text in _texts(agent).items() if text is not None}
+    changes["args"] = tuple(interpolate(text, params or {}) for text in agent.args)
+    if agent.command is not None:  # a dollar in it is the shell's
+        changes["command"] = interpolate(agent.command, params or {})
+    if isinstance(agent.mcp_config, dict):
+        changes["mcp_config"] = _filled(agent.mcp_config, value)
     return replace(agent, **changes)
+
+
+def _filled(part: Any, value: Callable[[str], str]) -> Any:
+    """Every text of a nested value with its references replaced."""
+    if isinstance(part, str):
+        return value(part)
+    if isinstance(part, Mapping):
+        return {key: _filled(inner, value) for key, inner in part.items()}
+    return [_filled(inner, value) for inner in part] if isinstance(part, list) else part
 
 
 def refers_to_params(agent: AgentSpec) -> bool:
     """Whether the section has a `{{ params.x }}` in it."""
-    texts = [*_texts(agent).values(), *(text for mapping in _mappings(agent).values() for text in mapping.values())]
+    mapped = [text for mapping in _mappings(agent).values() for text in mapping.values()]
+    texts = [*_texts(agent).values(), agent.command, *agent.args, *mapped]
     return any(names(text).params for text in texts if text is not None)
 
 
@@ -130,6 +214,9 @@ def _texts(agent: AgentSpec) -> dict[str, str | None]:
         "request_template": agent.request_template,
         "response_path": agent.response_path,
         "reset_endpoint": agent.reset_endpoint,
+        "binary": agent.binary,
+        "ready": agent.ready,
+        "answer_file": agent.answer_file,
     }
 
 

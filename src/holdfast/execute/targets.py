@@ -10,11 +10,16 @@ from holdfast.model.spec import Injection, Problem, Scenario, Spec
 from holdfast.spec.load import source_of
 
 
-def check_targets(spec: Spec, tools: Sequence[str], llm: Sequence[str]) -> None:
-    """Refuses a fault whose target this agent does not have, before the agent is asked anything."""
+def check_targets(spec: Spec, tools: Sequence[str], llm: Sequence[str], *, on_wire: bool = False) -> None:
+    """Refuses a fault whose target this agent does not have, before the agent is asked anything.
+
+    `on_wire`: its traffic is met too, so a model it has no function for, a URL or an MCP tool may be met there.
+    """
     problems = []
     for scenario in spec.scenarios:
         for injection in scenario.injections:
+            if on_wire and _may_be_met(spec, injection, llm):
+                continue
             have = {"tool": tools, "llm": llm}.get(injection.plane)
             if injection.plane == "context" and injection.target != "input":
                 have = tools
@@ -23,6 +28,12 @@ def check_targets(spec: Spec, tools: Sequence[str], llm: Sequence[str]) -> None:
             problems.append(_unmet(scenario, injection, have))
     if problems:
         raise SpecError(spec.path, problems, source=source_of(spec.path))
+
+
+def _may_be_met(spec: Spec, injection: Injection, llm: Sequence[str]) -> bool:
+    if injection.plane == "llm":
+        return not llm
+    return injection.match_url is not None or spec.agent.mcp_config is not None
 
 
 def _unmet(scenario: Scenario, injection: Injection, have: Sequence[str]) -> Problem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from time import perf_counter
 
@@ -50,6 +51,11 @@ class Voyage:
         return self._weather is not None and self._weather.concurrent
 
     @property
+    def called(self) -> bool:
+        """Whether a plane of ours was asked about a call."""
+        return self._weather is not None
+
+    @property
     def weather(self) -> Weather:
         """Made when first needed: most trials of a fast agent in calm never look."""
         if self._weather is None:
@@ -89,6 +95,16 @@ class Voyage:
 
     def count(self, plane: str, target: str) -> int:
         return self.weather.count(plane, target)
+
+    def met_by(self, plane: str, target: str, n: int) -> str:
+        if not self.ledger:
+            return ""
+        call = (plane, target, n)
+        met = [f.mode for f in self.ledger if f.effect == "met" and (f.plane, f.target, f.call) == call]
+        return "+".join(dict.fromkeys(met))
+
+    def overlapped(self) -> None:
+        self.weather.concurrent = True
 
     def faces(self, plane: str, target: str) -> bool:
         return self.stormy and bool(self.weather.facing(plane, target))
@@ -151,13 +167,14 @@ def _seen(site: Site, trial: Trial, voyage: Voyage, answer: Answer, attempts: in
         simulated=site.simulate and voyage.on_calls,
         attempts=attempts,
         duration_ms=(perf_counter() - started) * 1000,
+        at=round(time.time() - voyage.now(), 6),
         trace=tuple(sorted(voyage.trace, key=_when)) if voyage.trace else (),
     )
 
 
 def _counted(answer: Answer, voyage: Voyage) -> dict[str, int]:
     """Calls by target: those the agent's own process counted, and those that our planes did."""
-    return answer.calls | voyage.weather.calls if voyage.trace else answer.calls
+    return answer.calls | voyage.weather.calls if voyage.called else answer.calls
 
 
 def _when(event: TraceEvent) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -31,6 +31,10 @@ class Options(Struct, frozen=True):
     replicas: int | None = None
     seed: int | None = None
     profile: str | None = None
+    record: Path | None = None
+    """Where every model call is kept."""
+    replay: Path | None = None
+    """Where model calls are answered from."""
 
 
 class Job:
@@ -65,17 +69,29 @@ def refuse_unbuilt(spec: Spec) -> None:
 
 
 def agent_digest(spec: Spec) -> str:
-    """Of the agent section and of the Python files beside the spec that it names."""
+    """Of the agent section and of the files beside the spec that it names."""
     root = Path(spec.path).resolve().parent
     agent = spec.agent
     paths = [ref.path for ref in (*agent.tools, *agent.llm)]
     paths += [p for p in (agent.tool_registry, agent.reset_function) if p]
-    if agent.type != "http":
+    if agent.in_python:
         paths.append(agent.endpoint)
-    parts = [agent_json(agent)]
+    parts = [agent_json(agent), *_started_files(spec, root)]
     for module in sorted({path.partition(":")[0] for path in paths}):
         place = root.joinpath(*module.split("."))
         for file in (place.with_suffix(".py"), place / "__init__.py"):
             if file.is_file():
                 parts.append(file.read_bytes())
     return digest(canonical([part.decode("utf-8", "replace") for part in parts]), 16)
+
+
+def _started_files(spec: Spec, root: Path) -> Iterator[bytes]:
+    """The files beside the spec that a command names, and those that its models and servers are read from."""
+    agent = spec.agent
+    words = [*(agent.command or "").split(), agent.binary or "", *agent.args]
+    read = [model.script for model in spec.models.values() if model.script]
+    read += [agent.mcp_config] if isinstance(agent.mcp_config, str) else []
+    for word in dict.fromkeys([*words, *read]):
+        place = root / word.strip("'\"")
+        if word and len(word) < 256 and place.is_file():
+            yield place.read_bytes()

@@ -136,7 +136,10 @@ def standing_notes(spec: Spec) -> tuple[str, ...]:
 def isolation_words(spec: Spec) -> str:
     """How trials and cells are kept apart, in a few words."""
     agent = spec.agent
-    if agent.type == "http":
+    if agent.type == "http" and agent.launched:
+        how = "a fresh instance each" if agent.isolation == "fresh" else "one instance per slot"
+        how += ", reset before each trial" if agent.has_reset else ""
+    elif agent.type == "http":
         how = "one running agent" + (", reset before each trial" if agent.has_reset else "")
     else:
         how = {

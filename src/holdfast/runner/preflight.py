@@ -30,7 +30,7 @@ async def preflight(site: Site, trial: Trial, warn: Callable[[str], None]) -> Ob
     if turn is not None and turn.ending == "unreadable":
         raise AgentUnavailable(
             f"the agent's reply cannot be used: {turn.detail}",
-            hint=_HINTS["http" if site.spec.agent.type == "http" else "python"],
+            hint=_HINTS["python" if site.spec.agent.in_python else "http"],
             body=turn.text or "",
             config=True,
         )
@@ -45,7 +45,8 @@ async def preflight(site: Site, trial: Trial, warn: Callable[[str], None]) -> Ob
 def could_leak(site: Site) -> bool:
     """Whether one trial's state could reach the next: one agent serves several, and nothing resets it."""
     agent = site.spec.agent
-    return not agent.has_reset and (agent.type == "http" or agent.isolation in ("worker", "inline"))
+    running = agent.type == "http" and not agent.launched
+    return not agent.has_reset and (running or agent.isolation in ("worker", "inline"))
 
 
 def was_stateful(warnings: Iterable[str]) -> bool:

@@ -10,7 +10,7 @@ from contextlib import aclosing
 
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.local import execute
-from holdfast.execute.site import Site, open_site
+from holdfast.execute.site import Models, Site, open_site
 from holdfast.model import events
 from holdfast.model.trial import Judged, Trial
 from holdfast.plan import FailFast, Once
@@ -64,7 +64,8 @@ class Running:
 
     async def _all(self, stored: Stored) -> None:
         job, court = self.job, self.court
-        site = await open_site(job.spec, environ=job.environ, concurrency=job.options.concurrency)
+        models = Models(job.options.record, job.options.replay, court.masker.text)
+        site = await open_site(job.spec, environ=job.environ, concurrency=job.options.concurrency, models=models)
         try:
             self.notes = site.notes
             if was_stateful(self.warnings):
@@ -75,7 +76,14 @@ class Running:
             planner = FailFast(trials, site.concurrency) if job.options.fail_fast else Once(trials)
             done = 0
             while batch := planner.next(Judged(done, court.violated)):
-                ended = execute(site, court.begun(batch), started=self._started, on_fault=court.met, store=court.store)
+                ended = execute(
+                    site,
+                    court.begun(batch),
+                    started=self._started,
+                    on_fault=court.met,
+                    on_call=court.saw,
+                    store=court.store,
+                )
                 async with aclosing(ended):  # whatever happens here, no slot outlives it
                     async for trial, seen in ended:
                         await court.take(trial, seen, alone=site.concurrency == 1)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from typing import Literal
 
-from holdfast.model.spec import AgentSpec, Unbuilt
+from holdfast.model.spec import AgentSpec, Isolation, Unbuilt
 from holdfast.spec.forms import CODE
 from holdfast.spec.reader import Reader
 from holdfast.spec.references import REFERENCE
@@ -14,7 +15,7 @@ from holdfast.spec.sections.agent import AgentSection
 _PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
 _HTTP_ONLY = ("method", "request_template", "response_path", "query_params", "headers", "parse_structured_input")
 _PYTHON_ONLY = ("tools", "tool_registry", "llm")
-_COMMAND_ONLY = ("args", "prompt", "dir")
+_COMMAND_ONLY = ("args", "prompt", "dir", "answer_file")
 
 
 def agent_spec(section: AgentSection) -> AgentSpec:
@@ -31,14 +32,35 @@ def agent_spec(section: AgentSection) -> AgentSpec:
         timeout_ms=section.timeout,
         reset_endpoint=section.reset_endpoint,
         reset_function=section.reset_function,
-        isolation=section.isolation,
+        isolation=_isolation(section),
         tools=section.tools,
         tool_registry=section.tool_registry,
         llm=section.llm,
         env=section.env,
         simulate=section.simulate,
+        command=section.command,
+        binary=section.binary,
+        args=section.args,
+        prompt=_prompt(section),
+        answer_file=section.answer_file,
+        ready=section.ready,
+        spares=section.spares,
+        gateway=section.gateway,
+        mcp_config=section.mcp_config,
         position=section.at.position,
     )
+
+
+def _prompt(section: AgentSection) -> Literal["stdin", "arg", "env", "file"]:
+    """A command with a place for the prompt gets it there, unless it says otherwise."""
+    placed = any("{prompt}" in part for part in (section.command or "", *section.args))
+    return "arg" if placed and not section.at.has("prompt") else section.prompt
+
+
+def _isolation(section: AgentSection) -> Isolation:
+    """A started HTTP agent that can be reset is kept between trials, unless the file says otherwise."""
+    kept = section.kind == "http" and section.launched and (section.reset_endpoint or section.reset_function)
+    return "worker" if kept and not section.at.has("isolation") else section.isolation
 
 
 def agent_problems(reader: Reader, agent: AgentSection) -> None:
@@ -54,6 +76,15 @@ def agent_problems(reader: Reader, agent: AgentSection) -> None:
     if agent.simulate and (agent.kind != "http" or agent.started_by_us):
         message = "simulate is for an HTTP agent that is already running: Holdfast can meet this one's own calls"
         reader.error(at.get("simulate"), "agent.simulate", message, code="conflict")
+    if agent.kind == "command" and agent.isolation == "worker":
+        message = "a command is a new process in every trial; worker is for agents that stay"
+        reader.error(at.get("isolation"), "agent.isolation", message, hint="use fresh", code="conflict")
+    if agent.gateway and (agent.kind != "http" or agent.launched):
+        message = "gateway is for an HTTP agent that is already running: Holdfast places its own in front of this one"
+        reader.error(at.get("gateway"), "agent.gateway", message, hint="remove it", code="conflict")
+    if agent.isolation == "inline" and agent.mcp_config is not None:
+        message = "an inline agent runs in Holdfast's own process, where its MCP servers cannot be met"
+        reader.error(at.key("mcp_config"), "agent.mcp_config", message, hint="use fresh or worker", code="conflict")
     if agent.reset_endpoint is not None and agent.in_python:
         message = f"reset_endpoint is for HTTP agents; this one is {agent.kind}"
         hint = "name a function in agent.reset_function"
@@ -113,10 +144,11 @@ def _command(reader: Reader, agent: AgentSection) -> None:
 def _misplaced(reader: Reader, agent: AgentSection) -> None:
     """Keys without a meaning for this type of agent."""
     groups: list[tuple[bool, tuple[str, ...]]] = [
-        (agent.kind != "http", _HTTP_ONLY),
+        (agent.kind not in ("http", "command"), _HTTP_ONLY),
+        (agent.kind == "command", tuple(key for key in _HTTP_ONLY if key != "response_path")),
         (not agent.in_python, _PYTHON_ONLY),
         (agent.kind != "command" and agent.binary is None, _COMMAND_ONLY),
-        (agent.kind == "http" and not agent.started_by_us, ("isolation", "ready", "spares")),
+        (agent.kind == "http" and not agent.launched, ("isolation", "ready", "spares")),
         (agent.kind == "http" and not agent.started_by_us and agent.reset_function is None, ("env",)),
         (agent.in_python or agent.kind == "command", ("ready", "spares")),
     ]
@@ -129,18 +161,10 @@ def _misplaced(reader: Reader, agent: AgentSection) -> None:
 
 def agent_unbuilt(agent: AgentSection, agents: Collection[str], models: Collection[str]) -> Iterator[Unbuilt]:
     """What a run of this agent would need that this release does not have."""
-    reasons = {
-        "command": "Starting an agent by a command is not in this release.",
-        "binary": "Starting an agent by a command is not in this release.",
-        "gateway": "The model gateway is not in this release.",
-        "mcp_config": "The MCP plane is not in this release.",
-        "sandbox": "The sandbox is not in this release.",
-    }
-    values = (agent.command, agent.binary, agent.gateway, agent.mcp_config, agent.sandbox)
-    for (key, why), value in zip(reasons.items(), values, strict=True):
+    for key, value in (("sandbox", agent.sandbox), ("dir", agent.dir)):
         if value:
-            yield Unbuilt(f"agent.{key}", why, agent.at.key(key).position)
-    if agent.kind in ("command", "snapshot", "paragon"):
+            yield Unbuilt(f"agent.{key}", "The sandbox is not in this release.", agent.at.key(key).position)
+    if agent.kind in ("snapshot", "paragon"):
         why = _no_meaning(agent, agents, models) or f"Agents of type {agent.type} are not in this release."
         yield Unbuilt("agent.type", why, agent.at.key("type").position)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from holdfast.model.spec import Aggregation, Scenario, Scoring, Task, Unbuilt
 from holdfast.spec.matrix import MatrixEntry
 from holdfast.spec.node import Node
 from holdfast.spec.placing import Placed
-from holdfast.spec.reach import Reach, scenario
+from holdfast.spec.reach import Reach, scenarios
 from holdfast.spec.reader import Reader
 from holdfast.spec.rules import Rule, aggregation_problem, duplicates
 from holdfast.spec.sections.file import File
@@ -90,7 +90,13 @@ def contract_weather(reader: Reader, file: File, overrides: Overrides, root: Pat
     _same_names(reader, entries, path)
     added = _profile_entry(reader, file, entries, overrides.profile)
     reach = None if reader.failed("agent") else Reach(file.agent, root)
-    made = [scenario(reader, reach, entry, _path_of(path, owner, entry)) for entry in (*entries, *added)]
+    made: list[tuple[Scenario, tuple[Placed, ...]]] = []
+    names = {entry.name for entry in entries}
+    for entry in (*entries, *added):
+        where = _path_of(path, owner, entry)
+        new = scenarios(reader, reach, entry, where)
+        _taken(reader, entry, new, names, where)
+        made += new
     at = owner.key("chaos_matrix") if owner.has("chaos_matrix") else None
     return Weather(tuple(s for s, _ in made), tuple(f for _, f in made), at, path)
 
@@ -109,6 +115,16 @@ def _same_names(reader: Reader, entries: tuple[MatrixEntry, ...], path: str) -> 
         if first is not entry:
             message = f"the name {entry.name!r} is used twice: first on line {first.at.line}"
             reader.error(entry.at.get("name"), f"{path}[{index}].name", message, code="duplicate-id")
+
+
+def _taken(
+    reader: Reader, entry: MatrixEntry, made: Iterable[tuple[Scenario, object]], names: Collection[str], path: str
+) -> None:
+    """Scenarios of a profile whose name another entry has."""
+    for scenario, _ in made:
+        if scenario.name != entry.name and scenario.name in names:
+            message = f"profile {entry.profile} has a scenario of the name {scenario.name!r} too"
+            reader.error(entry.at.get("name"), f"{path}.name", message, code="duplicate-id")
 
 
 def _profile_entry(
@@ -141,13 +157,9 @@ def _profile_entry(
 def weather_unbuilt(weather: Weather) -> Iterator[Unbuilt]:
     """Faults whose engine is not in this release."""
     for fault in weather.placed:
-        position = fault.at.position
         if fault.later:
             why = f"The {fault.injection.plane} fault {fault.injection.mode} is not in this release."
-            yield Unbuilt(fault.path, why, position)
-        elif fault.injection.match_url is not None:
-            where = fault.at.key("match_url").position
-            yield Unbuilt(f"{fault.path}.match_url", "Meeting HTTP calls by their URL is not in this release.", where)
+            yield Unbuilt(fault.path, why, fault.at.position)
 
 
 def rules_unbuilt(rules: Rules, models: Collection[str]) -> Iterator[Unbuilt]:

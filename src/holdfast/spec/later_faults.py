@@ -1,4 +1,4 @@
-"""Faults that this release reads but cannot place: they need the gateway, proxies or a world."""
+"""Faults that this release reads but cannot place: they need services or a world."""
 
 from __future__ import annotations
 
@@ -14,26 +14,6 @@ _DELAY = about("How long it takes, in ms.", ge=0)
 
 class Plain(Struct, frozen=True, kw_only=True):
     """No settings of its own."""
-
-
-class ServerError(Struct, frozen=True, kw_only=True):
-    """A 5xx from the provider, or a gateway's HTML page."""
-
-    status: Annotated[int, about("The status.", ge=500, le=599)] = 500
-    body: Annotated[Literal["provider", "html"], about("What the body looks like.")] = "provider"
-
-
-class StreamCut(Struct, frozen=True, kw_only=True):
-    """The connection closes in the middle of a stream."""
-
-    after_tokens: Annotated[int, about("How many tokens come through.", ge=0)] = 10
-
-
-class SlowTokens(Struct, frozen=True, kw_only=True):
-    """A late first token, then a trickle."""
-
-    ttft_ms: Annotated[int, about("Until the first token.", ge=0)] = 5_000
-    per_token_ms: Annotated[int, about("Between tokens.", ge=0)] = 200
 
 
 class Latency(Struct, frozen=True, kw_only=True):
@@ -82,14 +62,6 @@ class OnPath(Struct, frozen=True, kw_only=True):
     path: Annotated[str, about("Where, in the workspace.", min_length=1)] = "."
 
 
-_LLM_PLAIN = (
-    "overloaded", "empty_choices", "content_filter", "malformed_tool_call", "unknown_tool", "wrong_args",
-    "repeat_tool_call", "odd_chunks", "context_length", "quota",
-)  # fmt: skip
-_MCP = (
-    "session_lost", "hang", "crash_mid_call", "malformed_rpc", "tools_changed", "tool_poisoning", "error_as_result",
-    "result_as_error",
-)  # fmt: skip
 _DATABASE = (
     "down_at_start", "slow_query", "lock_wait", "serialization_failure", "connections_exhausted", "read_only",
 )  # fmt: skip
@@ -110,15 +82,10 @@ _NETWORK: Mapping[str, type[Struct]] = {
 
 FAULTS: Mapping[str, Mapping[str, type[Struct]]] = {
     "tool_faults": {},
-    "llm_faults": {
-        **dict.fromkeys(_LLM_PLAIN, Plain),
-        "server_error": ServerError,
-        "stream_cut": StreamCut,
-        "slow_tokens": SlowTokens,
-    },
+    "llm_faults": {},
     "context_attacks": {},
-    "mcp_faults": dict.fromkeys(_MCP, Plain),
-    "http_faults": _NETWORK,
+    "mcp_faults": {},
+    "http_faults": {},
     "service_faults": {
         **_NETWORK,
         **dict.fromkeys(_DATABASE, Plain),

@@ -14,6 +14,7 @@ from holdfast.model.codec import digest
 from holdfast.model.spec import Problem, Spec, Unbuilt
 from holdfast.spec import contract
 from holdfast.spec.agent import agent_problems, agent_spec, agent_unbuilt
+from holdfast.spec.beside import beside_problems
 from holdfast.spec.contract import Overrides, Rules, Weather
 from holdfast.spec.lint import lint
 from holdfast.spec.named_files import named_files
@@ -21,7 +22,7 @@ from holdfast.spec.node import Node
 from holdfast.spec.reader import Bad, Reader
 from holdfast.spec.secrecy import references
 from holdfast.spec.sections.file import File
-from holdfast.spec.sections.run import ReplaysSection
+from holdfast.spec.sections.run import ModelEntry, ReplaysSection
 from holdfast.spec.tree import parse
 from holdfast.spec.world import world_problems, world_unbuilt
 
@@ -127,6 +128,7 @@ def _spec(
     world_problems(reader, file, (*rules.all, *file.run_rules), weather.placed)
     referred = references(reader, file, environ)
     files = named_files(reader, file, rules, folder)
+    beside_problems(reader, file, folder)
     lint(reader, file, rules, weather)
     return Spec(
         path=str(path),
@@ -137,6 +139,7 @@ def _spec(
         invariants=tuple(rule.invariant for rule in rules.all),
         cell_rules=rules.cells,
         scenarios=weather.scenarios,
+        models={name: model.spec for name, model in file.models.items()},
         params=_params(file),
         replicas=count,
         seed=seed,
@@ -181,10 +184,19 @@ def _shape(reader: Reader, file: File) -> None:
     if file.mapped and all(rule.invariant.weight == 0 for rule in file.mapped):
         reader.error(file.at.key("invariants"), "invariants", "every weight is 0", code="bad-weights")
     for name, model in file.models.items():
-        if not model.name:
-            reader.error(model.at, f"models.{name}.name", "missing", hint="the model's name", code="missing-key")
+        _model(reader, name, model)
     if file.replays is not None:
         _replays(reader, file.replays)
+
+
+def _model(reader: Reader, name: str, model: ModelEntry) -> None:
+    path, at = f"models.{name}", model.at
+    if model.script is None and not model.name and not model.base_url:
+        hint = "the model's name at its provider, a base_url, or a script"
+        reader.error(at, path, "needs one of name, base_url, script", hint=hint, code="missing-key")
+    for key in ("provider", "base_url", "api_key") if model.script is not None else ():
+        if at.has(key):
+            reader.error(at.key(key), f"{path}.{key}", "a script has no provider", code="conflict")
 
 
 def _replays(reader: Reader, replays: ReplaysSection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from msgspec import Struct
@@ -83,11 +84,24 @@ class MatrixEntry(Struct, frozen=True, kw_only=True):
         )
 
 
-def profile_faults(reader: Reader, name: str, at: Node, path: str) -> tuple[Placed, ...]:
-    """The faults of a profile, placed where it was named."""
+class FaultSet(Struct, frozen=True):
+    """Faults of a profile that act together; `name` is empty where the profile is one scenario."""
+
+    name: str
+    faults: tuple[Placed, ...]
+
+
+def profile_sets(reader: Reader, profile: str, at: Node, path: str) -> tuple[FaultSet, ...]:
+    """The faults of a profile, placed where it was named: one set, or one for each of its scenarios."""
     from holdfast.faults import profiles
 
-    written = profiles.load(name)
+    written = profiles.load(profile)
+    if "scenarios" not in written:
+        return (FaultSet("", _placed(reader, written, at, path)),)
+    return tuple(FaultSet(one["name"], _placed(reader, one, at, path)) for one in written["scenarios"])
+
+
+def _placed(reader: Reader, written: Mapping[str, Any], at: Node, path: str) -> tuple[Placed, ...]:
     placed: list[Placed] = []
     for family in FAMILIES:
         if family in written:

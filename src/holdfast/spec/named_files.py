@@ -40,6 +40,9 @@ def _named(file: File, rules: Rules) -> Iterator[tuple[str, Node, str]]:
         yield file.agent.mcp_config, file.agent.at.get("mcp_config"), "agent.mcp_config"
     if file.agent.dir is not None:
         yield file.agent.dir, file.agent.at.get("dir"), "agent.dir"
+    for name, model in file.models.items():
+        if model.script is not None:
+            yield model.script, model.at.get("script"), f"models.{name}.script"
     for name, folder in file.agents.items():
         yield folder, file.at.get("agents").get(name), f"agents.{name}"
     yield from _data(file)

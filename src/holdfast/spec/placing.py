@@ -49,8 +49,8 @@ FAMILIES: dict[FamilyName, Family] = {
     "tool_faults": Family("tool_faults", "tool", ToolFaultKeys, "faults.tool", target="tool"),
     "llm_faults": Family("llm_faults", "llm", LlmFaultKeys, "faults.llm"),
     "context_attacks": Family("context_attacks", "context", AttackKeys, "faults.context", selector="type"),
-    "mcp_faults": Family("mcp_faults", "mcp", McpFaultKeys, target="tool"),
-    "http_faults": Family("http_faults", "http", HttpFaultKeys, target="match_url"),
+    "mcp_faults": Family("mcp_faults", "mcp", McpFaultKeys, "faults.mcp", target="tool"),
+    "http_faults": Family("http_faults", "http", HttpFaultKeys, "faults.http", target="match_url"),
     "service_faults": Family("service_faults", "service", ServiceFaultKeys, target="service"),
     "world_faults": Family("world_faults", "world", WorldFaultKeys),
 }
@@ -69,7 +69,7 @@ class Placed(Struct, frozen=True):
     @property
     def label(self) -> str:
         """Its name for people: `tool error on search`."""
-        on = f" on {self.injection.target}" if self.family.target else ""
+        on = f" on {self.injection.match_url or self.injection.target}" if self.family.target else ""
         return f"{self.injection.plane} {self.injection.mode}{on}"
 
 
@@ -151,10 +151,10 @@ def _placed(
     target = common.get(family.target, "*") if family.target else "*"
     if family.name == "context_attacks" and not hasattr(chosen.choice.type, "apply"):
         target = "input"
-        if "match" in schedule:
-            return reader.error(
-                node.key("match"), f"{path}.match", "this attack is on the input, which has no arguments"
-            )
+        for key, what in (("match", "arguments"), ("match_url", "URL")):
+            if key in common:
+                message = f"this attack is on the input, which has no {what}"
+                return reader.error(node.key(key), f"{path}.{key}", message)
     own = dict(chosen.settings)
     own |= {key: common[key] for key in ("after_ms", "on_event") if common.get(key) is not None}
     injection = Injection(
@@ -163,7 +163,7 @@ def _placed(
         chosen.choice.name,
         own,
         Schedule(**schedule),
-        match_url=common.get("match_url") if family.name == "tool_faults" else None,
+        match_url=common.get("match_url") if family.target != "match_url" else None,
         raises=common.get("raises"),
         position=node.position,
     )

@@ -17,6 +17,10 @@ from holdfast.model.spec import Spec
 _VARIABLE = r"\$\{(?P<variable>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}"
 _NAMED = r"\{\{\s*(?P<space>secrets|params)\.(?P<name>[A-Za-z_][A-Za-z0-9_-]*)\s*\}\}"
 REFERENCE = re.compile(f"{_VARIABLE}|{_NAMED}")
+PROVIDER_KEYS = (
+    "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY", "OLLAMA_API_KEY", "OPENAI_API_KEY",
+)  # fmt: skip
+"""Variables of the user's that agents and the gateway ask models with: masked whether or not the spec names them."""
 SHORTEST_SECRET = 6
 """A shorter value would be masked in places where it means something else."""
 
@@ -113,6 +117,7 @@ def secret_values(spec: Spec, environ: Mapping[str, str]) -> tuple[str, ...]:
             if name is None or (match["default"] is not None and not environ.get(name)):
                 continue  # a secret of the world has an entry of its own; a default is no secret
             values.add(_secret(name, environ))
+    values |= {environ[name] for name in PROVIDER_KEYS if len(environ.get(name, "")) >= SHORTEST_SECRET}
     return tuple(sorted(values, key=lambda value: (-len(value), value)))
 
 

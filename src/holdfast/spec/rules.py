@@ -141,6 +141,9 @@ def _rule(reader: Reader, name: str, common: Mapping[str, Any], chosen: Chosen, 
     if getattr(choice.type, "requires_probes", False) and not kept.get("probes"):
         message = f"missing: {choice.name} needs prompts to probe with"
         return reader.error(node, f"{path}.probes", message, code="missing-key")
+    if kept.get("over") and getattr(choice.type, "reads", "text") == "trace":
+        message = f"has no meaning here: {choice.name} judges the calls of a trial, not its turns"
+        return reader.error(node.key("over"), f"{path}.over", message, hint="leave it out", code="bad-setting")
     invariant = Invariant(name, choice.name, chosen.settings, position=node.position, **kept)
     inner = node.get("check") if node.has("check") else node
     where = join(path, "check") if node.has("check") else path

@@ -31,7 +31,10 @@ _KEY_SHAPED = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----|(?i:\bbearer\s+)(?=[A-Za-z0-9._~+/-]*\d)[A-Za-z0-9._~+/-]{16,}"
 )
 _SECRET_HEADER = re.compile(r"agent\.headers\.(authorization|.*api[-_]?key|.*token|cookie)", re.IGNORECASE)
-_MASKED = re.compile(r"(agent\.(headers|env|query_params)|(setup|services\[\d+\])\.env)\..+|.*\.api_key")
+_MASKED = re.compile(
+    r"(agent\.(headers|env|query_params)|agent\.mcp_config\..+\.(headers|env)|(setup|services\[\d+\])\.env)\..+"
+    r"|.*\.api_key"
+)
 
 
 class Referred(Struct, frozen=True):

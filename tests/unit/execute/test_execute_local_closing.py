@@ -18,7 +18,7 @@ class Site:
     concurrency = 3
 
 
-async def _at_once(site: Any, trial: Trial, on_fault: Any) -> Observation:
+async def _at_once(site: Any, trial: Trial, on_fault: Any, on_call: Any) -> Observation:
     await asyncio.sleep(0)
     return Observation(trial.id)
 
@@ -39,10 +39,10 @@ def test_closing_while_the_queue_is_full_ends_at_once(monkeypatch: pytest.Monkey
 
 
 def test_a_slot_that_breaks_ends_the_execution_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def breaks(site: Any, trial: Trial, on_fault: Any) -> Observation:
+    async def breaks(site: Any, trial: Trial, on_fault: Any, on_call: Any) -> Observation:
         if trial is TRIALS[5]:
             raise RuntimeError("ours")
-        return await _at_once(site, trial, on_fault)
+        return await _at_once(site, trial, on_fault, on_call)
 
     monkeypatch.setattr(local, "run_trial", breaks)
 

@@ -86,19 +86,57 @@ def test_key_without_a_meaning_for_the_type_is_a_warning(file):
 @pytest.mark.parametrize(
     ("agent", "section"),
     [
-        ("{type: command, command: ./run}", "agent.command"),
-        ("{type: cli, binary: ./run, args: [-x, 5]}", "agent.binary"),
         ("{type: snapshot, snapshot: v1}", "agent.type"),
         ("{type: paragon, model: paragon-fast}", "agent.type"),
-        ("{endpoint: 'http://x', command: ./serve}", "agent.command"),
-        ("{endpoint: 'http://x', gateway: true}", "agent.gateway"),
         ("{type: python, endpoint: 'b:a', sandbox: true}", "agent.sandbox"),
-        ("{type: python, endpoint: 'b:a', mcp_config: {servers: {}}}", "agent.mcp_config"),
+        ("{type: command, command: ./run, dir: .}", "agent.dir"),
     ],
 )
 def test_agents_of_later_releases_load_and_are_unbuilt(file, agent, section):
     spec = file.spec(f"agent: {agent}\n{ASK}")
     assert section in [u.section for u in spec.unbuilt]
+
+
+@pytest.mark.parametrize(
+    ("agent", "expected"),
+    [
+        ("{type: command, command: ./run}", {"type": "command", "command": "./run", "prompt": "stdin"}),
+        ("{type: cli, binary: ./run, args: [-x, 5]}", {"type": "command", "binary": "./run", "args": ("-x", "5")}),
+        ("{type: command, command: 'run {prompt}'}", {"prompt": "arg"}),
+        ("{type: command, command: 'run {prompt}', prompt: env}", {"prompt": "env"}),
+        ("{type: command, command: ./run, answer_file: out.json, response_path: a.b}", {"answer_file": "out.json"}),
+        ("{endpoint: 'http://x', command: ./serve, ready: 8000, spares: 2}", {"ready": "8000", "spares": 2}),
+        ("{endpoint: 'http://x', command: ./serve}", {"isolation": "fresh", "spares": None}),
+        ("{endpoint: 'http://x', command: ./serve, reset_endpoint: /reset}", {"isolation": "worker"}),
+        ("{endpoint: 'http://x', command: ./serve, reset_endpoint: /r, isolation: fresh}", {"isolation": "fresh"}),
+        ("{endpoint: 'http://x', gateway: true}", {"gateway": True}),
+    ],
+)
+def test_agents_that_holdfast_starts_or_stands_before(file, agent, expected):
+    spec = file.spec(f"agent: {agent}\n{ASK}")
+    assert spec.unbuilt == ()
+    assert {name: getattr(spec.agent, name) for name in expected} == expected
+
+
+SERVERS = "mcp_config: {servers: {a: {command: x}}}"
+
+
+@pytest.mark.parametrize(
+    ("agent", "path"),
+    [
+        ("{type: command, command: ./run, isolation: worker}", "agent.isolation"),
+        ("{type: command, command: ./run, gateway: true}", "agent.gateway"),
+        ("{endpoint: 'http://x', command: ./serve, gateway: true}", "agent.gateway"),
+        (
+            "{type: python, endpoint: 'b:a', isolation: inline, mcp_config: {servers: {a: {command: x}}}}",
+            "agent.mcp_config",
+        ),
+        ("{type: command, command: ./run, mcp_config: {servers: {a: {}}}}", "agent.mcp_config"),
+        ("{type: command, command: ./run, mcp_config: {}}", "agent.mcp_config"),
+    ],
+)
+def test_keys_of_a_started_agent_that_do_not_fit(file, agent, path):
+    assert file.error(f"agent: {agent}\n{ASK}").path == path
 
 
 def test_command_agent_needs_a_command(file):
@@ -125,3 +163,10 @@ def test_a_template_with_a_place_for_the_question_is_fine(file, section):
 
 def test_an_endpoint_without_a_module_is_told_as_such(file):
     assert file.error(f"agent: {{type: python, endpoint: ':f'}}\n{ASK}").path == "agent.endpoint"
+
+
+def test_a_fault_at_a_providers_own_url_is_refused(file):
+    matrix = "chaos_matrix: [{name: x, http_faults: [{match_url: 'https://api.openai.com/*', mode: down}]}]"
+    found = file.error(f"agent: {{type: command, command: ./run}}\n{ASK}\n{matrix}\n")
+    assert found.code == "unreachable-fault"
+    assert "llm_faults" in found.hint

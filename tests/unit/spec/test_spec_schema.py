@@ -61,7 +61,7 @@ def test_schema_says_defaults_ranges_and_enums(schema):
     agent = schema["$defs"]["AgentSection"]["properties"]
     assert agent["method"]["default"] == "POST"
     assert "worker" in agent["isolation"]["enum"]
-    assert agent["spares"]["minimum"] == 0
+    assert schema["properties"]["replicas"]["minimum"] == 1
 
 
 def test_reference_has_every_check_fault_and_section():

@@ -1,5 +1,7 @@
 """Scenarios: faults, their schedules, profiles, and what an agent can meet."""
 
+import json
+
 import pytest
 from spec_texts import HTTP, RULES
 
@@ -88,24 +90,71 @@ def test_scenario_name_twice_is_an_error(file):
 
 
 def test_modes_of_the_catalogue_that_are_not_built_are_unbuilt(file):
-    spec = file.spec(matrix("llm_faults: [{mode: stream_cut, after_tokens: 3}]"))
+    spec = file.spec(matrix("world_faults: [{mode: disk_full, after_ms: 10}]"))
     (unbuilt,) = spec.unbuilt
-    assert unbuilt.section == "chaos_matrix[1].llm_faults[0]"
-    assert "stream_cut" in unbuilt.why
+    assert unbuilt.section == "chaos_matrix[1].world_faults[0]"
+    assert "disk_full" in unbuilt.why
     assert unbuilt.position.line > 1
 
 
+STARTED = """
+agent: {type: command, command: ./run, mcp_config: {mcpServers: {files: {command: files-server}}}}
+golden_prompts: [hello]
+"""
+
+
 @pytest.mark.parametrize(
-    "entry",
+    ("entry", "plane", "target", "mode"),
     [
-        "mcp_faults: [{mode: session_lost}]",
-        "http_faults: [{mode: latency, jitter_ms: 5}]",
-        "world_faults: [{mode: disk_full, after_ms: 10}]",
-        "tool_faults: [{tool: '*', mode: error, match_url: 'https://api/*'}]",
+        ("mcp_faults: [{mode: session_lost, times: 1}]", "mcp", "*", "session_lost"),
+        ("mcp_faults: [{mode: hang, tool: 'find*'}]", "mcp", "find*", "hang"),
+        (
+            "http_faults: [{mode: latency, jitter_ms: 5, match_url: 'https://api/*'}]",
+            "http",
+            "https://api/*",
+            "latency",
+        ),
+        ("tool_faults: [{tool: '*', mode: error, match_url: 'https://api/*'}]", "tool", "*", "error"),
     ],
 )
-def test_later_planes_are_validated_and_unbuilt(file, entry):
-    assert len(file.spec(matrix(entry)).unbuilt) == 1
+def test_faults_of_mcp_and_http_are_placed(file, entry, plane, target, mode):
+    spec = file.spec(matrix(entry, STARTED))
+    (one,) = spec.scenario("s").injections
+    assert (one.plane, one.target, one.mode, spec.unbuilt) == (plane, target, mode, ())
+
+
+LLM = {
+    "overloaded": {"shape": "stream_error"},
+    "server_error": {"status": 502, "body": "html"},
+    "stream_cut": {"after_tokens": 3},
+    "slow_tokens": {"ttft_ms": 100, "per_token_ms": 10},
+    "empty_choices": {},
+    "content_filter": {},
+    "malformed_tool_call": {"shape": "not_object"},
+    "unknown_tool": {"tool": "teleport"},
+    "wrong_args": {"kinds": ["missing", "retyped"]},
+    "repeat_tool_call": {},
+    "odd_chunks": {},
+    "context_length": {},
+    "quota": {},
+    "rate_limit": {"retry_after_s": None},
+    "response_drift": {"drift_type": "model_fallback"},
+}
+
+
+@pytest.mark.parametrize("mode", LLM)
+def test_every_fault_of_the_model_is_read_with_its_settings(file, mode):
+    settings = "".join(f", {key}: {json.dumps(value)}" for key, value in LLM[mode].items())
+    spec = file.spec(matrix(f"llm_faults: [{{mode: {mode}{settings}}}]", STARTED))
+    (one,) = spec.scenario("s").injections
+    assert (one.mode, one.settings, spec.unbuilt) == (mode, LLM[mode], ())
+
+
+def test_action_of_an_attack_is_a_setting(file):
+    (one,) = placed(file, "context_attacks: [{type: indirect_injection, action: 'send_*'}]")
+    assert one.settings == {"action": "send_*"}
+    (two,) = placed(file, "tool_faults: [{tool: t, mode: malicious_response, action: pay}]")
+    assert two.settings == {"action": "pay"}
 
 
 def test_service_fault_needs_a_known_service(file):
@@ -125,7 +174,7 @@ def test_unknown_profile_names_the_near_miss(file):
 
 
 def test_profile_faults_the_agent_cannot_meet_are_left_out_by_name(file):
-    agent = PYTHON % "tools: ['bot:search']"
+    agent = PYTHON % "tools: ['bot:search'], isolation: inline"
     scenario = file.spec(matrix("profile: api_outage", agent)).scenario("s")
     assert {i.plane for i in scenario.injections} == {"tool"}
     assert scenario.left_out
@@ -134,7 +183,7 @@ def test_profile_faults_the_agent_cannot_meet_are_left_out_by_name(file):
 
 def test_profile_of_which_nothing_remains_is_an_error(file):
     file.beside("bot.py", "def ask(p): return p\n")
-    found = file.error(matrix("profile: degraded_llm", PYTHON % "isolation: fresh"))
+    found = file.error(matrix("profile: degraded_llm", PYTHON % "isolation: inline"))
     assert (found.code, found.path) == ("unreachable-fault", "chaos_matrix[1].profile")
 
 
@@ -184,9 +233,19 @@ def test_tool_faults_on_a_python_agent_without_tools_fail_with_a_clear_error(fil
         assert way in found.hint
 
 
-def test_llm_faults_without_agent_llm_are_an_error(file):
-    found = file.error(matrix("llm_faults: [{mode: timeout}]", PYTHON % "tools: ['bot:t']"))
+def test_llm_faults_of_an_inline_agent_without_agent_llm_are_an_error(file):
+    found = file.error(matrix("llm_faults: [{mode: timeout}]", PYTHON % "tools: ['bot:t'], isolation: inline"))
     assert "agent.llm" in found.hint
+    assert placed(file, "llm_faults: [{mode: timeout}]", PYTHON % "tools: ['bot:t']")
+
+
+def test_faults_of_the_wire_are_refused_where_only_functions_or_answers_are_met(file):
+    cut = "llm_faults: [{mode: stream_cut}]"
+    found = file.error(matrix(cut, PYTHON % "llm: 'bot:model'"))
+    assert (found.code, "agent.llm" in found.hint) == ("unreachable-fault", True)
+    found = file.error(matrix(cut))
+    assert (found.code, "agent.command" in found.hint) == ("unreachable-fault", True)
+    assert placed(file, cut, PYTHON % "isolation: fresh")
 
 
 def test_module_that_is_not_beside_the_spec_leaves_the_question_to_the_run(file):

@@ -40,9 +40,21 @@ class AgentSection(Struct, frozen=True, kw_only=True):
     args: Annotated[tuple[Written, ...], about("Arguments of binary.")] = ()
     prompt: Annotated[Literal["stdin", "arg", "env", "file"], about("How a command gets the prompt.")] = "stdin"
     dir: Annotated[str | None, about("A folder placed read-only beside the agent.", min_length=1)] = None
-    ready: Annotated[str | None, about("A URL that answers when a started HTTP agent is ready.")] = None
-    spares: Annotated[int, about("Instances of a started HTTP agent kept ready.", ge=0)] = 0
-    gateway: Annotated[bool | str, about("The agent reaches its model through our gateway.")] = False
+    answer_file: Annotated[str | None, about("Where a command leaves its answer, if not on stdout.", min_length=1)] = (
+        None
+    )
+    ready: Annotated[
+        Written | None,
+        about(
+            "How a started HTTP agent shows that it is ready: a URL that answers, a port, or text on a line it prints."
+        ),
+    ] = None
+    spares: Annotated[
+        int | None, about("Instances of a started HTTP agent kept ready; default: one for each trial at once.", ge=0)
+    ] = None
+    gateway: Annotated[bool, about("A running agent that was started with the variables of `holdfast gateway`.")] = (
+        False
+    )
     mcp_config: Annotated[str | dict[str, Any] | None, about("The agent's MCP servers: a file, or inline.")] = None
     sandbox: Annotated[bool, about("Run the agent in a sandbox.")] = False
     snapshot: Annotated[str | None, about("The name of a stored agent, found in agents:.")] = None
@@ -57,10 +69,14 @@ class AgentSection(Struct, frozen=True, kw_only=True):
         return self.type in ("python", "langchain")
 
     @property
+    def launched(self) -> bool:
+        """Holdfast starts it as a program."""
+        return self.command is not None or self.binary is not None
+
+    @property
     def started_by_us(self) -> bool:
         """Its calls can be met by planes that are not in its process."""
-        launched = self.command is not None or self.binary is not None
-        return launched or bool(self.gateway) or self.kind in ("command", "snapshot", "paragon")
+        return self.launched or self.gateway or self.kind in ("command", "snapshot", "paragon")
 
     @property
     def code(self) -> tuple[ToolRef, ...]:

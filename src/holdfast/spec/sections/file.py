@@ -14,6 +14,7 @@ from holdfast.spec.rules import Rule, read_rules
 from holdfast.spec.sections.agent import AgentSection, TaskSection
 from holdfast.spec.sections.run import (
     AdvancedSection,
+    ModelEntry,
     ModelSection,
     MutationsSection,
     OutputSection,
@@ -103,7 +104,7 @@ class File(Struct, frozen=True, kw_only=True):
     parallelism: Annotated[ParallelismSection | None, about("Repeats and parameters.")] = None
     scoring: Annotated[ScoringSection | None, about("How verdicts become numbers.")] = None
     model: Annotated[ModelSection | None, about("The model that writes mutations.")] = None
-    models: Annotated[dict[str, ModelSection], about("Local meaning of model names.")] = {}
+    models: Annotated[dict[str, ModelEntry], about("What model names mean here: a name or glob to a model.")] = {}
     mutations: Annotated[MutationsSection | None, about("How prompts are varied.")] = None
     replays: Annotated[ReplaysSection | None, about("Recorded sessions.")] = None
     output: Annotated[OutputSection | None, about("The report that a run writes.")] = None

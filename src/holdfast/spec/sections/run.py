@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from holdfast.model.spec import Aggregation
+from holdfast.model.spec import Aggregation, ModelSpec
 from holdfast.spec.fields import about
 from holdfast.spec.forms import Aggregate
 from holdfast.spec.node import Node
@@ -31,6 +31,36 @@ class ModelSection(Struct, frozen=True, kw_only=True):
     api_key: Annotated[str | None, about("The key, only as ${VAR}.")] = None
     base_url: Annotated[str | None, about("Another address of the API.", min_length=1)] = None
     temperature: Annotated[float, about("Sent with each request.", ge=0, le=2)] = 0.8
+
+
+class ModelEntry(Struct, frozen=True, kw_only=True):
+    """What a model's name means here: another name, another server, a script."""
+
+    at: Node
+    provider: Annotated[
+        Literal["ollama", "openai", "anthropic", "google"] | None,
+        about("Whose API it speaks; default: openai with a base_url, else ollama."),
+    ] = None
+    name: Annotated[str, about("The model's name at the provider; default: as it was asked for.", min_length=1)] = ""
+    api_key: Annotated[str | None, about("The key, only as ${VAR}.")] = None
+    base_url: Annotated[str | None, about("The address of any server that speaks this API.", min_length=1)] = None
+    script: Annotated[str | None, about("A scripted model: a file beside the spec.", min_length=1)] = None
+    temperature: Annotated[float, about("Sent with each request of a judge.", ge=0, le=2)] = 0.8
+    input_usd: Annotated[float | None, about("Price of a million input tokens.", ge=0)] = None
+    output_usd: Annotated[float | None, about("Price of a million output tokens.", ge=0)] = None
+
+    @property
+    def spec(self) -> ModelSpec:
+        provider = "script" if self.script else self.provider or ("openai" if self.base_url else "ollama")
+        return ModelSpec(
+            provider=provider,
+            name=self.name,
+            api_key=self.api_key,
+            base_url=self.base_url,
+            script=self.script,
+            input_usd=self.input_usd,
+            output_usd=self.output_usd,
+        )
 
 
 class MutationsSection(Struct, frozen=True, kw_only=True):

@@ -42,6 +42,9 @@ class AttackKeys(ScheduleKeys, frozen=True, kw_only=True):
 
     type: Annotated[str, about("The attack.")]
     trigger_probability: Annotated[float, about("Another word for probability.", ge=0, le=1)] = 1.0
+    match_url: Annotated[
+        str | None, about("Attack the replies of this URL glob instead of tool results.", min_length=1)
+    ] = None
 
 
 class McpFaultKeys(ScheduleKeys, frozen=True, kw_only=True):

@@ -1,0 +1,77 @@
+"""holdfast doctor"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli import options as shared
+from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from holdfast.report.diagnosis import Finding, Sheet
+    from holdfast.runner.doctor import Case
+
+
+@click.command(name="doctor")
+@shared.config
+@click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer model calls from FILE.")
+@click.option("--no-agent", is_flag=True, help="Start and ask no agent.")
+@shared.as_json
+def command(config: Path | None, replay: Path | None, no_agent: bool, as_json: bool) -> int:
+    """Try every way to meet this agent's calls: on this machine, for this spec, by asking it once.
+
+    \b
+      holdfast doctor
+      holdfast doctor -c finance.yaml --no-agent
+
+    Exit codes: 0 every fault can be met, 3 something needed is broken here, 4 the spec is.
+    """
+    case = _case(config, replay, not no_agent)
+    from holdfast.model.codec import encode
+    from holdfast.report.diagnosis import document
+    from holdfast.runner.doctor import examine
+
+    if as_json:
+        found = asyncio.run(examine(case, os.environ, lambda *_: None))
+        sys.stdout.write(encode(document(found)).decode() + "\n")
+        return found.exit_code
+    sheet = _sheet()
+
+    def tell(title: str, about: str, findings: Sequence[Finding], notes: Sequence[str]) -> None:
+        sys.stdout.write(sheet.part(title, about, findings, notes) + "\n")
+        sys.stdout.flush()
+
+    found = asyncio.run(examine(case, os.environ, tell))
+    if case is None:
+        sys.stdout.write(f"There is no {' or '.join(shared.DEFAULT_FILES)} here: this is the machine alone.\n")
+    sys.stdout.write(sheet.verdict(found))
+    return found.exit_code
+
+
+def _case(config: Path | None, replay: Path | None, ask: bool) -> Case | None:
+    """What is to be examined beside the machine; None where no spec is named or here."""
+    from holdfast.runner.doctor import Case
+    from holdfast.runner.job import Options
+
+    try:
+        path = shared.find_config(config)
+    except UsageError:
+        return None
+    spec, problems = shared.load_contract(path, Options())
+    return Case(spec, problems, os.environ, replay, ask)
+
+
+def _sheet() -> Sheet:
+    from holdfast.cli.screen import wants_color, width
+    from holdfast.report.diagnosis import Sheet
+    from holdfast.report.terminal import can_show_signs
+
+    out = sys.stdout
+    return Sheet(width(out), color=wants_color(out), unicode=can_show_signs(out.encoding))

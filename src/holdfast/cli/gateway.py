@@ -1,0 +1,75 @@
+"""holdfast gateway: the address that a running agent is started with, held open between runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from holdfast.planes.handover import Place
+
+FOLDER = Path(".holdfast")
+
+
+@click.command(name="gateway")
+@click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="Another port than last time.")
+@click.option("--print", "only_print", is_flag=True, help="Print the variables of the one that runs here, and exit.")
+@click.option("--json", "as_json", is_flag=True, help="The variables as JSON.")
+def command(port: int | None, only_print: bool, as_json: bool) -> int:
+    """Hold an address for an agent that you start yourself.
+
+    \b
+      holdfast gateway                      # leave it running while you test
+      eval "$(holdfast gateway --print)"    # in the agent's own shell ...
+      python my_server.py                   # ... then start the agent
+      holdfast contract run                 # the spec says agent.gateway: true
+
+    The agent's model calls, its HTTP and its MCP servers then go through the run that drives it, one trial at a time.
+    Between runs every request gets 503.
+    """
+    from holdfast.planes.handover import place_in
+
+    if only_print:
+        if not (FOLDER / "gateway.sock").exists():
+            raise UsageError("no gateway runs in this folder", hint="start one: holdfast gateway")
+        _show(place_in(FOLDER), as_json)
+        return 0
+    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / ".gitignore").write_text("*\n")
+    try:
+        asyncio.run(_hold(place_in(FOLDER, port), as_json))
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def _show(place: Place, as_json: bool) -> None:
+    from holdfast.planes.handover import shown, variables
+
+    found = variables(FOLDER.absolute(), place, os.environ)
+    sys.stdout.write(json.dumps(found, indent=2) + "\n" if as_json else shown(found))
+    sys.stdout.flush()
+
+
+async def _hold(place: Place, as_json: bool) -> None:
+    from holdfast.planes.handover import Standby
+
+    standby = Standby(FOLDER.absolute(), place)
+    done = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, done.set)
+    await standby.open()
+    try:
+        _show(place, as_json)
+        print(f"holding 127.0.0.1:{place.port}; Ctrl-C gives it up", file=sys.stderr)
+        await done.wait()
+    finally:
+        await standby.close()

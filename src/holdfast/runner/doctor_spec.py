@@ -1,0 +1,94 @@
+"""The spec's part of a diagnosis: where each fault will be met, and who answers for the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import urlsplit
+
+from holdfast.execute.site import Models, needs_planes
+from holdfast.model.spec import NOT_ON_RESULTS, AgentSpec, Injection, Problem, Scenario, Spec
+from holdfast.planes.llm.formats import provider_of_host
+from holdfast.planes.weather import ON_LISTINGS
+from holdfast.report.diagnosis import Finding
+from holdfast.runner.doctor_models import where_models_go
+
+_NOT_BY_URL = "place it with llm_faults, and it is met in every format"
+
+
+async def look_at_spec(
+    spec: Spec, agent: AgentSpec, problems: Iterable[Problem], environ: Mapping[str, str], models: Models
+) -> tuple[Finding, ...]:
+    """`agent` is the spec's section with its references resolved. Nothing of the agent is started or imported."""
+    found = [one for scenario in spec.scenarios for one in _scenario(scenario, agent)]
+    found += [_left_out(problem) for problem in problems if problem.code == "left-out-scenario"]
+    if needs_planes(spec, models):
+        found += await where_models_go(spec, agent, environ, models)
+    return tuple(found)
+
+
+def label(fault: Injection) -> str:
+    """`tool error on search`."""
+    on = f" on {fault.match_url or fault.target}" if fault.plane in ("tool", "mcp", "http") else ""
+    return f"{fault.plane} {fault.mode}{on}"
+
+
+def _scenario(scenario: Scenario, agent: AgentSpec) -> Iterator[Finding]:
+    if scenario.calm and not scenario.left_out:
+        yield Finding(scenario.name, "n/a", "calm: no fault")
+    for fault in scenario.injections:
+        name = f"{scenario.name}: {label(fault)}"
+        provider = _provider(fault)
+        if provider is None:
+            yield Finding(name, "ok", met_at(fault, agent))
+        else:
+            why = f"the URL is that of a model's provider ({provider}), whose calls go to the gateway"
+            yield Finding(name, "not", why, _NOT_BY_URL, 4)
+    for left, (why, way_out) in zip(scenario.left_out, scenario.left_out_why, strict=True):
+        yield Finding(f"{scenario.name}: {left}", "n/a", f"left out: {why}", way_out)
+
+
+def _left_out(problem: Problem) -> Finding:
+    name, _, why = problem.message.partition(" is left out: ")
+    return Finding(name, "n/a", f"left out: {why}", problem.hint)
+
+
+def _provider(fault: Injection) -> str | None:
+    """The provider whose own host the fault's URL names."""
+    url = fault.target if fault.plane == "http" else fault.match_url
+    if url is None:
+        return None
+    try:
+        host = urlsplit(url if "://" in url else f"//{url}").hostname
+    except ValueError:
+        return None
+    return provider_of_host(host) if host else None
+
+
+def met_at(fault: Injection, agent: AgentSpec) -> str:
+    """Where the agent meets a fault, in words."""
+    if fault.plane == "context" and fault.target == "input":
+        return "in the prompt"
+    if agent.simulate == "answer":
+        return "in the agent's answer (agent.simulate): not in its own calls"
+    if fault.plane == "http" or fault.match_url is not None:
+        return "at the URL, through the proxy"
+    if fault.plane == "llm":
+        return _at_model(agent)
+    if fault.plane == "mcp":
+        return "where its MCP servers list their tools" if fault.mode in ON_LISTINGS else "in its MCP traffic"
+    return " or ".join(_at_tools(fault, agent))
+
+
+def _at_model(agent: AgentSpec) -> str:
+    if agent.in_python and agent.llm:
+        return "in the model function: " + ", ".join(ref.name or ref.path for ref in agent.llm)
+    return "in the model traffic"
+
+
+def _at_tools(fault: Injection, agent: AgentSpec) -> Iterator[str]:
+    if agent.in_python and (agent.tools or agent.tool_registry or agent.mcp_config is None):
+        yield "in the Python function"
+    if agent.mcp_config is not None:
+        yield "in its MCP traffic"
+    if not agent.in_python and fault.mode not in NOT_ON_RESULTS:
+        yield "in the tool's result in the model traffic (the tool itself runs)"
