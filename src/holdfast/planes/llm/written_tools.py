@@ -18,7 +18,8 @@ def understood(messages: list[Any]) -> list[Any]:
 
     Results of several calls stand in one text and cannot be told apart: they stay text.
     """
-    read, open_call = [], ""
+    read: list[Any] = []
+    open_call = ""
     for message in messages:
         role, text = word(obj(message).get("role")), text_in(obj(message).get("content"))
         if open_call and role == "user" and text.startswith(RESULT):

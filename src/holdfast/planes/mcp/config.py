@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -21,11 +21,28 @@ _URLS = ("url", "httpUrl", "serverUrl")
 _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
+Fill = Callable[[str, str], str]
+"""Fills the references in a text of the named server."""
+
+
 class Target(Struct, frozen=True):
     """A server over streamable HTTP. Its headers may be secrets: they stay on our side."""
 
     url: str
     headers: dict[str, str] = {}
+
+
+def filled(text: str, server: str) -> str:
+    """A text with `${VAR}`, `${env:VAR}` and `${VAR:-default}` filled in, as a client would for what stays with us."""
+
+    def value(found: re.Match[str]) -> str:
+        name, default = found[1], found[2]
+        given = os.environ.get(name, default)
+        if given is None:
+            raise UserError(f"mcp_config: the server {server!r} needs the variable {name}, which is not set")
+        return given
+
+    return _REFERENCE.sub(value, text)
 
 
 def relay_command() -> list[str]:
@@ -36,7 +53,12 @@ def relay_command() -> list[str]:
 
 
 def rewrite(
-    config: Mapping[str, Any], *, relay: Sequence[str], environ: Mapping[str, str], base_url: str
+    config: Mapping[str, Any],
+    *,
+    relay: Sequence[str],
+    environ: Mapping[str, str],
+    base_url: str,
+    fill: Fill = filled,
 ) -> tuple[dict[str, Any], dict[str, Target]]:
     """The configuration with the relay, or our address, in place of each server; and the servers behind our address.
 
@@ -53,7 +75,7 @@ def rewrite(
             raise UserError(f"mcp_config: the server {twice!r} is there twice")
         seen.update(entries)
         changed[section] = {
-            name: _entry(name, _map(entry, f"{section}.{name}"), relay, environ, base_url, servers)
+            name: _entry(name, _map(entry, f"{section}.{name}"), relay, environ, base_url, fill, servers)
             for name, entry in entries.items()
         }
     if not seen:
@@ -83,6 +105,7 @@ def _entry(
     relay: Sequence[str],
     environ: Mapping[str, str],
     base_url: str,
+    fill: Fill,
     servers: dict[str, Target],
 ) -> dict[str, Any]:
     if "command" in entry:
@@ -97,7 +120,7 @@ def _entry(
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
         raise UserError(f"mcp_config: the url of server {name!r} is no http address")
     headers = _map(entry.get("headers", {}), f"{name}.headers")
-    servers[name] = Target(_filled(url, name), {key: _filled(str(value), name) for key, value in headers.items()})
+    servers[name] = Target(fill(url, name), {key: fill(str(value), name) for key, value in headers.items()})
     kept = {key: value for key, value in entry.items() if key != "headers"}
     return {**kept, where: f"{base_url.rstrip('/')}/{quote(name, safe='')}"}
 
@@ -109,19 +132,6 @@ def _over_stdio(name: str, entry: dict[str, Any], relay: Sequence[str], environ:
     env = _map(entry.get("env") or {}, f"{name}.env")
     started = [*relay, "--name", name, "--", command, *[str(arg) for arg in args]]
     return {**entry, "command": started[0], "args": started[1:], "env": {**env, **environ}}
-
-
-def _filled(text: str, server: str) -> str:
-    """A text with `${VAR}`, `${env:VAR}` and `${VAR:-default}` filled in, as a client would for what stays with us."""
-
-    def value(found: re.Match[str]) -> str:
-        name, default = found[1], found[2]
-        given = os.environ.get(name, default)
-        if given is None:
-            raise UserError(f"mcp_config: the server {server!r} needs the variable {name}, which is not set")
-        return given
-
-    return _REFERENCE.sub(value, text)
 
 
 def _map(value: Any, where: str) -> dict[str, Any]:

@@ -1,0 +1,155 @@
+"""Who may use a mooring, and when; trials that do not see each other; the same weather twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.client import HTTPConnection
+from time import sleep
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from gateway_kit import FOUND, SCRIPTED, TEXT, Place, harbour
+from sdk_talks import HOWS, say, use
+from sdk_voices import Chat, OllamaChat
+
+from holdfast.model.spec import Injection, Schedule
+
+QUESTION = {"model": "gpt-4o", "messages": [{"role": "user", "content": "How did ACME do?"}]}
+NOBODY = "no trial is under way"
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Place]:
+    with harbour(SCRIPTED) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library waits less between its attempts where nobody tells it how long."""
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.005)
+
+
+def test_a_wrong_token_finds_nothing_and_is_in_no_trace(place: Place) -> None:
+    wrong = place.mooring.environ["OPENAI_BASE_URL"].replace(place.mooring.token, "A" * len(place.mooring.token))
+    with place.sail(Injection("llm", "*", "garbage")) as aboard, closing(Chat({"OPENAI_BASE_URL": wrong})) as client:
+        got = say(client, [], "How did ACME do?")
+    assert type(got.error) is openai.NotFoundError
+    assert (aboard.met, aboard.trip.trace) == ([], [])
+
+
+@pytest.mark.parametrize("path", ["", "/", "/openai/v1/models", "/{token}", "/{token}x/openai/v1/models", "/metrics"])
+def test_nothing_else_is_to_be_found_at_the_address(place: Place, path: str) -> None:
+    where = f"http://127.0.0.1:{place.mooring.port}{path.format(token=place.mooring.token)}"
+    with place.sail():
+        assert httpx.get(where).status_code == 404
+
+
+@pytest.mark.parametrize("password", ["", "holdfast:wrong@"])
+def test_the_proxy_wants_its_password(place: Place, password: str) -> None:
+    proxy = f"http://{password}127.0.0.1:{place.mooring.port}"
+    with place.sail() as aboard, httpx.Client(proxy=proxy) as client:
+        assert client.get("http://example.invalid/").status_code == 407
+        with pytest.raises(httpx.ProxyError, match="407"):
+            client.get("https://example.invalid/")
+    assert (aboard.trip.trace, aboard.trip.troubles) == ([], [])
+
+
+def test_a_request_outside_of_a_trial_is_turned_away_and_billed_to_none(place: Place) -> None:
+    got = say(place.client(Chat), [], "How did ACME do?")
+    assert type(got.error) is openai.InternalServerError
+    assert (got.error.status_code, NOBODY in str(got.error)) == (503, True)
+    with place.sail(Injection("llm", "*", "garbage", {}, Schedule(on_call=1))) as aboard:
+        assert say(place.client(Chat), [], "How did ACME do?").text != TEXT
+    assert [(e.n, e.retry) for e in aboard.calls] == [(1, 0)]  # it counts from its own beginning
+    assert aboard.met == [("llm", "gpt-4o", 1, 0, "garbage", "met")]
+
+
+def _post(connection: HTTPConnection, token: str) -> tuple[int, str]:
+    connection.request("POST", f"/{token}/openai/v1/chat/completions", json.dumps(QUESTION))
+    reply = connection.getresponse()
+    return reply.status, reply.read().decode()
+
+
+def test_a_connection_older_than_the_trial_is_turned_away_and_in_no_ledger(place: Place) -> None:
+    mooring = place.mooring
+    with closing(HTTPConnection("127.0.0.1", mooring.port)) as old:
+        old.connect()
+        while not mooring.listener.connections:
+            sleep(0.001)
+        with place.sail(Injection("llm", "*", "garbage")) as aboard:
+            status, body = _post(old, mooring.token)
+            assert (status, NOBODY in body) == (503, True)
+            assert (aboard.met, aboard.trip.trace) == ([], [])
+            assert _post(old, mooring.token)[0] == 200  # that one was closed: this is another
+    assert len(aboard.met) == 1
+
+
+def test_a_call_under_way_when_its_trial_ends_is_cut_off_and_told_of(place: Place) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        with place.sail(Injection("llm", "*", "timeout", {"delay_ms": 20_000})) as aboard:
+            late = pool.submit(say, place.client(OllamaChat), [], "How did ACME do?")
+            while not aboard.trip.ledger:
+                sleep(0.001)
+        assert type(late.result(5).error) in (httpx.RemoteProtocolError, httpx.ReadError)
+    assert [(e.phase, e.fault, e.failed) for e in aboard.calls] == [("unfinished", "timeout", True)]
+
+
+def test_two_moorings_do_not_see_each_others_traffic(place: Place) -> None:
+    other = place.loop.run(place.moor())
+    try:
+        with (
+            place.sail(Injection("llm", "*", "garbage")) as here,
+            place.sail(mooring=other, id="ba9876543210") as there,
+            closing(Chat(there.environ)) as calm,
+        ):
+            assert say(place.client(Chat), [], "How did ACME do?").text != TEXT
+            assert say(calm, [], "How did ACME do?").text == TEXT
+            crossed = httpx.post(f"http://127.0.0.1:{other.port}/{place.mooring.token}/openai/v1/responses", json={})
+    finally:
+        place.loop.run(other.close())
+    assert crossed.status_code == 404
+    assert (len(here.met), len(here.calls), len(there.met), len(there.calls)) == (1, 1, 0, 1)
+
+
+# -- the same weather twice ---------------------------------------------------------------------------
+STORM = (
+    Injection("llm", "*", "rate_limit", {"retry_after_s": None}, Schedule(probability=0.4)),
+    Injection("llm", "*", "garbage", {}, Schedule(probability=0.3)),
+    Injection("tool", "forecast", "wrong_value", {}, Schedule(probability=0.5)),
+    Injection("llm", "gpt-*", "truncated_response", {"max_tokens": 3}, Schedule(every=3)),
+)
+Weathered = list[tuple[Any, ...]]
+
+
+def _ledger(place: Place, seed: int, *, own: bool = False) -> Weathered:
+    """What a talk of some turns meets, in order, with the words that it got."""
+    mooring = place.loop.run(place.moor()) if own else None
+    with place.sail(*STORM, mooring=mooring, seed=seed, id=f"{seed:012x}") as aboard:
+        client = Chat(aboard.environ) if own else place.client(Chat)
+        history: list[Any] = []
+        for turn in range(6):
+            asked = say(client, history, f"Will it rain on day {turn}?", HOWS[turn % 2], tools=True)
+            if asked.calls:
+                client.answered(history, use(client, history, asked, [{**FOUND, "turn": turn}]))
+    if own:
+        client.close()
+    if mooring is not None:
+        place.loop.run(mooring.close())
+    return [(f.plane, f.target, f.call, f.mode, f.effect, f.got) for f in aboard.trip.ledger]
+
+
+def test_the_same_seed_gives_the_same_ledger_twice_and_at_16_at_once(place: Place) -> None:
+    alone = {seed: _ledger(place, seed) for seed in range(4)}
+    assert all(len(ledger) > 2 for ledger in alone.values())
+    assert len({str(ledger) for ledger in alone.values()}) == 4
+    assert _ledger(place, 2) == alone[2]
+    seeds = [n % 4 for n in range(16)]
+    with ThreadPoolExecutor(16) as pool:
+        crowded = list(pool.map(lambda seed: _ledger(place, seed, own=True), seeds))
+    assert crowded == [alone[seed] for seed in seeds]

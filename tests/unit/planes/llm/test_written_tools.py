@@ -1,0 +1,69 @@
+"""Tool calls and results that smolagents writes into the texts of a conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.planes.llm import openai_chat_asked
+from holdfast.planes.llm.written_tools import understood
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "search", "arguments": {"query": "it's"}}}
+TEXTS = st.text(max_size=40)
+MESSAGES = st.fixed_dictionaries(
+    {}, optional={"role": TEXTS | st.sampled_from(["assistant", "user"]), "content": TEXTS}
+)
+
+
+def said(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "content": [{"type": "text", "text": text}]}
+
+
+def conversation(*calls: Any, then: str = 'Observation:\n{"revenue": 4200}') -> list[Any]:
+    listed = f"I look it up.\nCalling tools:\n{list(calls)}"
+    return [said("user", "New task:\nrevenue?"), said("assistant", listed), said("user", then)]
+
+
+def test_a_written_result_is_the_result_of_the_call_before_it() -> None:
+    asked = openai_chat_asked.asked("/chat/completions", {"model": "m", "messages": conversation(CALL)})
+    (result,) = asked.results
+    assert (result.key, result.name, result.text) == ("call_1", "search", '{"revenue": 4200}')
+    assert result.arguments == '{"query":"it\'s"}'
+    assert asked.prompt == "New task:\nrevenue?"
+
+
+def test_another_result_is_written_as_the_framework_writes_it() -> None:
+    body = {"messages": conversation(CALL)}
+    changed = openai_chat_asked.with_results(body, {"call_1": "{}"})
+    assert changed["messages"] == conversation(CALL, then="Observation:\n{}")
+    assert openai_chat_asked.with_results(body, {}) == body
+
+
+def test_results_of_several_calls_cannot_be_told_apart_and_stay_text() -> None:
+    body = {"messages": conversation(CALL, {**CALL, "id": "call_2"})}
+    asked = openai_chat_asked.asked("/chat/completions", body)
+    assert asked.results == ()
+    assert len(asked.messages[1].tool_calls) == 2
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [said("user", "Observation:\nI see a ship.")],
+        [said("assistant", "Calling tools:\nlater"), said("user", "Observation:\nnone")],
+        [said("assistant", "Calling tools:\n[1, 'x']"), said("user", "Observation:\nnone")],
+        [said("assistant", f"Calling tools:\n{[CALL] * 2000}"), said("user", "Observation:\nnone")],
+        [said("assistant", f"Calling tools:\n{'[' * 5000}"), said("user", "Observation:\nnone")],
+        [said("assistant", f"Calling tools:\n{[CALL]}"), said("user", "Hello"), said("user", "Observation:\nx")],
+    ],
+)
+def test_other_texts_are_what_they_are(messages: list[Any]) -> None:
+    assert [message for message in understood(messages) if message["role"] == "tool"] == []
+
+
+@given(st.lists(MESSAGES | st.none() | st.integers()))
+def test_odd_messages_pass_as_they_are(messages: list[Any]) -> None:
+    assert understood(messages) == messages
