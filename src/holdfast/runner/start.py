@@ -121,7 +121,12 @@ def stored_spec(
     """The spec a run was made of: its own copy, read as if it lay where it came from; or the one given."""
     path = config or run.path / "spec.yaml"
     spec, problems = load(
-        path, environ=environ, seed=manifest.seed_given, replicas=manifest.replicas, profile=manifest.profile
+        path,
+        environ=environ,
+        seed=manifest.seed_given,
+        replicas=manifest.replicas,
+        profile=manifest.profile,
+        copied_from=Path(manifest.root) if config is None else None,
     )
     if config is None:
         original = Path(manifest.spec_path)

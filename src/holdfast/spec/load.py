@@ -44,9 +44,10 @@ def load(
     seed: int | None = None,
     replicas: int | None = None,
     profile: str | None = None,
+    copied_from: Path | None = None,
 ) -> tuple[Spec, tuple[Problem, ...]]:
     """The Spec and its warnings. Raises SpecError with every problem if there is an error."""
-    checked = check(path, environ=environ, seed=seed, replicas=replicas, profile=profile)
+    checked = check(path, environ=environ, seed=seed, replicas=replicas, profile=profile, copied_from=copied_from)
     if checked.spec is None:
         raise SpecError(str(path), checked.problems, source=checked.source)
     return checked.spec, checked.problems
@@ -59,8 +60,12 @@ def check(
     seed: int | None = None,
     replicas: int | None = None,
     profile: str | None = None,
+    copied_from: Path | None = None,
 ) -> Checked:
-    """Reads the file and says all that is wrong with it; never raises for what is in it."""
+    """Reads the file and says all that is wrong with it; never raises for what is in it.
+
+    A copy was checked when it was made: the files that it names lie in the folder it was copied from, and may be gone.
+    """
     data = _bytes(path)
     if isinstance(data, Problem):
         return Checked(None, (data,), "")
@@ -73,7 +78,7 @@ def check(
         return Checked(None, tuple(problems), source)
     reader = Reader()
     reader.problems += problems
-    spec = _spec(reader, root, path, digest(data, 16), environ, Overrides(seed, replicas, profile))
+    spec = _spec(reader, root, path, digest(data, 16), environ, Overrides(seed, replicas, profile), copied_from)
     found = tuple(sorted(reader.problems, key=lambda p: (p.line, p.column)))
     failed = any(p.severity == "error" for p in found)
     return Checked(None if failed else spec, found, source)
@@ -112,7 +117,13 @@ def _not_utf8(data: bytes, offset: int) -> Problem:
 
 
 def _spec(
-    reader: Reader, root: Node, path: Path, file_digest: str, environ: Mapping[str, str], overrides: Overrides
+    reader: Reader,
+    root: Node,
+    path: Path,
+    file_digest: str,
+    environ: Mapping[str, str],
+    overrides: Overrides,
+    copied_from: Path | None,
 ) -> Spec | None:
     file = reader.section(File, root, "")
     if isinstance(file, Bad):
@@ -127,8 +138,9 @@ def _spec(
     _shape(reader, file)
     world_problems(reader, file, (*rules.all, *file.run_rules), weather.placed)
     referred = references(reader, file, environ)
-    files = named_files(reader, file, rules, folder)
-    beside_problems(reader, file, folder)
+    named_to = reader if copied_from is None else Reader()
+    files = named_files(named_to, file, rules, copied_from or folder)
+    beside_problems(named_to, file, copied_from or folder)
     lint(reader, file, rules, weather)
     return Spec(
         path=str(path),
