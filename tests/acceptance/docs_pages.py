@@ -3,16 +3,22 @@
 The words after a block's language say what it is:
 
 - yaml: `spec` a whole file, `section` top-level keys, `scenario` keys of a scenario, `rule` a list of rules,
-  `reads-only` beside one of these where a run would be refused, `other` not a spec at all;
+  `wire` beside one of these where the agent is one that Holdfast starts, `reads-only` where a run would be refused,
+  `other` not a spec at all;
 - console: commands after `$ ` with the lines they must print, in order, among others; `not-run` where a test cannot;
 - any: `file=NAME` writes the block to that file, where the page's commands run.
+
+Ports from 8900 to 8999 stand for free ones. What a page leaves running is ended with it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +31,7 @@ PAGES = [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]
 _FENCE = re.compile(r"^( *)```(\S*)[ ]?(.*)$")
 _CALL = re.compile(r"""(?:^|[\s(])holdfast((?: +(?:'[^']*'|"[^"]*"|[^\s'"|;&<>()$#]+))+)""")
 _MARK = "\x1e"
+_PORT = re.compile(r"\b89\d\d\b")
 _VARIES = (
     (re.compile(r"\d+ at a time"), "N at a time"),
     (re.compile(r"\d+(\.\d+)? ms\b"), "N ms"),
@@ -124,16 +131,34 @@ def play(page: Path, folder: Path, env: dict[str, str]) -> list[Played]:
             for command, wanted in block.commands:
                 awaited.append((block.name, command, wanted))
                 script.append(f"(exit ${{code:-0}})\n{command}\ncode=$?; printf '{_MARK}'")
-    done = subprocess.run(
-        ["bash", "-c", "\n".join(script)],
+    text, ports = "\n".join(script), _free_ports("\n".join(script))
+    done = subprocess.Popen(
+        ["bash", "-c", _PORT.sub(lambda port: ports[port[0]], text)],
         cwd=folder,
         env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "100", **env},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=300,
+        start_new_session=True,
     )
-    printed = done.stdout.decode().split(_MARK)
+    try:
+        printed = done.communicate(timeout=300)[0].decode().split(_MARK)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(done.pid, signal.SIGKILL)
+    for shown, taken in ports.items():
+        printed = [out.replace(taken, shown) for out in printed]
     return [Played(*told, out) for told, out in zip(awaited, printed, strict=False)]
+
+
+def _free_ports(text: str) -> dict[str, str]:
+    """A free port for each one shown: two machines, or two tests, may run a page at once."""
+    with contextlib.ExitStack() as held:
+        found = {}
+        for shown in sorted(set(_PORT.findall(text))):
+            probe = held.enter_context(socket.socket())
+            probe.bind(("127.0.0.1", 0))
+            found[shown] = str(probe.getsockname()[1])
+        return found
 
 
 def _settled(text: str) -> str:

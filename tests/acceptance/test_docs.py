@@ -22,6 +22,11 @@ from holdfast.spec.reference import reference
 DOCS = REPO / "docs"
 SHOP = next(block for block in blocks(DOCS / "guide.md") if block.file == "shop.py")
 AGENT = {"type": "python", "endpoint": "shop:answer", "tools": ["shop:find_item"], "llm": "shop:model"}
+ON_THE_WIRE = {
+    "type": "command",
+    "command": "python shop.py",
+    "mcp_config": {"mcpServers": {"shop": {"command": "shop-server"}}},
+}
 CALM = {"name": "calm"}
 BROKEN = {"name": "broken", "tool_faults": [{"tool": "*", "mode": "error"}], "llm_faults": [{"mode": "empty"}]}
 ATTACKED = {"name": "attacked", "context_attacks": [{"type": "memory_poisoning"}]}
@@ -42,7 +47,8 @@ def whole(block: Block) -> str:
         assert "section" in block.words, f"{block.name}: say after ```yaml what the block is"
         more = part
     contract = {"name": "The contract", "invariants": rules, "chaos_matrix": matrix}
-    stock: dict[str, Any] = {"agent": AGENT, "golden_prompts": ["How much?"], "contract": contract}
+    agent = ON_THE_WIRE if "wire" in block.words else AGENT
+    stock: dict[str, Any] = {"agent": agent, "golden_prompts": ["How much?"], "contract": contract}
     return yaml.safe_dump({**stock, **more}, sort_keys=False)
 
 
@@ -115,7 +121,8 @@ def test_every_command_and_option_shown_exists(call: list[str]) -> None:
             assert found is not None, f"no such command: {call}"
             command = found
         known = {option for param in command.get_params(ctx) for option in param.opts}
-    given = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+    own = words[: words.index("--")] if "--" in words else words  # what follows is another program's
+    given = {word.partition("=")[0] for word in own if re.match(r"--?[a-z]", word)}
     assert given <= known | {"-h", "--help"}
 
 
@@ -160,7 +167,17 @@ def test_every_fault_and_check_has_an_entry_with_its_settings_and_an_example(
 ) -> None:
     text = entry(page, section, name)
     assert [f.name for f in fields(plugin) if f"`{f.name}`" not in text] == []
-    assert re.search(rf"```yaml (rule|scenario)\n(.*\n)*?.*(mode|type): {name}\b", text)
+    assert re.search(rf"```yaml (rule|scenario)( wire)?\n(.*\n)*?.*(mode|type): {name}\b", text)
+
+
+@pytest.mark.parametrize("section", ["mcp_faults", "http_faults"])
+def test_every_fault_of_a_table_is_there_with_its_settings(section: str) -> None:
+    table = (DOCS / "faults.md").read_text().partition(f"\n## `{section}`\n")[2].partition("\n## ")[0]
+    rows = {line.split("`")[1]: line for line in table.splitlines() if line.startswith("| `")}
+    found = dict(plugins.catalogue(f"faults.{section.removesuffix('_faults')}"))
+    assert set(rows) == set(found)
+    for name, plugin in found.items():
+        assert [f.name for f in fields(plugin) if f"`{f.name}`" not in rows[name]] == []
 
 
 def test_every_profile_is_named() -> None:
@@ -174,7 +191,7 @@ def test_the_configuration_page_is_the_generated_one() -> None:
 
 def test_the_readme_is_short_and_its_make_targets_exist() -> None:
     readme = (REPO / "README.md").read_text()
-    assert len(readme.splitlines()) <= 150
+    assert len(readme.splitlines()) <= 205
     targets = set(re.findall(r"^([a-z-]+):", (REPO / "Makefile").read_text(), re.MULTILINE))
     shown = set(re.findall(r"\bmake ([a-z-]+)", " ".join(re.findall(r"`[^`]+`|^\$ .*", readme, re.MULTILINE))))
     assert {"demo", "test"} <= shown <= targets

@@ -24,7 +24,7 @@ def test_init_writes_a_spec_and_an_agent_and_says_what_is_next(tmp_path: Path) -
     assert "  holdfast contract run\n" in done.stdout
 
 
-@pytest.mark.parametrize("options", [(), ("--http",)])
+@pytest.mark.parametrize("options", [(), ("--http",), ("--command",)])
 def test_the_starter_is_short_and_validates_without_a_warning(tmp_path: Path, options: tuple[str, ...]) -> None:
     holdfast(tmp_path, "init", *options)
     checked = json.loads(holdfast(tmp_path, "contract", "validate", "--json").stdout)
@@ -33,19 +33,21 @@ def test_the_starter_is_short_and_validates_without_a_warning(tmp_path: Path, op
         assert len(path.read_text().splitlines()) <= 60
 
 
-def test_the_starter_runs_at_once_and_finds_the_guess(tmp_path: Path) -> None:
-    holdfast(tmp_path, "init")
+@pytest.mark.parametrize("options", [(), ("--command",)])
+def test_the_starter_runs_at_once_and_finds_the_guess(tmp_path: Path, options: tuple[str, ...]) -> None:
+    holdfast(tmp_path, "init", *options)
     done = holdfast(tmp_path, "contract", "run")
     assert (done.returncode, done.stderr) == (1, "")
     assert "✘ never-guesses in stock-api-down" in done.stdout
     assert "FAIL   1 critical cell failed" in done.stdout
 
 
-def test_the_starter_holds_once_it_is_mended_as_it_says(tmp_path: Path) -> None:
-    holdfast(tmp_path, "init")
+@pytest.mark.parametrize("options", [(), ("--command",)])
+def test_the_starter_holds_once_it_is_mended_as_it_says(tmp_path: Path, options: tuple[str, ...]) -> None:
+    holdfast(tmp_path, "init", *options)
     agent = tmp_path / "agent.py"
     guess = next(line for line in agent.read_text().splitlines() if "Mend it: " in line)
-    mended = " " * 8 + guess.partition("Mend it: ")[2]
+    mended = guess[: len(guess) - len(guess.lstrip())] + guess.partition("Mend it: ")[2]
     agent.write_text(agent.read_text().replace(guess, mended))
     done = holdfast(tmp_path, "contract", "run")
     assert done.returncode == 0, done.stdout
@@ -80,6 +82,18 @@ def test_init_http_writes_a_spec_alone_and_names_the_endpoint_to_set(tmp_path: P
     assert "endpoint: http://localhost:8000/chat" in (tmp_path / "holdfast.yaml").read_text()
     assert "agent.endpoint" in done.stdout
     assert "holdfast verify" in done.stdout
+
+
+def test_init_command_writes_a_program_with_its_scripted_model(tmp_path: Path) -> None:
+    done = holdfast(tmp_path, "init", "--command")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {path.name for path in tmp_path.iterdir()} == {"holdfast.yaml", "agent.py", "model.yaml"}
+
+
+def test_init_of_two_kinds_at_once_is_a_usage_error(tmp_path: Path) -> None:
+    done = holdfast(tmp_path, "init", "--command", "--http")
+    assert done.returncode == 4
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_init_in_a_place_that_is_a_file_is_a_usage_error(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ class HttpAgent:
         path = agent.response_path
         reader = ReplyReader(find_at(path), path) if path else ReplyReader()
         reset = reset_of(agent, form.url, root, limit)
-        wire = Wire(headers=form.headers, timeout_ms=agent.timeout_ms, limit=limit)
+        wire = Wire(headers=form.headers, timeout_ms=agent.timeout_ms, limit=limit, keep=not agent.has_reset)
         return cls(form, wire, reader, reset, fate)
 
     async def run(self, task: Task, trip: Trip) -> Answer:

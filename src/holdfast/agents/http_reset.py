@@ -65,7 +65,7 @@ def reset_of(agent: AgentSpec, endpoint: URL | None, root: Path, limit: int) -> 
         # Another server than the agent's must not see the agent's credentials.
         headers = agent.headers if endpoint and url.origin() == endpoint.origin() else {}
         bare = {name: value for name, value in headers.items() if name.lower() != "content-type"}
-        wire = Wire(headers=bare, timeout_ms=round(RESET_S * 1000), limit=limit)
+        wire = Wire(headers=bare, timeout_ms=round(RESET_S * 1000), limit=limit, keep=False)
     return Reset(url, wire, agent.reset_function, root.resolve(), {**os.environ, **agent.env})
 
 

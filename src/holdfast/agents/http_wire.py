@@ -46,11 +46,12 @@ class Exchange:
 class Wire:
     """A pool of connections to one agent. Open it inside a running loop; close it after use."""
 
-    def __init__(self, *, headers: dict[str, str], timeout_ms: int, limit: int) -> None:
+    def __init__(self, *, headers: dict[str, str], timeout_ms: int, limit: int, keep: bool = True) -> None:
+        """`keep`: connections stay open between requests. A server that has one at a time would then serve nobody else."""
         named = {name.lower() for name in headers}
         self._headers = headers if "user-agent" in named else {"User-Agent": f"holdfast/{__version__}", **headers}
         self._timeout_s = timeout_ms / 1000
-        self._pool = Pool(limit=limit)
+        self._pool = Pool(limit=limit, keep=keep)
         self._unpooled = Pool(limit=limit, keep=False)
         self._session = self._new_session(self._pool, aiohttp.DummyCookieJar())
 

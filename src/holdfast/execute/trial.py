@@ -148,11 +148,26 @@ async def _run(site: Site, trial: Trial, voyage: Voyage) -> Answer:
     if site.has_reset:
         await site.agent.reset(trial)
     answer = await site.agent.run(trial.task, voyage)
+    late = _late_upstream(answer, voyage.trace)
+    if late:
+        voyage.broke(late)
     if voyage.troubles:
         raise HarnessError("; ".join(voyage.troubles), answer=answer)
     if site.simulate and voyage.on_calls:
         return await damage(answer, voyage.weather, site.spec.agent.timeout_ms)
     return answer
+
+
+def _late_upstream(answer: Answer, trace: list[TraceEvent]) -> str:
+    """Why a timeout was not the agent's: its last model call took most of its time, and no fault is why."""
+    turn = answer.turns[-1] if answer.turns else None
+    if turn is None or turn.ending != "timeout":
+        return ""
+    waiting = [e for e in trace if e.event_type == "llm_call" and e.error_type == "client_gone" and not e.fault]
+    longest = max(waiting, key=lambda e: e.duration_ms, default=None)
+    if longest is None or longest.duration_ms < turn.latency_ms / 2:
+        return ""
+    return f"the agent waited {longest.duration_ms:.0f} ms for {longest.tool} until its time was up, and no fault is why"
 
 
 def _seen(site: Site, trial: Trial, voyage: Voyage, answer: Answer, attempts: int, started: float) -> Observation:

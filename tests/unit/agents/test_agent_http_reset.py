@@ -3,7 +3,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from holdfast.agents import http_reset
 from holdfast.agents.http import HttpAgent
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
+from planes_kit import FakeTrip
 
 
 async def reset(url: str, root: Path = Path(), **settings: Any) -> None:
@@ -148,3 +151,39 @@ def test_what_a_reset_function_leaves_running_is_ended(tmp_path: Path) -> None:
     while state.exists() and state.read_text().split()[2] != "Z" and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not state.exists() or state.read_text().split()[2] == "Z"
+
+
+class OneAtATime(BaseHTTPRequestHandler):
+    """A server that keeps a connection and meanwhile serves nobody else."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = 5
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.send_response(200)
+        self.send_header("content-length", "15")
+        self.end_headers()
+        self.wfile.write(b'{"output":"ok"}')
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_reset_and_question_do_not_block_a_server_that_has_one_connection_at_a_time() -> None:
+    async def go(url: str) -> list[str]:
+        agent = await HttpAgent.open(AgentSpec(endpoint=url, reset_endpoint="/reset"), limit=1)
+        said = []
+        for _ in range(3):
+            await agent.reset(TRIAL)
+            answer = await agent.run(TRIAL.task, FakeTrip())
+            said.append(answer.turns[0].text or "")
+        await agent.close()
+        return said
+
+    with HTTPServer(("127.0.0.1", 0), OneAtATime) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        began = time.monotonic()
+        assert asyncio.run(go(f"http://127.0.0.1:{server.server_port}/ask")) == ["ok"] * 3
+        assert time.monotonic() - began < OneAtATime.timeout
+        server.shutdown()
