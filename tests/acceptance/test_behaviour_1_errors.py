@@ -12,6 +12,7 @@ from files1 import CALM, ECHO, PYTHON, RULES, SPEC, error_of, errors_of, project
 
 TOOLS = PYTHON.replace("}", ", tools: ['bot:search']}", 1)
 SEARCH = "def search(q): return q\n" + ECHO
+INLINE = SPEC.replace("type: python", "type: python, isolation: inline")
 
 
 # -- "An unknown key, enum value, tool or service name ... with file:line:column ... and the near miss"
@@ -94,8 +95,8 @@ BROKEN = {
     "empty matrix": (PYTHON + RULES + "chaos_matrix: []\n", "chaos_matrix"),
     "empty rules": (PYTHON + "contract: {name: C, invariants: []}" + CALM, "contract.invariants"),
     "empty prompts": (SPEC.replace('["What is the total?"]', "[]"), "golden_prompts"),
-    "no llm": (SPEC + "    llm_faults: [{mode: timeout}]\n", "chaos_matrix[0].llm_faults[0]"),
-    "profile that nothing meets": (SPEC + "    profile: degraded_llm\n", "chaos_matrix[0].profile"),
+    "no llm": (INLINE + "    llm_faults: [{mode: timeout}]\n", "chaos_matrix[0].llm_faults[0]"),
+    "profile that nothing meets": (INLINE + "    profile: degraded_llm\n", "chaos_matrix[0].profile"),
     "wrong type": (SPEC + "replicas: many\n", "replicas"),
     "number of replicas": (SPEC + "replicas: 0\n", "replicas"),
     "type needs python": (SPEC.replace("type: python, ", ""), "agent.endpoint"),

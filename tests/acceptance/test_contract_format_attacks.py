@@ -135,7 +135,7 @@ def test_a_profile_comes_before_the_scenarios_own_faults(tmp_path: Path) -> None
 
 
 def test_faults_of_a_profile_that_the_agent_cannot_meet_are_left_out_by_name(tmp_path: Path) -> None:
-    section = (SECTION % "a").replace(', llm: "bot:model"', "")
+    section = (SECTION % "a").replace(', llm: "bot:model"', ", isolation: inline")
     spec = section + RULES + CALM + "  - {name: x, profile: api_outage}\n"
     assert spec_of(tmp_path, spec).scenario("x").left_out == ("llm timeout",)
     told = contract_run(tmp_path, spec, AGENT.replace("model(prompt)", "str(prompt)"))
@@ -160,11 +160,8 @@ def test_the_chaos_section_does_not_leak_into_the_contracts_scenarios(tmp_path: 
 
 
 LATER = {
-    "mcp_faults": "[{mode: session_lost}]",
-    "http_faults": "[{mode: latency, match_url: 'https://x/*'}]",
     "service_faults": "[{service: db, mode: down}]",
     "world_faults": "[{mode: disk_full, after_ms: 5}]",
-    "llm_faults": "[{mode: stream_cut}]",
 }
 
 

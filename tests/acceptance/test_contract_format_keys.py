@@ -72,7 +72,7 @@ def test_commands_that_would_need_other_sections_refuse(tmp_path: Path, command:
 REFUSED = {
     "model.provider": "model: {provider: opnai, name: m}",
     "model.temperature": "model: {name: m, temperature: 9}",
-    "models.fast.name": "models: {fast: {provider: ollama}}",
+    "models.fast": "models: {fast: {provider: ollama}}",
     "mutations.count": "mutations: {count: 0}",
     "mutations.types[0]": "mutations: {types: [noize]}",
     "mutations.weights.noise": "mutations: {weights: {noise: -1}}",
@@ -178,16 +178,15 @@ def test_reset_endpoint_of_a_python_agent_is_refused(tmp_path: Path) -> None:
 
 
 UNBUILT = {
-    "agent.command": "agent: {endpoint: 'http://127.0.0.1:1/', command: 'touch ran'%s}",
-    "agent.gateway": "agent: {endpoint: 'http://127.0.0.1:1/', gateway: true%s}",
-    "agent.mcp_config": "agent: {type: python, endpoint: 'bot:answer', mcp_config: {servers: {}}%s}",
-    "agent.sandbox": "agent: {type: python, endpoint: 'bot:answer', sandbox: true%s}",
+    "agent.sandbox": "agent: {type: command, command: 'touch ran', sandbox: true}",
+    "agent.dir": "agent: {type: command, command: 'touch ran', dir: .}",
+    "agent.type": "agent: {type: paragon, model: paragon-1}\nmodels: {paragon-1: {name: local}}",
 }
 
 
 @pytest.mark.parametrize("key", UNBUILT)
 def test_agent_keys_of_later_releases_are_refused_by_a_run(tmp_path: Path, key: str) -> None:
-    project(tmp_path, UNBUILT[key] % "" + "\ngolden_prompts: [x]\n" + RULES + CALM)
+    project(tmp_path, UNBUILT[key] + "\ngolden_prompts: [x]\n" + RULES + CALM)
     assert tell(tmp_path, "validate").code == 0
     told = tell(tmp_path, "contract", "run", "--json")
     assert (told.code, [e["path"] for e in told.json["errors"]]) == (4, [key])
@@ -195,7 +194,7 @@ def test_agent_keys_of_later_releases_are_refused_by_a_run(tmp_path: Path, key: 
 
 
 @pytest.mark.parametrize(("key", "agent"), [
-    ("ready", "{endpoint: 'http://h/', command: x, ready: 'http://h/up', spares: 2}"),
+    ("ready", "{type: command, command: x, ready: 'http://h/up'}"),
     ("env", "{endpoint: 'http://h/', env: {A: b}}"),
     ("isolation", "{endpoint: 'http://h/', isolation: fresh}"),
     ("spares", "{endpoint: 'http://h/', spares: 1}"),
@@ -207,8 +206,7 @@ def test_an_agent_key_without_a_meaning_here_is_told_and_not_ignored(tmp_path: P
     checked = read(tmp_path, f"agent: {agent}\ngolden_prompts: [x]\n" + RULES + CALM)
     assert checked.spec is not None
     warned = [p.path for p in checked.problems if p.code == "lint-unused-key"]
-    unbuilt = [u.section for u in checked.spec.unbuilt]
-    assert f"agent.{key}" in warned or "agent.command" in unbuilt
+    assert f"agent.{key}" in warned
 
 
 # -- contract and its invariants ------------------------------------------------------------------

@@ -216,8 +216,8 @@ def test_another_shape_of_a_model_reply_is_an_error_that_shows_the_type(tmp_path
     assert told.code == 3
 
 
-def test_llm_faults_without_a_model_function_are_refused_with_the_way_out(tmp_path: Path) -> None:
-    spec = LLM.replace(', llm: "bot:model"', "") + RULES + CUT
+def test_llm_faults_of_an_inline_agent_without_a_model_function_are_refused_with_the_way_out(tmp_path: Path) -> None:
+    spec = LLM.replace(', llm: "bot:model"', ", isolation: inline") + RULES + CUT
     assert "agent.llm" in error_of(tmp_path, spec).hint
 
 

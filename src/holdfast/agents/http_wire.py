@@ -47,7 +47,7 @@ class Wire:
     """A pool of connections to one agent. Open it inside a running loop; close it after use."""
 
     def __init__(self, *, headers: dict[str, str], timeout_ms: int, limit: int, keep: bool = True) -> None:
-        """`keep`: connections stay open between requests. A server that has one at a time would then serve nobody else."""
+        """`keep`: connections stay open between requests; a server that has one at a time then serves nobody else."""
         named = {name.lower() for name in headers}
         self._headers = headers if "user-agent" in named else {"User-Agent": f"holdfast/{__version__}", **headers}
         self._timeout_s = timeout_ms / 1000

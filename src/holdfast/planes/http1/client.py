@@ -49,8 +49,8 @@ class Upstreams:
 
         Hop-by-hop headers and `Content-Length` are ours to set; with an iterator as body a given length is kept, else
         it is sent chunked. `address` is connected to instead of what the URL's host resolves to. `read_s` is how long
-        the server may be silent. `once` is for a write: it goes out on a new connection, so that no doubt about a kept one
-        can make us send it twice. Raises UpstreamFailed, and ValueError for a request that would break its own frame.
+        the server may be silent. `once` is for a write: it goes out on a new connection, so that no doubt about a kept
+        one can make us send it twice. Raises UpstreamFailed, and ValueError for a request that would break its frame.
         """
         place = locate(url)
         request = outgoing(method, place, headers, body)
