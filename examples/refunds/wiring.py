@@ -1,0 +1,37 @@
+"""What both agents share: where the shop is, its tools as the model wants them, and tool calls put together."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from mcp import Client, StdioServerParameters
+
+
+def shop() -> StdioServerParameters:
+    """How the shop's server is started: as an MCP configuration file says."""
+    config = json.loads(Path(os.environ.get("HOLDFAST_MCP_CONFIG", "mcp.json")).read_text())
+    server = config["mcpServers"]["shop"]
+    env = {**os.environ, **server.get("env", {})}
+    return StdioServerParameters(command=server["command"], args=server["args"], env=env)
+
+
+async def declared(client: Client) -> list[dict[str, Any]]:
+    """The shop's tools, as Chat Completions has them."""
+    tools = (await client.list_tools()).tools
+    described = [{"name": t.name, "description": t.description, "parameters": t.input_schema} for t in tools]
+    return [{"type": "function", "function": one} for one in described]
+
+
+def put_together(calls: list[dict[str, Any]], parts: list[Any] | None) -> None:
+    """Adds the pieces of tool calls in one chunk of a stream."""
+    for part in parts or []:
+        if part.id:
+            calls.append({"id": part.id, "type": "function", "function": {"name": "", "arguments": ""}})
+        calls[-1]["function"]["name"] += part.function.name or ""
+        calls[-1]["function"]["arguments"] += part.function.arguments or ""
+
+
+def message(text: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
+    """The model's message, for the conversation."""
+    return {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
