@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,16 +10,16 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.model.codec import digest
-from holdfast.model.completion import Completion, Cut, Pause, Trouble, Usage
+from holdfast.model.completion import Completion, Usage
 from holdfast.model.spec import ModelSpec
 from holdfast.model.trace import TEXT_KEPT, Cost, TraceEvent
 from holdfast.planes.describe import shorten
 from holdfast.planes.http1.heads import end_to_end, length_of
 from holdfast.planes.http1.server import Exchange
-from holdfast.planes.llm.odd import odd_frames
 from holdfast.planes.llm.prices import estimate
+from holdfast.planes.llm.speaking import Speaker, Spoken, error_in, finish
 from holdfast.planes.llm.upstream import Passed, Query, Said, UpstreamDown, Wire, is_provider_failure
-from holdfast.protocols import Call, Dropped, Failed, Reply, Sleep, TimedOut, Trip
+from holdfast.protocols import Call, Failed, Reply, Sleep, Trip
 
 if TYPE_CHECKING:
     from holdfast.planes.llm.formats import Route
@@ -57,6 +54,7 @@ class Talk:
     ) -> None:
         self._trip = trip
         self._exchange = exchange
+        self._speaker = Speaker(exchange, query, call.n if call else 0)
         self._query = query
         self._models = models
         self._call = call or Call("llm", query.model, {}, 0)
@@ -116,7 +114,7 @@ class Talk:
             if reply.value is not None:
                 await self._say(reply.value, sleep)
         except Failed as failed:
-            await self._fail(failed)
+            self._note(await self._speaker.fail(failed))
         except Sent as sent:
             await self._forward(sent)
         except HarnessError as broken:
@@ -154,16 +152,11 @@ class Talk:
                 if len(kept) < KEPT:
                     kept += data
                 await exchange.write(data)
-            await self._finish()
+            await finish(exchange)
         except ConnectionError:
             self.trouble = "client_gone"  # unless it had got all that it wanted
         finally:
             wire.abort()
-
-    async def _finish(self) -> None:
-        """Ends a reply. Some clients leave once they have read the last event, before the end of the body."""
-        with suppress(ConnectionError):
-            await self._exchange.finish()
 
     async def _read(self, router: Router) -> Completion:
         answered = await router.source(self._query.provider, self._query.model).answer(self._query)
@@ -205,11 +198,11 @@ class Talk:
         if completion is not None:
             self._provider_broke(completion, origin)
             gone = self.trouble if completion.finish is None else ""
-            self.trouble = _error_in(completion) or gone
+            self.trouble = error_in(completion) or gone
 
     def _provider_broke(self, completion: Completion, origin: str) -> None:
         """A reply that began well and ended in an error which is the provider's own."""
-        if kind := _error_in(completion):
+        if kind := error_in(completion):
             self._broke(f"{origin} ended its reply with an error, which was not injected: {kind}")
 
     def _provider_failed(self, status: int, body: bytes, origin: str) -> None:
@@ -223,83 +216,23 @@ class Talk:
 
     # -- what goes to the agent -----------------------------------------------------------------
     async def _say(self, completion: Completion, sleep: Sleep | None = None) -> None:
-        codec, asked = self._query.codec, self._query.asked
-        assert codec is not None
-        assert asked is not None
-        self.completion, self.status, self.trouble = completion, 200, _error_in(completion)
-        if not asked.stream:
-            await self._say_at_once(completion, codec.body(completion, asked, self._like), sleep)
-            return
-        frames = codec.frames(completion, asked, self._like)
-        if completion.odd:
-            frames = odd_frames(frames, Random(digest(f"{self._query.trial}:{self._call.n}".encode())))
-        await self._exchange.start(200, (("content-type", codec.stream_type),))
-        for frame in frames:
-            if isinstance(frame, Pause):
-                await _wait(frame.ms, sleep)
-            elif isinstance(frame, Cut):
-                self.trouble = "connection_lost"
-                self._exchange.cut()
-                return
-            else:
-                await self._exchange.write(frame)
-        await self._finish()
-
-    async def _say_at_once(self, completion: Completion, body: bytes, sleep: Sleep | None) -> None:
-        """A plain reply has no middle: its pauses come first, an error is its status, and a cut leaves half of it."""
-        await _wait(sum(delta.ms for delta in completion.deltas if isinstance(delta, Pause)), sleep)
-        for delta in completion.deltas:
-            if isinstance(delta, Trouble):
-                await self._fail(Failed(delta.message, kind=delta.kind))
-                return
-        kind = (("content-type", "application/json"),)
-        if not any(isinstance(delta, Cut) for delta in completion.deltas):
-            await self._exchange.respond(200, kind, body)
-            return
-        self.trouble = "connection_lost"
-        await self._exchange.start(200, kind, length=len(body))
-        await self._exchange.write(body[: len(body) // 2])
-        self._exchange.cut()
-
-    async def _fail(self, failed: Failed) -> None:
-        codec = self._query.codec
-        if isinstance(failed, TimedOut):
-            self.trouble = "timeout"
-            self._exchange.cut()
-        elif isinstance(failed, Dropped) or codec is None:
-            self.trouble = "connection_lost"
-            self._exchange.cut(reset=True)
-        else:
-            refusal = codec.refusal(failed)
-            self.status, self.trouble = refusal.status, f"http_{refusal.status}"
-            await self._respond(refusal.status, refusal.headers, refusal.body)
+        self.completion, self.status, self.trouble = completion, 200, error_in(completion)
+        self._note(await self._speaker.say(completion, self._like, sleep))
 
     async def _forward(self, sent: Sent) -> None:
-        self.status = sent.wire.status
         self._provider_failed(sent.wire.status, sent.body, sent.origin)
         kind = sent.wire.get("content-type")
-        await self._respond(sent.wire.status, (("content-type", kind),) if kind else (), sent.body)
+        self._note(await self._speaker.send(sent.wire.status, (("content-type", kind),) if kind else (), sent.body))
 
     async def _down(self, down: HarnessError) -> None:
         """No answer, and no fault is why: the trial is an error. 400 where trying again is no use."""
         self._broke(str(down))
         status = 502 if type(down) is UpstreamDown else 400
         self.status, self.trouble = status, "upstream"
-        if self._exchange.answered:
-            self._exchange.cut()
-            return
-        if self._query.codec is not None:
-            refusal = self._query.codec.refusal(Failed(str(down), status=status))
-            await self._respond(refusal.status, refusal.headers, refusal.body)
-        else:
-            body = msgspec.json.encode({"error": {"message": str(down), "type": "holdfast"}})
-            await self._respond(status, (("content-type", "application/json"),), body)
+        self._note(await self._speaker.refuse(str(down), status))
 
-    async def _respond(self, status: int, headers: tuple[tuple[str, str], ...], body: bytes) -> None:
-        try:
-            await self._exchange.respond(status, headers, body)
-        except ConnectionError:
-            self.trouble = "client_gone"
+    def _note(self, spoken: Spoken) -> None:
+        self.status, self.trouble = spoken.status, spoken.trouble
 
     # -- the trace --------------------------------------------------------------------------------
     def _tell(self, event: TraceEvent) -> None:
@@ -334,16 +267,6 @@ class Talk:
             return None
         usd = estimate(model, usage, self._models)
         return Cost(model, usage.input_tokens, usage.output_tokens, usd)
-
-
-def _error_in(completion: Completion) -> str:
-    """The kind of the error that a reply ends in; empty if it ends well."""
-    return next((delta.kind for delta in completion.deltas if isinstance(delta, Trouble)), "")
-
-
-async def _wait(ms: float, sleep: Sleep | None) -> None:
-    if ms > 0:
-        await (sleep(ms) if sleep is not None else asyncio.sleep(ms / 1000))
 
 
 def _first(body: bytes) -> Any:
