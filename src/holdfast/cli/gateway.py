@@ -12,19 +12,22 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.cli import options as shared
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.planes.handover import Place
+    from holdfast.planes.harbour import Chart
 
 FOLDER = Path(".holdfast")
 
 
 @click.command(name="gateway")
+@shared.config
 @click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="Another port than last time.")
 @click.option("--print", "only_print", is_flag=True, help="Print the variables of the one that runs here, and exit.")
 @click.option("--json", "as_json", is_flag=True, help="The variables as JSON.")
-def command(port: int | None, only_print: bool, as_json: bool) -> int:
+def command(config: Path | None, port: int | None, only_print: bool, as_json: bool) -> int:
     """Hold an address for an agent that you start yourself.
 
     \b
@@ -41,26 +44,40 @@ def command(port: int | None, only_print: bool, as_json: bool) -> int:
     if only_print:
         if not (FOLDER / "gateway.sock").exists():
             raise UsageError("no gateway runs in this folder", hint="start one: holdfast gateway")
-        _show(place_in(FOLDER), as_json)
+        _show(place_in(FOLDER), _chart(config), as_json)
         return 0
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / ".gitignore").write_text("*\n")
     try:
-        asyncio.run(_hold(place_in(FOLDER, port), as_json))
+        asyncio.run(_hold(place_in(FOLDER, port), _chart(config), as_json))
     except KeyboardInterrupt:
         return 0
     return 0
 
 
-def _show(place: Place, as_json: bool) -> None:
+def _chart(config: Path | None) -> Chart | None:
+    """What the spec says of the agent; None if there is no spec here yet."""
+    from holdfast.execute.site import resolve_agent
+    from holdfast.planes.harbour import Chart
+    from holdfast.spec import load
+
+    path = config or next((Path(name) for name in shared.DEFAULT_FILES if Path(name).is_file()), None)
+    if path is None:
+        return None
+    spec, _ = load(path, environ=os.environ)
+    agent = resolve_agent(spec.agent, os.environ, spec.params[0])
+    return Chart(agent, path.resolve().parent, os.environ, scenarios=spec.scenarios)
+
+
+def _show(place: Place, chart: Chart | None, as_json: bool) -> None:
     from holdfast.planes.handover import shown, variables
 
-    found = variables(FOLDER.absolute(), place, os.environ)
+    found = variables(FOLDER.absolute(), place, os.environ, chart)
     sys.stdout.write(json.dumps(found, indent=2) + "\n" if as_json else shown(found))
     sys.stdout.flush()
 
 
-async def _hold(place: Place, as_json: bool) -> None:
+async def _hold(place: Place, chart: Chart | None, as_json: bool) -> None:
     from holdfast.planes.handover import Standby
 
     standby = Standby(FOLDER.absolute(), place)
@@ -68,7 +85,7 @@ async def _hold(place: Place, as_json: bool) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, done.set)
     await standby.open()
     try:
-        _show(place, as_json)
+        _show(place, chart, as_json)
         print(f"holding 127.0.0.1:{place.port}; Ctrl-C gives it up", file=sys.stderr)
         await done.wait()
     finally:

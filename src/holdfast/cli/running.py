@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from holdfast.cli import screen as terminal
 from holdfast.cli.options import find_config, load_contract, option_warnings
+from holdfast.errors import UsageError
 from holdfast.model.events import Event, Warned
+from holdfast.model.spec import Spec
 from holdfast.report.files import reporter, write
 from holdfast.report.terminal import can_show_signs, summary
 from holdfast.report.wording import plural, warned
@@ -38,8 +40,19 @@ def prepare(config: Path | None, resume: str | None, force: bool, given: Options
         rundir = RunDir.find(RUNS, resume)
         return Prepared(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
     spec, problems = load_contract(find_config(config), given)
+    _check_models(spec, given)
     warnings = (*told(spec, problems), *option_warnings(spec, given))
     return Prepared(Job(spec, given, os.environ, warnings))
+
+
+def _check_models(spec: Spec, given: Options) -> None:
+    """A recording of an agent whose calls nobody sees would be empty, and a replay would answer nothing."""
+    from holdfast.execute.site import Models, needs_planes
+
+    option = "--record" if given.record else "--replay" if given.replay else ""
+    if option and not needs_planes(spec, Models(given.record, given.replay)):
+        hint = "start it with agent.command, or put it behind holdfast gateway; an inline agent needs isolation: fresh"
+        raise UsageError(f"{option}: this agent's model calls do not go through Holdfast", hint=hint)
 
 
 def execute(prepared: Prepared, screen: Screen, outputs: Sequence[Path], *, report: bool, runs: Path = RUNS) -> Outcome:

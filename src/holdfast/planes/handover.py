@@ -14,6 +14,7 @@ import shutil
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +22,9 @@ from msgspec import Struct
 from holdfast.errors import AgentUnavailable, UserError
 from holdfast.planes.http1.server import Exchange, Listener, serve
 from holdfast.planes.mooring import NO_TRIAL
+
+if TYPE_CHECKING:
+    from holdfast.planes.harbour import Chart
 
 MESSAGE_LIMIT = 64_000
 
@@ -60,19 +64,25 @@ def _free_port() -> int:
         return port
 
 
-def variables(folder: Path, place: Place, environ: Mapping[str, str]) -> dict[str, str]:
-    """What an agent is started with so that its calls come to the gateway in this folder."""
-    from holdfast.planes.harbour import model_variables, placeholders
+def variables(folder: Path, place: Place, environ: Mapping[str, str], chart: Chart | None = None) -> dict[str, str]:
+    """What an agent is started with so that its calls come to the gateway in this folder.
+
+    `chart` is what its spec says: a URL on loopback goes through the proxy only if a fault names it, and the MCP
+    configuration is written where the variable says.
+    """
+    from holdfast.planes.harbour import mcp_variables, model_variables, placeholders
     from holdfast.planes.http import trust
+    from holdfast.planes.http.policy import Policy
 
     url = f"http://127.0.0.1:{place.port}/{place.token}"
     proxy = f"http://holdfast:{place.token}@127.0.0.1:{place.port}"
     certificates = [str(folder / "gateway" / name) for name in ("ca-bundle.pem", "holdfast-ca.pem")]
+    own = folder / "gateway"
     return {
         **model_variables(url),
         **placeholders(environ),
-        "HOLDFAST_MCP": proxy,
-        **trust.proxy_environ(proxy, loopback_declared=False),
+        **mcp_variables(chart.agent if chart else None, chart.root if chart else folder, own / "mcp.json", url, proxy),
+        **trust.proxy_environ(proxy, loopback_declared=chart is not None and Policy(chart.urls).on_loopback),
         **trust.environ(*certificates),
     }
 

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from msgspec import Struct
 
@@ -71,6 +72,7 @@ class Harbour:
         self.upstreams = Upstreams()
         self.policy = Policy(chart.urls)
         self.authority: Authority | None = None
+        self._aboard: WeakSet[Passage] = WeakSet()
         try:
             self._open(authority)
         except BaseException:
@@ -91,6 +93,7 @@ class Harbour:
             record=chart.record,
             replay=chart.replay,
             mask=chart.mask,
+            note=self._note,
         )
         own_functions = agent.in_python and bool(agent.llm)
         self.gateway = Gateway(self.router, chart.models, on_calls=not own_functions, on_results=not agent.in_python)
@@ -114,20 +117,23 @@ class Harbour:
 
     def board(self, place: Address, trip: Trip) -> Passage:
         """The planes as one trial meets them."""
-        return Passage(self, place, trip)
+        passage = Passage(self, place, trip)
+        self._aboard.add(passage)
+        return passage
+
+    def _note(self, text: str) -> None:
+        """Something that concerns a recording, and so every trial that is under way."""
+        for passage in self._aboard:
+            passage.note(text)
 
     def variables(self, place: Address) -> dict[str, str]:
         """What an agent is started with so that its calls come here."""
-        found = {**model_variables(place.url), **placeholders(self.environ), "HOLDFAST_MCP": place.proxy_url}
+        found = {**model_variables(place.url), **placeholders(self.environ)}
         if self.authority is not None:
             found |= proxy_environ(place.proxy_url, self.policy.on_loopback)
             found |= trust_environ(self.authority.ca_file, self.authority.own_file)
-        if self._config:
-            path = self.folder / f"mcp-{place.port}.json"
-            led = {"HOLDFAST_MCP": place.proxy_url}
-            config, _ = rewrite(self._config, relay=relay_command(), environ=led, base_url=f"{place.url}/mcp")
-            write(path, config)
-            found["HOLDFAST_MCP_CONFIG"] = str(path)
+        path = self.folder / f"mcp-{place.port}.json"
+        found |= mcp_variables(self.chart.agent, self.chart.root, path, place.url, place.proxy_url)
         return found
 
 
@@ -142,6 +148,17 @@ def model_variables(url: str) -> dict[str, str]:
         "OLLAMA_HOST": ollama,
         "OLLAMA_BASE_URL": ollama,
     }
+
+
+def mcp_variables(agent: AgentSpec | None, root: Path, path: Path, url: str, proxy_url: str) -> dict[str, str]:
+    """The variables by which MCP relays and clients find us; the client's configuration is written to `path`."""
+    led = {"HOLDFAST_MCP": proxy_url}
+    config = _mcp_config(agent, root) if agent is not None else None
+    if not config:
+        return led
+    rewritten, _ = rewrite(config, relay=relay_command(), environ=led, base_url=f"{url}/mcp")
+    write(path, rewritten)
+    return {**led, "HOLDFAST_MCP_CONFIG": str(path)}
 
 
 def placeholders(environ: Mapping[str, str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from holdfast.planes.describe import said
 from holdfast.planes.http1.server import Exchange, Listener, serve
 from holdfast.planes.mooring import Aboard, Board, Variables, berthed
 from holdfast.planes.peers import owner
@@ -37,6 +38,7 @@ class Lobby:
     async def open(cls, board: Board, variables: Variables) -> Lobby:
         lobby = cls(board, variables)
         lobby.listener = await serve(lobby.answer)
+        lobby.listener.on_error = lobby._wrong
         return lobby
 
     @property
@@ -85,6 +87,11 @@ class Lobby:
         for connection in [one for one, (held, _) in self._of.items() if held == pid]:
             del self._of[connection]
             connection.abort()
+
+    def _wrong(self, exchange: Exchange | None, error: Exception) -> None:
+        _, aboard = self._of.get(exchange.connection, (0, None)) if exchange is not None else (0, None)
+        if aboard is not None:
+            aboard.broke(f"a plane broke: {said(error)}")
 
     async def _whose(self, exchange: Exchange) -> Aboard | None:
         connection = exchange.connection

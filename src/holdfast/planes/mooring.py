@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Protocol
 from urllib.parse import unquote
 
+from holdfast.planes.describe import said
 from holdfast.planes.http1.server import Exchange, Listener, serve
 from holdfast.protocols import Trip
 
@@ -22,6 +23,8 @@ MCP_HOST = "holdfast.mcp:"
 """What an MCP relay asks to be connected to; the name of its server follows."""
 
 
+PLANES = frozenset(("mcp", "openai", "anthropic", "google", "ollama"))
+"""What follows the token in a path: MCP servers, and the providers whose API is spoken."""
 NO_TRIAL = b'{"error": {"message": "no trial is under way", "type": "holdfast"}}'
 
 
@@ -38,6 +41,10 @@ class Aboard(Protocol):
 
     async def mcp(self, exchange: Exchange, server: str) -> None:
         """A request to an MCP server over HTTP, or the line of a relay."""
+        ...
+
+    def broke(self, why: str) -> None:
+        """A plane broke: our failure, never the agent's."""
         ...
 
     def close(self) -> None:
@@ -91,6 +98,7 @@ class Mooring:
         """Binds a free port, or takes over a socket that is bound already."""
         mooring = cls(board, token or secrets.token_urlsafe(18), variables)
         mooring.listener = await serve(mooring.answer, sock=sock)
+        mooring.listener.on_error = mooring._wrong
         return mooring
 
     @property
@@ -130,6 +138,10 @@ class Mooring:
         """One request: is it ours, is there a trial, and which plane is it for?"""
         await berthed(exchange, self.token, self._current(exchange))
 
+    def _wrong(self, exchange: Exchange | None, error: Exception) -> None:
+        if exchange is not None and (aboard := self._current(exchange)) is not None:
+            aboard.broke(f"a plane broke: {said(error)}")
+
     def _current(self, exchange: Exchange) -> Aboard | None:
         return self._aboard if exchange.connection.born == self.listener.epoch else None
 
@@ -153,7 +165,7 @@ async def route(exchange: Exchange, path: str, token: str, aboard: Aboard | None
     """Serves a request to one of our own paths, `/token/plane/...`."""
     first, _, rest = path[1:].partition("/")
     plane, slash, rest = rest.partition("/")
-    if not slash or not _same(first, token):
+    if not slash or not _same(first, token) or plane not in PLANES:
         await exchange.respond(404, body=b"not found\n")
     elif aboard is None:
         await _nobody(exchange)

@@ -36,6 +36,12 @@ class Passage:
     async def mcp(self, exchange: Exchange, server: str) -> None:
         await self._harbour.mcp.serve(exchange, server, self._trip)
 
+    def broke(self, why: str) -> None:
+        self._trip.broke(why)
+
+    def note(self, text: str) -> None:
+        self._trip.note(text)
+
     def close(self) -> None:
         self._harbour.mcp.leave(self._trip)
         self._traffic.close()

@@ -50,7 +50,13 @@ def conclude(
     """
     score = resilience(tally, score_options(options, interrupted=not ended.complete))
     manifest = rundir.manifest()
-    again = command(spec.path, seed=spec.seed, replicas=options.replicas, profile=options.profile)
+    again = command(
+        spec.path,
+        seed=spec.seed,
+        replicas=options.replicas,
+        profile=options.profile,
+        recording=manifest.recording and shown_path(Path(manifest.recording)),
+    )
     cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())
     judged_from = f"{rundir.id}, judged anew by {spec.path}" if verdicts else ""
     run = _view(rundir, manifest, spec, plan, score, cells, ended)
@@ -95,7 +101,7 @@ def _view(
         cells=cells,
         complete=ended.complete,
         warnings=ended.warnings,
-        notes=(*standing_notes(spec), *_selected(manifest), *ended.notes),
+        notes=(*standing_notes(spec), *_replayed(manifest), *_selected(manifest), *ended.notes),
         isolation=isolation_words(spec),
         description=spec.description,
         started=manifest.started,
@@ -105,6 +111,11 @@ def _view(
         agent_digest=manifest.agent_digest,
         params=spec.params,
     )
+
+
+def _replayed(manifest: Manifest) -> Iterator[str]:
+    if manifest.recording is not None:
+        yield f"model calls were answered from the recording {shown_path(Path(manifest.recording))}"
 
 
 def _selected(manifest: Manifest) -> Iterator[str]:

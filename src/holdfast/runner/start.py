@@ -46,6 +46,7 @@ def begin(job: Job, runs: Path) -> RunDir:
         strict=options.strict,
         allow_vacuous=options.allow_vacuous,
         max_errors=options.max_errors,
+        recording=None if options.replay is None else str(options.replay.resolve()),
     )
     write_json(run.path / "run.json", manifest)
     return run
@@ -78,6 +79,7 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: Options, 
         strict=options.strict or manifest.strict,
         allow_vacuous=options.allow_vacuous or manifest.allow_vacuous,
         max_errors=options.max_errors or manifest.max_errors,
+        record=options.record,
     )
     run.lock()
     verdict = {name: getattr(options, name) for name in ("min_score", "strict", "allow_vacuous", "max_errors")}
@@ -96,6 +98,7 @@ def stored_options(manifest: Manifest) -> Options:
         replicas=manifest.replicas,
         seed=manifest.seed_given,
         profile=manifest.profile,
+        replay=None if manifest.recording is None else Path(manifest.recording),
     )
 
 
@@ -108,6 +111,7 @@ def _refuse_another(manifest: Manifest, given: Options) -> None:
         ("--replicas", given.replicas, manifest.replicas),
         ("--seed", given.seed, manifest.seed_given),
         ("--profile", given.profile, manifest.profile),
+        ("--replay", given.replay and str(given.replay.resolve()), manifest.recording),
     ):
         if now not in (None, (), before):
             raise UsageError(

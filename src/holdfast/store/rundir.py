@@ -45,6 +45,8 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     strict: bool = False
     allow_vacuous: bool = False
     max_errors: int = 0
+    recording: str | None = None
+    """What model calls were answered from: the path that `--replay` named."""
 
 
 class Ended(Struct, frozen=True, omit_defaults=True):

@@ -219,7 +219,14 @@ class Files:
         self._open.clear()
 
 
-def command(spec_path: str, *, seed: int, replicas: int | None = None, profile: str | None = None) -> str:
+def command(
+    spec_path: str,
+    *,
+    seed: int,
+    replicas: int | None = None,
+    profile: str | None = None,
+    recording: str | None = None,
+) -> str:
     """The command that runs a trial again, without its id."""
     words = ["holdfast", "contract", "run"]
     if Path(spec_path).name not in ("holdfast.yaml", "flakestorm.yaml") or Path(spec_path).parent != Path():
@@ -229,4 +236,6 @@ def command(spec_path: str, *, seed: int, replicas: int | None = None, profile: 
         words += ["--replicas", str(replicas)]
     if profile is not None:
         words += ["--profile", shlex.quote(profile)]
+    if recording is not None:
+        words += ["--replay", shlex.quote(recording)]
     return " ".join(words)

@@ -169,3 +169,41 @@ def test_what_is_under_way_when_the_trial_ends_is_cut_off():
         await mooring.close()
 
     asyncio.run(main())
+
+
+def test_a_plane_that_breaks_is_an_error_of_the_trial_and_prints_nothing(capsys):
+    class Broken(Aboard):
+        def __init__(self, trip):
+            super().__init__(trip)
+            self.why = []
+
+        async def model(self, exchange, provider, path):
+            raise KeyError("oops")
+
+        def broke(self, why):
+            self.why.append(why)
+
+    boarded = []
+
+    def board(place, trip):
+        boarded.append(Broken(trip))
+        return boarded[-1]
+
+    async def main():
+        mooring = await Mooring.open(board, lambda place: {})
+        with mooring.carry(FakeTrip()), pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await once(mooring, f"GET /{mooring.token}/openai/v1/models")
+        await mooring.close()
+
+    asyncio.run(main())
+    assert boarded[0].why == ["a plane broke: KeyError: 'oops'"]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_plane_that_there_is_not_is_not_found():
+    async def main():
+        async with moored() as mooring:
+            with mooring.carry(FakeTrip()):
+                assert (await once(mooring, f"GET /{mooring.token}/foo/v1/models"))[0] == 404
+
+    asyncio.run(main())

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from holdfast.model.delivery import Delivery
-from holdfast.planes.describe import witness
+from holdfast.planes.describe import same, witness
 from holdfast.planes.http.pacing import Pacing
 from holdfast.planes.http.seen import Seen
 from holdfast.planes.http.values import write
@@ -35,6 +35,12 @@ class Answered:
     """The body as it came."""
     rest: AsyncIterator[bytes] | None
     """More of it, where it is longer than what faults see."""
+    witness: str
+    """The value in words, before a fault could change it in its place."""
+
+    def is_still(self, value: Any) -> bool:
+        """Whether a value is what upstream said."""
+        return same(value, self.value) and witness(value) == self.witness
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ def _outgoing(reply: Reply, answered: Answered | None) -> _Outgoing:
         return _Outgoing(200, [("content-type", kind)], body, len(body))
     incoming = answered.incoming
     headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in end_to_end(incoming.headers)]
-    if reply.value is answered.value:
+    if answered.is_still(reply.value):
         length = length_of(incoming.headers) if answered.rest is not None else len(answered.data)
         return _Outgoing(incoming.status, headers, answered.data, length, answered.rest)
     if answered.rest is not None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HarnessError
 from holdfast.model.delivery import Delivery
+from holdfast.planes.describe import witness
 from holdfast.planes.http.policy import Refused
 from holdfast.planes.http.request import Wanted, arguments
 from holdfast.planes.http.seen import Seen
@@ -84,9 +84,9 @@ class Visit:
     async def _pass_through_faults(self, data: bytes, forward: Forward, untouched: Forward) -> None:
         value = read(self._exchange.head.get("content-type"), data) if data else ""
         call = Call("http", self._want.url, arguments(self._want, value), self._seen.n)
-        reply = await self._trip.through(call, forward, self._sleep, untouched=untouched)
+        reply = await self._trip.through(call, forward, self._exchange.wait, untouched=untouched)
         if reply is not _PASSED:
-            await send(self._exchange, reply, self._answered, self._seen, self._sleep)
+            await send(self._exchange, reply, self._answered, self._seen, self._exchange.wait)
 
     @property
     def _has_body(self) -> bool:
@@ -130,22 +130,12 @@ class Visit:
         data, whole = await taken(chunks, LIMIT)
         plain = unpacked(incoming.get("content-encoding"), data, LIMIT)
         value: Any = data if plain is None else read(incoming.get("content-type"), plain)
-        self._answered = Answered(incoming, value, data, None if whole else chunks)
+        self._answered = Answered(incoming, value, data, None if whole else chunks, witness(value))
         if not whole:
             self._trip.note(f"a reply of {self._want.url} was longer than {LIMIT} bytes: faults saw its beginning")
         return Reply(value, Delivery(size=len(data)))
 
     # -- the client -----------------------------------------------------------------------------
-    async def _sleep(self, ms: float) -> None:
-        """Waits, and no longer than the client does."""
-        if ms <= 0:
-            return
-        try:
-            await asyncio.wait_for(self._exchange.connection.closed(), ms / 1000)
-        except TimeoutError:
-            return
-        raise ConnectionResetError("the client gave up waiting")
-
     async def _turn_away(self, status: int, trouble: str, text: str) -> None:
         self._seen.status, self._seen.trouble = status, trouble
         self._seen.output = text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
@@ -106,6 +107,16 @@ class Exchange:
     def finished(self) -> bool:
         """The reply is complete."""
         return self._phase == _DONE
+
+    async def wait(self, ms: float) -> None:
+        """Waits, and no longer than the client does: ConnectionResetError once it is gone."""
+        if ms <= 0:
+            return
+        try:
+            await asyncio.wait_for(self.connection.closed(), ms / 1000)
+        except TimeoutError:
+            return
+        raise ConnectionResetError("the client gave up waiting")
 
     async def respond(self, status: int, headers: Fields = (), body: bytes = b"") -> None:
         """Sends a whole reply."""

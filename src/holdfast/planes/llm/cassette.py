@@ -106,8 +106,10 @@ class Cassette:
             bytes_of(taken.chunks, taken.binary)
         except (msgspec.MsgspecError, ValueError, RecursionError) as broken:
             raise UserError(f"{self._path}:{number}: not a line of a recording: {broken}") from broken
-        self._places.setdefault((taken.key, taken.trial, taken.n), place)
-        self._by_key.setdefault(taken.key, {}).setdefault(taken.n, place)
+        which, of_key = (taken.key, taken.trial, taken.n), self._by_key.setdefault(taken.key, {})
+        if of_key.get(taken.n) in (None, self._places.get(which)):
+            of_key[taken.n] = place
+        self._places[which] = place  # recorded again: the newer reply holds
         self._prompts[taken.prompt] = None
 
     def _at(self, place: int) -> Taken:

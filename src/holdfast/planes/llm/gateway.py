@@ -6,11 +6,11 @@ written again in the format that the agent speaks.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.model.spec import ModelSpec
@@ -20,7 +20,7 @@ from holdfast.planes.llm.asked import Asked
 from holdfast.planes.llm.attempts import HEADER, Attempts
 from holdfast.planes.llm.codec import Codec, Headers
 from holdfast.planes.llm.formats import find
-from holdfast.planes.llm.results import Results, Settled
+from holdfast.planes.llm.results import Results
 from holdfast.planes.llm.routing import Router
 from holdfast.planes.llm.talk import Talk
 from holdfast.planes.llm.upstream import Query
@@ -62,12 +62,13 @@ class Traffic:
         body = await exchange.body()
         data = _decoded(body)
         route = find(exchange.head.method, path)
+        method, trial = exchange.head.method, self._trip.trial.id
+        query = Query(provider, method, path, _headers(exchange), body, trial, data, base_url=base_url)
         codec = route.codec if route is not None and isinstance(data, Mapping) else None
         if codec is None:
-            query = self._query(exchange, provider, path, body, data, None, None, base_url)
             await Talk(self._trip, exchange, query, self._gateway.models).pass_by(self._gateway.router, route)
-            return
-        await self._complete(exchange, provider, path, body, data, codec, base_url)
+        else:
+            await self._complete(exchange, query, codec)
 
     def close(self) -> None:
         """The trial is over."""
@@ -76,74 +77,39 @@ class Traffic:
         self._results.close()
         self._gateway.router.forget(self._trip.trial.id)
 
-    async def _complete(
-        self,
-        exchange: Exchange,
-        provider: str,
-        path: str,
-        body: bytes,
-        data: Any,
-        codec: Codec,
-        base_url: str | None,
-    ) -> None:
+    async def _complete(self, exchange: Exchange, query: Query, codec: Codec) -> None:
         trip = self._trip
-        asked = codec.asked(path, data)
-        key, retry = self._attempts.which(exchange.head.get(HEADER), body)
-        changed = await self._settled(asked)
-        if changed:
-            texts = {name: settled.text or "" for name, settled in changed.items()}
-            data = codec.with_results(data, texts, frozenset(n for n, s in changed.items() if s.failed))
-            body, asked = msgspec.json.encode(data), codec.asked(path, data)
+        key, retry = self._attempts.which(exchange.head.get(HEADER), query.body)
+        query = await self._settled(query, codec)
+        asked = query.asked
+        assert asked is not None
         call = Call(PLANE, asked.model, _arguments(asked), trip.count(PLANE, asked.model))
-        query = self._query(exchange, provider, path, body, data, codec, asked, base_url)
         talk = Talk(trip, exchange, query, self._gateway.models, call=call, retry=retry)
         if self._gateway.on_calls and any(not other.gone for other in self._under_way):
             trip.overlapped()
         self._under_way.append(talk)
         try:
-            await talk.through(self._gateway.router, pause, faulty=self._gateway.on_calls)
+            await talk.through(self._gateway.router, exchange.wait, faulty=self._gateway.on_calls)
         finally:
             self._under_way.remove(talk)
         self._attempts.ended(key, retry, well=talk.well)
         if talk.completion is not None and not talk.completion.lacks:  # what never came asks for nothing
             self._results.declared(talk.completion.tool_calls)
 
-    async def _settled(self, asked: Asked) -> dict[str, Settled]:
-        """The tool results that the model is to read otherwise than the tools gave them."""
+    async def _settled(self, query: Query, codec: Codec) -> Query:
+        """The request, with the tool results that the model is to read otherwise than the tools gave them."""
+        asked = codec.asked(query.path, query.data)
         try:
-            return await self._results.settle(asked, pause)
+            changed = await self._results.settle(asked)
         except HarnessError as broken:  # a bug of a fault: the trial is an error, and the agent goes on
             self._trip.broke(str(broken))
-            return {}
-
-    def _query(
-        self,
-        exchange: Exchange,
-        provider: str,
-        path: str,
-        body: bytes,
-        data: Any,
-        codec: Codec | None,
-        asked: Asked | None,
-        base_url: str | None,
-    ) -> Query:
-        return Query(
-            provider=provider,
-            method=exchange.head.method,
-            path=path,
-            headers=_headers(exchange),
-            body=body,
-            trial=self._trip.trial.id,
-            data=data,
-            codec=codec,
-            asked=asked,
-            stream=asked is not None and asked.stream,
-            base_url=base_url,
-        )
-
-
-async def pause(ms: float) -> None:
-    await asyncio.sleep(ms / 1000)
+            changed = {}
+        if not changed:
+            return replace(query, codec=codec, asked=asked)
+        texts = {name: settled.text or "" for name, settled in changed.items()}
+        data = codec.with_results(query.data, texts, frozenset(n for n, s in changed.items() if s.failed))
+        asked = codec.asked(query.path, data)
+        return replace(query, body=msgspec.json.encode(data), data=data, codec=codec, asked=asked)
 
 
 def _arguments(asked: Asked) -> dict[str, Any]:

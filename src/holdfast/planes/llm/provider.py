@@ -58,8 +58,9 @@ class Provider:
 
     def _trusted(self, base: str) -> bool:
         """Whether the user's key is meant for this address: not for whatever host an agent asks for."""
-        meant = self._named or HOSTS[self._provider].public
-        return urlsplit(base).netloc == urlsplit(meant).netloc
+        meant = urlsplit(self._named or HOSTS[self._provider].public)
+        asked = urlsplit(base)
+        return (asked.scheme, asked.netloc) == (meant.scheme, meant.netloc)
 
 
 class Flow:

@@ -13,12 +13,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast.errors import HarnessError
 from holdfast.model.codec import digest
 from holdfast.model.completion import ToolCall
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import arguments_digest, shorten
 from holdfast.planes.llm.asked import Asked, ToolResult
-from holdfast.protocols import Call, Failed, Reply, Sleep, Trip
+from holdfast.protocols import Call, Failed, Reply, Trip
 
 PLANE = "tool_result"
 
@@ -49,13 +50,13 @@ class Results:
             self._declared[call.id or call.name] = (call, self._trip.now())
             self._named[call.id] = call
 
-    async def settle(self, asked: Asked, sleep: Sleep) -> dict[str, Settled]:
+    async def settle(self, asked: Asked) -> dict[str, Settled]:
         """The results that differ from what the tools gave, by key."""
         changed = {}
         for result in map(self._whole, asked.results):
             known = (result.key, digest(result.text.encode("utf-8", "surrogatepass"), 16))
             if known not in self._settled:
-                self._settled[known] = await self._meet(result, sleep)
+                self._settled[known] = await self._meet(result)
             if self._settled[known].text is not None:
                 changed[result.key] = self._settled[known]
         return changed
@@ -73,12 +74,12 @@ class Results:
             if call.name not in self._elsewhere():
                 self._trip.saw(_event(call.name, call.arguments, ts, phase="declared"))
 
-    async def _meet(self, result: ToolResult, sleep: Sleep) -> Settled:
+    async def _meet(self, result: ToolResult) -> Settled:
         declared = self._asked_for(result)
         if result.name in self._elsewhere():
             return Settled()
         n = self._trip.count(PLANE, result.name)
-        settled = await self._through(result, n, sleep) if self._faulty else Settled()
+        settled = await self._through(result, n) if self._faulty else Settled()
         ts = declared[1] if declared else self._trip.now()
         self._trip.saw(
             _event(
@@ -100,17 +101,21 @@ class Results:
         key = result.key if result.key in keys else next(iter(keys), None)
         return None if key is None else self._declared.pop(key)
 
-    async def _through(self, result: ToolResult, n: int, sleep: Sleep) -> Settled:
+    async def _through(self, result: ToolResult, n: int) -> Settled:
         async def forward(_: Call) -> Reply:
             return Reply(_decoded(result.text))
 
         call = Call(PLANE, result.name, _arguments(result.arguments), n)
         try:
-            value = (await self._trip.through(call, forward, sleep)).value
+            value = (await self._trip.through(call, forward, _no_wait)).value
         except Failed as failed:
             return Settled(f"Error: {failed}", failed=True)
         text = value if isinstance(value, str) else _encoded(value)
         return Settled() if value == _decoded(result.text) or text == result.text else Settled(text)
+
+
+async def _no_wait(ms: float) -> None:
+    raise HarnessError("a result in model traffic has no time of its own: a fault cannot wait there")
 
 
 def _event(name: str, arguments: str, ts: float, **rest: Any) -> TraceEvent:

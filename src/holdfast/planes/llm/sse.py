@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.planes import sse
 from holdfast.planes.llm.loose import dump
 
 TYPE = "text/event-stream"
 
 LINE_LIMIT = 16_000_000
 """Bytes of one line or one event that are kept; a longer one is left out."""
-
-_BOM = b"\xef\xbb\xbf"
 
 
 def event(data: Any, name: str = "", end: bytes = b"\n") -> bytes:
@@ -60,41 +59,11 @@ class Lines:
 
 
 class Events:
-    """The events of a stream. Comments, ids and retry times are left out; so is an event without data."""
+    """The events of a stream that carry data, by name. Comments, ids and retry times are left out."""
 
     def __init__(self) -> None:
-        self._lines = Lines()
-        self._name = ""
-        self._data: list[bytes] = []
-        self._size = 0
-        self._over = False
-        self._begun = False
+        self._events = sse.Events(LINE_LIMIT)
 
     def feed(self, data: bytes) -> list[tuple[str, bytes]]:
         """The events that are whole by now: name (empty if it has none) and data."""
-        events = []
-        for line in self._lines.feed(data):
-            if line == b"":
-                if self._data and not self._over:
-                    events.append((self._name, b"\n".join(self._data)))
-                self._name, self._data, self._size, self._over = "", [], 0, False
-            elif line is None:
-                self._over = True
-            else:
-                self._field(line)
-        return events
-
-    def _field(self, line: bytes) -> None:
-        if not self._begun:
-            line, self._begun = line.removeprefix(_BOM), True
-        name, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
-        if name == b"data":
-            self._size += len(value) + 1
-            self._over = self._over or self._size > LINE_LIMIT
-            if self._over:
-                self._data.clear()
-            else:
-                self._data.append(value)
-        elif name == b"event":
-            self._name = value.decode("utf-8", "replace")
+        return [(event.name, event.data) for event in self._events.feed(data) if event.data is not None]

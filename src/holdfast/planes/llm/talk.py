@@ -16,6 +16,7 @@ from holdfast.model.trace import TEXT_KEPT, Cost, TraceEvent
 from holdfast.planes.describe import shorten
 from holdfast.planes.http1.heads import end_to_end, length_of
 from holdfast.planes.http1.server import Exchange
+from holdfast.planes.llm.hosts import without_key
 from holdfast.planes.llm.prices import estimate
 from holdfast.planes.llm.speaking import Speaker, Spoken, error_in, finish
 from holdfast.planes.llm.upstream import Passed, Query, Said, UpstreamDown, Wire, is_provider_failure
@@ -32,11 +33,10 @@ KEPT = 4_000_000
 class Sent(Exception):
     """The upstream answered, but not with a completion: its reply goes on as it is."""
 
-    def __init__(self, wire: Wire, body: bytes, origin: str) -> None:
-        super().__init__(f"{origin} answered {wire.status}")
-        self.wire = wire
+    def __init__(self, answered: Passed, body: bytes) -> None:
+        super().__init__(f"{answered.origin} answered {answered.wire.status}")
+        self.answered = answered
         self.body = body
-        self.origin = origin
 
 
 class Talk:
@@ -91,10 +91,10 @@ class Talk:
         except ConnectionError:
             self.trouble = "client_gone"
         if route is None:
-            what = f"{self._query.method} {self._query.base_url or ''}{self._query.path}"
+            what = f"{self._query.method} {self._query.base_url or ''}{without_key(self._query.path)}"
             self._tell(replace(self._event(what), event_type="http_call", plane="http"))
         else:
-            self._tell(self._event(f"{route.kind} {self._query.path}"))
+            self._tell(self._event(f"{route.kind} {without_key(self._query.path)}"))
 
     async def through(self, router: Router, sleep: Sleep, *, faulty: bool) -> None:
         """A completion, through the faults of the trial."""
@@ -165,7 +165,7 @@ class Talk:
         body = await answered.wire.read()
         completion = self._understood(answered.wire, body)
         if completion is None:
-            raise Sent(answered.wire, body, answered.origin)
+            raise Sent(answered, body)
         self._provider_broke(completion, answered.origin)
         return completion
 
@@ -189,7 +189,7 @@ class Talk:
         """What passed, for the trace; a failure that is the provider's own is no doing of the agent's."""
         body = bytes(self._kept)
         if answered.wire.status >= 300:
-            self._provider_failed(answered.wire.status, body, answered.origin)
+            self._provider_failed(answered, body)
         else:
             self._settle_passed(self._understood(answered.wire, body), answered.origin)
 
@@ -205,11 +205,12 @@ class Talk:
         if kind := error_in(completion):
             self._broke(f"{origin} ended its reply with an error, which was not injected: {kind}")
 
-    def _provider_failed(self, status: int, body: bytes, origin: str) -> None:
+    def _provider_failed(self, answered: Passed, body: bytes) -> None:
+        status = answered.wire.status
         self.trouble = f"http_{status}"
-        if is_provider_failure(status):
+        if answered.stand_in or is_provider_failure(status):
             said = shorten(body.decode("utf-8", "replace").strip(), 200)
-            self._broke(f"{origin} answered {status}, which was not injected: {said}")
+            self._broke(f"{answered.origin} answered {status}, which was not injected: {said}")
 
     def _broke(self, why: str) -> None:
         (self._trip.note if self._aside else self._trip.broke)(why)
@@ -220,9 +221,10 @@ class Talk:
         self._note(await self._speaker.say(completion, self._like, sleep))
 
     async def _forward(self, sent: Sent) -> None:
-        self._provider_failed(sent.wire.status, sent.body, sent.origin)
-        kind = sent.wire.get("content-type")
-        self._note(await self._speaker.send(sent.wire.status, (("content-type", kind),) if kind else (), sent.body))
+        wire = sent.answered.wire
+        self._provider_failed(sent.answered, sent.body)
+        headers = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in end_to_end(wire.headers)]
+        self._note(await self._speaker.send(wire.status, tuple(headers), sent.body))
 
     async def _down(self, down: HarnessError) -> None:
         """No answer, and no fault is why: the trial is an error. 400 where trying again is no use."""

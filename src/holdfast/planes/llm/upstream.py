@@ -72,9 +72,13 @@ class Query(Struct, frozen=True):
     codec: Codec | None = None
     """None for what is passed through: embeddings, lists of models."""
     asked: Asked | None = None
-    stream: bool = False
     base_url: str | None = None
     """Where the agent itself would have sent it, if it came through the proxy."""
+
+    @property
+    def stream(self) -> bool:
+        """Whether the reply is to be streamed."""
+        return self.asked is not None and self.asked.stream
 
     @property
     def model(self) -> str:
@@ -121,6 +125,8 @@ class Passed(Struct, frozen=True):
     wire: Wire
     origin: str
     """Who answered, for messages: an address, a script, a recording."""
+    stand_in: bool = False
+    """A script answered in a provider's place: what it cannot do is never the agent's failure."""
 
 
 class Said(Struct, frozen=True):
@@ -168,4 +174,4 @@ class Stored:
 
 def is_provider_failure(status: int) -> bool:
     """Whether a status that no fault made is the provider's failure (or the key's), not an answer to the agent."""
-    return status in (401, 403, 404, 408, 429) or status >= 500
+    return status in (401, 403, 408, 429) or status >= 500

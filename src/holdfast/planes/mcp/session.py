@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from copy import deepcopy
 from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET, Struct
 
 from holdfast.errors import HarnessError
+from holdfast.planes.describe import same, witness
 from holdfast.planes.mcp import results, rpc
 from holdfast.planes.mcp.rpc import Answer, Request
 from holdfast.planes.mcp.sighting import Sighting
@@ -49,8 +51,16 @@ class _Asking:
         self.answer: Answer | None = None
         self.value: Any = UNSET
         self.put: results.Put | None = None
+        self._witness: str | None = None
 
     async def forward(self, call: Call) -> Reply:
+        """The server's answer, for a fault to change: in its place too."""
+        reply = await self.pass_on(call)
+        self._witness = witness(self.value)
+        return reply
+
+    async def pass_on(self, call: Call) -> Reply:
+        """The server's answer, that no fault will see."""
         tool = self._request.method == rpc.CALL
         self.answer = answer = await self._ask(self._request.with_arguments(call.arguments) if tool else self._request)
         result = rpc.opened(answer.message.result)
@@ -62,7 +72,10 @@ class _Asking:
         return Reply(self.value)
 
     def untouched(self, reply: Reply) -> bool:
-        return self.answer is not None and reply.value is self.value
+        """Whether the client gets the server's own answer."""
+        if self.answer is None or not same(reply.value, self.value):
+            return False
+        return self._witness is None or witness(reply.value) == self._witness
 
 
 class Session:
@@ -117,7 +130,7 @@ class Session:
 
     async def _through(self, request: Request, call: Call, asking: _Asking) -> Outcome:
         try:
-            reply = await self._trip.through(call, asking.forward, _sleep)
+            reply = await self._trip.through(call, asking.forward, _sleep, untouched=asking.pass_on)
         except AsItCame:
             assert asking.answer is not None
             return Outcome(line=asking.answer.raw, changed=False)
@@ -146,7 +159,7 @@ class Session:
         if answer.message.error is not UNSET or not isinstance(tools, list):
             return Outcome(line=answer.raw, changed=False)
         left = [kept for tool in tools for kept in await self._tool(tool)]
-        if len(left) == len(tools) and all(one is other for one, other in zip(left, tools, strict=True)):
+        if witness(left) == witness(tools):
             return Outcome(line=answer.raw, changed=False)
         return Outcome(line=rpc.result(request.id, {**result, "tools": left}))
 
@@ -160,7 +173,7 @@ class Session:
             return [tool]
 
         async def forward(call: Call) -> Reply:
-            return Reply(tool)
+            return Reply(deepcopy(tool))  # which a fault may change in its place
 
         call = Call("mcp_list", name, {}, self._visit.nth("mcp_list", name))
         try:

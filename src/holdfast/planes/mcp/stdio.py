@@ -89,10 +89,12 @@ class Pipe:
         self._answered = True
         message = rpc.read(line)
         if message is not None and message.answers and isinstance(message.id, int | float | str):
-            waiting = self._waiting.get(message.id)
-            if waiting:
-                waiting.popleft().set_result(Answer(message, line))
-                return
+            waiting = self._waiting.get(message.id, deque())
+            while waiting:
+                future = waiting.popleft()
+                if not future.done():  # else its call was given up a moment ago
+                    future.set_result(Answer(message, line))
+                    return
         await self._send(b"C", line)
 
     def _cancel(self, message: Message) -> None:
@@ -145,7 +147,7 @@ class Pipe:
     async def _server_ended(self, code: bytes) -> None:
         """Lets the answers that came go out. A server that failed before it said a word is no doing of the agent's."""
         for waiting in list(self._waiting.values()):
-            for future in waiting:
+            for future in [one for one in waiting if not one.done()]:
                 future.set_exception(ServerGone())
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=_LAST_WORDS_S)

@@ -8,10 +8,11 @@ from typing import Any
 
 from msgspec import Raw
 
+from holdfast.planes import sse
 from holdfast.planes.http1.client import Incoming, UpstreamFailed, Upstreams
 from holdfast.planes.http1.heads import RawFields, end_to_end
 from holdfast.planes.http1.server import Exchange
-from holdfast.planes.mcp import rpc, sse
+from holdfast.planes.mcp import rpc
 from holdfast.planes.mcp.config import Target
 from holdfast.planes.mcp.rpc import Answer, Request
 from holdfast.planes.mcp.session import Outcome, Session, expired
@@ -76,7 +77,7 @@ class Post:
             await task
         except ConnectionResetError:  # the client left while we were writing
             return
-        except UpstreamFailed as failed:
+        except (UpstreamFailed, ValueError) as failed:  # ValueError: an address or header that cannot be sent
             await self._unreachable(failed)
         finally:
             left.cancel()
@@ -122,10 +123,10 @@ class Post:
         """The answer out of a stream; everything before it goes to the client as it comes."""
         self._events = _events(incoming)
         async for event in self._events:
-            message = rpc.read(event.data)
+            message = rpc.read(event.data) if event.data else None
             if message is not None and message.answers and message.id == request.id:
                 self._event = event
-                return Answer(message, event.data)
+                return Answer(message, event.data or b"")
             await self._say(event.raw)
         raise StreamEnded
 
@@ -163,9 +164,9 @@ class Post:
         """A message in the form that the server chose; two need a stream."""
         exchange, event = self._exchange, self._event
         if outcome.first:
-            await self._say(sse.event(outcome.first))
+            await self._say(sse.message(outcome.first))
         if event is not None or exchange.answered:
-            made = event.saying(outcome.line) if event is not None else sse.event(outcome.line)
+            made = event.saying(outcome.line) if event is not None else sse.message(outcome.line)
             await self._say(made if outcome.changed or event is None else event.raw)
             if self._events is not None:
                 async for more in self._events:
@@ -191,7 +192,7 @@ class Post:
         if self._session_id is not None:
             self._visit.lose(self._session_id)
 
-    async def _unreachable(self, failed: UpstreamFailed) -> None:
+    async def _unreachable(self, failed: Exception) -> None:
         """Not an injected fault: the server that the configuration names is not there."""
         why = f"MCP server {self._server} cannot be reached: {failed}"
         self._trip.broke(why)
@@ -207,6 +208,8 @@ async def _events(incoming: Incoming) -> AsyncIterator[sse.Event]:
     events = sse.Events()
     async for data in incoming.chunks():
         for event in events.feed(data):
+            if event.too_long:
+                raise UpstreamFailed("protocol", f"an event of over {sse.LIMIT} bytes")
             yield event
 
 

@@ -9,6 +9,7 @@ import pytest
 import requests
 from http_proxy_kit import ROWS
 
+from holdfast.faults.tools.wrong_value import WrongValue
 from holdfast.model.spec import Injection, Schedule
 
 BOTH = pytest.mark.parametrize("scheme", ["plain", "secure"])
@@ -25,6 +26,18 @@ def tool(mode, url, schedule=None, **settings):
 
 def network(mode, url, schedule=None, **settings):
     return Injection("http", url, mode, settings, schedule or Schedule())
+
+
+def test_a_reply_that_a_fault_changed_in_its_place_goes_out_changed(bench, plain, monkeypatch):
+    async def in_place(self, call, forward, ctx):
+        reply = await forward(call)
+        reply.value["rows"] = []
+        return reply
+
+    monkeypatch.setattr(WrongValue, "apply", in_place)
+    with bench.trial([tool("wrong_value", f"{plain.url}/*")]) as trial:
+        assert trial.get(plain.url + "/rows").json() == {"rows": []}
+    assert [met[2] for met in trial.met] == ["met"]
 
 
 # -- passing ----------------------------------------------------------------------------------------

@@ -13,10 +13,6 @@ from planes_kit import FakeTrip
 ROWS = '{"rows": [{"id": 1, "total": 123}, {"id": 2, "total": 456}]}'
 
 
-async def no_sleep(ms):
-    raise AssertionError("a result has no time of its own")
-
-
 def asked(*results):
     return Asked("gpt", (Message("tool", results=results),))
 
@@ -29,7 +25,7 @@ def settle(trip, *requests, elsewhere=frozenset, faulty=True):
     results = Results(trip, elsewhere, faulty=faulty)
 
     async def main():
-        return [await results.settle(request, no_sleep) for request in requests]
+        return [await results.settle(request) for request in requests]
 
     found = asyncio.run(main())
     results.close()
@@ -99,6 +95,6 @@ def test_a_result_without_a_name_is_that_of_the_call_it_answers():
     trip = FakeTrip([Injection("tool", "search", "empty")])
     results = Results(trip, frozenset, faulty=True)
     results.declared((ToolCall("call_1", "search", '{"q": "ACME"}'),))
-    changed = asyncio.run(results.settle(asked(result(name="")), no_sleep))
+    changed = asyncio.run(results.settle(asked(result(name=""))))
     assert changed["call_1"].text != ROWS
     assert trip.ledger[0].target == "search"

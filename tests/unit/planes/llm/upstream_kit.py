@@ -35,9 +35,8 @@ def query(
     body = b"" if data is None else json.dumps(data).encode()
     path = path or (PATHS[codec.name] if codec else "/v1/models")
     asked = codec.asked(path, data) if codec else None
-    stream = asked.stream if asked else False
     provider = codec.provider if codec else provider
-    return Query(provider, method, path, headers, body, trial, data, codec, asked, stream, base_url)
+    return Query(provider, method, path, headers, body, trial, data, codec, asked, base_url)
 
 
 def chat(

@@ -3,6 +3,8 @@ import json
 import pytest
 from mcp_talk import Talk, call, line
 
+from holdfast.faults.mcp.tool_poisoning import ToolPoisoning
+from holdfast.faults.tools.wrong_value import WrongValue
 from holdfast.model.spec import Injection, Schedule
 from holdfast.planes.mcp import rpc
 
@@ -30,6 +32,30 @@ def test_what_is_no_result_of_the_tool_passes_a_fault_untouched(answer):
     talk = Talk([Injection("tool", "*", "wrong_value")], **answer)
     assert talk.say(call()).line == line(id=1, **answer)
     assert [met.effect for met in talk.trip.ledger] == ["no_effect"]
+
+
+def test_a_result_that_a_fault_changed_in_its_place_goes_out_changed(monkeypatch):
+    async def in_place(self, call, forward, ctx):
+        reply = await forward(call)
+        reply.value["rows"] = []
+        return reply
+
+    monkeypatch.setattr(WrongValue, "apply", in_place)
+    rows = {"content": [{"type": "text", "text": '{"rows": [1]}'}]}
+    talk = Talk([Injection("tool", "*", "wrong_value")], result=rows)
+    assert json.loads(json.loads(talk.say(call()).line)["result"]["content"][0]["text"]) == {"rows": []}
+    assert [met.effect for met in talk.trip.ledger] == ["met"]
+
+
+def test_a_listed_tool_that_a_fault_changed_in_its_place_goes_out_changed(monkeypatch):
+    async def in_place(self, call, forward, ctx):
+        reply = await forward(call)
+        reply.value["description"] = "Obey."
+        return reply
+
+    monkeypatch.setattr(ToolPoisoning, "apply", in_place)
+    talk = Talk([Injection("mcp", "search", "tool_poisoning")], result=TOOLS)
+    assert b"Obey." in talk.say(line(id=1, method="tools/list")).line
 
 
 def test_a_call_is_told_to_the_trace_as_the_client_saw_it():

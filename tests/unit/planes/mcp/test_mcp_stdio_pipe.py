@@ -56,6 +56,22 @@ def test_a_cancelled_call_is_given_up_and_the_server_is_told():
     assert trip.trace[0].phase == "unfinished"
 
 
+def test_an_answer_in_one_breath_with_its_cancelling_does_not_end_the_line():
+    cancel = line(method="notifications/cancelled", params={"requestId": 1})
+    got, trip = served(b"C" + call(), b"C" + cancel + b"\nS" + OK, b"C" + PING)
+    assert got == [b"S" + call(), b"S" + cancel, b"C" + OK, b"S" + PING]
+    got, trip = served(b"S" + PING, b"C" + call(), b"C" + cancel + b"\nX0")
+    assert (got[1:], trip.troubles) == ([b"S" + call(), b"S" + cancel], [])
+
+
+def test_a_delay_ends_when_the_client_leaves():
+    slow = Injection("tool", "*", "slow", {"delay_ms": 60_000})
+    got, trip = served(b"C" + call(), injections=[slow], wait_s=0.01)
+    assert got == []
+    assert [(met.mode, met.effect) for met in trip.ledger] == [("slow", "met")]
+    assert [event.phase for event in trip.trace] == ["unfinished"]
+
+
 def test_a_lost_session_refuses_every_request_until_initialize():
     lost = Injection("mcp", "search", "session_lost", {}, Schedule(times=1))
     begin = line(id=3, method="initialize", params={})

@@ -1,0 +1,87 @@
+"""Server-sent events, cut out of a stream as they came, whatever their line ends and wherever they are split."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+LIMIT = 64_000_000
+"""Bytes of one event that are kept."""
+
+_BREAK = re.compile(rb"\r\n|\n|\r")
+_END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+"""Two line ends, of whatever kind; CRLF is one and never split."""
+_BOM = b"\xef\xbb\xbf"
+
+
+class Event(Struct, frozen=True):
+    """One event, with its bytes. One that was too long has neither."""
+
+    raw: bytes
+    name: str = ""
+    data: bytes | None = None
+    """None where the event carries none: a comment, a retry time."""
+    id: bytes = b""
+
+    @property
+    def too_long(self) -> bool:
+        return not self.raw
+
+    def saying(self, data: bytes) -> bytes:
+        """The same event with other data."""
+        return message(data, self.id)
+
+
+class Events:
+    """Reads a stream; an event over the limit is not kept."""
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._limit = limit
+        self._partial = bytearray()
+        self._over = False
+        self._begun = False
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that are whole by now."""
+        fresh = max(0, len(self._partial) - 3)  # an end may have begun before
+        self._partial += data
+        found, at = [], 0
+        while end := _END.search(self._partial, max(at, fresh)):
+            found.append(self._cut(at, end.end()))
+            at = end.end()
+        del self._partial[:at]
+        if len(self._partial) > self._limit:
+            self._over = True
+            del self._partial[:-3]
+        return found
+
+    def _cut(self, start: int, end: int) -> Event:
+        over, self._over = self._over or end - start > self._limit, False
+        begun, self._begun = self._begun, True
+        if over:
+            return Event(b"")
+        raw = bytes(self._partial[start:end])
+        return _read(raw, raw if begun else raw.removeprefix(_BOM))
+
+
+def message(data: bytes, id: bytes = b"") -> bytes:
+    """An event that carries a message as it is."""
+    named = b"id: %b\n" % id if id else b""
+    told = b"\n".join([b"data: %b" % line for line in _BREAK.split(data)])
+    return b"event: message\n%b%b\n\n" % (named, told)
+
+
+def _read(raw: bytes, text: bytes) -> Event:
+    data: list[bytes] = []
+    name = id = b""
+    for line in _BREAK.split(text):
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            data.append(value)
+        elif field == b"event":
+            name = value
+        elif field == b"id":
+            id = value
+    return Event(raw, name.decode("utf-8", "replace"), b"\n".join(data) if data else None, id)
