@@ -57,7 +57,8 @@ from statistics import median
 from holdfast.planes.http1.client import Upstreams
 
 def body(**more):
-    return json.dumps({"model": "m", "messages": [{"role": "user", "content": "What was the revenue?"}], **more}).encode()
+    asked = [{"role": "user", "content": "What was the revenue?"}]
+    return json.dumps({"model": "m", "messages": asked, **more}).encode()
 
 HEADERS = (("content-type", "application/json"), ("authorization", "Bearer k"))
 

@@ -10,7 +10,7 @@ from holdfast.model.trial import Trial
 
 
 class FakeTrip(Voyage):
-    """`FakeTrip([Injection("llm", "*", "rate_limit")])`: look at `.ledger`, `.trace`, `.troubles`, `.notes` after use."""
+    """`FakeTrip([Injection("llm", "*", "rate_limit")])`: then look at `.ledger`, `.trace`, `.troubles`, `.notes`."""
 
     def __init__(self, injections: Sequence[Injection] = (), *, seed: int = 0, id: str = "0123456789ab") -> None:
         trial = Trial(id, "contract", "weather", Task(("What was the revenue?",)), seed=seed)

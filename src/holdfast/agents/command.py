@@ -16,7 +16,7 @@ from holdfast.agents.instance import Moor
 from holdfast.agents.launcher import Launcher
 from holdfast.agents.piping import Head, Pipes, Tail
 from holdfast.agents.placeholders import MCP_CONFIG
-from holdfast.agents.program import KILLED, Program
+from holdfast.agents.program import Program
 from holdfast.agents.prompting import Given, Prompting
 from holdfast.agents.startable import BEGIN, NOT_RUN, argv_of, not_run, start
 from holdfast.errors import HarnessError
@@ -110,8 +110,7 @@ class CommandAgent:
                 pipes.drain()
                 said.stop()
             pipes.drain()
-        if program.killed:
-            notes.append(KILLED)
+        notes.extend(program.notes)
         if program.lost:
             raise HarnessError("the launch host died while the command ran")
         if not in_time:

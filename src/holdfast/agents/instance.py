@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -12,7 +12,7 @@ from holdfast.agents.http import HttpAgent
 from holdfast.agents.launcher import Launcher
 from holdfast.agents.piping import Pipes, Tail
 from holdfast.agents.placeholders import with_mcp_config, with_port
-from holdfast.agents.program import KILLED, Program, how_it_ended
+from holdfast.agents.program import Program, how_it_ended
 from holdfast.agents.readiness import await_ready
 from holdfast.agents.startable import BEGIN, argv_of, start
 from holdfast.errors import HarnessError
@@ -43,24 +43,6 @@ class Berth(Protocol):
 
 Moor: TypeAlias = Callable[[], Awaitable[Berth]]
 """Opens a berth for one more instance."""
-
-
-class Unmoored:
-    """A berth without planes: calls go where they always went."""
-
-    environ: Mapping[str, str] = {}
-
-    @contextmanager
-    def carry(self, trip: Trip) -> Iterator[None]:
-        yield
-
-    async def close(self) -> None:
-        return
-
-
-async def unmoored() -> Berth:
-    """Opens a berth without planes."""
-    return Unmoored()
 
 
 @dataclass(frozen=True)
@@ -134,7 +116,7 @@ class Instance:
         if grace_s is not None:
             await self._program.end(grace_s)
         await self._parts.aclose()
-        return (KILLED,) if self._program.killed else ()
+        return self._program.notes
 
     async def _fate(self) -> tuple[EndingKind, str]:
         """What became of an agent that gave no answer or no connection: it was ready before."""

@@ -21,8 +21,8 @@ from typing import NoReturn
 from holdfast.agents.launch_order import Order, next_order, packed
 from holdfast.agents.leftovers import die_with_parent, end_orphans, keep_orphans, kill, kill_group
 
-NOTICE = struct.Struct("=Bqqq")
-"""What is told back: what happened, the ticket, a value, nanoseconds that the program ran."""
+NOTICE = struct.Struct("=Bqqqq")
+"""What is told back: what happened, the ticket, a value, nanoseconds that the program ran, processes that survived."""
 TAKEN = struct.Struct("=qq")
 """What a keeper tells when it takes an order: its process id and the ticket."""
 OVER = 84
@@ -121,8 +121,8 @@ class LaunchHost:
                 self._ready = 0
                 self._over = self._over or status == OVER << 8
             if ticket and status != 0:
-                end_orphans(set(self._keepers))
-                self._tell(LOST, ticket)
+                left = end_orphans(set(self._keepers))
+                self._tell(LOST, ticket, left=len(left))
 
     def _live(self) -> NoReturn:
         """The keeper: waits for its order, starts the program, outlives it, ends what it left, and dies."""
@@ -160,12 +160,12 @@ class LaunchHost:
         if status in STOPPED:
             linger(pid)
         kill_group(pid, signal.SIGKILL)
-        end_orphans(set())
-        self._tell(EXITED, ticket, status, took)
+        left = end_orphans(set())
+        self._tell(EXITED, ticket, status, took, len(left))
 
-    def _tell(self, what: int, ticket: int, value: int = 0, took_ns: int = 0) -> None:
+    def _tell(self, what: int, ticket: int, value: int = 0, took_ns: int = 0, left: int = 0) -> None:
         try:
-            os.write(self._control.fileno(), NOTICE.pack(what, ticket, value, took_ns))
+            os.write(self._control.fileno(), NOTICE.pack(what, ticket, value, took_ns, left))
         except OSError:
             return  # nobody listens any more: the closed socket ends us all
 
@@ -180,7 +180,7 @@ def rehearse() -> None:
     try:
         order.spawn()
     except OSError:
-        NOTICE.pack(REFUSED, 0, 0, time.monotonic_ns())
+        NOTICE.pack(REFUSED, 0, 0, time.monotonic_ns(), 0)
     order.close()
 
 

@@ -95,8 +95,8 @@ class Launcher:
         whole = len(self._heard) - len(self._heard) % NOTICE.size
         notices = bytes(self._heard[:whole])
         del self._heard[:whole]
-        for what, ticket, value, took_ns in NOTICE.iter_unpack(notices):
-            self._notice(what, ticket, value, took_ns / 1e6)
+        for what, ticket, value, took_ns, left in NOTICE.iter_unpack(notices):
+            self._notice(what, ticket, value, took_ns / 1e6, left)
 
     def _open(self) -> None:
         ours, theirs = socket.socketpair()
@@ -124,7 +124,7 @@ class Launcher:
                 return
         raise HarnessError("the launch host is gone")
 
-    def _notice(self, what: int, ticket: int, value: int, took_ms: float) -> None:
+    def _notice(self, what: int, ticket: int, value: int, took_ms: float, left: int) -> None:
         program = self._programs.get(ticket)
         if what == STARTED and program is None:
             kill_group(value, signal.SIGKILL)  # whoever wanted it was interrupted
@@ -136,7 +136,7 @@ class Launcher:
         elif what in (EXITED, LOST) and program is not None:
             _settle(self._starting.get(ticket), 0)  # its keeper was killed before it could tell of the start
             self._programs.pop(ticket)
-            program.finish(value if what == EXITED else None, took_ms)
+            program.finish(value if what == EXITED else None, took_ms, left)
 
     def _lost(self) -> None:
         """The launch host is gone. Where it did not end by itself, what it started is found by its mark."""
@@ -149,17 +149,18 @@ class Launcher:
         self._gone.set()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.5)  # the socket closes a moment before the process is gone
+        left: set[int] = set()
         if process.poll() != 0:
             kill_group(process.pid, signal.SIGKILL)
             process.wait()
-            end_marked(MARK, self._mark)
+            left = end_marked(MARK, self._mark)
         self._heard.clear()
         for begun in self._starting.values():
             if not begun.done():
                 begun.set_exception(HarnessError("the launch host died"))
         for program in self._programs.values():
             program.lost = True
-            program.finish(None)
+            program.finish(None, left=len(left))
         self._programs.clear()
 
 

@@ -25,29 +25,38 @@ def children_of_this() -> set[int]:
         return set()
 
 
-def end_orphans(spared: set[int]) -> None:
-    """Ends and reaps every child of this process but those, and whatever comes up from below them."""
+def end_orphans(spared: set[int]) -> set[int]:
+    """Ends and reaps every child of this process but those, and whatever comes up from below them; who survived."""
+    orphans = children_of_this() - spared
     for _ in range(ROUNDS):
-        orphans = children_of_this() - spared
         if not orphans:
-            return
+            break
         for pid in orphans:
             kill(pid, signal.SIGKILL)
             try:
                 os.waitpid(pid, 0)
             except ChildProcessError:
                 continue
+        orphans = children_of_this() - spared
+    return orphans
 
 
-def end_marked(name: str, value: str) -> None:
-    """Ends every process whose environment holds this variable: what a dead host has left."""
+def end_marked(name: str, value: str) -> set[int]:
+    """Ends every process whose environment holds this variable: what a dead host has left; who survived."""
     mark = f"{name}={value}".encode()
+    found: set[int] = set()
     for _ in range(ROUNDS):
-        found = [pid for pid in _processes() if _marked(pid, mark)]
+        found = {pid for pid in _processes() if _marked(pid, mark)}
         if not found:
-            return
+            break
         for pid in found:
             kill(pid, signal.SIGKILL)
+    return found
+
+
+def survived(count: int) -> tuple[str, ...]:
+    """The note on processes that could not be ended; nothing if there are none."""
+    return (f"{count} of the processes that it left behind could not be ended",) if count else ()
 
 
 def _processes() -> Iterator[int]:

@@ -17,7 +17,7 @@ import msgspec
 
 from holdfast.agents.conventions import GRACE_S, RESET_S
 from holdfast.agents.ends import Ends, read_now
-from holdfast.agents.leftovers import end_marked, kill_group
+from holdfast.agents.leftovers import end_marked, kill_group, survived
 from holdfast.agents.performance import Request
 from holdfast.agents.show import Show
 from holdfast.agents.wire import Exited, Frames, Ready, Refused, Setup, Started, Unusable, framed
@@ -190,6 +190,8 @@ class Host:
             return  # a child that died before its trial
         if isinstance(notice, Refused):
             show.fail(f"no process could be made for the trial: {notice.why}")
+        if isinstance(notice, Exited):
+            show.notes.extend(survived(notice.left))
         show.finish(notice.status if isinstance(notice, Exited) else None)
 
     def _started(self, notice: Started) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from holdfast.agents.conventions import GRACE_S
-from holdfast.agents.leftovers import kill_group
+from holdfast.agents.leftovers import kill_group, survived
 from holdfast.errors import HarnessError
 
 KILL_S = 10.0
@@ -31,6 +31,8 @@ class Program:
         """The launch host died: how the program ended is not known, and not the agent's doing."""
         self.killed = False
         """SIGTERM was not enough."""
+        self.left = 0
+        """Processes below it that could not be ended."""
         self.took_ms = 0.0
         """From its start to its end, by the launch host's clock: our own delays are not in it."""
 
@@ -67,10 +69,15 @@ class Program:
         """Whatever happens, it is ended; at once if we were interrupted."""
         await self.end(0.0 if kind is asyncio.CancelledError else None)
 
-    def finish(self, status: int | None, took_ms: float = 0.0) -> None:
-        """Told by the launcher: it has ended, and so has all that it left behind."""
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know of how it ended."""
+        return (*((KILLED,) if self.killed else ()), *survived(self.left))
+
+    def finish(self, status: int | None, took_ms: float = 0.0, left: int = 0) -> None:
+        """Told by the launcher: it has ended, and so has what it left behind, save `left` processes."""
         if not self._ended.done():
-            self.status, self.took_ms = status, took_ms
+            self.status, self.took_ms, self.left = status, took_ms, left
             self._ended.set_result(None)
 
 

@@ -58,6 +58,8 @@ class Exited(Struct, frozen=True, tag="exited", array_like=True):
     pid: int
     status: int
     """As waitpid gives it."""
+    left: int = 0
+    """Processes below it that could not be ended."""
 
 
 class Refused(Struct, frozen=True, tag="refused", array_like=True):

@@ -107,8 +107,8 @@ class Zygote:
             if pid == self._ready:
                 self._ready = 0
             kill_group(pid, signal.SIGKILL)
-            end_orphans(self._spared | self._children)
-            tell(self._control.fileno(), Exited(pid, status))
+            left = end_orphans(self._spared | self._children)
+            tell(self._control.fileno(), Exited(pid, status, len(left)))
 
     def _live(self) -> NoReturn:
         """The child: waits for its trial, runs it and dies."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from holdfast.execute.site import Models, Site, on_web, own_targets
+from holdfast.execute.site import Models, Site, on_web, own_targets, rule_urls
 from holdfast.model.observation import Answer
 from holdfast.model.spec import AgentSpec, ModelSpec, Spec, Task
 from holdfast.model.trial import Trial
-from holdfast.planes.handover import Taken, take
+from holdfast.planes.handover import take
 from holdfast.planes.harbour import Chart, Harbour
 from holdfast.planes.mooring import Mooring
 from holdfast.protocols import Agent, Trip
@@ -35,17 +36,20 @@ class Harboured:
         await self._agent.reset(trial)
 
     async def close(self) -> None:
-        await self._agent.close()
-        await self._harbour.close()
+        try:
+            await self._agent.close()
+        finally:
+            await self._harbour.close()
 
 
 class BehindGateway:
     """A running HTTP agent that was started with a gateway's variables: one trial at a time."""
 
-    def __init__(self, agent: Agent, mooring: Mooring, taken: Taken) -> None:
+    def __init__(self, agent: Agent, mooring: Mooring, opened: AsyncExitStack) -> None:
+        """`opened` is closed with it: the mooring, its harbour and the gateway's socket."""
         self._agent = agent
         self._mooring = mooring
-        self._taken = taken
+        self._opened = opened
 
     async def run(self, task: Task, trip: Trip) -> Answer:
         with self._mooring.carry(trip):
@@ -55,9 +59,10 @@ class BehindGateway:
         await self._agent.reset(trial)
 
     async def close(self) -> None:
-        await self._agent.close()
-        await self._mooring.close()
-        self._taken.give_back()
+        try:
+            await self._agent.close()
+        finally:
+            await self._opened.aclose()
 
 
 async def open_moored(
@@ -71,7 +76,7 @@ async def open_moored(
         {name: _resolved(model, environ) for name, model in spec.models.items()},
         spec.scenarios,
         web=on_web(spec),
-        whole_web=any(rule.check == "side_effect_once" for rule in spec.invariants),
+        read=rule_urls(spec),
         record=models.record,
         replay=models.replay,
         mask=models.mask,
@@ -108,20 +113,15 @@ async def _python(spec: Spec, agent: AgentSpec, chart: Chart, harbour: Harbour, 
 async def _behind_gateway(spec: Spec, agent: AgentSpec, chart: Chart) -> Site:
     from holdfast.agents.http import HttpAgent
 
-    taken = take(GATEWAY_FOLDER)
-    try:
+    async with AsyncExitStack() as opened:
+        taken = take(GATEWAY_FOLDER)
+        opened.callback(taken.give_back)
         harbour = Harbour(chart, taken.handed.authority)
-    except BaseException:
-        taken.give_back()
-        raise
-    try:
+        opened.push_async_callback(harbour.close)
         mooring = await harbour.moor(sock=taken.listening, token=taken.handed.token)
+        opened.push_async_callback(mooring.close)
         http = await HttpAgent.open(agent, root=chart.root, limit=1)
-    except BaseException:
-        taken.give_back()
-        await harbour.close()
-        raise
-    return Site(spec, Harboured(BehindGateway(http, mooring, taken), harbour), 1)
+        return Site(spec, BehindGateway(http, mooring, opened.pop_all()), 1)
 
 
 def _resolved(model: ModelSpec, environ: Mapping[str, str]) -> ModelSpec:

@@ -10,10 +10,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast import plugins
 from holdfast.errors import SpecError
 from holdfast.execute.targets import check_targets
 from holdfast.execute.wrapped import ByParams, WithParams
 from holdfast.model.spec import AgentSpec, Injection, Scenario, Spec
+from holdfast.plan.checks import make_check, urls_read
 from holdfast.protocols import Agent
 from holdfast.spec.references import interpolate, names, resolve
 
@@ -127,10 +129,16 @@ def needs_planes(spec: Spec, models: Models = ASKED) -> bool:
 
 
 def on_web(spec: Spec) -> bool:
-    """Whether a fault waits at a URL, or the agent is one whose HTTP is watched anyway."""
+    """Whether a fault waits at a URL, a rule reads requests, or the agent is one whose HTTP is watched anyway."""
     agent = spec.agent
     named = any(i.plane == "http" or i.match_url is not None for i in _injections(spec))
-    return named or agent.launched or agent.gateway
+    return named or agent.launched or agent.gateway or bool(rule_urls(spec))
+
+
+def rule_urls(spec: Spec) -> tuple[str, ...]:
+    """URL globs of the requests that rules about calls read."""
+    known = (rule for rule in spec.invariants if plugins.find("checks", rule.check) is not None)
+    return tuple(dict.fromkeys(url for rule in known for url in urls_read(make_check(rule))))
 
 
 def reads_cost(spec: Spec) -> bool:

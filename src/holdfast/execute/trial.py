@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute.simulate import damage
 from holdfast.execute.site import Site
+from holdfast.model.canary import echoes
 from holdfast.model.observation import Answer, FaultMet, Observation
 from holdfast.model.spec import CALM, Scenario
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.model.trial import Trial
-from holdfast.planes.describe import said
+from holdfast.planes.describe import TARGET_KEPT, brief, said, shorten
 from holdfast.planes.weather import Weather
 from holdfast.protocols import Call, Forward, Reply, Sleep
 
@@ -24,6 +25,11 @@ Met = Callable[[Trial, FaultMet], None]
 Saw = Callable[[Trial, TraceEvent], None]
 
 _NOTHING = Answer(turns=())
+
+NOTES_KEPT = 100
+"""Notes and troubles of one trial that are kept."""
+_NOTE_SIZE = 1_000
+_MORE = "and more"
 
 
 class Voyage:
@@ -37,6 +43,8 @@ class Voyage:
         self.trace: list[TraceEvent] = []
         self.troubles: list[str] = []
         self.notes: list[str] = []
+        self.closed = False
+        """The observation is made: what a plane tells now is nobody's."""
         self._on_fault = on_fault
         self._on_call = on_call
         self._before = 0
@@ -70,14 +78,19 @@ class Voyage:
         self.ledger[self._before :] = [replace(met, effect="no_effect") for met in self.ledger[self._before :]]
 
     def met(self, fault: FaultMet) -> None:
+        if self.closed:
+            return
         self.ledger.append(fault)
         if self._on_fault is not None:
             self._on_fault(self.trial, fault)
 
     def saw(self, event: TraceEvent) -> None:
+        if self.closed:
+            return
         if len(self.trace) >= EVENTS_KEPT:
             self.note(f"more than {EVENTS_KEPT} calls were seen; the rest is not in the trace")
             return
+        event = _short(event)
         self.trace.append(event)
         if self._on_call is not None:
             self._on_call(self.trial, event)
@@ -86,12 +99,10 @@ class Voyage:
         return perf_counter() - self._began
 
     def broke(self, why: str) -> None:
-        if why not in self.troubles:
-            self.troubles.append(why)
+        _keep(self.troubles, why)
 
     def note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
+        _keep(self.notes, text)
 
     def count(self, plane: str, target: str) -> int:
         return self.weather.count(plane, target)
@@ -99,7 +110,7 @@ class Voyage:
     def met_by(self, plane: str, target: str, n: int) -> str:
         if not self.ledger:
             return ""
-        call = (plane, target, n)
+        call = (plane, brief(target), n)
         met = [f.mode for f in self.ledger if f.effect == "met" and (f.plane, f.target, f.call) == call]
         return "+".join(dict.fromkeys(met))
 
@@ -113,6 +124,22 @@ class Voyage:
         self, call: Call, forward: Forward, sleep: Sleep, *, untouched: Forward | None = None, retry: int = 0
     ) -> Reply:
         return await self.weather.through(call, forward, sleep, untouched=untouched, retry=retry)
+
+
+def _short(event: TraceEvent) -> TraceEvent:
+    """The event with a target of bounded size; canaries in what is left out of it are told."""
+    if len(event.tool) <= TARGET_KEPT:
+        return event
+    method, space, url = event.tool.partition(" ") if event.event_type == "http_call" else ("", "", event.tool)
+    found = dict.fromkeys((*event.canaries, *echoes(event.tool)))
+    return replace(event, tool=f"{brief(method)}{space}{brief(url)}", canaries=tuple(found))
+
+
+def _keep(texts: list[str], text: str) -> None:
+    """Adds a text that is not there yet, while there is room."""
+    text = shorten(text, _NOTE_SIZE)
+    if len(texts) <= NOTES_KEPT and text not in texts:
+        texts.append(text if len(texts) < NOTES_KEPT else _MORE)
 
 
 async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_call: Saw | None = None) -> Observation:
@@ -136,6 +163,7 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
             return _seen(site, trial, voyage, answer, attempt, started)
         if attempt > site.spec.retries or any(turn.ending != "answered" for turn in answer.turns):
             return replace(_seen(site, trial, voyage, answer, attempt, started), error=error)
+        voyage.closed = True
         await asyncio.sleep(0.05 * attempt)
 
 
@@ -159,18 +187,19 @@ async def _run(site: Site, trial: Trial, voyage: Voyage) -> Answer:
 
 
 def _late_upstream(answer: Answer, trace: list[TraceEvent]) -> str:
-    """Why a timeout was not the agent's: its last model call took most of its time, and no fault is why."""
+    """Why a timeout was not the agent's: a model said nothing for most of its time, and no fault is why."""
     turn = answer.turns[-1] if answer.turns else None
     if turn is None or turn.ending != "timeout":
         return ""
     waiting = [e for e in trace if e.event_type == "llm_call" and e.error_type == "client_gone" and not e.fault]
-    longest = max(waiting, key=lambda e: e.duration_ms, default=None)
-    if longest is None or longest.duration_ms < turn.latency_ms / 2:
+    longest = max(waiting, key=lambda e: e.waited_ms, default=None)
+    if longest is None or longest.waited_ms < turn.latency_ms / 2:
         return ""
-    return f"the agent waited {longest.duration_ms:.0f} ms for {longest.tool} until its time was up, and no fault is why"
+    return f"the agent waited {longest.waited_ms:.0f} ms for {longest.tool} until its time was up, and no fault is why"
 
 
 def _seen(site: Site, trial: Trial, voyage: Voyage, answer: Answer, attempts: int, started: float) -> Observation:
+    voyage.closed = True
     return Observation(
         trial=trial.id,
         turns=answer.turns,

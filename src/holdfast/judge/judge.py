@@ -25,7 +25,10 @@ class Judge:
     def __init__(self, spec: Spec, *, stored: bool = False) -> None:
         self._stored = stored
         self._timeout_ms = spec.agent.timeout_ms
-        self._rules = {i.id: Rule(i, self._timeout_ms) for i in spec.invariants if not refers_to_params(i)}
+        self._web = spec.agent.web_in_reach
+        self._rules = {
+            i.id: Rule(i, self._timeout_ms, web=self._web) for i in spec.invariants if not refers_to_params(i)
+        }
         self._filled: dict[tuple[str, bytes], Rule] = {}
 
     def judge(
@@ -57,7 +60,7 @@ class Judge:
         """The rule with the trial's `{{ params.x }}` in its settings."""
         key = (invariant.id, canonical(trial.params))
         if key not in self._filled:
-            self._filled[key] = Rule(with_params(invariant, trial.params), self._timeout_ms)
+            self._filled[key] = Rule(with_params(invariant, trial.params), self._timeout_ms, web=self._web)
         return self._filled[key]
 
     def _doubted(

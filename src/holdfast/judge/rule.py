@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from holdfast.checks.trace.calls import unread, url_of
 from holdfast.errors import HoldfastError
 from holdfast.judge.endings import describe, has_text
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import EVENTS_KEPT
 from holdfast.model.verdict import Finding, Outcome
-from holdfast.plan.checks import make_check
+from holdfast.plan.checks import make_check, urls_read
 from holdfast.protocols import Exhibit
 
 NO_CALL = "no call was seen"
@@ -17,10 +18,13 @@ NO_CALL = "no call was seen"
 class Rule:
     """Judges single turns by one invariant."""
 
-    __slots__ = ("decide", "id", "needs_text", "negate", "negative", "over", "reads", "timeout_ms")
+    __slots__ = ("blind", "decide", "id", "needs_text", "negate", "negative", "over", "reads", "timeout_ms", "urls")
 
-    def __init__(self, invariant: Invariant, timeout_ms: int) -> None:
+    def __init__(self, invariant: Invariant, timeout_ms: int, *, web: bool = True) -> None:
+        """`web`: the agent's HTTP can be seen."""
         check = make_check(invariant)
+        self.urls = urls_read(check)
+        self.blind = bool(self.urls) and not web
         self.id = invariant.id
         self.decide = check.decide
         self.negate = invariant.negate
@@ -45,16 +49,24 @@ class Rule:
 
     def trace(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Outcome, Finding]:
         """What the rule says of the calls of a trial, whatever the agent answered."""
-        if not observation.trace:
+        if not observation.trace and (self.negative or not self.blind):
             return ("unproven" if self.negative else "fail"), Finding(None if self.negative else False, NO_CALL)
         try:
             found = self.decide(Exhibit(turn.text or "", turn, observation, control))
             outcome, found = self._outcome(found)
         except Exception as broken:
             return "error", Finding(None, _why(broken))
-        if len(observation.trace) >= EVENTS_KEPT and outcome == ("pass" if self.negative else "fail"):
-            return "unproven", Finding(None, f"only the first {EVENTS_KEPT} calls are known; of these, {found.reason}")
-        return outcome, found
+        doubt = self._doubt(observation) if outcome == ("pass" if self.negative else "fail") else ""
+        return ("unproven", Finding(None, f"{doubt}; {found.reason}")) if doubt else (outcome, found)
+
+    def _doubt(self, observation: Observation) -> str:
+        """Why what was not seen may have happened all the same; empty if it has not."""
+        if self.blind:
+            return "the agent's HTTP cannot be seen: Holdfast must start it, not inline, or be its gateway"
+        if len(observation.trace) >= EVENTS_KEPT:
+            return f"only the first {EVENTS_KEPT} calls are known"
+        closed = unread(observation.trace, self.urls)
+        return f"{url_of(closed)} was called in a way that could not be read" if closed else ""
 
     def _outcome(self, found: Finding) -> tuple[Outcome, Finding]:
         passed, score = found.passed, found.score

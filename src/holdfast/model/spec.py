@@ -196,6 +196,11 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     def in_python(self) -> bool:
         return self.type in ("python", "langchain")
 
+    @property
+    def web_in_reach(self) -> bool:
+        """Its HTTP can be led through our proxy."""
+        return self.launched or self.gateway or (self.in_python and self.isolation != "inline")
+
 
 class ModelSpec(Struct, frozen=True, omit_defaults=True):
     """What a model name means here: one entry of `models:`. Strings keep their references."""

@@ -60,6 +60,12 @@ class TraceEvent(Struct, frozen=True, omit_defaults=True, gc=False):
     cost: Cost | None = None
     fault: str = ""
     """The modes of the faults that it met, joined by `+`."""
+    canaries: tuple[str, ...] = ()
+    """Canaries, in small letters, in what was sent: those that `tool` and `input`, being shortened, may not show."""
+    waited_ms: float = 0.0
+    """Of a model call that the agent left: how long nothing had come from upstream by then."""
+    in_process: bool = False
+    """A model function of the agent's own: the request that it makes may be seen on the wire, too."""
 
     @property
     def identity(self) -> str:

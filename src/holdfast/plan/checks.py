@@ -24,6 +24,11 @@ def make_check(invariant: Invariant) -> Check:
     return check
 
 
+def urls_read(check: Check) -> tuple[str, ...]:
+    """URL globs of the requests that the check reads in a trace: an optional power of a plug-in."""
+    return tuple(check.urls_read()) if hasattr(check, "urls_read") else ()
+
+
 def needs_control(check: Check) -> bool:
     """Whether the check compares with a calm run of the same task: an optional power of a plug-in."""
     return bool(getattr(check, "needs_control", False))

@@ -6,11 +6,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.model.canary import echoes
 from holdfast.model.codec import canonical, digest, encodable
 from holdfast.model.completion import Completion
+from holdfast.model.trace import TEXT_KEPT
 
 LIMIT = 200
 """Characters of a value that the ledger keeps: enough to recognise it, small beside an answer."""
+
+TARGET_KEPT = 500
+"""Characters of a tool's name, a model's or a URL that are kept."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _PLAIN = (dict, list, tuple, int, float, bool, type(None))
@@ -22,6 +27,18 @@ def shorten(text: str, limit: int = LIMIT) -> str:
         return text
     half = (limit - 3) // 2
     return f"{text[:half]} … {text[-half:]}"
+
+
+def brief(target: str) -> str:
+    """A target as counters, ledger and trace know it: one that is too long by its ends and a digest."""
+    if len(target) <= TARGET_KEPT:
+        return target
+    return f"{shorten(target, TARGET_KEPT - 20)} #{digest(target.encode('utf-8', 'surrogatepass'))}"
+
+
+def cut_off(text: str) -> tuple[str, ...]:
+    """The canaries in a text of which an event keeps only the ends."""
+    return echoes(text) if len(text) > TEXT_KEPT else ()
 
 
 def describe(value: Any) -> str:

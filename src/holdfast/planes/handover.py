@@ -101,6 +101,8 @@ class Standby:
         self._handed = msgspec.json.encode(Handed(place.token, Authority(self._folder).whole()))
         self._listener: Listener | None = None
         self._server: asyncio.AbstractServer | None = None
+        self._handing: asyncio.Task[None] | None = None
+        self._closed = False
 
     async def open(self) -> None:
         """Answers 503 until a run comes for the socket."""
@@ -115,8 +117,13 @@ class Standby:
         await self._stand_by()
 
     async def close(self) -> None:
+        """Ends it, also while a run has the socket: the run keeps its own."""
+        self._closed = True
         if self._server is not None:
             self._server.close()
+        if self._handing is not None:
+            self._handing.cancel()
+            await asyncio.wait([self._handing])
         if self._listener is not None:
             await self._listener.close()
         self._path.unlink(missing_ok=True)
@@ -133,8 +140,9 @@ class Standby:
             writer.close()
             return
         listener, self._listener = self._listener, None
-        await listener.close()
+        self._handing = asyncio.current_task()
         try:
+            await listener.close()
             writer.transport.pause_reading()  # type: ignore[attr-defined]  # a Unix transport has it
             fd = os.dup(line.fileno())
             with socket.socket(fileno=fd) as own:
@@ -143,8 +151,13 @@ class Standby:
             await reader.read()
         except OSError:
             pass  # the run is gone: the socket is ours again
+        except asyncio.CancelledError:
+            if not self._closed:
+                raise
         finally:
             writer.close()
+            self._handing = None
+        if not self._closed:
             await self._stand_by()
 
 

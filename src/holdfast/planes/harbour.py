@@ -21,7 +21,7 @@ from holdfast.planes.llm.hosts import HOSTS
 from holdfast.planes.llm.routing import Router
 from holdfast.planes.llm.upstream import PLACEHOLDER_KEY
 from holdfast.planes.lobby import Lobby
-from holdfast.planes.mcp.config import read, relay_command, rewrite, write
+from holdfast.planes.mcp.config import Target, filling, read, relay_command, rewrite, write
 from holdfast.planes.mcp.plane import McpPlane
 from holdfast.planes.mooring import Address, Mooring
 from holdfast.planes.passage import Passage
@@ -43,8 +43,8 @@ class Chart(Struct, frozen=True):
     scenarios: tuple[Scenario, ...] = ()
     web: bool = True
     """The agent's HTTP goes through the proxy."""
-    whole_web: bool = False
-    """All TLS is looked into, not only what a fault names: a rule reads the calls."""
+    read: tuple[str, ...] = ()
+    """URL globs of the requests that rules read: TLS there is looked into, too."""
     record: Path | None = None
     replay: Path | None = None
     mask: Callable[[str], str] = str
@@ -55,9 +55,9 @@ class Chart(Struct, frozen=True):
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """The URL globs that faults name."""
+        """The URL globs that faults and rules name."""
         named = (i.target if i.plane == "http" else i.match_url for i in self.injections)
-        return tuple(dict.fromkeys(url for url in named if url is not None))
+        return tuple(dict.fromkeys((*(url for url in named if url is not None), *self.read)))
 
 
 class Harbour:
@@ -83,7 +83,7 @@ class Harbour:
         chart, agent = self.chart, self.chart.agent
         self.environ = {**chart.environ, **agent.env}
         self._config = _mcp_config(agent, chart.root)
-        _, servers = rewrite(self._config, relay=(), environ={}, base_url="") if self._config else ({}, {})
+        servers = _servers(self._config, self.environ) if self._config else {}
         self.mcp = McpPlane(servers, self.upstreams)
         self.router = Router(
             chart.models,
@@ -94,6 +94,7 @@ class Harbour:
             replay=chart.replay,
             mask=chart.mask,
             note=self._note,
+            policy=self.policy,
         )
         own_functions = agent.in_python and bool(agent.llm)
         self.gateway = Gateway(self.router, chart.models, on_calls=not own_functions, on_results=not agent.in_python)
@@ -169,6 +170,12 @@ def placeholders(environ: Mapping[str, str]) -> dict[str, str]:
         if not any(environ.get(name) for name in names):
             found[names[0]] = PLACEHOLDER_KEY
     return found
+
+
+def _servers(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Target]:
+    """The servers over HTTP, which we ask ourselves: with what the agent's own environment fills in."""
+    _, servers = rewrite(config, relay=(), environ={}, base_url="", fill=filling(environ))
+    return servers
 
 
 def _mcp_config(agent: AgentSpec, root: Path) -> Mapping[str, Any] | None:

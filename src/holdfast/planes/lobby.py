@@ -10,10 +10,9 @@ import asyncio
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from holdfast.planes.describe import said
-from holdfast.planes.http1.server import Exchange, Listener, serve
+from holdfast.planes.http1.server import Connection, Exchange, Listener, serve
 from holdfast.planes.mooring import Aboard, Board, Variables, berthed
 from holdfast.planes.peers import owner
 from holdfast.protocols import Trip
@@ -29,8 +28,8 @@ class Lobby:
         self._board = board
         self._variables = variables
         self._aboard: dict[int, Aboard] = {}
-        self._of: dict[Any, tuple[int, Aboard | None]] = {}
-        """Connections whose process is known."""
+        self._of: dict[Connection, tuple[int, Aboard | None]] = {}
+        """Connections whose process is known, as they were made: inside of one, TLS may have taken it over."""
         self.token = secrets.token_urlsafe(18)
         self.listener: Listener
 
@@ -84,17 +83,18 @@ class Lobby:
 
     def _leave(self, pid: int) -> None:
         """Cuts off what the trial's process still had under way."""
-        for connection in [one for one, (held, _) in self._of.items() if held == pid]:
+        theirs = {one for one, (held, _) in self._of.items() if held == pid}
+        for connection in theirs:
             del self._of[connection]
-            connection.abort()
+        self.listener.drop(theirs)
 
-    def _wrong(self, exchange: Exchange | None, error: Exception) -> None:
-        _, aboard = self._of.get(exchange.connection, (0, None)) if exchange is not None else (0, None)
+    def _wrong(self, exchange: Exchange, error: Exception) -> None:
+        _, aboard = self._of.get(exchange.connection.root, (0, None))
         if aboard is not None:
             aboard.broke(f"a plane broke: {said(error)}")
 
     async def _whose(self, exchange: Exchange) -> Aboard | None:
-        connection = exchange.connection
+        connection = exchange.connection.root
         known = self._of.get(connection)
         if known is not None:
             return known[1] if self._aboard.get(known[0]) is known[1] else None
@@ -109,5 +109,6 @@ class Lobby:
         return None
 
     def _forget_closed(self) -> None:
-        for connection in [one for one in self._of if one not in self.listener.connections]:
+        alive = {one.root for one in self.listener.connections}
+        for connection in [one for one in self._of if one not in alive]:
             del self._of[connection]

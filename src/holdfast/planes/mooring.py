@@ -128,7 +128,7 @@ class Mooring:
         finally:
             self._aboard = None
             self.listener.epoch += 1
-            self.listener.drop(None)
+            self.listener.drop()
             aboard.close()
 
     async def close(self) -> None:
@@ -138,8 +138,8 @@ class Mooring:
         """One request: is it ours, is there a trial, and which plane is it for?"""
         await berthed(exchange, self.token, self._current(exchange))
 
-    def _wrong(self, exchange: Exchange | None, error: Exception) -> None:
-        if exchange is not None and (aboard := self._current(exchange)) is not None:
+    def _wrong(self, exchange: Exchange, error: Exception) -> None:
+        if (aboard := self._current(exchange)) is not None:
             aboard.broke(f"a plane broke: {said(error)}")
 
     def _current(self, exchange: Exchange) -> Aboard | None:

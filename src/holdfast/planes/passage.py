@@ -43,8 +43,10 @@ class Passage:
         self._trip.note(text)
 
     def close(self) -> None:
-        self._harbour.mcp.leave(self._trip)
         self._traffic.close()
+        if self._proxy is not None:
+            self._proxy.leave(self._trip)
+        self._harbour.mcp.leave(self._trip)  # last: until then the traffic knows which tools are MCP's
 
     def _elsewhere(self) -> frozenset[str]:
         """Tools that are met by another plane than the model's traffic."""
@@ -60,7 +62,7 @@ class Passage:
                 upstreams=harbour.upstreams,
                 authority=harbour.authority,
                 policy=harbour.policy,
-                looked_into=("*",) if harbour.chart.whole_web else harbour.chart.urls,
+                looked_into=harbour.chart.urls,
                 model=self._by_host,
                 is_model=lambda host: provider_of_host(host) is not None,
                 own=("127.0.0.1", self._place.port),

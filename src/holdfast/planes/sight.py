@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from holdfast.errors import InjectedError
 from holdfast.model.codec import canonical, digest, encodable
 from holdfast.model.trace import EVENTS_KEPT, TEXT_KEPT, TraceEvent
-from holdfast.planes.describe import shorten, witness
+from holdfast.planes.describe import cut_off, shorten, witness
 
 Phase: TypeAlias = Literal["done", "unfinished"]
 Tell: TypeAlias = Callable[[int, TraceEvent], None]
@@ -45,7 +45,9 @@ class Watch:
 class Sight:
     """One call under way. It costs the agent a few microseconds a call, so nothing here is done twice."""
 
-    __slots__ = ("_at", "_digest", "_idempotency", "_input", "_n", "_name", "_number", "_plane", "_watch", "modes")
+    __slots__ = (
+        "_at", "_canaries", "_digest", "_idempotency", "_input", "_n", "_name", "_number", "_plane", "_watch", "modes"
+    )  # fmt: skip
 
     def __init__(self, watch: Watch, number: int, plane: str, name: str, n: int, arguments: dict[str, Any]) -> None:
         given = given_as(arguments)  # now: the function may change what it was given
@@ -58,7 +60,9 @@ class Sight:
         self._n = n
         self._input = given.decode()
         self._digest = ""
+        self._canaries: tuple[str, ...] = ()
         if len(given) > TEXT_KEPT:
+            self._canaries = cut_off(self._input)
             self._input, self._digest = kept(self._input), digest(name.encode() + given)
         key = arguments.get(IDEMPOTENCY_KEY)
         self._idempotency = "" if key is None else kept(key)
@@ -104,6 +108,8 @@ class Sight:
             self._idempotency,
             None,
             fault,
+            self._canaries,
+            in_process=not tool,
         )
         watch.tell(self._number, event)
 

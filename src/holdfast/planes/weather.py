@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast import plugins
 from holdfast.errors import HarnessError
@@ -20,7 +21,7 @@ from holdfast.model.canary import canaries
 from holdfast.model.observation import FaultMet
 from holdfast.model.spec import NOT_ON_RESULTS, Injection, Scenario, Schedule
 from holdfast.model.trial import Trial
-from holdfast.planes.describe import arguments_digest, describe, said, same
+from holdfast.planes.describe import TARGET_KEPT, arguments_digest, brief, describe, said, same
 from holdfast.planes.firing import Firing, Record
 from holdfast.planes.luck import Luck
 from holdfast.planes.sight import Watch
@@ -43,6 +44,7 @@ OTHERS = "(others)"
 
 LEDGER_LIMIT = 1000
 """Firings of one fault in one trial that are listed: enough to see what happened, bounded whatever the agent does."""
+_NO_MORE = f"it fired more than {LEDGER_LIMIT} times or as often; the rest is not listed"
 
 
 class Placed:
@@ -104,12 +106,14 @@ class Weather:
         """Enters a firing; an agent that never stops trying does not fill the ledger."""
         kind = (met.index, met.effect)
         self._entries[kind] = count = self._entries.get(kind, 0) + 1
+        if count == LEDGER_LIMIT:
+            met = replace(met, note=f"{met.note}; {_NO_MORE}" if met.note else _NO_MORE)
         if count <= LEDGER_LIMIT:
-            self._record(met)
+            self._record(replace(met, target=brief(met.target)) if len(met.target) > TARGET_KEPT else met)
 
     def facing(self, plane: str, target: str) -> list[Placed]:
         """The injections that a call to this target can meet, in list order."""
-        key = (plane, target)
+        key = (plane, brief(target))
         found = self._by_target.get(key)
         if found is None:
             with self.lock:  # one set of counters, however many threads ask first
@@ -122,6 +126,7 @@ class Weather:
 
     def count(self, plane: str, target: str) -> int:
         """Counts an attempt as it arrives; which one it is, from 1."""
+        target = brief(target)
         key = target if plane in ("tool", "tool_result") else f"{plane}:{target}"
         with self.lock:
             if key not in self.calls and len(self.calls) >= TARGETS_KEPT:
@@ -178,7 +183,7 @@ class Weather:
 
     def _arrive(self, call: Call, facing: list[Placed]) -> list[tuple[Placed, int, str]]:
         """Counts the call at every injection whose `match` it meets; (injection, nth, luck's key) each."""
-        what = f"{call.target}:{call.n}" if call.plane == "llm" else self._what(call)
+        what = f"{brief(call.target)}:{call.n}" if call.plane == "llm" else self._what(call)
         arrived = []
         with self.lock:
             key = what if call.plane == "llm" else self._occurrence(what)
@@ -190,7 +195,7 @@ class Weather:
         return arrived
 
     def _what(self, call: Call) -> str:
-        return f"{call.target}:{arguments_digest(call.arguments)}"
+        return f"{brief(call.target)}:{arguments_digest(call.arguments)}"
 
     def _occurrence(self, what: str) -> str:
         """Tools draw per (target, arguments, occurrence); the model per (target, n)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from holdfast.checks.trace.calls import calls
+from holdfast.checks.trace.calls import calls, outermost
 from holdfast.model.score import Spent
 from holdfast.model.trace import TraceEvent
 
@@ -23,11 +23,13 @@ class Purse:
 
     def add(self, trace: Iterable[TraceEvent]) -> None:
         """All calls of one trial."""
-        for event in calls(trace):
+        seen = calls(trace)
+        for event in outermost(seen):
             if event.retry:
                 self._retries += 1
             else:
                 self._calls += 1
+        for event in seen:
             if event.cost is not None:
                 self._pay(event)
 

@@ -43,11 +43,6 @@ def _mcp_config(reader: Reader, agent: AgentSection, folder: Path) -> None:
         return
     try:
         given = read(folder / config) if isinstance(config, str) else config
-        rewrite(given or {}, relay=("relay",), environ={}, base_url="http://127.0.0.1", fill=_as_written)
+        rewrite(given or {}, relay=("relay",), environ={}, base_url="http://127.0.0.1")
     except UserError as wrong:
         reader.error(agent.at.get("mcp_config"), "agent.mcp_config", str(wrong), hint=wrong.hint, code="bad-mcp-config")
-
-
-def _as_written(text: str, server: str) -> str:
-    """A variable that is not set is a run's trouble: a check only reads."""
-    return text

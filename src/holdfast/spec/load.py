@@ -137,7 +137,7 @@ def _spec(
     scoring = contract.scoring(reader, file, rules, weather, count)
     _shape(reader, file)
     world_problems(reader, file, (*rules.all, *file.run_rules), weather.placed)
-    referred = references(reader, file, environ)
+    referred = references(reader, file, environ, copied_from or folder)
     named_to = reader if copied_from is None else Reader()
     files = named_files(named_to, file, rules, copied_from or folder)
     beside_problems(named_to, file, copied_from or folder)

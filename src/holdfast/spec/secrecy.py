@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
+from holdfast.errors import UserError
 from holdfast.spec.node import Node
 from holdfast.spec.reader import Reader, join
-from holdfast.spec.references import names
+from holdfast.spec.references import SHORTEST_SECRET, names
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import SecretEntry
 
@@ -56,7 +59,7 @@ def scalars(node: Node, path: str = "") -> Iterator[tuple[Node, str]]:
             yield from scalars(value, join(path, key))
 
 
-def references(reader: Reader, file: File, environ: Mapping[str, str]) -> Referred:
+def references(reader: Reader, file: File, environ: Mapping[str, str], folder: Path) -> Referred:
     """Collects the file's references and reports those that cannot resolve."""
     known_secrets = {secret.name for secret in file.secrets}
     known_params = set(file.parallelism.matrix) if file.parallelism else set()
@@ -82,7 +85,21 @@ def references(reader: Reader, file: File, environ: Mapping[str, str]) -> Referr
             variables[name] = None
             masked[f"${{{name}}}"] = None
             _unset(reader, secret.at, "secrets", [name] if name not in environ else [])
+    masked |= dict.fromkeys(f"${{{name}:-}}" for name in _in_mcp_file(file.agent.mcp_config, folder, environ))
     return Referred(tuple(variables), tuple(masked))
+
+
+def _in_mcp_file(config: Any, folder: Path, environ: Mapping[str, str]) -> list[str]:
+    """The variables that a client's own file gives to its servers: those that are set, and long enough to be masked."""
+    if not isinstance(config, str) or names(config).any or not (folder / config).is_file():
+        return []
+    from holdfast.planes.mcp.config import read, variables
+
+    try:
+        found = variables(read(folder / config))
+    except UserError:
+        return []  # told where the file is checked
+    return [name for name in found if len(environ.get(name, "")) >= SHORTEST_SECRET]
 
 
 def _variable_of(secret: SecretEntry) -> str:

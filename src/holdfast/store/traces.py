@@ -27,9 +27,13 @@ class Traces:
         self._folder = run.path / "traces"
         self._open: dict[str, int] = {}
         self._written: dict[str, int] = {}
+        self._settled: set[str] = set()
+        """Trials whose trace is whole: a plane may still tell of a call that ended with the trial."""
 
     def write(self, trial: str, event: TraceEvent) -> None:
-        """Appends an event; the first one starts the file anew."""
+        """Appends an event; the first one starts the file anew. What comes after `settle` is dropped."""
+        if trial in self._settled:
+            return
         fd = self._open.get(trial)
         if fd is None:
             if not is_id(trial):
@@ -45,6 +49,7 @@ class Traces:
         A trial that was repeated has events of an earlier attempt in its file: then it is written anew.
         """
         written = self._let_go(seen.trial)
+        self._settled.add(seen.trial)
         if not is_id(seen.trial) or not seen.trace:
             return seen
         if written != len(seen.trace) or seen.attempts > 1:

@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from holdfast.agents.instance import Berth, unmoored
+from holdfast.agents.instance import Berth
 from holdfast.agents.launching import open_launched
 from holdfast.execute.trial import Voyage
 from holdfast.model.observation import Answer
@@ -102,6 +102,24 @@ class Pier:
     async def __call__(self) -> Berth:
         self.berths.append(Noted())
         return self.berths[-1]
+
+
+class Unmoored:
+    """A berth without planes: calls go where they always went."""
+
+    environ: Mapping[str, str] = {}
+
+    @contextmanager
+    def carry(self, trip: Any) -> Iterator[None]:
+        yield
+
+    async def close(self) -> None:
+        return
+
+
+async def unmoored() -> Berth:
+    """Opens a berth without planes."""
+    return Unmoored()
 
 
 @asynccontextmanager

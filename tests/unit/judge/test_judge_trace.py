@@ -33,7 +33,7 @@ def test_a_trace_check_is_asked_also_without_a_text_or_a_turn() -> None:
 
 def test_a_trace_check_is_asked_once_for_several_turns() -> None:
     turns = (Turn("a", "1"), Turn("b", None, ending="timeout"))
-    found = judged("max_calls", {"max": 1}, CALL, turns=turns)
+    found = judged("max_calls", {"max": 1, "plane": "tool"}, CALL, turns=turns)
     assert (found.outcome, found.turn) == ("pass", 1)
 
 

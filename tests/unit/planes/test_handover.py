@@ -97,6 +97,23 @@ def test_a_second_run_is_told_that_the_gateway_is_taken(tmp_path):
     asyncio.run(main())
 
 
+def test_a_gateway_that_is_ended_during_a_run_ends_quietly(tmp_path):
+    complaints = []
+
+    async def main():
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        standby = Standby(tmp_path, place_in(tmp_path))
+        await standby.open()
+        taken = await asyncio.to_thread(take, tmp_path)
+        await asyncio.wait_for(standby.close(), 5)
+        taken.give_back()
+        await asyncio.sleep(0.02)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())
+    assert complaints == []
+
+
 def test_a_port_that_is_taken_is_named(tmp_path):
     async def main():
         place = place_in(tmp_path)

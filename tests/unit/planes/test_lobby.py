@@ -1,6 +1,7 @@
 """A lobby tells trials apart by the process that connects."""
 
 import asyncio
+import base64
 import os
 import subprocess
 import sys
@@ -100,3 +101,60 @@ def test_a_process_may_connect_before_it_is_known():
 
 def test_nobody_owns_a_connection_that_is_not_there():
     assert owner(1, 2, [os.getpid()]) is None
+
+
+def test_the_end_of_a_trial_stops_whoever_answers_its_process():
+    async def main():
+        stopped = []
+
+        class Slow(Aboard):
+            async def model(self, exchange, provider, path):
+                try:
+                    await asyncio.sleep(60)
+                finally:
+                    stopped.append(provider)
+
+        lobby = await Lobby.open(lambda place, trip: Slow(trip), lambda place: {})
+        asking = await started(lobby)
+        with lobby.carry(FakeTrip()) as begun:
+            begun(asking.pid)
+            asking.stdin.write(b"go\n")
+            while not any(not one.idle for one in lobby.listener.connections):
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)
+        await asyncio.sleep(0.05)
+        assert stopped == ["openai"]
+        asking.kill()
+        await asking.communicate()
+        await lobby.close()
+
+    asyncio.run(main())
+
+
+def test_the_end_of_a_trial_cuts_a_connection_that_was_taken_over():
+    async def main():
+        class Tunnelling(Aboard):
+            async def web(self, exchange):
+                inner = await (await exchange.take_over()).serve(lambda asked: asked.respond(200, body=b"in"))
+                await inner.closed()
+
+        lobby = await Lobby.open(lambda place, trip: Tunnelling(trip), lambda place: {})
+        password = base64.b64encode(f"holdfast:{lobby.token}".encode()).decode()
+
+        async def tunnelled():
+            reader, writer = await asyncio.open_connection("127.0.0.1", lobby.port)
+            writer.write(f"CONNECT a.test:80 HTTP/1.1\r\nproxy-authorization: Basic {password}\r\n\r\n".encode())
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"GET / HTTP/1.1\r\n\r\n")
+            assert (await reader.readuntil(b"in")).endswith(b"in")
+            return reader, writer
+
+        with lobby.carry(FakeTrip()) as begun:
+            begun(os.getpid())
+            lines = [await tunnelled(), await tunnelled()]  # the second makes the lobby look who is still there
+        for reader, writer in lines:
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+        await lobby.close()
+
+    asyncio.run(main())

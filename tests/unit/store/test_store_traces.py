@@ -127,3 +127,15 @@ def test_a_secret_is_masked_in_events_and_words_of_ours_are_not() -> None:
     masked = Masker(["llm_call-secret", "unfinished"]).struct(event)
     assert "secret" not in masked.input + masked.output
     assert masked.phase == "unfinished"
+
+
+def test_an_event_that_comes_after_its_trial_was_stored_destroys_nothing(run: RunDir) -> None:
+    from holdfast.store.traces import Traces, with_trace
+
+    traces = Traces(run)
+    for event in EVENTS:
+        traces.write(ID, event)
+    kept = traces.settle(SEEN)
+    traces.write(ID, EVENTS[0])
+    traces.close()
+    assert with_trace(run, kept).trace == EVENTS

@@ -9,20 +9,17 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from holdfast import plugins
 from holdfast.checks.wording import shorten
 from holdfast.model.trace import TraceEvent
-from holdfast.planes.urls import url_matches
+from holdfast.planes.describe import TARGET_KEPT
+from holdfast.planes.urls import origin_matches, url_matches
 
 Glob = Annotated[str, Meta(min_length=1)]
 """What names calls in a setting: a tool, a glob, or a URL with `://`."""
 
-NOT_REACHED = frozenset(
-    {"auth_expired", "dns_failure", "down", "error", "flapping", "partition", "phantom_success", "rate_limit",
-     "reset_peer", "session_lost", "timeout", "tls_error"}
-)  # fmt: skip
-"""Faults that answer in the other side's place: it never heard of the call."""
-UNCERTAIN = frozenset({"crash_mid_call", "hang"})
-"""Faults behind which the other side may or may not have done its work."""
+ANY_URL = ("*",)
+"""What a check reads that looks at every request."""
 HARMLESS = frozenset(
     {"bandwidth", "indirect_injection", "latency", "odd_chunks", "slicer", "slow", "slow_close", "slow_tokens"}
 )
@@ -31,6 +28,10 @@ HARMLESS = frozenset(
 LISTED = 20
 """Calls that are listed as evidence."""
 
+_FAMILIES = ("faults.tool", "faults.context", "faults.mcp", "faults.http")
+"""Whose faults a write can meet."""
+_METHOD = 60
+"""A cut URL is a little shorter than what is kept of it; no method is this long."""
 _OF_TOOLS = ("tool_call", "mcp_call")
 _NEAREST = ("tool", "mcp", "tool_result")
 """Planes on which one call of a tool may be seen, the one that sees most first."""
@@ -48,7 +49,55 @@ def calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
 
 def own(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
     """The agent's own calls: without the repetitions that a client library makes."""
-    return [event for event in calls(trace) if not event.retry]
+    return [event for event in outermost(calls(trace)) if not event.retry]
+
+
+def outermost(events: Iterable[TraceEvent]) -> list[TraceEvent]:
+    """Without the requests that a model function of the agent's made: the function's call is the agent's."""
+    known = list(events)
+    functions = [e for e in known if e.in_process]
+    return [e for e in known if e.in_process or not any(_makes(f, e) for f in functions)]
+
+
+def models(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
+    """What was asked of models, each once, where it says what it used: at the wire, else at the function."""
+    asked = [e for e in trace if e.event_type == "llm_call"]
+    return [e for e in asked if not e.in_process or not any(_makes(e, other) for other in asked)]
+
+
+def _makes(function: TraceEvent, event: TraceEvent) -> bool:
+    """Whether a request was under way inside of a model function's call."""
+    if event.in_process or event.event_type != "llm_call" or event.ts < function.ts:
+        return False
+    return function.phase == "unfinished" or event.ts <= function.ts + function.duration_ms / 1000
+
+
+def urls_of(*globs: str | None) -> tuple[str, ...]:
+    """The URL globs among what names calls, without their methods; a parameter in one may mean any."""
+    named = (glob for glob in globs if glob is not None and "://" in glob)
+    return tuple("*" if "{{" in glob else glob.rpartition(" ")[2] for glob in named)
+
+
+def unread(trace: Iterable[TraceEvent], urls: Iterable[str]) -> TraceEvent | None:
+    """A connection, or a request whose URL was cut, that may have been one of these and could not be read."""
+    globs = tuple(urls)
+    return next((e for e in trace if globs and _is_closed(e) and _could_mean(globs, url_of(e))), None)
+
+
+def _is_closed(event: TraceEvent) -> bool:
+    if event.event_type != "http_call":
+        return False
+    if event.tool.startswith("CONNECT "):
+        return event.status == 200 or event.error_type == "certificate_refused"
+    return len(event.tool) >= TARGET_KEPT - _METHOD and " … " in event.tool
+
+
+def _could_mean(globs: Iterable[str], url: str) -> bool:
+    origin = "/".join(url.split("/", 3)[:3])
+    try:
+        return any(origin_matches(glob, origin) for glob in globs)
+    except ValueError:  # an agent may ask for what is no URL at all
+        return False
 
 
 def matches(event: TraceEvent, glob: str) -> bool:
@@ -57,10 +106,12 @@ def matches(event: TraceEvent, glob: str) -> bool:
         return event.event_type in _OF_TOOLS and fnmatchcase(event.tool, glob)
     if event.event_type != "http_call":
         return False
-    url = event.tool.partition(" ")[2]
     method, _, wanted = glob.rpartition(" ")
+    by = event.tool.partition(" ")[0]
+    if by == "CONNECT" and method != by:
+        return False  # the connection itself; what went through it was not read
     try:
-        return fnmatchcase(event.tool.partition(" ")[0], method or "*") and url_matches(wanted, url)
+        return fnmatchcase(by, method or "*") and url_matches(wanted, url_of(event))
     except ValueError:  # an agent may ask for what is no URL at all
         return False
 
@@ -77,15 +128,28 @@ def done(event: TraceEvent) -> bool | None:
         return None
     if event.plane == "tool_result":
         return True  # the tool has run: a fault changed what the model was told of it
-    if met & NOT_REACHED:
+    reached = {_reached(mode) for mode in met}
+    if "never" in reached:
         return False
-    if met & UNCERTAIN:
+    if "maybe" in reached:
         return None
     if met:
         return True
     if event.status is not None and 400 <= event.status < 500:
         return False
     return None if event.failed else True
+
+
+def _reached(mode: str) -> str:
+    """Whether a call that met the fault arrived at the other side: the fault's class says so as `reached`."""
+    faults = [fault for family in _FAMILIES if (fault := plugins.find(family, mode)) is not None]
+    found = {getattr(fault, "reached", "always") for fault in faults}
+    return found.pop() if len(found) == 1 else "maybe"
+
+
+def url_of(event: TraceEvent) -> str:
+    """The URL of a request."""
+    return event.tool.partition(" ")[2]
 
 
 def named(event: TraceEvent) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import LISTED, Glob, matches, named, own
+from holdfast.checks.trace.calls import ANY_URL, LISTED, Glob, matches, named, own, urls_of
 from holdfast.checks.wording import shorten
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Finding
@@ -28,6 +28,10 @@ class MaxCalls:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
+
+    def urls_read(self) -> tuple[str, ...]:
+        """URL globs of the requests that it reads."""
+        return urls_of(self.tool) if self.tool is not None else ANY_URL if self.plane in (None, "http") else ()
 
     def decide(self, exhibit: Exhibit) -> Finding:
         found = [e for e in own(exhibit.observation.trace) if e.phase != "declared" and self._counts(e)]

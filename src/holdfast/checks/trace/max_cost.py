@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
+from holdfast.checks.trace.calls import models
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.trace import TraceEvent
@@ -26,7 +27,7 @@ class MaxCost:
     reads: ClassVar[Literal["trace"]] = "trace"
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        asked = [e for e in exhibit.observation.trace if e.event_type == "llm_call"]
+        asked = models(exhibit.observation.trace)
         if not asked:
             return Finding(None, "no model call was seen")
         known = sum(e.cost.estimated_usd or 0.0 for e in asked if e.cost is not None)

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import times
+from holdfast.checks.trace.calls import models, times
 from holdfast.model.trace import Cost
 from holdfast.model.verdict import Finding
 from holdfast.protocols import Exhibit
@@ -24,7 +24,7 @@ class MaxTokens:
     reads: ClassVar[Literal["trace"]] = "trace"
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        asked = [e for e in exhibit.observation.trace if e.event_type == "llm_call"]
+        asked = models(exhibit.observation.trace)
         if not asked:
             return Finding(None, "no model call was seen")
         used = sum(self._used(e.cost) for e in asked if e.cost is not None)

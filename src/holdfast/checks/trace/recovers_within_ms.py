@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import HARMLESS, Glob, calls, matches, modes, named
+from holdfast.checks.trace.calls import HARMLESS, Glob, calls, matches, modes, named, urls_of
 from holdfast.checks.wording import shorten
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Finding
@@ -23,6 +23,10 @@ class RecoversWithinMs:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["trace"]] = "trace"
+
+    def urls_read(self) -> tuple[str, ...]:
+        """URL globs of the requests that it reads."""
+        return urls_of(self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
         seen = [e for e in calls(exhibit.observation.trace) if e.phase != "declared"]

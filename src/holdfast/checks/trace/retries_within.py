@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import Glob, calls, matches, named, times
+from holdfast.checks.trace.calls import Glob, calls, matches, named, times, urls_of
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Finding
 from holdfast.protocols import Exhibit
@@ -22,6 +22,10 @@ class RetriesWithin:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
+
+    def urls_read(self) -> tuple[str, ...]:
+        """URL globs of the requests that it reads."""
+        return urls_of(self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
         most, at = 0, ""

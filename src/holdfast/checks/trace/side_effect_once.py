@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from holdfast.checks.trace.arguments import read
-from holdfast.checks.trace.calls import LISTED, Glob, calls, done, matches, named, times
+from holdfast.checks.trace.calls import ANY_URL, LISTED, Glob, calls, done, matches, named, times, urls_of
 from holdfast.checks.wording import shorten
 from holdfast.model.codec import canonical
 from holdfast.model.trace import TraceEvent
@@ -40,6 +40,10 @@ class SideEffectOnce:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
+
+    def urls_read(self) -> tuple[str, ...]:
+        """URL globs of the requests that it reads."""
+        return ANY_URL if self.tool is None else urls_of(self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
         writes = [e for e in calls(exhibit.observation.trace) if e.write and e.phase != "declared"]

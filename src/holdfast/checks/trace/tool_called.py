@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from holdfast.checks.trace.arguments import fit
-from holdfast.checks.trace.calls import LISTED, matches, named, own, times
+from holdfast.checks.trace.calls import LISTED, matches, named, own, times, urls_of
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.trace import TraceEvent
@@ -31,6 +31,10 @@ class ToolCalled:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["trace"]] = "trace"
+
+    def urls_read(self) -> tuple[str, ...]:
+        """URL globs of the requests that it reads."""
+        return urls_of(self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
         found = [e for e in own(exhibit.observation.trace) if matches(e, self.tool)]

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import LISTED, calls, matches, named
+from holdfast.checks.trace.calls import LISTED, calls, matches, named, urls_of
 from holdfast.checks.wording import shorten
 from holdfast.model.verdict import Finding
 from holdfast.protocols import Exhibit
@@ -21,6 +21,10 @@ class ToolNotCalled:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
+
+    def urls_read(self) -> tuple[str, ...]:
+        """URL globs of the requests that it reads."""
+        return urls_of(self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
         found = [e for e in calls(exhibit.observation.trace) if matches(e, self.tool)]

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import LISTED, matches, named, own
+from holdfast.checks.trace.calls import LISTED, matches, named, own, urls_of
 from holdfast.checks.wording import shorten
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Finding
@@ -24,6 +24,10 @@ class ToolOrder:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["trace"]] = "trace"
+
+    def urls_read(self) -> tuple[str, ...]:
+        """URL globs of the requests that it reads."""
+        return urls_of(*self.tools)
 
     def decide(self, exhibit: Exhibit) -> Finding:
         made = [e for e in own(exhibit.observation.trace) if e.phase != "declared" and self._is_step(e)]

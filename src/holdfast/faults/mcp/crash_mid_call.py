@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -15,6 +15,8 @@ class CrashMidCall:
     """The server is killed while a call is open and its pipe closes; over HTTP, connection and session are lost."""
 
     done: Annotated[bool, Meta(description="Whether the server dies after the work, before its answer.")] = False
+
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "maybe"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         if self.done:

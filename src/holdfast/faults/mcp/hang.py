@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -15,6 +15,8 @@ class Hang:
     """The call is never answered, and the connection stays open."""
 
     done: Annotated[bool, Meta(description="Whether the server does the work all the same.")] = False
+
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "maybe"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         if self.done:

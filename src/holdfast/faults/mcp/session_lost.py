@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -15,6 +15,8 @@ class SessionLost:
     """The server no longer knows the session: error -32001 (HTTP: 404) until the client initializes a new one."""
 
     message: Annotated[str, Meta(description="What the error says.")] = "Session not found"
+
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise Failed(self.message, status=404, kind="session_lost")

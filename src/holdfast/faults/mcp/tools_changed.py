@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -21,6 +21,8 @@ class ToolsChanged:
         Literal["vanish", "schema"],
         Meta(description="`vanish`: the tool is unknown. `schema`: its first argument has another name."),
     ] = "vanish"
+
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         if self.change == "vanish":

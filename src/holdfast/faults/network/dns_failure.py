@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
 
@@ -10,6 +11,8 @@ from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
 @dataclass(frozen=True)
 class DnsFailure:
     """The host's name does not resolve. A proxy tells its client so with status 502."""
+
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise Failed(f"{call.target}: the name does not resolve", status=502, kind="dns")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from holdfast.protocols import Call, Dropped, FaultContext, Forward, Reply
 
@@ -10,6 +11,8 @@ from holdfast.protocols import Call, Dropped, FaultContext, Forward, Reply
 @dataclass(frozen=True)
 class Down:
     """The connection is closed at once, without a byte. Behind a proxy nothing can look like a refused connection."""
+
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise Dropped(f"{call.target}: the connection was closed at once", kind="closed")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -15,6 +15,8 @@ class ResetPeer:
     """The connection is reset (TCP RST), at once or after a delay. Nothing arrives at the other side."""
 
     delay_ms: Annotated[int, Meta(description="Until the reset, in ms.", ge=0)] = 0
+
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await ctx.sleep(self.delay_ms)

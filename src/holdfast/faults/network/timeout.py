@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -15,6 +15,8 @@ class Timeout:
     """No data passes, and after the delay the connection closes. Nothing arrives at the other side."""
 
     delay_ms: Annotated[int, Meta(description="Until it closes, in ms; 0: never, the caller has to give up.", ge=0)] = 0
+
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         if self.delay_ms == 0:

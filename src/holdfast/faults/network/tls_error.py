@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
 
@@ -10,6 +11,8 @@ from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
 @dataclass(frozen=True)
 class TlsError:
     """The TLS handshake fails with an alert. A connection without TLS meets nothing."""
+
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise Failed(f"{call.target}: the TLS handshake failed", kind="tls")

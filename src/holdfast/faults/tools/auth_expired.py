@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -16,6 +16,8 @@ class AuthExpired:
     """The call is refused with status 401: the token has expired. With `after_calls: N`, from call N+1 on."""
 
     message: Annotated[str, Meta(description="What the error says.")] = "401 Unauthorized: the token has expired"
+
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise failure(401, self.message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -17,6 +17,8 @@ class Error:
 
     error_code: Annotated[int, Meta(description="The status of the failure.", ge=100, le=599)] = 503
     message: Annotated[str, Meta(description="What the error says; by default the usual words for the status.")] = ""
+
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise failure(self.error_code, self.message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -27,6 +27,8 @@ class Flapping:
     ] = ("fail", "ok")
     error_code: Annotated[int, Meta(description="The status of the failures.", ge=100, le=599)] = 503
     message: Annotated[str, Meta(description="What the error says; by default the usual words for the status.")] = ""
+
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
 
     def problems(self) -> Iterable[tuple[str, str]]:
         """A pattern that says nothing, or never fails."""

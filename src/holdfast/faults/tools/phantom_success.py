@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -17,6 +17,8 @@ class PhantomSuccess:
     shape: Annotated[
         Literal["object", "text"], Meta(description='What the answer is: the object {"status": "ok"} or the text "ok".')
     ] = "object"
+
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         return Reply({"status": "ok"} if self.shape == "object" else "ok")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -17,6 +17,8 @@ class RateLimit:
 
     retry_after_s: Annotated[float, Meta(description="Seconds after which the caller may try again.", ge=0)] = 1
     message: Annotated[str, Meta(description="What the error says.")] = ""
+
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise failure(429, self.message, retry_after_s=self.retry_after_s)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -15,6 +15,8 @@ class Timeout:
     """The call hangs, then ends with a timeout error. The tool is never called."""
 
     delay_ms: Annotated[int, Meta(description="How long the call hangs, in milliseconds.", ge=0)] = 5000
+
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await ctx.sleep(self.delay_ms)

@@ -32,7 +32,7 @@ class Connecting:
     def __init__(self, proxy: Proxy, exchange: Exchange, trip: Trip, origin: Origin) -> None:
         self._proxy = proxy
         self._exchange = exchange
-        self._trip = trip
+        self.trip = trip
         self._origin = origin
         self._asked = 0
         self._seen: Seen | None = None
@@ -42,15 +42,15 @@ class Connecting:
         try:
             await self._connect()
         except Refused as refused:
-            self._trip.note(f"the proxy refused {self._origin}: {refused}")
+            self.trip.note(f"the proxy refused {self._origin}: {refused}")
             await self._turn_away(403, "refused", str(refused))
         except UpstreamFailed as failed:
-            self._proxy.blame(self._trip, self._origin, str(failed))
+            self._proxy.blame(self.trip, self._origin, str(failed))
             await self._turn_away(504 if failed.kind == "timeout" else 502, "upstream", str(failed))
         except Failed as failed:
             await self._fail(failed)
         except HarnessError as broken:
-            self._trip.broke(str(broken))
+            self.trip.broke(str(broken))
             await self._turn_away(500, "harness", str(broken))
         except ConnectionError:
             self._event().trouble = "client_gone"
@@ -58,15 +58,24 @@ class Connecting:
             if self._seen is not None:
                 self._seen.tell()
 
+    def leave(self) -> None:
+        """The trial is over, and the connection still open."""
+        if self._seen is not None:
+            self._seen.tell()
+
     async def _connect(self) -> None:
         proxy, origin = self._proxy, self._origin
-        if proxy.is_own(origin) or proxy.is_model(origin):
+        if proxy.is_own(origin):
             await self._open()
             return
-        proxy.say_around(self._trip, origin)
+        if proxy.is_model(origin):
+            proxy.policy.permit(origin.host, origin.port)
+            await self._open()
+            return
+        proxy.say_around(self.trip, origin)
         proxy.policy.permit(origin.host, origin.port)
-        if self._trip.faces("http", str(origin)):
-            await self._trip.through(self._call(), _reached, _never, untouched=_reached)
+        if self.trip.faces("http", str(origin)):
+            await self.trip.through(self._call(), _reached, _never, untouched=_reached)
         if proxy.looks_into(origin):
             await proxy.reach.addresses(origin)  # refused, or not found, before the client is told that all is well
             await self._open()
@@ -81,7 +90,7 @@ class Connecting:
     def _event(self) -> Seen:
         """The event of the connection itself; only where the requests inside are not seen."""
         if self._seen is None:
-            self._seen = Seen(self._trip, Wanted("CONNECT", self._origin, ""), self._exchange.head)
+            self._seen = Seen(self.trip, Wanted("CONNECT", self._origin, ""), self._exchange.head)
         return self._seen
 
     # -- the ways on ----------------------------------------------------------------------------
@@ -105,15 +114,15 @@ class Connecting:
         except OSError as broken:
             self._mistrusted(broken)
             return
-        began = self._trip.now()
+        began = self.trip.now()
         await inner.closed()
-        if not self._asked and self._trip.now() - began < _AT_ONCE_S:
+        if not self._asked and self.trip.now() - began < _AT_ONCE_S:
             self._mistrusted(None)
 
     async def _request(self, exchange: Exchange) -> None:
         self._asked += 1
         try:
-            await self._proxy.request(exchange, self._trip, self._origin)
+            await self._proxy.request(exchange, self.trip, self._origin)
         except ValueError as odd:
             if exchange.answered:
                 raise
@@ -126,7 +135,7 @@ class Connecting:
         why = f" ({broken.reason})" if isinstance(broken, ssl.SSLError) and broken.reason else ""
         seen.trouble = "certificate_refused"
         seen.output = f"the client left during the TLS handshake{why}"
-        self._trip.note(
+        self.trip.note(
             f"a client refused our certificate for {self._origin.host}{why}: its requests were not seen. "
             f"It is trusted by what reads {', '.join(TRUST_VARIABLES)}"
         )

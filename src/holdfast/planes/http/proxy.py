@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from ssl import SSLContext
 from typing import TypeAlias
 from urllib.request import proxy_bypass_environment as bypassed  # type: ignore[attr-defined]  # not in its stubs
 
 from holdfast.planes.http.authority import Authority
 from holdfast.planes.http.connect import Connecting
-from holdfast.planes.http.policy import Policy
+from holdfast.planes.http.policy import Policy, Refused
 from holdfast.planes.http.reach import Reach
 from holdfast.planes.http.request import Origin, Wanted, connected, wanted
 from holdfast.planes.http.visit import Visit
@@ -31,8 +30,7 @@ class Proxy:
     """Serves what comes through the proxy, for any trial.
 
     `looked_into` are URL globs: TLS to a host that one of them can mean, or for which `is_model` is true, is opened;
-    all other TLS passes unread. `trust` is what upstream servers are checked by, if not the system's roots; `environ`
-    is the user's own, where a proxy may be named.
+    all other TLS passes unread. `environ` is the user's own, where a proxy may be named.
     """
 
     def __init__(
@@ -46,10 +44,9 @@ class Proxy:
         is_model: Callable[[str], bool] = lambda host: False,
         own: tuple[str, int] | None = None,
         own_handler: Own | None = None,
-        trust: SSLContext | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        self.reach = Reach(upstreams, policy, trust)
+        self.reach = Reach(upstreams, policy)
         self.authority = authority
         self.policy = policy
         self._looked_into = tuple(looked_into)
@@ -57,14 +54,14 @@ class Proxy:
         self._is_model = is_model
         self._own = own
         self._own_handler = own_handler
-        self._under_way: dict[int, int] = {}
+        self._open: set[Visit | Connecting] = set()
         self._around = {name.lower().removesuffix("_proxy"): value for name, value in environ.items() if _leads(name)}
 
     async def serve(self, exchange: Exchange, trip: Trip) -> None:
         """Answers one request of a trial's agent: a whole URL, or CONNECT."""
         try:
             if exchange.head.method == "CONNECT":
-                await Connecting(self, exchange, trip, connected(exchange.head.target)).run()
+                await self._run(Connecting(self, exchange, trip, connected(exchange.head.target)))
             else:
                 await self.request(exchange, trip)
         except ValueError as odd:  # what is asked for cannot be read
@@ -78,7 +75,7 @@ class Proxy:
         if self.is_own(want.origin) and self._own_handler is not None:
             await self._own_handler(exchange, trip, want.path)
         elif self.is_model(want.origin) and self._model is not None:
-            await self._model(exchange, trip, str(want.origin))
+            await self._to_model(exchange, trip, want)
         else:
             await self._visit(exchange, trip, want)
 
@@ -87,8 +84,9 @@ class Proxy:
         return self._own is not None and origin.port == self._own[1] and origin.host in (self._own[0], "localhost")
 
     def is_model(self, origin: Origin) -> bool:
-        """Whether it is a provider whose calls go to the gateway."""
-        return self._model is not None and self._is_model(origin.host)
+        """Whether it is a provider whose calls go to the gateway: at its own port, not whatever its name is put to."""
+        own_port = origin.scheme == "https" and origin.port == 443
+        return own_port and self._model is not None and self._is_model(origin.host)
 
     def looks_into(self, origin: Origin) -> bool:
         """Whether TLS to this place is opened."""
@@ -99,17 +97,32 @@ class Proxy:
         text = f"{origin.place} could not be reached through the proxy, and no fault is why: {why}"
         (trip.broke if self.policy.declared(origin.host, origin.port) else trip.note)(text)
 
+    async def _to_model(self, exchange: Exchange, trip: Trip, want: Wanted) -> None:
+        assert self._model is not None
+        try:
+            self.policy.permit(want.origin.host, want.origin.port)
+        except Refused as refused:
+            trip.note(f"the proxy refused {want.origin}: {refused}")
+            await exchange.respond(403, _TEXT, f"Holdfast: {refused}\n".encode(errors="replace"))
+        else:
+            await self._model(exchange, trip, str(want.origin))
+
     async def _visit(self, exchange: Exchange, trip: Trip, want: Wanted) -> None:
         self.say_around(trip, want.origin)
-        key = id(trip)
-        busy = self._under_way.get(key, 0)
-        self._under_way[key] = busy + 1
+        among_others = any(isinstance(one, Visit) and one.trip is trip for one in self._open)
+        await self._run(Visit(self, exchange, trip, want, among_others=among_others))
+
+    async def _run(self, one: Visit | Connecting) -> None:
+        self._open.add(one)
         try:
-            await Visit(self, exchange, trip, want, among_others=busy > 0).run()
+            await one.run()
         finally:
-            self._under_way[key] -= 1
-            if not self._under_way[key]:
-                del self._under_way[key]
+            self._open.discard(one)
+
+    def leave(self, trip: Trip) -> None:
+        """The trial is over: what is still under way is told to its trace as far as it came."""
+        for one in [one for one in self._open if one.trip is trip]:
+            one.leave()
 
     def say_around(self, trip: Trip, origin: Origin) -> None:
         """The user's own proxy is not gone through, which may be why something cannot be reached."""

@@ -23,10 +23,9 @@ CONNECT_S = 10.0
 class Reach:
     """Connects for the proxy. Raises Refused where the policy says no, UpstreamFailed where nobody answers."""
 
-    def __init__(self, upstreams: Upstreams, policy: Policy, trust: ssl.SSLContext | None) -> None:
+    def __init__(self, upstreams: Upstreams, policy: Policy) -> None:
         self._upstreams = upstreams
         self._policy = policy
-        self._trust = trust
         self._known: dict[tuple[str, int], tuple[float, list[str]]] = {}
 
     async def addresses(self, origin: Origin) -> list[str]:
@@ -57,7 +56,6 @@ class Reach:
                     headers,
                     body,
                     connect_s=CONNECT_S,
-                    ssl=self._trust,
                     address=address,
                     once=want.method not in _REPEATABLE,
                 )
@@ -69,7 +67,7 @@ class Reach:
 
     async def dial(self, origin: Origin, *, tls: bool = True) -> Wire:
         """A connection of its own, with TLS for an https origin unless the client brings its own."""
-        context = (self._trust or ssl.create_default_context()) if tls and origin.scheme == "https" else None
+        context = ssl.create_default_context() if tls and origin.scheme == "https" else None
         failed = _nowhere(origin)
         for address in await self.addresses(origin):
             wire = Wire()

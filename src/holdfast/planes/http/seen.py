@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from hashlib import blake2b
 
+from holdfast.model.canary import Lookout
 from holdfast.model.codec import encodable
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import describe, shorten
@@ -34,14 +35,17 @@ class Seen:
         self._began = trip.now()
         self._digest = blake2b(f"{want.method}\n{want.url}\n".encode(errors="replace"), digest_size=6)
         self._input = bytearray()
+        self._lookout = Lookout()
         self._reply = bytearray()
         self._encoding: str | None = None
         self._told = False
+        self._unfinished = False
 
     async def watched(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """The request's body, read along."""
         async for chunk in chunks:
             self._digest.update(chunk)
+            self._lookout.feed(chunk)
             if len(self._input) < KEPT:
                 self._input += chunk[: KEPT - len(self._input)]
             yield chunk
@@ -55,11 +59,18 @@ class Seen:
         if len(self._reply) < KEPT:
             self._reply += data[: KEPT - len(self._reply)]
 
+    def left(self) -> None:
+        """The trial is over, the request under way: told as unfinished, unless a fault had ended it for the client."""
+        self._unfinished = not self.trouble
+        self.trouble = self.trouble or "client_gone"
+        self.tell()
+
     def tell(self) -> None:
-        """Enters the request into the trace."""
+        """Enters the request into the trace, once."""
         if self._told:
             return
         self._told = True
+        begun = self.status is not None or bool(self.trouble)
         trip, want = self._trip, self._want
         told = TraceEvent(
             ts=self._began,
@@ -67,7 +78,7 @@ class Seen:
             tool=encodable(f"{want.method} {want.url}"),
             plane="http",
             n=self.n,
-            phase="done" if self.status is not None or self.trouble else "unfinished",
+            phase="done" if begun and not self._unfinished else "unfinished",
             duration_ms=(trip.now() - self._began) * 1000,
             status=self.status,
             error_type=self.trouble or (f"http_{self.status}" if (self.status or 0) >= 400 else ""),
@@ -77,6 +88,7 @@ class Seen:
             digest=self._digest.hexdigest(),
             idempotency=self._idempotency(),
             fault=trip.met_by("http", want.url, self.n),
+            canaries=self._lookout.found,
         )
         trip.saw(told)
 

@@ -37,7 +37,7 @@ class Visit:
     def __init__(self, proxy: Proxy, exchange: Exchange, trip: Trip, want: Wanted, *, among_others: bool) -> None:
         self._proxy = proxy
         self._exchange = exchange
-        self._trip = trip
+        self.trip = trip
         self._want = want
         self._seen = Seen(trip, want, exchange.head)
         self._body: bytes | AsyncIterator[bytes] | None = None
@@ -55,23 +55,27 @@ class Visit:
         except Failed as failed:
             await self._told(send_failure(self._exchange, failed, self._seen))
         except Refused as refused:
-            self._trip.note(f"the proxy refused {self._want.origin}: {refused}")
+            self.trip.note(f"the proxy refused {self._want.origin}: {refused}")
             await self._turn_away(403, "refused", f"Holdfast: {refused}")
         except UpstreamFailed as failed:
-            self._proxy.blame(self._trip, self._want.origin, str(failed))
+            self._proxy.blame(self.trip, self._want.origin, str(failed))
             await self._turn_away(_GATEWAY_STATUS.get(failed.kind, 502), "upstream", f"Holdfast: {failed}")
         except HarnessError as broken:
-            self._trip.broke(str(broken))
+            self.trip.broke(str(broken))
             await self._turn_away(500, "harness", f"Holdfast: {broken}")
         except ConnectionError:
             self._seen.trouble = "client_gone"
         finally:
             self._seen.tell()
 
+    def leave(self) -> None:
+        """The trial is over, and the request is still under way."""
+        self._seen.left()
+
     async def _pass_on(self) -> None:
-        self._faced = self._trip.faces("http", self._want.url)
+        self._faced = self.trip.faces("http", self._want.url)
         if self._faced and self._among_others:
-            self._trip.overlapped()
+            self.trip.overlapped()
         if asks_for_upgrade(self._exchange.head):
             await self._pass_through_faults(b"", self._switch, self._switch)
         elif self._faced:
@@ -84,7 +88,7 @@ class Visit:
     async def _pass_through_faults(self, data: bytes, forward: Forward, untouched: Forward) -> None:
         value = read(self._exchange.head.get("content-type"), data) if data else ""
         call = Call("http", self._want.url, arguments(self._want, value), self._seen.n)
-        reply = await self._trip.through(call, forward, self._exchange.wait, untouched=untouched)
+        reply = await self.trip.through(call, forward, self._exchange.wait, untouched=untouched)
         if reply is not _PASSED:
             await send(self._exchange, reply, self._answered, self._seen, self._exchange.wait)
 
@@ -132,7 +136,7 @@ class Visit:
         value: Any = data if plain is None else read(incoming.get("content-type"), plain)
         self._answered = Answered(incoming, value, data, None if whole else chunks, witness(value))
         if not whole:
-            self._trip.note(f"a reply of {self._want.url} was longer than {LIMIT} bytes: faults saw its beginning")
+            self.trip.note(f"a reply of {self._want.url} was longer than {LIMIT} bytes: faults saw its beginning")
         return Reply(value, Delivery(size=len(data)))
 
     # -- the client -----------------------------------------------------------------------------

@@ -26,8 +26,10 @@ LINGER_S = 1.0
 class Connection(Wire):
     """One client of a listener."""
 
-    def __init__(self, listener: Listener, serve: Serve, *, born: int, context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, listener: Listener, serve: Serve, *, born: int, outer: Connection | None = None) -> None:
         super().__init__()
+        self.outer = outer
+        """The connection that this one took over: a CONNECT, whose tunnel speaks HTTP again."""
         self.born = born
         """The listener's epoch when the client came."""
         self.peer = ("", 0)
@@ -35,7 +37,6 @@ class Connection(Wire):
         self.listener = listener
         self.serve = serve
         self.task: asyncio.Task[None] | None = None
-        self._context = context
         self._requests = Requests(self)
         self.into = self._requests.feed
         self._busy = False
@@ -45,6 +46,11 @@ class Connection(Wire):
     def idle(self) -> bool:
         """Between two requests."""
         return not self._busy and not self._taken and self._requests.idle
+
+    @property
+    def root(self) -> Connection:
+        """The connection as the client made it."""
+        return self if self.outer is None else self.outer.root
 
     @property
     def tls(self) -> bool:
@@ -66,11 +72,8 @@ class Connection(Wire):
         self.peer = (str(address[0]), int(address[1])) if isinstance(address, tuple) else ("", 0)
         if not self.listener.admit(self):
             self.abort()
-        elif self._context is None:
-            self._begin(self._run())
         else:
-            self.transport.pause_reading()  # what comes next is TLS
-            self._begin(self._secured(self._context))
+            self._begin(self._run())
 
     async def adopt(self, outer: Connection, context: ssl.SSLContext, early: bytes) -> None:
         """Goes on with TLS on another connection's transport; raises OSError if the client will not."""
@@ -113,14 +116,6 @@ class Connection(Wire):
         return self._requests.hand_over()
 
     # -- serving --------------------------------------------------------------------------------
-    async def _secured(self, context: ssl.SSLContext) -> None:
-        try:
-            await self.secure(self.transport, context)
-        except OSError as error:
-            self.listener.tell(None, error)
-            return
-        await self._run()
-
     async def _run(self) -> None:
         clean = False
         try:

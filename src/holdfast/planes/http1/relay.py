@@ -11,7 +11,7 @@ from holdfast.planes.http1.incoming import Incoming
 from holdfast.planes.http1.tunnel import Tunnel
 from holdfast.planes.http1.wire import UPGRADE, Wire
 
-__all__ = ["dial", "end_to_end", "join", "pump", "tunnel"]
+__all__ = ["end_to_end", "join", "pump"]
 
 
 async def pump(exchange: Exchange, incoming: Incoming, *, tap: Callable[[bytes], None] | None = None) -> None:
@@ -33,24 +33,6 @@ async def pump(exchange: Exchange, incoming: Incoming, *, tap: Callable[[bytes],
         raise
     finally:
         incoming.abort()
-
-
-async def tunnel(a: Tunnel, host: str, port: int, *, connect_s: float = 10.0) -> None:
-    """Copies both ways between a client and a server until both have ended; UpstreamFailed if it cannot be reached."""
-    try:
-        wire = await dial(host, port, connect_s=connect_s)
-    except UpstreamFailed:
-        a.abort()
-        raise
-    await join(a, wire)
-
-
-async def dial(host: str, port: int, *, connect_s: float = 10.0) -> Wire:
-    """A connection to a server, to be joined with a tunnel; nothing is read from it before. Raises UpstreamFailed."""
-    wire = Wire()
-    wire.hold(UPGRADE)
-    await wire.connect(host, port, connect_s)
-    return wire
 
 
 async def join(a: Tunnel, b: Wire) -> None:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Container
 
 from holdfast.planes.http1.connection import Connection, Serve
 from holdfast.planes.http1.exchange import Exchange, Refused
 from holdfast.planes.http1.heads import Head
 from holdfast.planes.http1.tunnel import Tunnel
-
-if TYPE_CHECKING:
-    import ssl as ssl_module
 
 __all__ = ["Connection", "Exchange", "Head", "Listener", "Refused", "Serve", "Tunnel", "serve"]
 
@@ -26,10 +22,9 @@ async def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     sock: socket.socket | None = None,
-    ssl: ssl_module.SSLContext | None = None,
 ) -> Listener:
     """Listens, and calls `handler` once a request; an exception in it aborts the connection, and `on_error` is told."""
-    listener = Listener(handler, ssl)
+    listener = Listener(handler)
     await listener.listen(host, port, sock)
     return listener
 
@@ -37,16 +32,15 @@ async def serve(
 class Listener:
     """A place where clients connect."""
 
-    def __init__(self, handler: Serve, context: ssl_module.SSLContext | None = None) -> None:
+    def __init__(self, handler: Serve) -> None:
         self.port = 0
         self.connections: set[Connection] = set()
         """Those that are alive."""
         self.epoch = 0
         """Set by the owner; each connection remembers the value at its accept."""
-        self.on_error: Callable[[Exchange | None, Exception], None] | None = None
-        """Told what went wrong: in the handler, or (without an exchange) in a client's TLS handshake."""
+        self.on_error: Callable[[Exchange, Exception], None] | None = None
+        """Told what went wrong in the handler."""
         self._handler = handler
-        self._context = context
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -61,11 +55,14 @@ class Listener:
         name = self._server.sockets[0].getsockname()
         self.port = int(name[1]) if isinstance(name, tuple) else 0
 
-    def drop(self, before: int | None = None) -> None:
-        """Ends connections older than an epoch (or all): idle ones are closed, those under way aborted."""
+    def drop(self, made: Container[Connection] | None = None) -> None:
+        """Ends connections that clients made (or all), and what took them over, TLS for one.
+
+        Idle ones are closed; those under way are aborted, and whoever answers on them is stopped.
+        """
         for connection in list(self.connections):
-            if before is None or connection.born < before:
-                if connection.idle:
+            if made is None or connection.root in made:
+                if connection.idle and connection.outer is None:
                     connection.close()
                 else:
                     self._end(connection)
@@ -101,18 +98,21 @@ class Listener:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def tell(self, exchange: Exchange | None, error: Exception) -> None:
+    def tell(self, exchange: Exchange, error: Exception) -> None:
         if self.on_error is not None:
             self.on_error(exchange, error)
-        elif exchange is not None:
+        else:
             loop = asyncio.get_running_loop()
             loop.call_exception_handler({"message": f"answering {exchange.head.method} failed", "exception": error})
 
     def _accept(self) -> Connection:
-        return Connection(self, self._handler, born=self.epoch, context=self._context)
+        return Connection(self, self._handler, born=self.epoch)
 
     def _end(self, connection: Connection) -> None:
         """Aborts a connection, and stops whoever is answering on it, unless that is who asks for it."""
         connection.abort()
-        if connection.task is not None and connection.task is not asyncio.current_task():
-            connection.task.cancel()
+        answering: Connection | None = connection
+        while answering is not None:
+            if answering.task is not None and answering.task is not asyncio.current_task():
+                answering.task.cancel()
+            answering = answering.outer

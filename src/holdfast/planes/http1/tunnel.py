@@ -66,7 +66,7 @@ class Tunnel:
     async def serve(self, serve: Serve) -> Connection:
         """Speaks HTTP again from here on: requests that a client sends through a tunnel without TLS."""
         outer = self.connection
-        inner = Connection(outer.listener, serve, born=outer.born)
+        inner = Connection(outer.listener, serve, born=outer.born, outer=outer)
         inner.succeed(outer, self.early())
         return inner
 
@@ -79,6 +79,6 @@ class Tunnel:
         if self._inflow is not None:
             raise RuntimeError("TLS begins before anything is read")
         outer = self.connection
-        inner = Connection(outer.listener, serve or outer.serve, born=outer.born)
+        inner = Connection(outer.listener, serve or outer.serve, born=outer.born, outer=outer)
         await inner.adopt(outer, context, self.early())
         return inner

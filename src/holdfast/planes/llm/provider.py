@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
+from holdfast.planes.http.policy import Policy, Refused
 from holdfast.planes.http1.client import Incoming, UpstreamFailed, Upstreams
 from holdfast.planes.llm.hosts import HOSTS, join, key_given, named_base, onward, own_key, without_key
 from holdfast.planes.llm.upstream import (
@@ -16,6 +17,7 @@ from holdfast.planes.llm.upstream import (
     UpstreamDown,
 )
 
+_PORTS = {"http": 80, "https": 443}
 _WHAT = {
     "dns": "its name is not known",
     "refused": "it does not take connections",
@@ -29,7 +31,10 @@ _WHAT = {
 class Provider:
     """Passes calls on to a provider, with the agent's own key or, where it has none, the user's."""
 
-    def __init__(self, provider: str, upstreams: Upstreams, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, provider: str, upstreams: Upstreams, environ: Mapping[str, str], policy: Policy | None = None
+    ) -> None:
+        self._policy = policy or Policy()
         self._provider = provider
         self._upstreams = upstreams
         self._named = named_base(provider, environ)
@@ -47,11 +52,22 @@ class Provider:
         url = base + path if query.base_url else join(self._provider, base, path)
         headers = onward(query.headers, key, strip=keyless)
         try:
-            return await send(self._upstreams, query.method, url, headers, query.body)
+            addresses = await self._checked(query.base_url) if query.base_url else [None]
+            return await send(self._upstreams, query.method, url, headers, query.body, addresses)
         except UpstreamDown as down:
             if down.kind == "refused" and base == HOSTS["ollama"].public and self._named is None:
                 raise NoModel(query.model, f"no Ollama is at {base}, and OLLAMA_HOST is not set") from down
             raise
+
+    async def _checked(self, base: str) -> list[str]:
+        """The addresses of a host that the agent itself named: as for all that comes through the proxy."""
+        parts = urlsplit(base)
+        try:
+            return await self._policy.addresses(parts.hostname or "", parts.port or _PORTS[parts.scheme])
+        except OSError as unknown:
+            raise _down(UpstreamFailed("dns", str(unknown)), base) from unknown
+        except Refused as refused:
+            raise UpstreamDown(f"the model at {base} is not asked: {refused}") from refused
 
     def _base(self, query: Query) -> str:
         return (query.base_url or self._named or HOSTS[self._provider].public).rstrip("/")
@@ -96,15 +112,31 @@ class Flow:
         self._incoming.abort()
 
 
-async def send(upstreams: Upstreams, method: str, url: str, headers: Iterable[tuple[str, str]], body: bytes) -> Passed:
-    """One request to an address; UpstreamDown says which address failed how, without path or key."""
+async def send(
+    upstreams: Upstreams,
+    method: str,
+    url: str,
+    headers: Iterable[tuple[str, str]],
+    body: bytes,
+    addresses: Sequence[str | None] = (None,),
+) -> Passed:
+    """One request to a server; UpstreamDown says which address failed how, without path or key.
+
+    It goes to the first of the `addresses` that takes connections; None is whatever the name resolves to.
+    """
     parts = urlsplit(url)
     origin = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
-    try:
-        incoming = await upstreams.send(method, url, headers, body or None)
-    except UpstreamFailed as failed:
-        raise _down(failed, origin) from failed
-    return Passed(Flow(incoming, origin), origin)
+    told, failure = list(headers), UpstreamFailed("dns", "no address")
+    for address in addresses:
+        try:
+            incoming = await upstreams.send(method, url, told, body or None, address=address)
+        except UpstreamFailed as failed:
+            failure = failed
+            if failed.kind != "refused":  # else nothing was sent, and another address may do
+                break
+        else:
+            return Passed(Flow(incoming, origin), origin)
+    raise _down(failure, origin) from failure
 
 
 def _down(failed: UpstreamFailed, origin: str) -> UpstreamDown:

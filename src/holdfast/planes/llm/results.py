@@ -17,7 +17,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.codec import digest
 from holdfast.model.completion import ToolCall
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
-from holdfast.planes.describe import arguments_digest, shorten
+from holdfast.planes.describe import arguments_digest, cut_off, shorten
 from holdfast.planes.llm.asked import Asked, ToolResult
 from holdfast.protocols import Call, Failed, Reply, Trip
 
@@ -125,6 +125,7 @@ def _event(name: str, arguments: str, ts: float, **rest: Any) -> TraceEvent:
         tool=name,
         plane=PLANE,
         input=shorten(arguments, TEXT_KEPT),
+        canaries=cut_off(arguments),
         write=True,
         digest=digest(f"{name}:{arguments_digest(_arguments(arguments))}".encode()),
         **rest,

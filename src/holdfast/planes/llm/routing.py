@@ -7,6 +7,7 @@ from pathlib import Path
 
 from holdfast.errors import UsageError
 from holdfast.model.spec import ModelSpec
+from holdfast.planes.http.policy import Policy
 from holdfast.planes.http1.client import Upstreams
 from holdfast.planes.llm.assigned import Assigned
 from holdfast.planes.llm.cassette import Cassette
@@ -23,7 +24,7 @@ class Router:
     """Finds the source by provider and model name. Scripts and recordings are read when it is made.
 
     `models` have their references resolved; scripts lie under `root`; `mask` takes secrets out of what is recorded;
-    `note` is told of what could not be.
+    `note` is told of what could not be; `policy` decides about hosts that the agent names.
     """
 
     def __init__(
@@ -37,12 +38,14 @@ class Router:
         replay: Path | None = None,
         mask: Mask = str,
         note: Callable[[str], None] = lambda _: None,
+        policy: Policy | None = None,
     ) -> None:
         if record is not None and replay is not None:
             raise UsageError("--record and --replay exclude each other")
         self._models = models
         self._environ = environ
         self._upstreams = upstreams
+        self._policy = policy
         self._cassette = Cassette(replay, mask) if replay is not None else None
         self._scripts = {} if self._cassette else _scripts(models, root)
         self._recorder = Recorder(record, mask, note) if record is not None else None
@@ -78,7 +81,7 @@ class Router:
     def _made(self, provider: str, name: str | None) -> Source:
         source: Source
         if name is None:
-            source = Provider(provider, self._upstreams, self._environ)
+            source = Provider(provider, self._upstreams, self._environ, self._policy)
         elif (script := self._models[name].script) is not None:
             source = self._scripts[script]
         else:

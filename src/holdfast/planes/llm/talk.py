@@ -20,6 +20,7 @@ from holdfast.planes.llm.hosts import without_key
 from holdfast.planes.llm.prices import estimate
 from holdfast.planes.llm.speaking import Speaker, Spoken, error_in, finish
 from holdfast.planes.llm.upstream import Passed, Query, Said, UpstreamDown, Wire, is_provider_failure
+from holdfast.planes.llm.usage import usage_in
 from holdfast.protocols import Call, Failed, Reply, Sleep, Trip
 
 if TYPE_CHECKING:
@@ -68,6 +69,10 @@ class Talk:
         self._passing: Passed | None = None
         self._kept = bytearray()
         """What has passed so far."""
+        self._usage: Usage | None = None
+        """Of a reply that passed unread."""
+        self._since: float | None = None
+        """When the wait for upstream's next bytes began; None while none are waited for."""
         self._told = False
         self._aside = False
         """No model is asked: a library that sends telemetry to its provider's host. That it fails decides nothing."""
@@ -90,11 +95,21 @@ class Talk:
             await self._down(down)
         except ConnectionError:
             self.trouble = "client_gone"
-        if route is None:
-            what = f"{self._query.method} {self._query.base_url or ''}{without_key(self._query.path)}"
-            self._tell(replace(self._event(what), event_type="http_call", plane="http"))
+        path = without_key(self._query.path)
+        if route is not None and self._asks_model(route):
+            self._tell(self._event(f"{route.kind} {path}"))
         else:
-            self._tell(self._event(f"{route.kind} {without_key(self._query.path)}"))
+            what = f"{self._query.method} {self._query.base_url or ''}{path}"
+            plane = "http" if route is None else "llm"
+            self._tell(replace(self._event(what), event_type="http_call", plane=plane))
+
+    def _asks_model(self, route: Route) -> bool:
+        """Whether a request that passed unread used a model, and not only asked about models or files."""
+        query = self._query
+        if query.method == "POST" and self.status is not None and self.status < 300:
+            self._usage = usage_in(bytes(self._kept))
+        runs = route.kind == "embeddings" or query.path.partition("?")[0].endswith("/completions")
+        return self._usage is not None or (runs and query.method == "POST")
 
     async def through(self, router: Router, sleep: Sleep, *, faulty: bool) -> None:
         """A completion, through the faults of the trial."""
@@ -134,7 +149,7 @@ class Talk:
     # -- what comes from upstream ---------------------------------------------------------------
     async def _pass(self, router: Router) -> None:
         """Lets the reply pass as it comes, and reads along."""
-        answered = await router.source(self._query.provider, self._query.model).answer(self._query)
+        answered = await self._answer(router)
         if isinstance(answered, Said):
             await self._say(answered.completion)
             return
@@ -148,21 +163,33 @@ class Talk:
         self.status = wire.status
         try:
             await exchange.start(wire.status, end_to_end(wire.headers), length_of(wire.headers), reason=wire.reason)
+            self._since = self._trip.now()
             async for data in wire.chunks():
+                self._since = None  # now it is the client that may keep us waiting
                 if len(kept) < KEPT:
                     kept += data
                 await exchange.write(data)
+                self._since = self._trip.now()
+            self._since = None
             await finish(exchange)
         except ConnectionError:
             self.trouble = "client_gone"  # unless it had got all that it wanted
         finally:
             wire.abort()
 
-    async def _read(self, router: Router) -> Completion:
+    async def _answer(self, router: Router) -> Passed | Said:
+        self._since = self._trip.now()
         answered = await router.source(self._query.provider, self._query.model).answer(self._query)
+        self._since = None
+        return answered
+
+    async def _read(self, router: Router) -> Completion:
+        answered = await self._answer(router)
         if isinstance(answered, Said):
             return answered.completion
+        self._since = self._trip.now()
         body = await answered.wire.read()
+        self._since = None
         completion = self._understood(answered.wire, body)
         if completion is None:
             raise Sent(answered, body)
@@ -245,7 +272,8 @@ class Talk:
 
     def _event(self, what: str = "") -> TraceEvent:
         trip, call, completion = self._trip, self._call, self.completion
-        usage = completion.usage if completion is not None else None
+        usage = completion.usage if completion is not None else self._usage
+        since = self._since if self.trouble == "client_gone" else None
         model = self._query.model
         return TraceEvent(
             ts=self._ts,
@@ -262,6 +290,7 @@ class Talk:
             digest=digest(self._query.body),
             cost=self._cost(usage, model),
             fault=trip.met_by(call.plane, call.target, call.n),
+            waited_ms=0.0 if since is None else (trip.now() - since) * 1000,
         )
 
     def _cost(self, usage: Usage | None, model: str) -> Cost | None:

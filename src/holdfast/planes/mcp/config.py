@@ -32,17 +32,36 @@ class Target(Struct, frozen=True):
     headers: dict[str, str] = {}
 
 
-def filled(text: str, server: str) -> str:
-    """A text with `${VAR}`, `${env:VAR}` and `${VAR:-default}` filled in, as a client would for what stays with us."""
+def filling(environ: Mapping[str, str]) -> Fill:
+    """Fills `${VAR}`, `${env:VAR}` and `${VAR:-default}`, as the client with that environment would."""
 
-    def value(found: re.Match[str]) -> str:
-        name, default = found[1], found[2]
-        given = os.environ.get(name, default)
-        if given is None:
-            raise UserError(f"mcp_config: the server {server!r} needs the variable {name}, which is not set")
-        return given
+    def filled(text: str, server: str) -> str:
+        def value(found: re.Match[str]) -> str:
+            name, default = found[1], found[2]
+            given = environ.get(name, default)
+            if given is None:
+                raise UserError(f"mcp_config: the server {server!r} needs the variable {name}, which is not set")
+            return given
 
-    return _REFERENCE.sub(value, text)
+        return _REFERENCE.sub(value, text)
+
+    return filled
+
+
+def as_written(text: str, server: str) -> str:
+    """Fills nothing: a variable that is not set is a run's trouble, a check only reads."""
+    return text
+
+
+def variables(config: Mapping[str, Any]) -> list[str]:
+    """The variables that headers and environments of servers refer to, where keys are."""
+    entries = [entry for name in _SECTIONS for entry in _values(config.get(name)) if isinstance(entry, dict)]
+    texts = [str(text) for entry in entries for key in ("headers", "env") for text in _values(entry.get(key))]
+    return list(dict.fromkeys(found[1] for text in texts for found in _REFERENCE.finditer(text)))
+
+
+def _values(part: Any) -> list[Any]:
+    return list(part.values()) if isinstance(part, dict) else []
 
 
 def relay_command() -> list[str]:
@@ -58,12 +77,12 @@ def rewrite(
     relay: Sequence[str],
     environ: Mapping[str, str],
     base_url: str,
-    fill: Fill = filled,
+    fill: Fill = as_written,
 ) -> tuple[dict[str, Any], dict[str, Target]]:
     """The configuration with the relay, or our address, in place of each server; and the servers behind our address.
 
     `environ` are the variables that lead a relay to us. Clients start servers with a small environment, so they are
-    written into each entry.
+    written into each entry. `fill` fills what stays with us: addresses and headers.
     """
     changed = dict(config)
     servers: dict[str, Target] = {}

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.model.codec import canonical, digest, encodable
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
-from holdfast.planes.describe import arguments_digest, shorten
+from holdfast.planes.describe import arguments_digest, cut_off, shorten
 from holdfast.protocols import Call, Trip
 
 
@@ -34,6 +34,7 @@ class Sighting:
             return
         self._told = True
         call, trip = self._call, self._trip
+        given = _json(call.arguments)
         event = TraceEvent(
             ts=self._began,
             event_type="mcp_call",
@@ -44,13 +45,14 @@ class Sighting:
             duration_ms=(trip.now() - self._began) * 1000,
             status=status,
             error_type=trouble,
-            input=_kept(_json(call.arguments)),
+            input=_kept(given),
             output=_kept(output),
             write=True,
             digest=digest(
                 f"{self._server}\n{call.target}\n{arguments_digest(call.arguments)}".encode(errors="replace")
             ),
             fault=trip.met_by(call.plane, call.target, call.n),
+            canaries=cut_off(given),
         )
         trip.saw(event)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import requests
 
@@ -143,7 +144,6 @@ class Bench:
             authority=self.authority,
             policy=policy,
             looked_into=globs,
-            trust=ssl.create_default_context(cafile=self._trust_file),
             environ=more.pop("environ", {}),
             **more,
         )
@@ -151,11 +151,15 @@ class Bench:
         async def handler(exchange: Exchange) -> None:
             await proxy.serve(exchange, trip)
 
+        with mock.patch.dict(os.environ, SSL_CERT_FILE=self._trust_file):  # as a user trusts servers of their own
+            yield from self._served(handler, proxy, trip)
+
+    def _served(self, handler: Any, proxy: Proxy, trip: FakeTrip) -> Iterator[Trial]:
         listener = self.run(serve(handler))
         errors: list[Exception] = []
         listener.on_error = lambda exchange, error: errors.append(error)
         try:
-            yield Trial(self, trip, listener)
+            yield Trial(self, trip, listener, proxy)
         finally:
             self.run(listener.close())
         assert not errors, errors
@@ -170,8 +174,10 @@ class Bench:
 class Trial:
     """What a client in a test needs."""
 
-    def __init__(self, bench: Bench, trip: FakeTrip, listener: Any) -> None:
+    def __init__(self, bench: Bench, trip: FakeTrip, listener: Any, plane: Proxy) -> None:
         self.trip = trip
+        self.plane = plane
+        self.run = bench.run
         self.listener = listener
         self.port = listener.port
         self.proxy = f"http://holdfast:token@127.0.0.1:{listener.port}"

@@ -178,15 +178,43 @@ async def said(exchange, trip, what):
     await exchange.respond(200, (), f"{what} {exchange.head.target} {len(body)}".encode())
 
 
-def test_hosts_of_models_go_to_the_gateway_in_the_clear_and_by_tls(bench):
-    model = {"model": said, "is_model": lambda host: host == "api.openai.com"}
-    with bench.trial(**model) as trial:
+MODEL = {"model": said, "is_model": lambda host: host == "api.openai.com"}
+
+
+def test_hosts_of_models_go_to_the_gateway(bench):
+    with bench.trial(**MODEL) as trial:
         assert (
             trial.ask("POST", "https://api.openai.com/v1/chat", data="12345").text
             == "https://api.openai.com /v1/chat 5"
         )
-        assert trial.get("http://api.openai.com/v1/models").text.startswith("http://api.openai.com http://")
     assert trial.trip.trace == []
+
+
+def test_a_models_host_at_another_port_is_a_place_like_any_other(bench, plain, secure):
+    async def resolve(host, port):
+        return ["127.0.0.1"]
+
+    with bench.trial(**MODEL, policy=Policy(resolve=resolve), looked_into=["*"]) as trial:
+        assert trial.get(f"http://api.openai.com:{plain.server_port}/rows").status_code == 403
+        assert trial.get("http://api.openai.com/v1/models").status_code == 403
+        client, head = connected(trial, f"api.openai.com:{secure.server_port}")
+        client.close()
+        assert head.startswith(b"HTTP/1.1 403")
+        assert {event.error_type for event in trial.events(3)} == {"refused"}
+    assert plain.seen == []
+
+
+def test_egress_rules_hold_for_hosts_of_models(bench):
+    with bench.trial(**MODEL, policy=Policy(deny=["api.openai.com"])) as trial:
+        client, head = connected(trial, "api.openai.com:443")
+        client.close()
+        assert head.startswith(b"HTTP/1.1 403")
+        assert trial.events()[0].error_type == "refused"
+        client = socket.create_connection(("127.0.0.1", trial.port), timeout=5)
+        client.sendall(b"GET https://api.openai.com/v1/models HTTP/1.1\r\nConnection: close\r\n\r\n")
+        assert client.recv(1_000).startswith(b"HTTP/1.1 403")
+        client.close()
+    assert len(trial.trip.notes) == 1
 
 
 def test_requests_to_our_own_listener_work_through_the_proxy(bench):

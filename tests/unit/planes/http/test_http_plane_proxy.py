@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
-from http_proxy_kit import ROWS
+from http_proxy_kit import ROWS, wait_for
 
 from holdfast.faults.tools.wrong_value import WrongValue
 from holdfast.model.spec import Injection, Schedule
@@ -268,3 +269,22 @@ def test_a_reply_over_the_limit_is_late_but_whole(bench, plain):
     with bench.trial([tool("slow", f"{plain.url}/*", delay_ms=10)]) as trial:
         assert len(trial.get(plain.url + "/big").content) == 12_000_000
     assert any("longer than" in note for note in trial.trip.notes)
+
+
+# -- the end of a trial -----------------------------------------------------------------------------
+def test_requests_under_way_when_the_trial_ends_are_told_as_unfinished(bench, plain):
+    slow, hang = tool("slow", f"{plain.url}/rows", delay_ms=60_000), network("timeout", f"{plain.url}/text")
+
+    async def leave(trial):
+        trial.plane.leave(trial.trip)
+
+    with bench.trial([slow, hang]) as trial, ThreadPoolExecutor(2) as pool:
+        asking = [pool.submit(trial.get, plain.url + path) for path in ("/rows", "/text")]
+        wait_for(lambda: len(trial.trip.ledger) == 2)
+        trial.run(leave(trial))
+        told = {event.tool.rpartition("/")[2]: (event.phase, event.error_type) for event in trial.trip.trace}
+        trial.run(trial.listener.close())
+        assert all(isinstance(one.exception(5), requests.RequestException) for one in asking)
+    assert told["rows"] == ("unfinished", "client_gone")
+    assert told["text"][1] == "timeout"
+    assert len(trial.trip.trace) == 2

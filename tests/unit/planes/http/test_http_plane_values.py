@@ -67,6 +67,7 @@ def test_lone_surrogates_can_be_written():
         (None, b"hello"),
         ("identity", b"hello"),
     ],
+    ids=["gzip", "deflate", "deflate-raw", "none", "identity"],
 )
 def test_content_encodings_are_undone(encoding, packed):
     assert values.unpacked(encoding, packed, 100) == b"hello"

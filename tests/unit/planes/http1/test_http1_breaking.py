@@ -252,14 +252,36 @@ def test_connections_remember_the_epoch_and_older_ones_are_dropped() -> None:
                 newer.send(b"GET /quick HTTP/1.1\r\n\r\n")
                 await newer.reply()
                 assert sorted(c.born for c in listener.connections) == [0, 0, 5]
-                listener.drop(5)
+                listener.drop({c for c in listener.connections if c.born < 5})
                 assert await idle.rest() == b""
                 await until(lambda: stopped == ["/busy"])
                 assert [c.born for c in listener.connections] == [5]
                 newer.send(b"GET /quick HTTP/1.1\r\n\r\n")
                 assert (await newer.reply())[0] == 200
-                listener.drop(None)
+                listener.drop()
                 assert await newer.rest() == b""
+
+    run(test())
+
+
+def test_a_wait_lasts_no_longer_than_the_client() -> None:
+    waited: list[str] = []
+
+    async def waiting(exchange: Exchange) -> None:
+        await exchange.wait(0)
+        await exchange.wait(1)
+        waited.append("in full")
+        try:
+            await exchange.wait(60_000)
+        except ConnectionResetError:
+            waited.append("given up")
+
+    async def test() -> None:
+        async with serving(waiting) as listener:
+            async with raw(listener.port) as client:
+                client.send(b"GET / HTTP/1.1\r\n\r\n")
+                await until(lambda: waited == ["in full"])
+            await until(lambda: waited == ["in full", "given up"])
 
     run(test())
 

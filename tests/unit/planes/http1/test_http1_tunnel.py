@@ -10,15 +10,44 @@ import pytest
 from http1_kit import Raw, contexts, raw, run, serving, until, upstream
 
 from holdfast.planes.http1.client import UpstreamFailed
-from holdfast.planes.http1.relay import tunnel
-from holdfast.planes.http1.server import Connection, Exchange
+from holdfast.planes.http1.relay import join
+from holdfast.planes.http1.server import Connection, Exchange, Serve, Tunnel
+from holdfast.planes.http1.wire import UPGRADE, Wire
 
 CONNECT = b"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n"
+
+
+async def tunnel(client: Tunnel, host: str, port: int) -> None:
+    """Copies both ways between a client and a server."""
+    wire = Wire()
+    wire.hold(UPGRADE)
+    try:
+        await wire.connect(host, port, 10)
+    except UpstreamFailed:
+        client.abort()
+        raise
+    await join(client, wire)
 
 
 async def inside(exchange: Exchange) -> None:
     text = f"{exchange.head.target} tls={exchange.connection.tls} born={exchange.connection.born}"
     await exchange.respond(200, body=text.encode())
+
+
+def by_tls(context: ssl.SSLContext, serve: Serve) -> Serve:
+    """Opens the TLS in a CONNECT."""
+
+    async def intercept(exchange: Exchange) -> None:
+        await (await exchange.take_over()).start_tls(context, serve)
+
+    return intercept
+
+
+def _connected(port: int) -> socket.socket:
+    sock = socket.create_connection(("127.0.0.1", port))
+    sock.sendall(CONNECT)
+    sock.recv(1000)
+    return sock
 
 
 def test_bytes_go_both_ways_after_connect() -> None:
@@ -81,28 +110,6 @@ def test_a_connect_that_is_refused_can_be_tried_again_on_the_same_connection() -
     run(test())
 
 
-def test_a_listener_with_tls_serves_it_and_tells_of_clients_that_will_not() -> None:
-    server, trusting = contexts()
-
-    async def test() -> None:
-        told: list[Exception] = []
-        async with serving(inside, ssl=server) as listener:
-            listener.on_error = lambda _, error: told.append(error)
-            async with raw(listener.port, ssl=trusting, server_hostname="localhost") as client:
-                for _ in range(2):
-                    client.send(b"GET /a HTTP/1.1\r\n\r\n")
-                    assert (await client.reply())[2] == b"/a tls=True born=0"
-            await asyncio.to_thread(_distrust, socket.create_connection(("127.0.0.1", listener.port)))
-            await until(lambda: len(told) == 1 and not listener.connections)
-            assert isinstance(told[0], ssl.SSLError)
-            async with raw(listener.port) as client:
-                client.send(b"GET / HTTP/1.1\r\n\r\n")
-                await client.rest()
-            await until(lambda: len(told) == 2 and not listener.connections)
-
-    run(test())
-
-
 def test_cut_breaks_tls_without_a_farewell() -> None:
     server, trusting = contexts()
 
@@ -113,8 +120,8 @@ def test_cut_breaks_tls_without_a_farewell() -> None:
         assert exchange.gone
 
     async def test() -> None:
-        async with serving(cutting, ssl=server) as listener:
-            sock = socket.create_connection(("127.0.0.1", listener.port))
+        async with serving(by_tls(server, cutting)) as listener:
+            sock = await asyncio.to_thread(_connected, listener.port)
             got = await asyncio.to_thread(_read_tls, trusting, sock)
             assert got.endswith(b"4\r\nhalf\r\n")
 
@@ -134,9 +141,51 @@ def test_close_ends_a_client_in_the_middle_of_its_handshake() -> None:
     server, _ = contexts()
 
     async def test() -> None:
-        async with serving(inside, ssl=server) as listener, raw(listener.port):
-            await until(lambda: len(listener.connections) == 1)
+        async with serving(by_tls(server, inside)) as listener, raw(listener.port) as client:
+            client.send(CONNECT + b"\x16")
+            await client.head()
             await asyncio.sleep(0.02)
+
+    run(test())
+
+
+def test_drop_ends_the_tls_in_a_connection_and_whoever_answers_there() -> None:
+    server, trusting = contexts()
+    stopped: list[str] = []
+    roots: list[Connection] = []
+
+    async def slow(exchange: Exchange) -> None:
+        roots.append(exchange.connection.root)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.append("inner")
+
+    async def intercept(exchange: Exchange) -> None:
+        inner = await (await exchange.take_over()).start_tls(server, slow)
+        assert inner.root is exchange.connection
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.append("outer")
+
+    def ask(sock: socket.socket) -> bytes:
+        with trusting.wrap_socket(sock, server_hostname="localhost") as client:
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            try:
+                return client.recv(1000)
+            except OSError:
+                return b""
+
+    async def test() -> None:
+        async with serving(intercept) as listener:
+            asking = asyncio.create_task(asyncio.to_thread(lambda: ask(_connected(listener.port))))
+            await until(lambda: len(roots) == 1)
+            listener.drop(set())
+            assert len(listener.connections) == 1
+            listener.drop(set(roots))
+            await until(lambda: sorted(stopped) == ["inner", "outer"])
+            assert await asking == b""
 
     run(test())
 

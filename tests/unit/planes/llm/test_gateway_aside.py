@@ -54,7 +54,7 @@ def test_an_endpoint_of_models_that_a_script_lacks_is_an_error(tmp_path: Path) -
     trip = FakeTrip()
     assert post(trip, tmp_path, "/moderations", b'{"input": "x"}') == 404
     assert "scripted model has no POST /v1/moderations" in trip.troubles[0]
-    assert [event.event_type for event in trip.trace] == ["llm_call"]
+    assert [(event.event_type, event.plane) for event in trip.trace] == [("http_call", "llm")]
 
 
 def calls_asked_for(trip: FakeTrip) -> list[Any]:

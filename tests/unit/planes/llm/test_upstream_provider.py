@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
 from upstream_kit import chat, query
 from upstream_server import AGENT, PLACEHOLDER, SAID, Server, answer, free_port, served
 
+from holdfast.planes.http.policy import Policy
 from holdfast.planes.llm.upstream import (
     PLACEHOLDER_KEY,
     NoModel,
@@ -42,10 +44,25 @@ def test_upstream_call_without_a_key_is_given_the_users(headers: Any) -> None:
 
 def test_upstream_users_key_goes_to_no_host_that_the_agent_chose() -> None:
     async def test(server: Server, route: Any) -> None:
-        router = route(environ={"OPENAI_API_KEY": "sk-user"})
+        router = route(environ={"OPENAI_API_KEY": "sk-user"}, policy=Policy([server.url]))
         await answer(router, chat("hi", base_url=server.url))
         assert server.path == "/v1/chat/completions"
         assert "authorization" not in server.headers
+
+    served(test)
+
+
+def test_upstream_host_that_the_agent_chose_is_asked_at_a_checked_address() -> None:
+    async def test(server: Server, route: Any) -> None:
+        async def resolve(host: str, port: int) -> list[str]:
+            return ["127.0.0.1"]
+
+        named = f"http://api.openai.com:{urlsplit(server.url).port}"  # as an agent may put it, by its hosts file
+        asked = chat("hi", base_url=named, headers=(("authorization", "Bearer k"),))
+        with pytest.raises(UpstreamDown, match="a loopback address"):
+            await answer(route(policy=Policy(resolve=resolve)), asked)
+        await answer(route(policy=Policy([f"127.0.0.1:{urlsplit(server.url).port}"], resolve=resolve)), asked)
+        assert server.path == "/v1/chat/completions"
 
     served(test)
 

@@ -4,7 +4,7 @@ import stat
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.planes.mcp.config import Target, read, relay_command, rewrite, write
+from holdfast.planes.mcp.config import Target, filling, read, relay_command, rewrite, write
 
 PLACE = {"relay": ["/python", "-I", "/relay.py"], "environ": {"HOLDFAST_MCP": "http://x"}, "base_url": "http://h/t/mcp"}
 
@@ -32,15 +32,14 @@ def test_a_url_becomes_ours_and_its_headers_stay_on_our_side(key):
     assert servers == {"a/b": Target("https://a.example/mcp", {"Authorization": "Bearer k"})}
 
 
-def test_references_are_filled_in_for_what_stays_on_our_side(monkeypatch):
-    monkeypatch.setenv("A_KEY", "k")
-    monkeypatch.delenv("A_PORT", raising=False)
+def test_references_are_filled_in_for_what_stays_on_our_side():
+    place = {**PLACE, "fill": filling({"A_KEY": "k"})}
     entry = {"url": "http://h:${A_PORT:-80}/", "headers": {"a": "Bearer ${A_KEY}", "b": "${env:A_KEY}"}}
-    config, servers = rewrite({"mcpServers": {"s": entry, "t": {"command": "${HOME}/t"}}}, **PLACE)
+    config, servers = rewrite({"mcpServers": {"s": entry, "t": {"command": "${HOME}/t"}}}, **place)
     assert servers["s"] == Target("http://h:80/", {"a": "Bearer k", "b": "k"})
     assert "${HOME}/t" in config["mcpServers"]["t"]["args"]
     with pytest.raises(UserError, match="needs the variable A_PORT"):
-        rewrite({"servers": {"s": {"url": "http://h:${A_PORT}/"}}}, **PLACE)
+        rewrite({"servers": {"s": {"url": "http://h:${A_PORT}/"}}}, **place)
 
 
 def test_the_given_configuration_is_not_changed():

@@ -41,9 +41,9 @@ def test_a_result_that_a_fault_changed_in_its_place_goes_out_changed(monkeypatch
         return reply
 
     monkeypatch.setattr(WrongValue, "apply", in_place)
-    rows = {"content": [{"type": "text", "text": '{"rows": [1]}'}]}
+    rows = {"content": [], "structuredContent": {"rows": [1]}}
     talk = Talk([Injection("tool", "*", "wrong_value")], result=rows)
-    assert json.loads(json.loads(talk.say(call()).line)["result"]["content"][0]["text"]) == {"rows": []}
+    assert json.loads(talk.say(call()).line)["result"]["structuredContent"] == {"rows": []}
     assert [met.effect for met in talk.trip.ledger] == ["met"]
 
 

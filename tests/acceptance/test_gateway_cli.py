@@ -1,0 +1,283 @@
+"""`holdfast gateway` and `agent.gateway: true`: faults in an agent that already runs, one trial at a time."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from cli import CALM, HOLDFAST, MakeProject, Project, Result, contract, finish, rule, wait_until
+from plane_agents import ECHO, PYTHON, SCRIPTED, equip, ledger, run, trace
+
+FLOOD = {"name": "limit", "llm_faults": [{"mode": "rate_limit"}]}
+RULES = [rule("echoes", value="you said")]
+HOLDS = "holding 127.0.0.1:"
+
+
+@contextmanager
+def gateway(made: Project, *args: str) -> Iterator[dict[str, str]]:
+    """A gateway that stands by in the folder; the variables that it prints."""
+    process = made.start("gateway", "--json", *args)
+    try:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        line = process.stderr.readline().decode()
+        assert line.startswith(HOLDS), line
+        text = b""
+        while not text.endswith(b"}\n"):
+            text += process.stdout.readline()
+        yield json.loads(text)
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert finish(process, 10).code == 0
+
+
+@contextmanager
+def agent(made: Project, environ: dict[str, str]) -> Iterator[None]:
+    """The user's own agent, started with the gateway's variables."""
+    env = {**os.environ, **environ, "PORT": str(port_of(made))}
+    process = subprocess.Popen([*PYTHON.split(), "agent.py"], cwd=made.folder, env=env, stdout=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: reachable(port_of(made)))
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def port_of(made: Project) -> int:
+    return int(made.read("port"))
+
+
+def reachable(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def made(project: MakeProject, source: str = "import serves\nserves.main()\n", **more: Any) -> Project:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    section = {"endpoint": f"http://127.0.0.1:{port}/ask", "gateway": True, **more.pop("agent", {})}
+    rules = more.pop("rules", RULES)
+    found = project(contract(rules, more.pop("matrix", [CALM, FLOOD]), agent=section, models=SCRIPTED, **more), source)
+    (found.folder / "port").write_text(str(port))
+    return equip(found, ECHO)
+
+
+def ask_model(environ: dict[str, str]) -> tuple[int, str]:
+    """A call of the model from outside, as any program with these variables makes it."""
+    url = urlsplit(environ["OPENAI_BASE_URL"])
+    body = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": "me"}]})
+    with closing(http.client.HTTPConnection(url.hostname or "", url.port, timeout=10)) as line:
+        line.request("POST", f"{url.path}/chat/completions", body, {"content-type": "application/json"})
+        reply = line.getresponse()
+        return reply.status, reply.read().decode()
+
+
+def held(result: Result) -> None:
+    assert result.outcomes == {("echoes", "calm"): "pass", ("echoes", "limit"): "fail"}, result.out + result.err
+    met = [f for t in result.trials for f in t["faults"]]
+    assert [(f["plane"], f["mode"], f["effect"]) for f in met] == [("llm", "rate_limit", "met")]
+
+
+def test_faults_are_driven_into_a_running_agent_in_one_run_after_another(project: MakeProject) -> None:
+    found = made(project)
+    with gateway(found) as environ, agent(found, environ):
+        assert ask_model(environ)[0] == 503  # no run has it
+        held(run(found))
+        assert ask_model(environ)[0] == 503
+        held(run(found))  # the same agent, not started anew
+        assert ask_model(environ) == (503, '{"error": {"message": "no trial is under way", "type": "holdfast"}}')
+    assert ledger(found, "0001") == ledger(found, "0002") != []
+
+
+def test_trials_run_one_at_a_time_whatever_is_asked(project: MakeProject) -> None:
+    source = """
+import serves, talk, time
+under_way = most = 0
+def answer(prompt):
+    global under_way, most
+    under_way += 1
+    most = max(most, under_way)
+    time.sleep(0.02)
+    under_way -= 1
+    return talk.ask(prompt) + f", {most} at once"
+serves.answer = answer
+serves.main()
+"""
+    found = made(project, source, matrix=[CALM], replicas=6)
+    with gateway(found) as environ, agent(found, environ):
+        result = run(found, "--concurrency", "8")
+    assert {t["answer"] for t in result.trials} == {"you said hello, 1 at once"}
+
+
+def test_a_request_on_a_connection_older_than_the_trial_gets_503(project: MakeProject) -> None:
+    """The agent keeps the line of its first trial open, and tries it in the next."""
+    source = """
+import http.client, json, os, serves, talk
+from urllib.parse import urlsplit
+url = urlsplit(os.environ["OPENAI_BASE_URL"])
+lines = []
+def answer(prompt):
+    lines.append(http.client.HTTPConnection(url.hostname, url.port, timeout=10))
+    said = []
+    for line in lines[-2:]:
+        line.auto_open = 1 if line is lines[-1] else 0
+        body = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": prompt}]})
+        try:
+            line.request("POST", url.path + "/chat/completions", body, {"content-type": "application/json"})
+            reply = line.getresponse()
+            reply.read()
+            said.append(str(reply.status))
+        except (OSError, http.client.HTTPException):
+            said.append("closed")
+    return "you said " + " ".join(said)
+serves.answer = answer
+serves.main()
+"""
+    found = made(project, source, matrix=[CALM], replicas=2)
+    with gateway(found) as environ, agent(found, environ):
+        result = run(found, "--no-preflight")
+    first, second = [t["answer"] for t in result.trials]
+    assert first == "you said 200"
+    assert second in ("you said 503 200", "you said closed 200")
+    assert [t["trace"]["calls"] for t in result.trials] == [1, 1]
+
+
+def test_a_run_that_was_left_is_taken_up_with_the_same_running_agent(project: MakeProject) -> None:
+    found = made(project, matrix=[CALM], prompts=tuple("abcd"))
+    with gateway(found) as environ, agent(found, environ):
+        process = found.start("contract", "run", "--no-report", "--no-preflight")
+        wait_until(lambda: len(found.stored("observations-0.jsonl")) >= 1)
+        process.kill()
+        process.communicate(timeout=10)
+        result = run(found, "--resume", "1", "--no-preflight")
+    assert result.code == 0, result.err
+    assert [t["answer"] for t in result.trials] == [f"you said {p}" for p in "abcd"]
+
+
+def test_a_killed_run_gives_the_address_back(project: MakeProject) -> None:
+    found = made(project, "import serves, time\nserves.answer = lambda p: time.sleep(60)\nserves.main()\n")
+    with gateway(found) as environ, agent(found, environ):
+        process = found.start("contract", "run", "--no-report", "--no-preflight")
+        wait_until(lambda: found.stored("trials.jsonl"))
+        process.kill()
+        process.communicate(timeout=10)
+        wait_until(lambda: ask_model(environ)[0] == 503)
+
+
+def test_two_runs_at_once_the_second_is_told(project: MakeProject) -> None:
+    found = made(project, "import serves, time\nserves.answer = lambda p: time.sleep(60)\nserves.main()\n")
+    with gateway(found) as environ, agent(found, environ):
+        process = found.start("contract", "run", "--no-report", "--no-preflight")
+        wait_until(lambda: found.stored("trials.jsonl"))
+        second = found.command("contract", "run", "--no-preflight")
+        process.send_signal(signal.SIGINT)
+        assert finish(process).code == 2
+    assert second.code == 4
+    assert "the gateway is taken by another run" in second.err
+
+
+def test_without_a_gateway_the_run_ends_and_says_how_to_start_one(project: MakeProject) -> None:
+    found = made(project)
+    result = found.command("contract", "run")
+    assert result.code == 4
+    assert "no gateway stands by here" in result.err
+    assert "holdfast gateway" in result.err
+    printed = found.command("gateway", "--print")
+    assert (printed.code, printed.out) == (4, "")
+    assert "no gateway runs in this folder" in printed.err
+
+
+def test_print_gives_a_shell_what_an_agent_is_started_with(project: MakeProject) -> None:
+    found = made(project)
+    with gateway(found) as environ:
+        shown = found.command("gateway", "--print")
+        read = subprocess.run(
+            ["sh", "-c", f'eval "$({HOLDFAST} gateway --print)"; env'], cwd=found.folder, capture_output=True, text=True
+        )
+    assert all(line.startswith("export ") for line in shown.out.splitlines())
+    known = dict(line.split("=", 1) for line in read.stdout.splitlines() if "=" in line)
+    assert {name: known.get(name) for name in environ} == environ
+    for name in (
+        "OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "OLLAMA_HOST",
+        "OLLAMA_BASE_URL", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
+        "AWS_CA_BUNDLE", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "GIT_SSL_CAINFO", "HTTP_PROXY", "HTTPS_PROXY",
+    ):  # fmt: skip
+        assert environ[name]
+    assert environ["OPENAI_BASE_URL"].endswith("/v1")
+    assert not environ["ANTHROPIC_BASE_URL"].endswith("/v1")
+
+
+def test_its_address_is_the_same_after_a_restart_and_its_key_gone_between(project: MakeProject) -> None:
+    found = made(project)
+    with gateway(found) as first:
+        pass
+    assert not list((found.folder / ".holdfast").rglob("*.pem"))
+    with gateway(found) as second:
+        assert first == second
+
+
+def test_a_port_that_is_taken_is_told_with_the_way_out(project: MakeProject) -> None:
+    found = made(project)
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+        result = found.command("gateway", "--port", str(port))
+    assert result.code == 4
+    assert f"port {port} cannot be had" in result.err
+    assert "holdfast gateway --port N" in result.err
+
+
+def test_everything_binds_loopback_or_a_socket_of_its_owner_alone(project: MakeProject) -> None:
+    found = made(project)
+    folder = found.folder / ".holdfast"
+    with gateway(found) as environ:
+        port = urlsplit(environ["OPENAI_BASE_URL"]).port
+        listening = [
+            line.split()[1]
+            for table in ("/proc/net/tcp", "/proc/net/tcp6")
+            for line in Path(table).read_text().splitlines()[1:]
+            if line.split()[3] == "0A" and line.split()[1].endswith(f":{port:04X}")
+        ]
+        assert listening == [f"0100007F:{port:04X}"]
+        for name in ("gateway.sock", "gateway.json"):
+            assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600, name
+        assert stat.S_IMODE((folder / "gateway").stat().st_mode) == 0o700
+
+
+def test_the_wrong_token_gets_nothing(project: MakeProject) -> None:
+    found = made(project)
+    with gateway(found) as environ, agent(found, environ):
+        url = urlsplit(environ["OPENAI_BASE_URL"])
+        wrong = {"OPENAI_BASE_URL": f"http://{url.netloc}/{'x' * 24}/openai/v1"}
+        assert ask_model(wrong)[0] in (404, 503)
+        result = run(found, "--scenario", "calm")
+    assert result.code == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "path"),
+    [({"command": "x"}, "agent.gateway"), ({"simulate": "answer"}, "agent.simulate")],
+)
+def test_keys_that_do_not_go_with_a_gateway_are_refused(project: MakeProject, more: dict[str, Any], path: str) -> None:
+    result = made(project, agent=more).cli("validate", "--json")
+    assert (result.code, [e["path"] for e in result.json["errors"]]) == (4, [path])
+
+
+def test_its_trace_is_told_like_any_other(project: MakeProject) -> None:
+    found = made(project, matrix=[CALM])
+    with gateway(found) as environ, agent(found, environ):
+        result = run(found, "--no-preflight")
+    (event,) = trace(found, result.trial)
+    assert (event["event_type"], event["tool"], event["status"]) == ("llm_call", "gpt-4o", 200)

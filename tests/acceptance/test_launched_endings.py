@@ -1,0 +1,272 @@
+"""Agents that end badly: each has a clear ending, nothing hangs, nothing is left, nothing reaches the next trial."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+import pytest
+from cli import CALM, MakeProject, Project, contract, finish, rule, wait_until
+from plane_agents import ASKS, ECHO, MARK, SCRIPTED, command, equip, marked, none_left, run, server
+
+ANSWERS = [rule("answers", "completes")]
+
+
+def made(project: MakeProject, agent: dict[str, Any], source: str = "", **more: Any) -> Project:
+    return equip(project(contract(ANSWERS, [CALM], agent=agent) | more, source), ECHO)
+
+
+# -- agents that never begin ----------------------------------------------------------------------
+def test_one_that_never_becomes_ready_ends_the_run_with_what_it_printed(
+    project: MakeProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from holdfast.agents import readiness
+
+    monkeypatch.setattr(readiness, "READY_S", 0.5)
+    monkeypatch.setenv(MARK, "never-ready")
+    found = made(project, server(command="echo still loading; exec sleep 60"))
+    result = found.show()
+    assert result.code == 3
+    assert "the agent was not ready within 0.5 s: nothing accepts connections at 127.0.0.1:" in result.err
+    assert "still loading" in result.err
+    assert "agent.ready" in result.err
+    assert not [pid for pid in marked("never-ready") if pid != os.getpid()]
+
+
+def test_one_that_exits_before_it_is_ready_ends_the_run_with_its_last_words(project: MakeProject) -> None:
+    found = made(project, server(command="echo cannot load the model >&2; exit 7"))
+    result = found.command("contract", "run")
+    assert result.code == 3
+    assert "before it was ready" in result.err
+    assert "7" in result.err
+    assert "cannot load the model" in result.err
+
+
+# -- agents that end in their trial -------------------------------------------------------------
+CRASHES = """
+import os, serves, sys
+def answer(prompt):
+    if prompt == "crash":
+        print("out of luck", file=sys.stderr, flush=True)
+        os._exit(3)
+    return prompt
+serves.answer = answer
+serves.main()
+"""
+
+
+@pytest.mark.parametrize("isolation", ["fresh", "worker"])
+def test_one_that_exits_in_a_trial_is_a_result_and_the_next_trial_has_another(
+    project: MakeProject, isolation: str
+) -> None:
+    spec = contract(ANSWERS, [CALM], prompts=("crash", "go on"), agent=server(isolation=isolation))
+    found = equip(project(spec, CRASHES))
+    result = run(found, "--no-preflight", "--concurrency", "1")
+    first, second = result.trials
+    assert (first["ending"], first["outcome"]) == ("crashed", "fail")
+    assert "out of luck" in first["detail"]
+    assert (second["answer"], second["outcome"]) == ("go on", "pass")
+    assert result.code == 1
+
+
+def test_one_that_floods_its_output_is_cut_and_noted(project: MakeProject) -> None:
+    source = "import os\nfor _ in range(66): os.write(2, b'x' * 1_000_000)\nprint('said')\n"
+    (trial,) = run(made(project, command(), source), "--no-preflight").trials
+    assert trial["answer"].strip() == "said"
+    assert len(trial["output"]) <= 1_100_000
+    assert any("bytes were printed" in note for note in trial["notes"])
+
+
+def test_an_answer_that_floods_is_kept_to_a_megabyte_and_noted(project: MakeProject) -> None:
+    source = "import os\nfor _ in range(3): os.write(1, b'y' * 1_000_000)\n"
+    (trial,) = run(made(project, command(), source), "--no-preflight").trials
+    assert len(trial["answer"]) == 1_000_000
+    assert any("cut" in note for note in trial["notes"])
+
+
+FORKS = """
+import os, subprocess, sys
+subprocess.Popen(["sleep", "300"])                                  # a child
+subprocess.Popen(["setsid", "sleep", "300"])                        # in a session of its own
+subprocess.Popen("setsid sh -c 'sleep 300 & sleep 300' &", shell=True)   # and a daemon
+print("left them")
+"""
+
+
+def test_whatever_it_forks_is_ended_with_it(project: MakeProject) -> None:
+    found = made(project, command(), FORKS)
+    result = run(found, "--replicas", "2", env={MARK: "forks"})
+    assert {t["answer"].strip() for t in result.trials} == {"left them"}
+    assert marked("forks") == []
+
+
+def test_whatever_a_server_forks_is_ended_with_it(project: MakeProject) -> None:
+    source = FORKS.replace('print("left them")', "import serves\nserves.answer = str\nserves.main()")
+    found = made(project, server(), source)
+    assert run(found, env={MARK: "server-forks"}).code == 0
+    assert marked("server-forks") == []
+
+
+DEAF = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("half", flush=True)
+time.sleep(300)
+"""
+
+
+def test_one_that_ignores_sigterm_is_killed_two_seconds_later_and_noted(project: MakeProject) -> None:
+    found = made(project, command(timeout=1000), DEAF)
+    began = time.monotonic()
+    (trial,) = run(found, "--no-preflight", env={MARK: "deaf"}).trials
+    assert 3 <= time.monotonic() - began < 15
+    assert trial["ending"] == "timeout"
+    assert any("SIGTERM" in note and "killed" in note for note in trial["notes"])
+    assert marked("deaf") == []
+
+
+POLITE = """
+import signal, sys, time
+def leave(*_):
+    open("was_told", "w").write("yes")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, leave)
+time.sleep(300)
+"""
+
+
+def test_one_that_takes_too_long_gets_sigterm_first(project: MakeProject) -> None:
+    found = made(project, command(timeout=1000), POLITE)
+    (trial,) = run(found, "--no-preflight").trials
+    assert (trial["ending"], trial["notes"]) == ("timeout", [])
+    assert found.read("was_told") == "yes"
+
+
+# -- agents that go on after their trial ----------------------------------------------------------
+LINGERS = """
+import serves, talk, threading, time
+def later(prompt):
+    time.sleep(0.2)
+    said = talk.ask("late " + prompt)
+    open("late.log", "a").write(said + "\\n")
+def answer(prompt):
+    threading.Thread(target=later, args=(prompt,)).start()
+    return "done with " + prompt
+serves.answer = answer
+serves.main()
+"""
+
+
+def test_calls_after_the_trial_get_503_and_are_billed_to_none(project: MakeProject) -> None:
+    reset = "import time\ndef wait():\n    time.sleep(0.6)\n"  # the late call falls between two trials
+    agent = server(isolation="worker", reset_function="resets:wait")
+    spec = contract(ANSWERS, [CALM], prompts=("one", "two"), agent=agent, models=SCRIPTED)
+    found = equip(project(spec, LINGERS), ECHO, resets=reset)
+    result = run(found, "--no-preflight")
+    assert result.outcomes == {("answers", "calm"): "pass"}
+    assert [t["trace"] for t in result.trials] == [None, None]
+    assert found.lines("late.log")[:1] == ["model failed: 503"]
+
+
+LATE_ANSWER = """
+import serves, time
+def answer(prompt):
+    if prompt == "slow":
+        time.sleep(1.6)
+    return "answer to " + prompt
+serves.answer = answer
+serves.main()
+"""
+
+
+def test_a_late_answer_is_dropped_and_never_taken_for_the_next_trials(project: MakeProject) -> None:
+    agent = server(isolation="worker", timeout=1000)
+    spec = contract(ANSWERS, [CALM], prompts=("slow", "quick"), agent=agent)
+    found = equip(project(spec, LATE_ANSWER))
+    first, second = run(found, "--no-preflight", "--concurrency", "1").trials
+    assert (first["ending"], first["answer"]) == ("timeout", None)
+    assert second["answer"] == "answer to quick"
+    assert len(found.lines("started.log")) == 2  # what did not answer in time is not asked again
+
+
+# -- the harness ends -------------------------------------------------------------------------------
+KINDS = {
+    "command": (command(), "open('began', 'w')\nimport time\ntime.sleep(300)\n"),
+    "server": (
+        server(),
+        "import serves, time\n"
+        "def answer(prompt):\n    open('began', 'w')\n    time.sleep(300)\n"
+        "serves.answer = answer\nserves.main()\n",
+    ),
+    "worker": (
+        server(isolation="worker"),
+        "import subprocess, serves, time\n"
+        "subprocess.Popen(['setsid', 'sleep', '300'])\n"
+        "def answer(prompt):\n    open('began', 'w')\n    time.sleep(300)\n"
+        "serves.answer = answer\nserves.main()\n",
+    ),
+}
+
+
+def begun(project: MakeProject, kind: str, mark: str) -> tuple[Project, Any]:
+    agent, source = KINDS[kind]
+    found = made(project, agent, source)
+    process = found.start("contract", "run", "--no-preflight", "--no-report", env={MARK: mark})
+    wait_until(lambda: (found.folder / "began").exists())
+    assert len(marked(mark)) >= 2
+    return found, process
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kill_9_of_holdfast_leaves_no_orphan(project: MakeProject, kind: str) -> None:
+    _, process = begun(project, kind, f"kill-{kind}")
+    process.send_signal(signal.SIGKILL)  # to it alone, not to its group
+    process.communicate(timeout=10)
+    assert none_left(f"kill-{kind}"), marked(f"kill-{kind}")
+
+
+@pytest.mark.parametrize("kind", ["command", "server"])
+def test_ctrl_c_ends_with_2_and_leaves_no_orphan(project: MakeProject, kind: str) -> None:
+    _, process = begun(project, kind, f"int-{kind}")
+    process.send_signal(signal.SIGINT)
+    result = finish(process, 10)
+    assert result.code == 2
+    assert none_left(f"int-{kind}", 0.5), marked(f"int-{kind}")
+
+
+def test_ctrl_c_while_a_server_is_being_started_leaves_no_orphan(project: MakeProject) -> None:
+    found = made(project, server(command="touch began; exec sleep 300"))
+    process = found.start("contract", "run", "--no-report", env={MARK: "int-start"})
+    wait_until(lambda: (found.folder / "began").exists())
+    process.send_signal(signal.SIGINT)
+    assert finish(process, 10).code == 2
+    assert none_left("int-start", 0.5)
+
+
+def test_a_killed_run_of_a_launched_agent_is_taken_up_where_it_was_left(project: MakeProject) -> None:
+    source = "import sys, talk\nprompt = sys.stdin.read()\nprint(talk.ask(prompt))\nopen('asked', 'a').write(prompt)\n"
+    spec = contract(ANSWERS, [CALM], prompts=tuple("abcdefgh"), agent=command(), models=SCRIPTED)
+    found = equip(project(spec, source), ECHO)
+    process = found.start("contract", "run", "--no-preflight", "--no-report", "--concurrency", "1")
+    wait_until(lambda: len(found.stored("observations-0.jsonl")) >= 2)
+    process.kill()
+    process.communicate(timeout=10)
+    done = len(found.stored("observations-0.jsonl"))
+    before = len(found.read("asked"))
+    result = run(found, "--resume", "1", "--no-preflight")
+    assert result.code == 0, result.err
+    assert {t["answer"] for t in result.trials} == {f"you said {p}" for p in "abcdefgh"}
+    assert len(found.read("asked")) <= before + 8 - done
+
+
+def test_a_stored_run_is_judged_and_shown_after_the_agent_and_its_script_are_gone(project: MakeProject) -> None:
+    found = equip(project(contract(ANSWERS, [CALM], agent=command(), models=SCRIPTED), ASKS), ECHO)
+    first = run(found)
+    for name in ("model.yaml", "agent.py", "talk.py"):
+        (found.folder / name).unlink()
+    assert found.cli("judge", "1", "--json").outcomes == first.outcomes
+    assert found.cli("report", "1", "--json").outcomes == first.outcomes
+    again = found.cli("contract", "run", "--resume", "1")
+    assert (again.code, "the agent changed since run 0001" in again.err) == (4, True)

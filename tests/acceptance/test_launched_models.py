@@ -1,0 +1,244 @@
+"""Who answers a model call, what it means when nobody does, and that no key is ever stored or shown."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from cli import CALM, Asked, MakeProject, Project, Reply, Serve, contract, rule, rundir
+from plane_agents import ASKS, ECHO, SCRIPTED, command, equip, holding, ledger, run, server
+
+KEY = "sk-correct-horse-battery-staple"
+LIMIT = {"name": "limit", "llm_faults": [{"mode": "rate_limit"}]}
+RULES = [rule("echoes", value="you said"), rule("polite", "excludes_pattern", patterns=["swine"])]
+NO_KEYS = dict.fromkeys(
+    ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENAI_BASE_URL"), ""
+)
+
+
+def made(
+    project: MakeProject, models: Any = None, *, matrix: Any = (CALM,), source: str = ASKS, **more: Any
+) -> Project:
+    spec = contract(more.pop("rules", RULES), list(matrix), agent=more.pop("agent", command()), **more)
+    if models is not None:
+        spec["models"] = models
+    return equip(project(spec, source), ECHO)
+
+
+def completion(text: str, status: int = 200) -> Reply:
+    if status != 200:
+        return status, json.dumps({"error": {"message": text, "type": "x", "code": None, "param": None}})
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+    return 200, json.dumps({"id": "c", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage})
+
+
+def echo(asked: Asked) -> Reply:
+    return completion("you said " + json.loads(asked.body)["messages"][-1]["content"])
+
+
+# -- upstreams -------------------------------------------------------------------------------------
+def test_models_sends_calls_to_any_compatible_server_with_its_key(project: MakeProject, serve: Serve) -> None:
+    upstream = serve(echo)
+    models = {"gpt-*": {"base_url": f"{upstream.url}/v1", "api_key": "${UP_KEY}", "name": "local-7b"}}
+    found = made(project, models)
+    result = run(found, env={**NO_KEYS, "UP_KEY": KEY})
+    assert result.code == 0, result.err
+    (asked, *_) = upstream.requests
+    assert asked.path == "/v1/chat/completions"
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    assert json.loads(asked.body)["model"] == "local-7b"
+    assert result.cells[("echoes", "calm")]["trials"][0]["trace"]["input_tokens"] == 3
+
+
+def test_the_users_own_provider_address_and_key_are_the_upstream(project: MakeProject, serve: Serve) -> None:
+    upstream = serve(echo)
+    found = made(project)
+    result = run(found, env={**NO_KEYS, "OPENAI_BASE_URL": f"{upstream.url}/v1", "OPENAI_API_KEY": KEY})
+    assert result.code == 0, result.err
+    assert {a.headers["authorization"] for a in upstream.requests} == {f"Bearer {KEY}"}
+
+
+def test_with_no_upstream_no_script_and_no_recording_the_trial_is_an_error_that_names_the_three_ways(
+    project: MakeProject,
+) -> None:
+    found = made(project)
+    result = run(found, "--no-preflight", env=NO_KEYS)
+    assert result.code == 3
+    assert result.outcomes[("echoes", "calm")] == "error"
+    reason = result.cells[("echoes", "calm")]["trials"][0]["reason"]
+    assert all(word in reason for word in ("no model answers for gpt-4o", "key", "script: model.yaml", "--replay FILE"))
+    shown = found.command("contract", "run", env=NO_KEYS)
+    assert shown.code == 3
+    assert "Three ways" in shown.err
+
+
+def test_a_script_without_a_rule_for_the_request_is_an_error_that_quotes_it(project: MakeProject) -> None:
+    found = made(project, SCRIPTED)
+    found.write({"replies": [{"match": {"prompt": "bye"}, "text": "bye"}]}, "model.yaml")
+    result = run(found, "--no-preflight")
+    assert (result.code, result.outcomes[("echoes", "calm")]) == (3, "error")
+    assert "no rule fits turn 1 of the prompt 'hello'" in result.trials[0]["reason"]
+
+
+# -- failures that no fault made -------------------------------------------------------------------
+def test_an_upstream_that_is_down_is_an_error_and_no_failure_of_the_agent(project: MakeProject) -> None:
+    models = {"*": {"base_url": "http://127.0.0.1:9/v1", "name": "m"}}
+    result = run(made(project, models), "--no-preflight", env=NO_KEYS)
+    assert result.code == 3
+    assert result.outcomes == {("echoes", "calm"): "error", ("polite", "calm"): "pass"}  # passes stand
+    assert result.part["score"] == 100.0
+    assert "127.0.0.1:9" in result.cells[("echoes", "calm")]["trials"][0]["reason"]
+
+
+@pytest.mark.parametrize("status", [500, 429, 401])
+def test_an_upstreams_own_failure_is_told_apart_from_an_injected_one(
+    project: MakeProject, serve: Serve, status: int
+) -> None:
+    upstream = serve(lambda asked: completion("not today", status))
+    models = {"*": {"base_url": f"{upstream.url}/v1", "name": "m"}}
+    found = made(project, models, matrix=[CALM, LIMIT], advanced={"retries": 0})
+    result = run(found, "--no-preflight", env=NO_KEYS)
+    assert result.code == 1  # the injected one counts
+    assert result.outcomes == {
+        ("echoes", "calm"): "error", ("polite", "calm"): "pass",
+        ("echoes", "limit"): "fail", ("polite", "limit"): "pass",
+    }  # fmt: skip
+    assert str(status) in result.cells[("echoes", "calm")]["trials"][0]["reason"]
+    assert {entry[1:] for entry in ledger(found)} == {("llm", "gpt-4o", 1, "rate_limit", "met")}
+    calm = run(found, "--no-preflight", "--scenario", "calm", env=NO_KEYS)
+    assert calm.code == 3
+
+
+def test_a_trial_that_the_provider_failed_is_repeated_and_then_stands(project: MakeProject, serve: Serve) -> None:
+    times = iter([503])
+    upstream = serve(lambda asked: completion("busy", next(times)) if times.__length_hint__() else echo(asked))
+    models = {"*": {"base_url": f"{upstream.url}/v1", "name": "m"}}
+    result = run(made(project, models, rules=RULES[:1]), "--no-preflight", env=NO_KEYS)
+    assert (result.code, result.outcomes[("echoes", "calm")]) == (0, "pass")
+
+
+def test_a_slow_upstream_is_an_error_and_an_agent_that_dawdles_itself_is_not(
+    project: MakeProject, serve: Serve
+) -> None:
+    def late(asked: Asked) -> Reply:
+        time.sleep(2.5 if "hurry" not in asked.body else 0)
+        return echo(asked)
+
+    models = {"*": {"base_url": f"{serve(late).url}/v1", "name": "m"}}
+    source = "import sys, time, talk\np = sys.stdin.read()\nprint(talk.ask(p), flush=True)\ntime.sleep(60)\n"
+    spec = {"agent": command(timeout=2000), "rules": [rule("done", "completes")], "source": source}
+    found = made(project, models, prompts=("wait", "hurry"), **spec)
+    result = run(found, "--no-preflight", env=NO_KEYS)
+    slow, own = result.trials
+    assert (slow["outcome"], own["outcome"], own["ending"]) == ("error", "fail", "timeout")
+    assert "for gpt-4o until its time was up, and no fault is why" in slow["reason"]
+
+
+# -- keys ------------------------------------------------------------------------------------------
+SHOWS = """
+import os, sys, talk
+print(talk.ask(sys.stdin.read()))
+print("my key is", os.environ["OPENAI_API_KEY"])
+print("on stderr", os.environ["OPENAI_API_KEY"], file=sys.stderr)
+"""
+
+
+def test_no_key_is_anywhere_in_the_run_its_reports_or_its_recording(project: MakeProject, serve: Serve) -> None:
+    upstream = serve(lambda asked: completion("you said " + asked.headers["authorization"]))
+    found = made(project, source=SHOWS, matrix=[CALM, LIMIT])
+    env = {**NO_KEYS, "OPENAI_BASE_URL": f"{upstream.url}/v1", "OPENAI_API_KEY": KEY}
+    reports = ["-o", "a.html", "-o", "a.json", "-o", "a.xml", "-o", "a.md", "--otlp", "t.jsonl", "--record", "c.jsonl"]
+    result = found.command("contract", "run", "-v", *reports, env=env)
+    assert upstream.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert holding(found.folder, KEY) == []
+    assert KEY not in result.out + result.err
+    answers = [t["answer"] for t in json.loads(found.read("a.json"))["parts"]["contract"]["cells"][0]["trials"]]
+    assert ["[masked]" in answer for answer in answers] == [True]
+    assert len(list(rundir(found).rglob("*"))) > 5
+
+
+def test_a_key_of_models_never_reaches_the_agent(project: MakeProject, serve: Serve) -> None:
+    upstream = serve(echo)
+    models = {"*": {"base_url": f"{upstream.url}/v1", "api_key": "${UP_KEY}", "name": "m"}}
+    source = ASKS + "import os\nprint(os.environ['OPENAI_API_KEY'])\n"
+    result = run(made(project, models, source=source), "--no-preflight", env={**NO_KEYS, "UP_KEY": KEY})
+    assert KEY not in result.out
+    assert "holdfast-no-key" in result.trials[0]["answer"]
+
+
+def test_a_key_that_only_the_agent_knows_passes_through_and_is_nowhere_kept(project: MakeProject, serve: Serve) -> None:
+    upstream = serve(echo)
+    source = f"import sys, talk\nprint(talk.ask(sys.stdin.read(), key={KEY!r}))\n"
+    found = made(project, source=source)
+    result = run(found, "--record", "calls.jsonl", env={**NO_KEYS, "OPENAI_BASE_URL": f"{upstream.url}/v1"})
+    assert result.code == 0, result.err
+    assert {asked.headers["authorization"] for asked in upstream.requests} == {f"Bearer {KEY}"}
+    assert holding(found.folder, KEY) == ["agent.py"]
+
+
+def test_a_literal_key_is_refused(project: MakeProject) -> None:
+    found = made(project, {"*": {"base_url": "http://h/v1", "api_key": KEY, "name": "m"}})
+    result = found.cli("validate", "--json")
+    assert result.code == 4
+    assert "models.*.api_key" in [e["path"] for e in result.json["errors"]]
+
+
+# -- faults in the shape of each provider ------------------------------------------------------------
+NATIVE = """
+import json, os, sys, talk
+said = []
+for base, path, body in (
+    ("OPENAI_BASE_URL", "/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "hi"}]}),
+    ("OPENAI_API_BASE", "/responses", {"model": "m", "input": "hi"}),
+    ("ANTHROPIC_BASE_URL", "/v1/messages",
+     {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}),
+    ("GOOGLE_GEMINI_BASE_URL", "/v1beta/models/m:generateContent",
+     {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}),
+    ("OLLAMA_HOST", "/api/chat", {"model": "m", "stream": False, "messages": [{"role": "user", "content": "hi"}]}),
+    ("OLLAMA_BASE_URL", "/api/generate", {"model": "m", "stream": False, "prompt": "hi"}),
+):
+    status, text = talk.request("POST", os.environ[base] + path, json.dumps(body), {"content-type": "application/json"})
+    said.append([status, json.loads(text)])
+print(json.dumps(said))
+"""
+
+
+def test_every_format_is_spoken_on_its_own_address_and_refused_in_its_own_shape(project: MakeProject) -> None:
+    found = made(project, SCRIPTED, source=NATIVE, matrix=[CALM, LIMIT], rules=[rule("answers", "completes")])
+    result = run(found, "--no-preflight")
+    good = json.loads(result.cells[("answers", "calm")]["trials"][0]["answer"])
+    assert [status for status, _ in good] == [200] * 6
+    chat, responses, messages, gemini, ollama, generate = [body for _, body in good]
+    text = "you said hi"
+    assert chat["choices"][0]["message"]["content"] == text
+    assert responses["output"][0]["content"][0]["text"] == text
+    assert messages["content"][0]["text"] == text
+    assert gemini["candidates"][0]["content"]["parts"][0]["text"] == text
+    assert ollama["message"]["content"] == text
+    assert generate["response"] == text
+    bad = json.loads(result.cells[("answers", "limit")]["trials"][0]["answer"])
+    assert [status for status, _ in bad] == [429] * 6
+    assert bad[0][1]["error"]["code"] == "rate_limit_exceeded"
+    assert bad[2][1]["error"]["type"] == "rate_limit_error"
+    assert bad[3][1]["error"]["status"] == "RESOURCE_EXHAUSTED"
+    assert isinstance(bad[4][1]["error"], str)
+    assert [f["call"] for f in result.cells[("answers", "limit")]["trials"][0]["faults"]] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_python_agent_meets_the_same_through_its_own_environment(project: MakeProject) -> None:
+    source = "import talk\ndef ask(prompt):\n    return talk.ask(prompt)\n"
+    agent = {"type": "python", "endpoint": "agent:ask"}
+    found = made(project, SCRIPTED, source=source, matrix=[CALM, LIMIT], agent=agent, rules=RULES[:1])
+    result = run(found, "--concurrency", "2", "--replicas", "3")
+    assert result.outcomes == {("echoes", "calm"): "pass", ("echoes", "limit"): "fail"}
+    assert {t["answer"] for t in result.cells[("echoes", "limit")]["trials"]} == {"model failed: 429"}
+
+
+def test_an_http_agent_meets_them_too(project: MakeProject) -> None:
+    found = made(project, SCRIPTED, source="import serves\nserves.main()\n", matrix=[CALM, LIMIT], agent=server())
+    result = run(found)
+    assert result.outcomes[("echoes", "limit")] == "fail"
+    assert result.outcomes[("polite", "limit")] == "pass"

@@ -1,0 +1,40 @@
+"""What a trial leaves behind is ended; what cannot be ended is told."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from holdfast.agents import leftovers
+from holdfast.agents.launch_host import EXITED, NOTICE
+from holdfast.agents.launcher import Launcher
+from holdfast.agents.program import KILLED, Program
+
+NOBODY = 2**22 + 1
+"""More than any process id that Linux gives."""
+
+
+def test_orphans_that_survive_every_round_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leftovers, "children_of_this", lambda: {NOBODY, NOBODY + 1})
+    assert leftovers.end_orphans({NOBODY}) == {NOBODY + 1}
+    assert leftovers.end_orphans({NOBODY, NOBODY + 1}) == set()
+
+
+def test_marked_processes_that_survive_every_round_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leftovers, "_processes", lambda: iter([NOBODY]))
+    assert leftovers.end_marked("A", "b") == set()
+    monkeypatch.setattr(leftovers, "_marked", lambda pid, mark: True)
+    assert leftovers.end_marked("A", "b") == {NOBODY}
+
+
+def test_a_program_is_told_of_with_what_outlived_it() -> None:
+    async def main() -> None:
+        launcher = Launcher()
+        program = launcher._programs[1] = Program(launcher.listen)
+        program.killed = True
+        launcher._notice(*NOTICE.unpack(NOTICE.pack(EXITED, 1, 0, 0, 2)))
+        assert program.ended
+        assert program.notes == (KILLED, "2 of the processes that it left behind could not be ended")
+
+    asyncio.run(main())

@@ -1,0 +1,40 @@
+"""How many trials run at once."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from holdfast.execute.site import slots
+from holdfast.model.spec import AgentSpec, Spec
+
+CORES = os.cpu_count() or 1
+STARTED: dict[str, Any] = {"type": "http", "endpoint": "http://h:{port}/", "command": "x"}
+COMMAND: dict[str, Any] = {"type": "command", "command": "x"}
+
+
+@pytest.mark.parametrize(
+    ("agent", "asked", "at_once"),
+    [
+        (COMMAND, None, CORES),
+        (COMMAND, 16, 16),
+        ({"type": "http", "endpoint": "http://h/"}, None, 10),
+        ({"type": "http", "endpoint": "http://h/", "reset_endpoint": "/r"}, 16, 1),
+        ({"type": "http", "endpoint": "http://h/", "gateway": True}, 16, 1),
+        (STARTED, 16, 16),
+        ({**STARTED, "reset_endpoint": "/reset"}, 16, 16),
+        ({**STARTED, "reset_endpoint": "http://h:{port}/reset"}, 16, 16),
+        ({**STARTED, "reset_endpoint": "http://h:9/reset"}, 16, 1),
+        ({**STARTED, "reset_function": "m:f"}, 16, 1),
+        ({**COMMAND, "reset_function": "m:f"}, 16, 1),
+        ({**COMMAND, "reset_endpoint": "http://h/reset"}, 16, 1),
+        ({"type": "python", "endpoint": "m:f", "reset_function": "m:g"}, 16, 16),
+        ({"type": "python", "endpoint": "m:f", "isolation": "inline"}, 16, 1),
+    ],
+)
+def test_trials_overlap_unless_they_share_an_agent_or_what_is_reset(
+    agent: dict[str, Any], asked: int | None, at_once: int
+) -> None:
+    assert slots(Spec(path="holdfast.yaml", agent=AgentSpec(**agent)), asked) == at_once

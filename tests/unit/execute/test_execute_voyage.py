@@ -1,0 +1,96 @@
+"""What one trial may keep: nothing that comes after it, and no more than fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from execute_sites import Scripted, seen_of, site_of, trial_of
+
+from holdfast.execute.trial import NOTES_KEPT, Voyage, run_trial
+from holdfast.model.observation import Answer, FaultMet, Turn
+from holdfast.model.spec import CALM, Task
+from holdfast.model.trace import TraceEvent
+from holdfast.planes.weather import LEDGER_LIMIT, Weather
+from holdfast.protocols import Trip
+
+CALL = TraceEvent(0.1, "llm_call", "m", "llm", 1)
+
+
+def test_an_event_that_comes_after_the_trial_is_dropped() -> None:
+    import asyncio
+
+    kept: list[Trip] = []
+    told: list[Any] = []
+
+    async def act(task: Task, trip: Trip) -> Answer:
+        kept.append(trip)
+        trip.saw(CALL)
+        return Answer((Turn("hi", "answer"),))
+
+    site = site_of(act)
+    assert isinstance(site.agent, Scripted)
+    seen = asyncio.run(run_trial(site, trial_of(), lambda *met: told.append(met), lambda *event: told.append(event)))
+    kept[0].saw(CALL)
+    kept[0].met(FaultMet(0, "llm", "m", "timeout", 1))
+    kept[0].note("late")
+    assert len(told) == 1
+    assert seen.trace == (CALL,)
+
+
+def test_notes_and_troubles_are_capped_and_say_so() -> None:
+    voyage = Voyage(trial_of(), CALM)
+    for n in range(NOTES_KEPT + 50):
+        voyage.note(f"note {n} " + "x" * 10_000)
+        voyage.broke(f"trouble {n}")
+    for kept in (voyage.notes, voyage.troubles):
+        assert len(kept) == NOTES_KEPT + 1
+        assert kept[-1] == "and more"
+        assert all(len(text) <= 1_000 for text in kept)
+
+
+def test_a_target_of_megabytes_is_kept_short_everywhere_and_told_apart() -> None:
+    voyage = Voyage(trial_of(), CALM)
+    one, other = ("https://example.com/" + "a" * 2_000_000 + end + "a" * 1_000 for end in "xy")
+    assert voyage.count("http", one) == voyage.count("http", other) == 1
+    assert voyage.count("http", one) == 2
+    assert all(len(key) < 600 for key in voyage.weather.calls)
+    voyage.saw(TraceEvent(0.1, "http_call", f"GET {one}", "http", 1, digest="d"))
+    voyage.saw(TraceEvent(0.1, "http_call", f"GET {other}", "http", 1, digest="d"))
+    first, second = (event.tool for event in voyage.trace)
+    assert first != second
+    assert first.startswith("GET https://example.com/aaa")
+    assert len(first) < 600
+
+
+def test_a_call_of_a_long_target_still_knows_the_faults_it_met() -> None:
+    voyage = Voyage(trial_of(), CALM)
+    target = "m" * 5_000
+    weather = Weather(trial_of(), CALM, voyage.met)
+    weather.record(FaultMet(0, "llm", target, "timeout", 1))
+    assert voyage.met_by("llm", target, 1) == "timeout"
+    assert len(voyage.ledger[0].target) <= 600
+
+
+def test_firings_beyond_the_limit_are_not_listed_and_one_note_says_so() -> None:
+    found: list[FaultMet] = []
+    weather = Weather(trial_of(), CALM, found.append)
+    for n in range(LEDGER_LIMIT + 5):
+        weather.record(FaultMet(0, "llm", "m", "timeout", n))
+    assert len(found) == LEDGER_LIMIT
+    assert [met.call for met in found if "not listed" in met.note] == [LEDGER_LIMIT - 1]
+
+
+def waited(ms: float) -> Any:
+    async def act(task: Task, trip: Trip) -> Answer:
+        held = TraceEvent(0.0, "llm_call", "gpt-4o", "llm", 1, phase="unfinished", duration_ms=900.0,
+                          error_type="client_gone", waited_ms=ms)  # fmt: skip
+        trip.saw(held)
+        return Answer((Turn("hi", None, 1000.0, "timeout"),))
+
+    return act
+
+
+def test_a_timeout_is_the_upstreams_if_that_was_silent_and_the_agents_if_it_only_held_the_stream() -> None:
+    assert "waited 800 ms for gpt-4o" in seen_of(site_of(waited(800.0))).error
+    assert seen_of(site_of(waited(0.0))).error == ""
+    assert seen_of(site_of(waited(100.0))).error == ""
