@@ -176,6 +176,10 @@ class Trip(Protocol):
         """The modes of the faults that this call met, joined by `+`."""
         ...
 
+    def undelivered(self, plane: str, target: str, n: int) -> None:
+        """The client had left before anything of this call's reply reached it: it met none of its faults."""
+        ...
+
     def overlapped(self) -> None:
         """Calls were under way at the same time: the order of faults may differ between runs."""
         ...

@@ -18,6 +18,7 @@ from holdfast.model.spec import CALM, Scenario
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, brief, said, shorten
+from holdfast.planes.firing import DELAYED
 from holdfast.planes.weather import Weather
 from holdfast.protocols import Call, Forward, Reply, Sleep
 
@@ -113,6 +114,12 @@ class Voyage:
         call = (plane, brief(target), n)
         met = [f.mode for f in self.ledger if f.effect == "met" and (f.plane, f.target, f.call) == call]
         return "+".join(dict.fromkeys(met))
+
+    def undelivered(self, plane: str, target: str, n: int) -> None:
+        call = (plane, target, n)
+        for at, met in enumerate(self.ledger):
+            if (met.plane, met.target, met.call) == call and not met.got.startswith(DELAYED):  # a wait was felt
+                self.ledger[at] = replace(met, effect="no_effect", note="the client had left")
 
     def overlapped(self) -> None:
         self.weather.concurrent = True

@@ -17,6 +17,8 @@ from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply, Sleep
 Record: TypeAlias = Callable[[FaultMet], None]
 
 _UNSEEN = object()
+DELAYED = "a delay of"
+"""How the ledger begins to tell of a wait. It counts once begun."""
 _OF_FUNCTIONS = ("tool", "llm")
 """Planes whose calls carry the name of the fault's own plane in the ledger; the others say where it was met."""
 _RAN = "the tool itself ran; its result was changed on the way to the model"
@@ -76,7 +78,7 @@ class Firing:
 
     async def _wait(self, sleep: Sleep, ms: float) -> None:
         if ms > 0:
-            self._note("met", f"a delay of {ms:g} ms", would="" if self._value is _UNSEEN else self._would)
+            self._note("met", f"{DELAYED} {ms:g} ms", would="" if self._value is _UNSEEN else self._would)
         try:
             await sleep(ms)
         except BaseException as raised:  # the agent gave up waiting: its own timeout, a cancelled task

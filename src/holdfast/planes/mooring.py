@@ -28,6 +28,10 @@ PLANES = frozenset(("mcp", "openai", "anthropic", "google", "ollama"))
 NO_TRIAL = b'{"error": {"message": "no trial is under way", "type": "holdfast"}}'
 
 
+EARLY = "the agent made calls when it started, before its trial, which Holdfast does not serve"
+OLD = "a call came on a connection that is older than the trial, and got 503"
+
+
 class Aboard(Protocol):
     """Serves the requests of one trial."""
 
@@ -82,6 +86,9 @@ class Mooring:
     def __init__(self, board: Board, token: str, variables: Variables) -> None:
         self._board = board
         self._aboard: Aboard | None = None
+        self._early = 0
+        """Requests that came before the first trial, and were refused."""
+        self._used = False
         self._variables = variables
         self.token = token
         self.listener: Listener
@@ -123,6 +130,9 @@ class Mooring:
         """Ties the mooring to a trial; when it is over, whatever is still under way is cut off."""
         self.listener.epoch += 1
         self._aboard = aboard = self._board(self, trip)
+        if self._early:
+            trip.broke(f"{EARLY}: {self._early} got 503")
+        self._early, self._used = 0, True
         try:
             yield
         finally:
@@ -136,7 +146,17 @@ class Mooring:
 
     async def answer(self, exchange: Exchange) -> None:
         """One request: is it ours, is there a trial, and which plane is it for?"""
-        await berthed(exchange, self.token, self._current(exchange))
+        aboard = self._current(exchange)
+        if aboard is None:
+            self._refused(exchange)
+        await berthed(exchange, self.token, aboard)
+
+    def _refused(self, exchange: Exchange) -> None:
+        """A request that we turn away is our doing: what the agent makes of it is not held against it."""
+        if self._aboard is not None:
+            self._aboard.broke(OLD)
+        elif not self._used:
+            self._early += 1
 
     def _wrong(self, exchange: Exchange, error: Exception) -> None:
         if (aboard := self._current(exchange)) is not None:

@@ -44,7 +44,7 @@ OTHERS = "(others)"
 
 LEDGER_LIMIT = 1000
 """Firings of one fault in one trial that are listed: enough to see what happened, bounded whatever the agent does."""
-_NO_MORE = f"it fired more than {LEDGER_LIMIT} times or as often; the rest is not listed"
+_NO_MORE = f"the first {LEDGER_LIMIT} firings stand here; any more are not listed"
 
 
 class Placed:

@@ -17,6 +17,7 @@ class Aboard:
     def __init__(self, trip):
         self.trip = trip
         self.closed = False
+        self.why = []
 
     async def model(self, exchange: Exchange, provider: str, path: str) -> None:
         await exchange.respond(200, body=f"{self.trip.trial.id} model {provider} {path}".encode())
@@ -27,6 +28,9 @@ class Aboard:
     async def mcp(self, exchange: Exchange, server: str) -> None:
         status = 409 if exchange.head.method == "CONNECT" else 200  # a CONNECT that succeeds has no body to look at
         await exchange.respond(status, body=f"mcp {server}".encode())
+
+    def broke(self, why: str) -> None:
+        self.why.append(why)
 
     def close(self) -> None:
         self.closed = True
@@ -173,15 +177,8 @@ def test_what_is_under_way_when_the_trial_ends_is_cut_off():
 
 def test_a_plane_that_breaks_is_an_error_of_the_trial_and_prints_nothing(capsys):
     class Broken(Aboard):
-        def __init__(self, trip):
-            super().__init__(trip)
-            self.why = []
-
         async def model(self, exchange, provider, path):
             raise KeyError("oops")
-
-        def broke(self, why):
-            self.why.append(why)
 
     boarded = []
 
@@ -207,3 +204,20 @@ def test_a_plane_that_there_is_not_is_not_found():
                 assert (await once(mooring, f"GET /{mooring.token}/foo/v1/models"))[0] == 404
 
     asyncio.run(main())
+
+
+def test_calls_before_the_first_trial_are_not_held_against_the_agent():
+    async def main():
+        async with moored() as mooring:
+            assert (await once(mooring, f"GET /{mooring.token}/openai/v1/models"))[0] == 503
+            first, second = FakeTrip(), FakeTrip()
+            with mooring.carry(first):
+                pass
+            assert (await once(mooring, f"GET /{mooring.token}/openai/v1/models"))[0] == 503
+            with mooring.carry(second):
+                pass
+            return first.troubles, second.troubles
+
+    first, second = asyncio.run(main())
+    assert "1 got 503" in first[0]
+    assert second == []

@@ -1,5 +1,7 @@
 """References stay as written; only a run resolves them."""
 
+import json
+
 import pytest
 from spec_texts import HTTP
 
@@ -115,3 +117,16 @@ def test_value_shaped_like_a_key_is_a_warning(file, line):
 def test_pattern_that_looks_for_keys_is_no_key(file):
     text = HTTP + "invariants: [{type: regex, pattern: 'sk-[a-z]+'}]\n"
     assert file.warnings(text, "lint-literal-secret") == []
+
+
+def test_variables_of_an_mcp_file_are_masked_where_they_are_set(file, tmp_path):
+    servers = {
+        "a": {"url": "http://h/", "headers": {"Authorization": "Bearer ${MCP_TOKEN}", "X": "${env:UNSET}"}},
+        "b": {"command": "b", "env": {"KEY": "${MCP_KEY:-none}", "DEBUG": "${DEBUG}"}, "args": ["${HOME_OF_IT}"]},
+    }
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    environ = {"MCP_TOKEN": "tok-123456", "MCP_KEY": "key-123456", "DEBUG": "1", "HOME_OF_IT": "/home/somebody"}
+    text = "agent: {type: command, command: ./run, mcp_config: mcp.json}\ngolden_prompts: [hi]\n"
+    spec = file.spec(text, environ)
+    assert set(secret_values(spec, environ)) == {"tok-123456", "key-123456"}
+    assert secret_values(spec, {}) == ()

@@ -24,6 +24,8 @@ class SlowTokens:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
+        if not self.ttft_ms and not self.per_token_ms:
+            return reply
         if isinstance(reply.value, Completion):
             await ctx.sleep(self.ttft_ms)
             return Reply(replace(reply.value, deltas=tuple(self._trickle(reply.value))))

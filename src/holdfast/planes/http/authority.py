@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.planes.http.roots import system_roots
+from holdfast.planes.http.roots import all_roots
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -42,7 +42,7 @@ class Authority:
         self._leaves: OrderedDict[str, ssl.SSLContext] = OrderedDict()
         own = _pem(self._certificate)
         self.own_file = _kept(folder / "holdfast-ca.pem", own)
-        self.ca_file = _kept(folder / "ca-bundle.pem", system_roots() + own)
+        self.ca_file = _kept(folder / "ca-bundle.pem", all_roots() + own)
 
     def whole(self) -> bytes:
         """Certificate and key, for another process of ours: `Authority(folder, whole)` is the same authority."""

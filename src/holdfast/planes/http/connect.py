@@ -42,7 +42,7 @@ class Connecting:
         try:
             await self._connect()
         except Refused as refused:
-            self.trip.note(f"the proxy refused {self._origin}: {refused}")
+            self._proxy.refuse(self.trip, self._origin, str(refused))
             await self._turn_away(403, "refused", str(refused))
         except UpstreamFailed as failed:
             self._proxy.blame(self.trip, self._origin, str(failed))

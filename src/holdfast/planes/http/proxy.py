@@ -92,6 +92,12 @@ class Proxy:
         """Whether TLS to this place is opened."""
         return self.is_model(origin) or any(host_matches(glob, origin.host, origin.port) for glob in self._looked_into)
 
+    def refuse(self, trip: Trip, origin: Origin, why: str) -> None:
+        """Tells of a place that the policy forbids. If we led loopback calls here, the refusal is our doing."""
+        text = f"the proxy refused {origin}: {why}"
+        led = self.policy.on_loopback and "loopback" in why
+        (trip.broke if led else trip.note)(text)
+
     def blame(self, trip: Trip, origin: Origin, why: str) -> None:
         """Upstream failed and no fault did it: an error if the spec names the place, else the agent's own choice."""
         text = f"{origin.place} could not be reached through the proxy, and no fault is why: {why}"

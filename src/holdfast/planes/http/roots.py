@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -13,6 +14,20 @@ _PLACES = (
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 )
+
+
+_OWN = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS")
+"""Variables by which a user adds to what is trusted, or replaces it."""
+
+
+def all_roots() -> bytes:
+    """What the system trusts, and what the user's variables name besides: we set those variables anew."""
+    found = [system_roots()]
+    for name in _OWN:
+        place = os.environ.get(name)
+        if place and Path(place).is_file():
+            found.append(Path(place).read_bytes().rstrip(b"\n") + b"\n")
+    return b"".join(dict.fromkeys(found))
 
 
 def system_roots() -> bytes:

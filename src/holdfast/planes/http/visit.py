@@ -55,7 +55,7 @@ class Visit:
         except Failed as failed:
             await self._told(send_failure(self._exchange, failed, self._seen))
         except Refused as refused:
-            self.trip.note(f"the proxy refused {self._want.origin}: {refused}")
+            self._proxy.refuse(self.trip, self._want.origin, str(refused))
             await self._turn_away(403, "refused", f"Holdfast: {refused}")
         except UpstreamFailed as failed:
             self._proxy.blame(self.trip, self._want.origin, str(failed))

@@ -62,6 +62,8 @@ class Talk:
         self._retry = retry
         self._ts = trip.now()
         self._like: Any = None
+        self._came: tuple[Completion, Wire, bytes] | None = None
+        """A reply that was read whole, as it came."""
         self.completion: Completion | None = None
         """What the agent got, as far as it could be read."""
         self.status: int | None = None
@@ -126,7 +128,9 @@ class Talk:
                 reply = await self._trip.through(self._call, forward, sleep, untouched=untouched, retry=self._retry)
             else:
                 reply = await untouched(self._call)
-            if reply.value is not None:
+            if self._came is not None and reply.value == self._came[0]:
+                await self._repeat(self._came[1], self._came[2])
+            elif reply.value is not None:
                 await self._say(reply.value, sleep)
         except Failed as failed:
             self._note(await self._speaker.fail(failed))
@@ -136,6 +140,8 @@ class Talk:
             await self._down(broken)
         except ConnectionError:
             self.trouble = "client_gone"
+        if self.trouble == "client_gone" and not self._exchange.answered:
+            self._trip.undelivered(self._call.plane, self._call.target, self._call.n)
         self._tell(self._event())
 
     def leave(self) -> None:
@@ -194,6 +200,7 @@ class Talk:
         if completion is None:
             raise Sent(answered, body)
         self._provider_broke(completion, answered.origin)
+        self._came = (completion, answered.wire, body)
         return completion
 
     def _understood(self, wire: Wire, body: bytes) -> Completion | None:
@@ -246,6 +253,12 @@ class Talk:
     async def _say(self, completion: Completion, sleep: Sleep | None = None) -> None:
         self.completion, self.status, self.trouble = completion, 200, error_in(completion)
         self._note(await self._speaker.say(completion, self._like, sleep))
+
+    async def _repeat(self, wire: Wire, body: bytes) -> None:
+        """A reply that was read for a fault which changed nothing: it goes on as it came."""
+        self.completion = self._understood(wire, body)
+        headers = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in end_to_end(wire.headers)]
+        self._note(await self._speaker.send(wire.status, tuple(headers), body))
 
     async def _forward(self, sent: Sent) -> None:
         wire = sent.answered.wire

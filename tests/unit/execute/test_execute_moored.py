@@ -1,0 +1,96 @@
+"""An agent behind a gateway: whatever fails, nothing of it stays open."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from holdfast.agents.http import HttpAgent
+from holdfast.execute import moored
+from holdfast.execute.moored import open_moored
+from holdfast.execute.site import Models, Site
+from holdfast.model.spec import AgentSpec, Spec
+from holdfast.planes.handover import Standby, place_in
+from holdfast.planes.harbour import Harbour
+
+AGENT = AgentSpec(type="http", endpoint="http://127.0.0.1:9/", gateway=True)
+
+
+class Broken(Exception):
+    """What fails in a test."""
+
+
+def opened(folder: Path, monkeypatch: pytest.MonkeyPatch, *, closing: bool) -> list[Path]:
+    """Opens the agent and, if it gets there, closes it, each of which fails; the folders of its harbours."""
+    folders: list[Path] = []
+    open_harbour = Harbour.__init__
+
+    def noted(self: Harbour, *args: object) -> None:
+        open_harbour(self, *args)  # type: ignore[arg-type]
+        folders.append(self.folder)
+
+    close = HttpAgent.close
+
+    async def broken(*self: HttpAgent, **_: object) -> None:
+        if closing:
+            await close(*self)
+        raise Broken
+
+    monkeypatch.setattr(moored, "GATEWAY_FOLDER", folder)
+    monkeypatch.setattr(Harbour, "__init__", noted)
+    monkeypatch.setattr(HttpAgent, "close" if closing else "open", broken)
+
+    async def one() -> Site:
+        return await open_moored(Spec(path="holdfast.yaml", agent=AGENT), AGENT, folder, {}, 1, Models())
+
+    async def main() -> None:
+        with pytest.raises(Broken):  # noqa: PT012
+            site = await one()
+            await site.agent.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    with standing_by(folder) as port:
+        asyncio.run(main())
+        time.sleep(0.1)
+        assert _status(port) == 503, "the gateway has its socket back"
+    return folders
+
+
+@contextmanager
+def standing_by(folder: Path) -> Iterator[int]:
+    """A gateway in a loop of its own, as it is in its own process; its port."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    standby = Standby(folder, place_in(folder))
+    try:
+        asyncio.run_coroutine_threadsafe(standby.open(), loop).result(5)
+        yield place_in(folder).port
+    finally:
+        asyncio.run_coroutine_threadsafe(standby.close(), loop).result(5)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def _status(port: int) -> int:
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
+        client.sendall(b"GET /x/y HTTP/1.1\r\nconnection: close\r\n\r\n")
+        return int(client.recv(100).split()[1])
+
+
+def test_an_agent_that_cannot_be_opened_leaves_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder,) = opened(tmp_path, monkeypatch, closing=False)
+    assert not folder.exists()
+
+
+def test_an_agent_that_fails_to_close_leaves_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder,) = opened(tmp_path, monkeypatch, closing=True)
+    assert not folder.exists()
