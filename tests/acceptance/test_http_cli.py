@@ -316,7 +316,7 @@ def test_a_providers_host_through_the_proxy_comes_to_the_gateway(project: MakePr
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]}
     source = f"""
 import json, talk
-status, text = talk.request("POST", "http://api.openai.com/v1/chat/completions", {json.dumps(body)!r},
+status, text = talk.request("POST", "https://api.openai.com/v1/chat/completions", {json.dumps(body)!r},
                             {{"content-type": "application/json"}}, proxy=True)
 print(status, json.loads(text).get("choices", [{{}}])[0].get("message", {{}}).get("content"))
 """

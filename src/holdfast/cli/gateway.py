@@ -42,7 +42,7 @@ def command(config: Path | None, port: int | None, only_print: bool, as_json: bo
     from holdfast.planes.handover import place_in
 
     if only_print:
-        if not (FOLDER / "gateway.sock").exists():
+        if not _stands():
             raise UsageError("no gateway runs in this folder", hint="start one: holdfast gateway")
         _show(place_in(FOLDER), _chart(config), as_json)
         return 0
@@ -53,6 +53,21 @@ def command(config: Path | None, port: int | None, only_print: bool, as_json: bo
     except KeyboardInterrupt:
         return 0
     return 0
+
+
+def _stands() -> bool:
+    """Whether a gateway holds its port in this folder."""
+    import socket
+
+    from holdfast.planes.handover import place_in
+
+    if not (FOLDER / "gateway.sock").exists():
+        return False
+    try:
+        socket.create_connection(("127.0.0.1", place_in(FOLDER).port), 2).close()
+    except OSError:
+        return False
+    return True
 
 
 def _chart(config: Path | None) -> Chart | None:

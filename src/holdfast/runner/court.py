@@ -24,6 +24,8 @@ from holdfast.store.rundir import RunDir
 
 BATCH = 64
 """Trials that are written in one go, ahead of their turn."""
+TROUBLES = 5
+"""Failures of ours that are told one by one."""
 LONG = 10_000
 """Characters of an answer that any check reads in a millisecond or so."""
 _PATTERNS = {"pattern", "patterns", "schema"}
@@ -37,6 +39,8 @@ class Court:
         self.masker = Masker(secret_values(job.spec, job.environ))
         self.tally = Tally(job.spec, job.plan)
         self.controls: dict[str, Observation] = {}
+        self.troubled: dict[str, int] = {}
+        """What broke on our side or a provider's, and in how many trials."""
         self._tolerant = (job.options.min_score, job.spec.scoring.min_score) != (None, None)
         self._plan = job.plan
         self._spec = job.spec
@@ -66,6 +70,8 @@ class Court:
     def store(self, trial: Trial, seen: Observation) -> None:
         """A trial that has ended: on disk before anything else is done with it."""
         shown = self.masker.observation(seen)
+        if shown.error and (shown.error in self.troubled or len(self.troubled) < TROUBLES):
+            self.troubled[shown.error] = self.troubled.get(shown.error, 0) + 1
         self._record.observation(shown)
         self._listen(events.TrialEnded(trial, shown))
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from urllib.parse import urlsplit
 
 from holdfast.execute.site import Models, needs_planes
 from holdfast.model.spec import NOT_ON_RESULTS, AgentSpec, Injection, Problem, Scenario, Spec
-from holdfast.planes.llm.formats import provider_of_host
 from holdfast.planes.weather import ON_LISTINGS
 from holdfast.report.diagnosis import Finding
 from holdfast.runner.doctor_models import where_models_go
-
-_NOT_BY_URL = "place it with llm_faults, and it is met in every format"
 
 
 async def look_at_spec(
@@ -36,13 +32,7 @@ def _scenario(scenario: Scenario, agent: AgentSpec) -> Iterator[Finding]:
     if scenario.calm and not scenario.left_out:
         yield Finding(scenario.name, "n/a", "calm: no fault")
     for fault in scenario.injections:
-        name = f"{scenario.name}: {label(fault)}"
-        provider = _provider(fault)
-        if provider is None:
-            yield Finding(name, "ok", met_at(fault, agent))
-        else:
-            why = f"the URL is that of a model's provider ({provider}), whose calls go to the gateway"
-            yield Finding(name, "not", why, _NOT_BY_URL, 4)
+        yield Finding(f"{scenario.name}: {label(fault)}", "ok", met_at(fault, agent))
     for left, (why, way_out) in zip(scenario.left_out, scenario.left_out_why, strict=True):
         yield Finding(f"{scenario.name}: {left}", "n/a", f"left out: {why}", way_out)
 
@@ -50,18 +40,6 @@ def _scenario(scenario: Scenario, agent: AgentSpec) -> Iterator[Finding]:
 def _left_out(problem: Problem) -> Finding:
     name, _, why = problem.message.partition(" is left out: ")
     return Finding(name, "n/a", f"left out: {why}", problem.hint)
-
-
-def _provider(fault: Injection) -> str | None:
-    """The provider whose own host the fault's URL names."""
-    url = fault.target if fault.plane == "http" else fault.match_url
-    if url is None:
-        return None
-    try:
-        host = urlsplit(url if "://" in url else f"//{url}").hostname
-    except ValueError:
-        return None
-    return provider_of_host(host) if host else None
 
 
 def met_at(fault: Injection, agent: AgentSpec) -> str:

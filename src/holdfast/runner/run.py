@@ -88,6 +88,8 @@ class Running:
                     async for trial, seen in ended:
                         await court.take(trial, seen, alone=site.concurrency == 1)
                         done += 1
+            for why, count in court.troubled.items():
+                self._warn(f"our side or a provider failed in {count} trials, of which only passes count: {why}")
         finally:
             await site.close()
 

@@ -70,6 +70,7 @@ def agent_problems(reader: Reader, agent: AgentSection) -> None:
     _misplaced(reader, agent)
     _asks_something(reader, agent)
     at = agent.at
+    _started(reader, agent)
     if agent.isolation == "inline" and not agent.in_python:
         message = f"inline is for Python agents; this one is {agent.kind}"
         reader.error(at.get("isolation"), "agent.isolation", message, hint="use fresh or worker", code="conflict")
@@ -89,6 +90,22 @@ def agent_problems(reader: Reader, agent: AgentSection) -> None:
         message = f"reset_endpoint is for HTTP agents; this one is {agent.kind}"
         hint = "name a function in agent.reset_function"
         reader.error(at.key("reset_endpoint"), "agent.reset_endpoint", message, hint=hint, code="conflict")
+
+
+def _started(reader: Reader, agent: AgentSection) -> None:
+    """What a started agent is given: the names of its variables, and how it shows that it is ready."""
+    for name in agent.env:
+        if not name or "=" in name or "\0" in name:
+            message = f"{name[:60]!r} is no name of a variable"
+            reader.error(agent.at.get("env"), "agent.env", message, code="bad-value")
+    ready = agent.ready or ""
+    if ready.isdigit() and not 0 < int(ready) < 65_536:
+        message = f"expected a port from 1 to 65535, found {ready[:20]}"
+        reader.error(agent.at.get("ready"), "agent.ready", message, code="bad-value")
+    if agent.kind == "http" and not agent.launched and "{port}" in agent.endpoint:
+        hint = "add agent.command, or write the port of the running agent"
+        message = "{port} is for an agent that Holdfast starts"
+        reader.error(agent.at.get("endpoint"), "agent.endpoint", message, hint=hint, code="conflict")
 
 
 def _endpoint(reader: Reader, agent: AgentSection) -> None:

@@ -20,6 +20,7 @@ from holdfast.spec.lint import lint
 from holdfast.spec.named_files import named_files
 from holdfast.spec.node import Node
 from holdfast.spec.reader import Bad, Reader
+from holdfast.spec.references import names
 from holdfast.spec.secrecy import references
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import ModelEntry, ReplaysSection
@@ -206,6 +207,10 @@ def _model(reader: Reader, name: str, model: ModelEntry) -> None:
     if model.script is None and not model.name and not model.base_url:
         hint = "the model's name at its provider, a base_url, or a script"
         reader.error(at, path, "needs one of name, base_url, script", hint=hint, code="missing-key")
+    url = model.base_url
+    if url is not None and not names(url).any and not url.startswith(("http://", "https://")):
+        message = f"expected an http:// or https:// URL, found {url[:60]!r}"
+        reader.error(at.get("base_url"), f"{path}.base_url", message, code="bad-value")
     for key in ("provider", "base_url", "api_key") if model.script is not None else ():
         if at.has(key):
             reader.error(at.key(key), f"{path}.{key}", "a script has no provider", code="conflict")

@@ -112,15 +112,6 @@ def test_what_a_profile_leaves_out_is_named_with_the_reason_and_the_way_out(tmp_
     assert "match_url" in left.fix
 
 
-def test_a_url_fault_on_a_provider_cannot_be_met_there(tmp_path):
-    found = looked(
-        tmp_path, COMMAND, [{"name": "s", "http_faults": [{"match_url": "https://api.openai.com/*", "mode": "down"}]}]
-    )
-    (fault,) = [one for name, one in found.items() if name.startswith("s: ")]
-    assert (fault.outcome, fault.code) == ("not", 4)
-    assert "llm_faults" in fault.fix
-
-
 # -- models ---------------------------------------------------------------------------------------
 def test_a_scripted_model_is_named(tmp_path):
     assert looked(tmp_path, COMMAND, models=SCRIPT)["model *"].detail == "script model.yaml"

@@ -170,3 +170,17 @@ def test_a_fault_at_a_providers_own_url_is_refused(file):
     found = file.error(f"agent: {{type: command, command: ./run}}\n{ASK}\n{matrix}\n")
     assert found.code == "unreachable-fault"
     assert "llm_faults" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("agent: {type: command, command: ./run, env: {'A=B': 1}}", "agent.env"),
+        ("agent: {type: command, command: ./run, env: {'': 1}}", "agent.env"),
+        ("agent: {endpoint: 'http://x', command: ./run, ready: 99999}", "agent.ready"),
+        ("agent: {endpoint: 'http://127.0.0.1:{port}/'}", "agent.endpoint"),
+        ("agent: {type: command, command: ./run}\nmodels: {a: {base_url: 'localhost:8000/v1'}}", "models.a.base_url"),
+    ],
+)
+def test_values_that_can_never_work_are_errors_of_the_spec(file, text, path):
+    assert file.error(f"{text}\n{ASK}").path == path

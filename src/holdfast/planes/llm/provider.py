@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
+from holdfast.planes.describe import shorten
 from holdfast.planes.http.policy import Policy, Refused
 from holdfast.planes.http1.client import Incoming, UpstreamFailed, Upstreams
 from holdfast.planes.llm.hosts import HOSTS, join, key_given, named_base, onward, own_key, without_key
@@ -124,6 +125,8 @@ async def send(
 
     It goes to the first of the `addresses` that takes connections; None is whatever the name resolves to.
     """
+    if not url.startswith(("http://", "https://")):
+        raise UpstreamDown(f"the model cannot be asked at {shorten(url, 80)}: it is not an http or https URL")
     parts = urlsplit(url)
     origin = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
     told, failure = list(headers), UpstreamFailed("dns", "no address")
