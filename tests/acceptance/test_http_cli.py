@@ -311,19 +311,22 @@ def test_a_client_that_refuses_our_certificate_is_shown_and_its_cell_is_unproven
     assert shown.code == 5
 
 
+TALKS_TO_OPENAI = CONNECTS.replace(
+    'line.request("GET", url.path)',
+    'line.request("POST", url.path, os.environ["BODY"], {"content-type": "application/json"})',
+)
+
+
 def test_a_providers_host_through_the_proxy_comes_to_the_gateway(project: MakeProject) -> None:
     """An agent that ignores base URLs, but not the proxy."""
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]}
-    source = f"""
-import json, talk
-status, text = talk.request("POST", "https://api.openai.com/v1/chat/completions", {json.dumps(body)!r},
-                            {{"content-type": "application/json"}}, proxy=True)
-print(status, json.loads(text).get("choices", [{{}}])[0].get("message", {{}}).get("content"))
-"""
+    url = "https://api.openai.com:443/v1/chat/completions"
+    agent = command(env={"URL": url, "TRUST": "SSL_CERT_FILE", "BODY": json.dumps(body)})
     limit = {"name": "limit", "llm_faults": [{"mode": "rate_limit"}]}
-    spec = contract(ANSWERS, [CALM, limit], agent=command(), models={"*": {"script": "model.yaml"}})
-    result = quick(equip(project(spec, source), ECHO), "--no-preflight")
-    assert result.cells[("answers", "calm")]["trials"][0]["answer"].strip() == "200 you said hi"
-    trial = result.cells[("answers", "limit")]["trials"][0]
-    assert trial["answer"].startswith("429")
-    assert met(trial) == [("llm", "rate_limit", "met")]
+    spec = contract(ANSWERS, [CALM, limit], agent=agent, models={"*": {"script": "model.yaml"}})
+    result = quick(equip(project(spec, TALKS_TO_OPENAI), ECHO), "--no-preflight")
+    calm, limited = (result.cells[("answers", scenario)]["trials"][0] for scenario in ("calm", "limit"))
+    assert calm["answer"].startswith("200 ")
+    assert "you said hi" in calm["answer"]
+    assert limited["answer"].startswith("429 ")
+    assert met(limited) == [("llm", "rate_limit", "met")]

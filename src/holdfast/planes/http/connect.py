@@ -35,6 +35,8 @@ class Connecting:
         self.trip = trip
         self._origin = origin
         self._asked = 0
+        self._shown_at: float | None = None
+        """When the client was shown our certificate."""
         self._seen: Seen | None = None
 
     async def run(self) -> None:
@@ -60,6 +62,8 @@ class Connecting:
 
     def leave(self) -> None:
         """The trial is over, and the connection still open."""
+        if self._left_at_once:
+            self._mistrusted(None)
         if self._seen is not None:
             self._seen.tell()
 
@@ -109,15 +113,21 @@ class Connecting:
             self._origin = Origin("http", self._origin.host, self._origin.port)
             await (await tunnel.serve(self._request)).closed()
             return
+        self._shown_at = self.trip.now()
         try:
             inner = await tunnel.start_tls(self._proxy.authority.leaf(self._origin.host), self._request)
         except OSError as broken:
             self._mistrusted(broken)
             return
-        began = self.trip.now()
+        self._shown_at = self.trip.now()
         await inner.closed()
-        if not self._asked and self.trip.now() - began < _AT_ONCE_S:
+        if self._left_at_once:
             self._mistrusted(None)
+
+    @property
+    def _left_at_once(self) -> bool:
+        """Whether nothing was asked since the certificate was shown, a moment ago."""
+        return self._shown_at is not None and not self._asked and self.trip.now() - self._shown_at < _AT_ONCE_S
 
     async def _request(self, exchange: Exchange) -> None:
         self._asked += 1

@@ -66,6 +66,27 @@ def test_a_client_that_shakes_hands_and_leaves_has_refused_too(bench, secure):
     assert event.error_type == "certificate_refused"
 
 
+def test_a_trial_that_ends_while_the_certificate_is_looked_at_still_tells_of_it(bench, secure):
+    """An agent that refuses it and exits at once may be gone before its alert is read."""
+    with bench.trial(looked_into=[f"{secure.url}/*"]) as trial:
+        raw, _ = connected(trial, f"localhost:{secure.server_port}")
+        with raw:
+            received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+            client = ssl.create_default_context().wrap_bio(received, sent, server_hostname="localhost")
+            with pytest.raises(ssl.SSLWantReadError):
+                client.do_handshake()
+            raw.sendall(sent.read())
+            assert raw.recv(5)  # the certificate is on its way
+            trial.run(left(trial))
+            (event,) = trial.trip.trace
+    assert event.error_type == "certificate_refused"
+    assert "refused our certificate for localhost" in trial.trip.notes[0]
+
+
+async def left(trial):
+    trial.plane.leave(trial.trip)
+
+
 def test_several_requests_on_one_opened_connection(bench, secure):
     with bench.trial(looked_into=[f"{secure.url}/*"]) as trial, trial.session() as session:
         for _ in range(3):
