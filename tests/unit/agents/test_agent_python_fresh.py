@@ -293,7 +293,10 @@ def test_nothing_is_left_after_the_trial(
 
     async def use(site: Site) -> list[int]:
         await run_trial(site, trial_of(way))
-        return marked(mark)
+        until = time.monotonic() + 2  # what was killed takes a moment to go on a busy machine
+        while (found := marked(mark)) and time.monotonic() < until:
+            await asyncio.sleep(0.02)
+        return found
 
     spec = spec_of(tmp_path, thread + LEAVES, timeout_ms=700, env={"OWN_MARK": str(tmp_path)})
     assert asyncio.run(with_site(spec, use)) == []
