@@ -107,7 +107,7 @@ def test_the_environment_alone_leads_the_library_here(place: Place, monkeypatch:
         reply = client.chat("llama3.1:70b", [{"role": "user", "content": "How did ACME do?"}])
         models = client.list().models
     assert (reply.message.content, len(models)) == (TEXT, 1)
-    assert [e.error_type for e in aboard.calls] == ["", ""]
+    assert [(e.event_type, e.error_type) for e in aboard.trip.trace] == [("llm_call", ""), ("http_call", "")]
 
 
 def test_the_async_client_meets_the_same(place: Place) -> None:

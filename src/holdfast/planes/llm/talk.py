@@ -259,6 +259,7 @@ class Talk:
         self.completion = self._understood(wire, body)
         headers = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in end_to_end(wire.headers)]
         self._note(await self._speaker.send(wire.status, tuple(headers), body))
+        self.trouble = self.trouble or (error_in(self.completion) if self.completion else "")
 
     async def _forward(self, sent: Sent) -> None:
         wire = sent.answered.wire
