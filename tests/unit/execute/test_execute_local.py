@@ -61,7 +61,7 @@ def test_each_trial_is_given_as_it_ends() -> None:
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_no_trial_goes_on_when_the_run_is_stopped(concurrency: int) -> None:
     crowd = Crowd()
-    run(crowd, ["0.01"] + ["0.02"] * 20, concurrency, stop_after=1)
+    run(crowd, ["0.01"] + ["60"] * 20, concurrency, stop_after=1)
     assert crowd.now == 0
     assert crowd.begun <= concurrency + 1
 
