@@ -14,15 +14,15 @@ from holdfast.agents.environment import variables
 from holdfast.agents.http_path import find_at
 from holdfast.agents.instance import Moor
 from holdfast.agents.launcher import Launcher
-from holdfast.agents.piping import Head, Pipes, Tail
 from holdfast.agents.placeholders import MCP_CONFIG
-from holdfast.agents.program import Program
 from holdfast.agents.prompting import Given, Prompting
 from holdfast.agents.startable import BEGIN, NOT_RUN, argv_of, not_run, start
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec, Task
 from holdfast.model.trial import Trial
+from holdfast.processes.piping import Head, Pipes, Tail
+from holdfast.processes.program import Program
 from holdfast.protocols import Trip
 
 if TYPE_CHECKING:

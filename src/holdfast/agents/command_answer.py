@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from holdfast.agents.http_path import MISSING, Find, text_of
-from holdfast.agents.program import how_it_ended
 from holdfast.model.codec import encodable
 from holdfast.model.observation import EndingKind, Turn
 from holdfast.planes.describe import shorten
+from holdfast.processes.program import how_it_ended
 
 TEXT_KEPT = 1_000_000
 """Bytes of an answer that are kept."""

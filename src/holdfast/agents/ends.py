@@ -9,13 +9,12 @@ import signal
 import socket
 from collections.abc import Callable
 
-from holdfast.agents.leftovers import kill_group
 from holdfast.agents.show import Show
+from holdfast.processes.leftovers import kill_group
+from holdfast.processes.reading import DRAINS, read_now
 
 MESSAGE_LIMIT = 80_000_000
 """Bytes of one message: an answer that was cut fits in, whatever its characters."""
-DRAINS = 512
-"""Reads after the end: bounded, as something that was left behind could write for ever."""
 
 
 class Ends:
@@ -93,16 +92,6 @@ class Ends:
             self._show.print(data)
         elif data is not None:
             self._loop.remove_reader(self._output)
-
-
-def read_now(fd: int) -> bytes | None:
-    """What is there; b"" at the end; None if nothing is there yet."""
-    try:
-        return os.read(fd, 1 << 18)
-    except BlockingIOError:
-        return None
-    except OSError:
-        return b""
 
 
 def _drain(fd: int, take: Callable[[bytes], None]) -> None:

@@ -13,13 +13,13 @@ import socket
 import sys
 from time import perf_counter
 
-from holdfast.agents.leftovers import die_with_parent, keep_orphans
 from holdfast.agents.loading import load, prepare
 from holdfast.agents.unusable import unusable
 from holdfast.agents.wire import Exited, Ready, Setup, Started, lifted, read_frame, tell
 from holdfast.agents.work import Held, next_work, perform_work, redirect, settle_streams
 from holdfast.agents.zygote import Zygote
 from holdfast.model.codec import decoder
+from holdfast.processes.leftovers import die_with_parent, keep_orphans
 
 
 def main() -> None:

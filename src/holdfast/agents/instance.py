@@ -10,14 +10,14 @@ from typing import Protocol, TypeAlias
 
 from holdfast.agents.http import HttpAgent
 from holdfast.agents.launcher import Launcher
-from holdfast.agents.piping import Pipes, Tail
 from holdfast.agents.placeholders import with_mcp_config, with_port
-from holdfast.agents.program import Program, how_it_ended
 from holdfast.agents.readiness import await_ready
 from holdfast.agents.startable import BEGIN, argv_of, start
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, EndingKind
 from holdfast.model.spec import AgentSpec, Task
+from holdfast.processes.piping import Pipes, Tail
+from holdfast.processes.program import Program, how_it_ended
 from holdfast.protocols import Trip
 
 NOTICE_S = 0.5

@@ -19,7 +19,7 @@ import time
 from typing import NoReturn
 
 from holdfast.agents.launch_order import Order, next_order, packed
-from holdfast.agents.leftovers import die_with_parent, end_orphans, keep_orphans, kill, kill_group
+from holdfast.processes.leftovers import die_with_parent, end_orphans, keep_orphans, kill, kill_group
 
 NOTICE = struct.Struct("=Bqqqq")
 """What is told back: what happened, the ticket, a value, nanoseconds that the program ran, processes that survived."""

@@ -15,15 +15,17 @@ from typing import TypeAlias
 
 import msgspec
 
-from holdfast.agents.conventions import GRACE_S, RESET_S
-from holdfast.agents.ends import Ends, read_now
-from holdfast.agents.leftovers import end_marked, kill_group, survived
+from holdfast.agents.conventions import RESET_S
+from holdfast.agents.ends import Ends
 from holdfast.agents.performance import Request
 from holdfast.agents.show import Show
 from holdfast.agents.wire import Exited, Frames, Ready, Refused, Setup, Started, Unusable, framed
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
+from holdfast.processes.leftovers import end_marked, kill_group, survived
+from holdfast.processes.limits import GRACE_S
+from holdfast.processes.reading import read_now
 from holdfast.protocols import Trip
 
 START_S = 60.0

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from holdfast.agents.piping import Pipes, Tail
-from holdfast.agents.program import Program, how_it_ended
 from holdfast.agents.startable import NOT_RUN, not_run
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
+from holdfast.processes.piping import Pipes, Tail
+from holdfast.processes.program import Program, how_it_ended
 
 READY_S = 60.0
 """For an agent to become ready: models may be loaded, but a run must not wait for ever."""

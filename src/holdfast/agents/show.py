@@ -12,12 +12,12 @@ from time import perf_counter
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.agents.conventions import OUTPUT_KEPT, OUTPUT_LIMIT
 from holdfast.agents.performance import Asked, Broke, Call, Calls, Done, Fault, Message, Piece, Said
 from holdfast.agents.wire import LOST, Frames
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, FaultMet, Turn
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
+from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT
 from holdfast.protocols import Trip
 
 PARTIAL_KEPT = 1_000_000

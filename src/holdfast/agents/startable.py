@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.agents.launcher import Launcher, Stdio
-from holdfast.agents.program import Program
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
+from holdfast.processes.program import Program
 
 SHELL = "/bin/sh"
 NOT_RUN = (126 << 8, 127 << 8)

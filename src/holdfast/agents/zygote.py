@@ -13,9 +13,9 @@ import socket
 from typing import NoReturn
 
 from holdfast.agents.environment import clear_environment
-from holdfast.agents.leftovers import children_of_this, die_with_parent, end_orphans, keep_orphans, kill_group
 from holdfast.agents.wire import Exited, Refused, Started, lifted, tell
 from holdfast.agents.work import Held, next_work, perform_work, redirect, rehearse, settle_streams
+from holdfast.processes.leftovers import children_of_this, die_with_parent, end_orphans, keep_orphans, kill_group
 
 REHEARSALS = 20
 """Enough for the interpreter to have settled on its fast paths, which it writes into the code itself."""

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from launch_kit import PYTHON, SERVER, Pier, gone, launched, marked, python, trip_of
 
-from holdfast.agents import program, readiness
+from holdfast.agents import readiness
 from holdfast.agents.ports import Ports, check_free
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer
 from holdfast.model.spec import Task
+from holdfast.processes import program
 
 URL = "http://127.0.0.1:{port}/ask"
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from launch_kit import gone, marked
 
-from holdfast.agents import program as programs
 from holdfast.agents.launch_order import packed, unpacked
 from holdfast.agents.launcher import Launcher
-from holdfast.agents.piping import Pipes, Tail
-from holdfast.agents.program import Program, how_it_ended
 from holdfast.errors import HarnessError
+from holdfast.processes import program as programs
+from holdfast.processes.piping import Pipes, Tail
+from holdfast.processes.program import Program, how_it_ended
 
 DAEMON = "setsid sh -c 'trap \"\" TERM; sleep 60 & sleep 60' & "
 SCRUBBED = "env -i setsid sh -c 'echo $$ > daemon; sleep 60' & "

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from holdfast.agents import leftovers
 from holdfast.agents.launch_host import EXITED, NOTICE
 from holdfast.agents.launcher import Launcher
-from holdfast.agents.program import KILLED, Program
+from holdfast.processes import leftovers
+from holdfast.processes.program import KILLED, Program
 
 NOBODY = 2**22 + 1
 """More than any process id that Linux gives."""

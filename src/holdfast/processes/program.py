@@ -8,9 +8,9 @@ import signal
 from collections.abc import Callable
 from types import TracebackType
 
-from holdfast.agents.conventions import GRACE_S
-from holdfast.agents.leftovers import kill_group, survived
 from holdfast.errors import HarnessError
+from holdfast.processes.leftovers import kill_group, survived
+from holdfast.processes.limits import GRACE_S
 
 KILL_S = 10.0
 """For the system to end a killed process: long, since on a busy machine slowness is ours."""

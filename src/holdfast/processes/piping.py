@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Protocol
 
-from holdfast.agents.conventions import OUTPUT_KEPT, OUTPUT_LIMIT
-from holdfast.agents.ends import DRAINS, read_now
+from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT
+from holdfast.processes.reading import DRAINS, read_now
 
 
 class Sink(Protocol):

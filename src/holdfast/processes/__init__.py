@@ -1,0 +1,1 @@
+"""Programs that Holdfast starts: how they are read, ended, and what they leave behind."""
