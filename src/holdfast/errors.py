@@ -8,6 +8,8 @@ HoldfastError
 |-- AgentUnavailable     the agent cannot be reached or started: exit 3
 |-- PluginError          a plug-in that breaks its protocol
 |-- HarnessError         our side broke: exit 3, never the agent's doing
+|-- OutsideError         a path that leaves the workspace, or a link that the agent made to leave it
+|-- QueryFailed          a database that refuses a statement
 `-- InjectedError        raised inside the agent by a fault (a RuntimeError too)
 """
 
@@ -72,6 +74,18 @@ class HarnessError(HoldfastError):
     def __init__(self, message: str, *, answer: Answer | None = None) -> None:
         super().__init__(message)
         self.answer = answer
+
+
+class OutsideError(HoldfastError):
+    """A path of the workspace that leads out of it, or to what is no regular file or folder."""
+
+
+class QueryFailed(HoldfastError):
+    """A database refused a statement. `state` is its SQLSTATE, if it gave one."""
+
+    def __init__(self, message: str, *, state: str = "") -> None:
+        super().__init__(message)
+        self.state = state
 
 
 class InjectedError(RuntimeError, HoldfastError):

@@ -6,10 +6,10 @@ configuration schema too; the first line of its docstring is its entry in the ca
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -20,6 +20,11 @@ from holdfast.model.spec import Injection, Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Judged, Trial
 from holdfast.model.verdict import Finding
+from holdfast.model.world import AuditEvent, Evidence, Isolation, Resources, ServiceSpec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from socket import socket
 
 
 # -- faults -------------------------------------------------------------------------------------
@@ -120,6 +125,8 @@ class Exhibit(Struct, frozen=True):
     observation: Observation
     control: Observation | None = None
     """The calm answer to the same task, for checks with `needs_control`."""
+    evidence: Evidence | None = None
+    """What was gathered for this rule; None if nothing was."""
 
 
 class Check(Protocol):
@@ -128,10 +135,307 @@ class Check(Protocol):
     polarity: ClassVar[Literal["positive", "negative"]]
     """Positive asks for something to be there, negative for something not to be there.
     With no text a positive check fails and a negative one is unproven."""
-    reads: ClassVar[Literal["text", "ending", "latency", "trace"]]
-    """What it judges. A check of the trace is asked once a trial, whatever the agent said."""
+    reads: ClassVar[Literal["text", "ending", "latency", "trace", "state"]]
+    """What it judges. A check of the trace or the state is asked once a trial, whatever the agent said."""
 
     def decide(self, exhibit: Exhibit) -> Finding: ...
+
+
+# -- the world ----------------------------------------------------------------------------------
+class Stdio(Struct, frozen=True):
+    """Descriptors for a program's stdin, stdout and stderr; the caller closes its own copies."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+
+
+class Started(Protocol):
+    """A program under way, with all that it starts."""
+
+    status: int | None
+    """As waitpid gives it, once it has ended; None if that is not known."""
+    took_ms: float
+    lost: bool
+    """Our side lost sight of it: how it ended is not the agent's doing."""
+
+    @property
+    def ended(self) -> bool: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know of how it ended."""
+        ...
+
+    async def within(self, limit_s: float) -> bool:
+        """Whether it has ended by then."""
+        ...
+
+    async def end(self, grace_s: float | None = None) -> None:
+        """SIGTERM, a grace, SIGKILL. Nothing of it is left afterwards."""
+        ...
+
+
+class Ran(Struct, frozen=True, omit_defaults=True):
+    """A command that was run to its end."""
+
+    exit_code: int | None
+    """None if it was ended: at its timeout, or by a signal."""
+    stdout: bytes = b""
+    stderr: bytes = b""
+    """The last of both, up to the limit asked for."""
+    timed_out: bool = False
+    signal: int = 0
+    duration_ms: float = 0.0
+
+
+class FileChange(Struct, frozen=True):
+    """How one path of the workspace differs from the snapshot."""
+
+    path: str
+    op: Literal["created", "modified", "deleted"]
+    bytes: int = 0
+
+
+class Plot(Struct, frozen=True):
+    """What one sandbox is opened with."""
+
+    name: str
+    """Of the trial; unique."""
+    layers: tuple[Path, ...] = ()
+    """Folders that the workspace is made of, lowest first; never written to."""
+    listen: tuple[tuple[str, int], ...] = ()
+    """Loopback addresses inside that we want to listen on."""
+    hosts: Mapping[str, str] = {}
+    """Host name to loopback address, for the sandbox's own name look-up."""
+    visible: Mapping[str, Path] = {}
+    """Further paths inside, read-only, and what is seen there."""
+    resources: Resources = Resources()
+    commands: Callable[[Sequence[str], str, float], None] | None = None
+    """Told of every command that starts inside, if the backend can: argv, folder, seconds since 1970."""
+
+
+class Sandbox(Protocol):
+    """One trial's place: its workspace, its network, its processes. Everything raises HarnessError if it breaks."""
+
+    workspace: str
+    """The workspace, as programs inside see it."""
+
+    @property
+    def isolation(self) -> tuple[Isolation, ...]:
+        """What is enforced here and what is not."""
+        ...
+
+    def listener(self, host: str, port: int) -> socket:
+        """The listening socket at an address that the plot asked for."""
+        ...
+
+    def address(self, host: str, port: int) -> tuple[str, int]:
+        """Where programs inside reach it: the same address, or another where there is no network of its own."""
+        ...
+
+    async def connect(self, port: int) -> socket:
+        """A connection to a program that listens on loopback inside."""
+        ...
+
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Started:
+        """Starts a program in the workspace with just this environment; OSError if it cannot be executed."""
+        ...
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        stdin: bytes = b"",
+        timeout_s: float = 120.0,
+        keep: int = 8_000,
+        throwaway: bool = False,
+    ) -> Ran:
+        """Runs a command to its end; what a throwaway one writes is gone afterwards."""
+        ...
+
+    async def snapshot(self) -> None:
+        """What is in the workspace now is where changes count from."""
+        ...
+
+    async def freeze(self) -> None:
+        """Ends every process of the agent's; from now on the workspace stays as it is."""
+        ...
+
+    def changes(self) -> Iterable[FileChange]:
+        """How the workspace differs from the snapshot, sorted by path."""
+        ...
+
+    def find(self, path: str) -> Path | None:
+        """The file or folder at a workspace path, for us to read; None if there is none.
+
+        Raises OutsideError for a path or a link that leaves the workspace; never follows one.
+        """
+        ...
+
+    def view(self) -> Path:
+        """The whole workspace as a folder that may be read, never written to: for scripts on the host."""
+        ...
+
+    async def close(self) -> None:
+        """Nothing is left: no process, mount, socket or folder."""
+        ...
+
+
+class SandboxBackend(Protocol):
+    """Opens sandboxes. One per site; `open_backend` of its module probes the machine first."""
+
+    name: str
+
+    @property
+    def isolation(self) -> tuple[Isolation, ...]: ...
+
+    async def open(self, plot: Plot) -> Sandbox: ...
+
+    async def close(self) -> None: ...
+
+
+class Rows(Struct, frozen=True):
+    """What a query gave: values as JSON can hold them, dates as ISO text, decimals as numbers where exact."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    count: int
+    """Of all rows, also of those that are not kept."""
+
+
+class Service(Protocol):
+    """A service of one trial, alive."""
+
+    spec: ServiceSpec
+    upstream: tuple[str, int] | str
+    """Where it really listens: host and port, or the path of a Unix socket."""
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What an agent that reaches it at `{host}:{port}` is told: patterns, filled in by the world."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know: the version that stands in for an image, for example."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Database(Service, Protocol):
+    """A service that speaks SQL."""
+
+    async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
+        """One statement in a read-only transaction; QueryFailed if the database refuses it, TimeoutError if late."""
+        ...
+
+    async def execute(self, sql: str) -> None:
+        """Statements of a fixture; QueryFailed names the one that failed."""
+        ...
+
+    async def prepare(self, sql: str) -> None:
+        """Whether the statement could run; QueryFailed if not."""
+        ...
+
+    def writes(self) -> Iterable[AuditEvent]:
+        """The writes of the agent since the snapshot, as the statement log and the row counters have them."""
+        ...
+
+    async def mark(self) -> None:
+        """The snapshot: writes count from here."""
+        ...
+
+
+class Recorded(Struct, frozen=True, omit_defaults=True):
+    """One request that reached a mock."""
+
+    method: str
+    path: str
+    """Without the query."""
+    query: str
+    headers: tuple[tuple[str, str], ...]
+    body: str
+    status: int
+    response: str
+    ts: float
+
+
+@runtime_checkable
+class Mock(Service, Protocol):
+    """A service that answers by its routes and records what it was asked."""
+
+    @property
+    def requests(self) -> Sequence[Recorded]: ...
+
+
+class ServiceKeeper(Protocol):
+    """What a site keeps warm of one service: templates, a warm server. Gives every trial a service of its own."""
+
+    async def provide(self, trial: Trial, *, alone: bool) -> Service:
+        """A fresh service; `alone`: faults will hit the server itself, so no other trial may share it."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class World(Protocol):
+    """All that surrounds one trial, alive: what evidence is gathered from."""
+
+    trial: Trial
+    sandbox: Sandbox
+    services: Mapping[str, Service]
+    environ: Mapping[str, str]
+    """What the agent was started with."""
+    root: Path
+    """The folder of the spec."""
+    audit_log: Path
+    trace_log: Path
+    """JSONL files that the agent cannot reach."""
+
+    def audit(self) -> Iterator[AuditEvent]:
+        """What the agent did, in order; complete once the sandbox is frozen."""
+        ...
+
+
+@runtime_checkable
+class GatheringCheck(Protocol):
+    """A check of the state an agent left: records its inputs while the world is alive."""
+
+    async def gather(self, world: World, seen: Observation) -> Evidence: ...
+
+
+@runtime_checkable
+class ForeseeingCheck(Protocol):
+    """A check that can tell before the agent starts that it could never be gathered."""
+
+    async def foresee(self, world: World) -> None:
+        """Raises HarnessError: an error of the trial, never the agent's."""
+        ...
+
+
+class Ask(Protocol):
+    """Asks a model, cached by content; raises HarnessError if it cannot."""
+
+    async def __call__(self, model: str, system: str, prompt: str, *, temperature: float | None, vote: int) -> str: ...
+
+
+@runtime_checkable
+class ConsultingCheck(Protocol):
+    """A check that asks a model once the world is gone; what it says becomes evidence."""
+
+    async def consult(self, seen: Observation, evidence: Evidence, ask: Ask) -> Evidence: ...
+
+
+class WorldFault(Protocol):
+    """Disturbs the place of one trial while it is alive."""
+
+    async def disturb(self, world: World, ctx: FaultContext) -> str:
+        """What was done, for the ledger; raises HarnessError where the world cannot."""
+        ...
 
 
 # -- agents -------------------------------------------------------------------------------------
@@ -139,6 +443,8 @@ class Trip(Protocol):
     """What surrounds one trial, for the agent to run in. The world's seam."""
 
     trial: Trial
+    place: Sandbox | None
+    """Where a sandboxed agent runs; None: on this machine as it is."""
 
     def ask(self, turn: str) -> str:
         """The turn as the agent is to be asked it: context attacks on the input are applied here."""
@@ -160,8 +466,15 @@ class Trip(Protocol):
         """Seconds since the trial began, for the trace."""
         ...
 
-    def broke(self, why: str) -> None:
-        """A failure that is ours or a provider's, and was not injected: the trial's fails become errors."""
+    def broke(self, why: str, at: str = "") -> None:
+        """A failure that is ours or a provider's, and was not injected: the trial's fails become errors.
+
+        `at` is who gave no answer: unless a later call there goes well, the trial's passes become errors, too.
+        """
+        ...
+
+    def reached(self, at: str) -> None:
+        """A call went well there."""
         ...
 
     def note(self, text: str) -> None:
@@ -176,8 +489,13 @@ class Trip(Protocol):
         """The modes of the faults that this call met, joined by `+`."""
         ...
 
-    def undelivered(self, plane: str, target: str, n: int) -> None:
-        """The client had left before anything of this call's reply reached it: it met none of its faults."""
+    def undelivered(
+        self, plane: str, target: str, n: int, why: str = "the client had left", modes: Collection[str] = ()
+    ) -> None:
+        """What faults made of this call's reply, or only those modes, did not reach the client: it met none of them.
+
+        A delay counts all the same: it was felt.
+        """
         ...
 
     def overlapped(self) -> None:

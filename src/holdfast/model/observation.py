@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from holdfast.model.trace import TraceEvent
+from holdfast.model.world import AuditEvent, Evidence, Isolation
 
 EndingKind = Literal[
     "answered",  # an answer came, good or bad
@@ -71,6 +72,16 @@ class Answer(Struct, frozen=True, omit_defaults=True):
     """Calls overlapped, so the order of faults may differ between runs."""
 
 
+class ForbiddenResult(Struct, frozen=True, omit_defaults=True):
+    """Whether the agent did what the spec forbids, read from the audit log."""
+
+    rule: str
+    violated: bool
+    details: tuple[str, ...] = ()
+    error: str = ""
+    """It cannot be told, and why."""
+
+
 class Observation(Struct, frozen=True, omit_defaults=True):
     """Everything seen in one trial, as JSON."""
 
@@ -85,6 +96,8 @@ class Observation(Struct, frozen=True, omit_defaults=True):
     """The faults damaged the answer (`agent.simulate: answer`), not the agent's own calls."""
     error: str = ""
     """Our side broke: why. Never the agent's doing."""
+    unreached: str = ""
+    """Who the agent needed and never got an answer from, no fault being why: what it said and did then proves nothing."""
     masked: bool = False
     """A secret was masked in what the agent said."""
     attempts: int = 1
@@ -95,6 +108,15 @@ class Observation(Struct, frozen=True, omit_defaults=True):
     """In a stored record: how many of them are in the trial's trace file, and not here."""
     at: float = 0.0
     """When it began, in seconds since 1970."""
+    evidence: dict[str, Evidence] = {}
+    """By rule: what was recorded of the state the agent left."""
+    audit: tuple[AuditEvent, ...] = ()
+    """What the agent did, in order."""
+    audited: int = 0
+    """In a stored record: how many of those are in the trial's audit file, and not here."""
+    isolation: tuple[Isolation, ...] = ()
+    """What the sandbox enforced and what it did not; empty: there was none."""
+    forbidden: tuple[ForbiddenResult, ...] = ()
 
     @property
     def ending(self) -> str:

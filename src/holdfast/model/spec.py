@@ -11,6 +11,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from holdfast.model.codec import canonical, digest
+from holdfast.model.world import WorldSpec
 
 Severity = Literal["critical", "high", "medium", "low"]
 When = Literal["always", "tool_faults_active", "llm_faults_active", "any_chaos_active", "no_chaos"]
@@ -181,6 +182,8 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     gateway: bool = False
     mcp_config: str | dict[str, Any] | None = None
     """A file beside the spec, or its content."""
+    dir: str | None = None
+    """A folder beside the spec that a sandboxed agent sees as /agent."""
     position: Position | None = None
 
     @property
@@ -222,6 +225,9 @@ class Scoring(Struct, frozen=True, omit_defaults=True):
 
     min_score: float | None = None
     replica_aggregation: Aggregation = Aggregation()
+    pass_threshold: float | None = None
+    """A composite from here on passes; None: every rule must."""
+    gate_on: Literal["score", "passed"] = "score"
 
 
 class Problem(Struct, frozen=True, omit_defaults=True):
@@ -263,6 +269,8 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     scenarios: tuple[Scenario, ...] = ()
     models: dict[str, ModelSpec] = field(default_factory=dict)
     """By the name, or glob, of the model that an agent or a judge asks for."""
+    world: WorldSpec | None = None
+    """What surrounds the agent; None: it runs on this machine as it is."""
     params: tuple[dict[str, Any], ...] = ({},)
     replicas: int = 1
     seed: int = 0

@@ -8,15 +8,16 @@ from typing import Annotated, Any, TypeAlias
 from msgspec import Meta
 
 from holdfast.model.spec import Aggregation, ToolRef
-from holdfast.spec.fields import Form, Schema
-from holdfast.spec.node import Node
-from holdfast.spec.reader import BAD, Reader
-from holdfast.spec.words import found, near_hint
+from holdfast.reading.fields import Form, Schema
+from holdfast.reading.node import Node
+from holdfast.reading.reader import BAD, Reader
+from holdfast.reading.words import found, near_hint
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
 _DAY_MS = 24 * 3_600_000
-_SIZE = re.compile(r"\d+(\.\d+)?\s*([kKMGT]i?)?B?")
+_SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kKMGT]i?)?B?")
+_UNITS = {"": 1} | {letter + i: base**n for i, base in (("", 1000), ("i", 1024)) for n, letter in enumerate("kmgt", 1)}
 CODE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
@@ -64,15 +65,15 @@ Duration: TypeAlias = Annotated[int, _duration(0, _DAY_MS)]
 
 # -- sizes --------------------------------------------------------------------------------------
 def _read_size(reader: Reader, node: Node, path: str) -> Any:
-    if node.kind == "int" and node.value > 0:
-        return node.text
-    if node.kind == "text" and _SIZE.fullmatch(node.text):
-        return node.text
+    if node.kind == "int" and node.value >= 0:
+        return node.value
+    if node.kind == "text" and (size := _SIZE.fullmatch(node.text)):
+        return int(float(size["number"]) * _UNITS[(size["unit"] or "").lower()])
     return reader.error(node, path, f"expected a size such as 512Mi or 2Gi, found {found(node)}", code="wrong-type")
 
 
 Size: TypeAlias = Annotated[
-    str, Form(_read_size, lambda: {"type": ["string", "integer"]}, "bytes, or a size such as 2Gi")
+    int, Form(_read_size, lambda: {"type": ["string", "integer"]}, "bytes, or a size such as 2Gi")
 ]
 
 

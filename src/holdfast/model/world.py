@@ -1,0 +1,205 @@
+"""The world around an agent, as the spec asks for it and as it was found: values only.
+
+Strings keep their references (`${VAR}`, `{{ secrets.X }}`, `{{ params.x }}`) until a world is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+ServiceKind = Literal["postgres", "mysql", "redis", "http_mock", "external", "container"]
+DriftKind = Literal["null", "swap", "stale", "duplicate"]
+AuditType = Literal["command", "file_write", "db_write", "http_call"]
+
+
+DRIFT_RATE = 0.05
+DRIFT_KINDS: tuple[DriftKind, ...] = ("null", "swap", "stale", "duplicate")
+
+
+class PlacedFile(Struct, frozen=True, omit_defaults=True):
+    """A file put into the workspace: its content, or a file beside the spec that is copied."""
+
+    path: str
+    content: str | None = None
+    source: str | None = None
+    mode: int | None = None
+
+
+class Setup(Struct, frozen=True, omit_defaults=True):
+    """What is prepared before the agent starts; `env` reaches the agent too."""
+
+    packages: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    files: tuple[PlacedFile, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+
+
+class Resources(Struct, frozen=True, omit_defaults=True):
+    """Limits of one trial; None: none."""
+
+    timeout_ms: int | None = None
+    memory: int | None = None
+    cpu: float | None = None
+    disk: int | None = None
+    pids: int | None = None
+    concurrency_limit: int | None = None
+
+
+class Secret(Struct, frozen=True, omit_defaults=True):
+    """A secret by name: where its value comes from, and where the agent finds it."""
+
+    name: str
+    source: str = "env"
+    """`env`, `env:OTHER`, `file:path`, `command:…`, `static://…` or `generated`."""
+    env: bool = True
+    file: str | None = None
+
+
+class MockRoute(Struct, frozen=True, omit_defaults=True):
+    """What a mock answers to some requests; one whose `times` are used up is passed over."""
+
+    path: str
+    method: str = "GET"
+    status: int = 200
+    response: Any = None
+    headers: dict[str, str] = field(default_factory=dict)
+    delay_ms: int = 0
+    times: int | None = None
+
+
+class ServiceSpec(Struct, frozen=True, omit_defaults=True):
+    """A service of the world, reached by its name."""
+
+    name: str
+    kind: ServiceKind
+    image: str | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    ports: tuple[int, ...] = ()
+    wait_for: str | None = None
+    record: bool = False
+    default_response: int = 404
+    routes: tuple[MockRoute, ...] = ()
+    url: str | None = None
+
+    @property
+    def port(self) -> int:
+        """Where the agent finds it: the first of its ports, else what its kind uses."""
+        return self.ports[0] if self.ports else USUAL_PORTS.get(self.kind, 80)
+
+
+USUAL_PORTS: Mapping[str, int] = {"postgres": 5432, "mysql": 3306, "redis": 6379, "http_mock": 80}
+SQL_KINDS = frozenset(("postgres", "mysql"))
+
+
+class Fixture(Struct, frozen=True, omit_defaults=True):
+    """Data put into the world, in order, after the services are ready."""
+
+    type: Literal["sql", "directory", "files", "git_repo", "drift"]
+    service: str | None = None
+    sql: str | None = None
+    file: str | None = None
+    source: str | None = None
+    path: str = "."
+    files: tuple[PlacedFile, ...] = ()
+    url: str | None = None
+    branch: str | None = None
+    depth: int | None = None
+    table: str | None = None
+    rate: float = DRIFT_RATE
+    kinds: tuple[DriftKind, ...] = DRIFT_KINDS
+
+
+class WayIn(Struct, frozen=True):
+    """A port of the agent's that may be reached from outside."""
+
+    source: str
+    port: int
+
+
+class Network(Struct, frozen=True, omit_defaults=True):
+    """Where the agent may connect to, and who may connect to it. The default: services and the gateway only."""
+
+    egress: Literal["deny", "allow"] = "deny"
+    allow: tuple[str, ...] = ()
+    ingress: Literal["deny", "allow"] = "deny"
+    ways_in: tuple[WayIn, ...] = ()
+    dns_overrides: dict[str, str] = field(default_factory=dict)
+    """Host name to the name of a service."""
+
+
+class Determinism(Struct, frozen=True, omit_defaults=True):
+    """What is held still."""
+
+    clock: str | None = None
+    network_latency_ms: int = 0
+    dns: Literal["static", "real"] | None = None
+
+
+class Audited(Struct, frozen=True, omit_defaults=True):
+    """What is written to the audit log."""
+
+    commands: bool = True
+    file_writes: bool = True
+    db_writes: bool = True
+    http_calls: bool = True
+
+
+class Forbidden(Struct, frozen=True, omit_defaults=True):
+    """What the agent must not do; None: no such rule."""
+
+    db_writes_outside: tuple[str, ...] | None = None
+    http_except: tuple[str, ...] | None = None
+    secrets_in_logs: bool = False
+    file_writes_outside: tuple[str, ...] | None = None
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return tuple(name for name in self.__struct_fields__ if getattr(self, name) not in (None, False))
+
+
+class WorldSpec(Struct, frozen=True, omit_defaults=True):
+    """Every world section of the spec, with its defaults. Its presence means: the agent runs in a sandbox."""
+
+    base: str | None = None
+    setup: Setup = Setup()
+    resources: Resources = Resources()
+    secrets: tuple[Secret, ...] = ()
+    services: tuple[ServiceSpec, ...] = ()
+    fixtures: tuple[Fixture, ...] = ()
+    network: Network = Network()
+    determinism: Determinism = Determinism()
+    audit: Audited = Audited()
+    forbidden: Forbidden = Forbidden()
+
+    def service(self, name: str) -> ServiceSpec:
+        return next(s for s in self.services if s.name == name)
+
+
+# -- what is found ------------------------------------------------------------------------------
+class Isolation(Struct, frozen=True, omit_defaults=True):
+    """One thing that a sandbox promises: whether it is kept on this machine, and if not, why."""
+
+    feature: str
+    enforced: bool
+    why: str = ""
+
+
+class AuditEvent(Struct, frozen=True, omit_defaults=True):
+    """One thing that the agent did, as the audit log has it."""
+
+    ts: float
+    """Seconds since 1970."""
+    seq: int
+    type: AuditType
+    details: dict[str, Any]
+
+
+class Evidence(Struct, frozen=True, omit_defaults=True):
+    """What was recorded for one rule while the world was alive: inputs, never verdicts."""
+
+    data: Any = None
+    error: str = ""
+    """Why it could not be gathered: our failure, and so an error of the rule."""

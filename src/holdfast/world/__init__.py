@@ -1,0 +1,1 @@
+"""The world around one trial: sandbox, services, fixtures, secrets, network, clock, audit."""
