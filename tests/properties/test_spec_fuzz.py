@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from holdfast.reading.tree import BREAK
 from holdfast.spec import check, explain
-from holdfast.spec.tree import BREAK
 
 SPEC = r"""
 version: "2.0"
@@ -20,7 +20,7 @@ agent:
   endpoint: "bot:ask"
   tools: ["bot:search", {name: mail, callable: "bot:send"}]
   llm: bot:model
-  headers: {Authorization: "Bearer ${TOKEN}"}
+  env: {AUTHORIZATION: "Bearer ${TOKEN}"}
   timeout: 30s
 golden_prompts: ["What is ${X}?", "{{ params.m }}"]
 task: {prompt: a, turns: [b]}
@@ -48,6 +48,7 @@ invariants:
   n: {check: {type: http_mock_assertions, service: smtp, assertions: [{field: request_count, equals: 1}]}}
 services: [{name: smtp, type: http_mock, record: true, routes: [{path: /, status: 200}]}]
 secrets: [A, {name: B, from: generated}]
+resources: {disk: 1Mi}
 scoring: {weights: {mutation: 0.2}, min_score: 80, replica_aggregation: majority}
 output: {format: html}
 advanced: {seed: 7, concurrency: 4}

@@ -24,12 +24,15 @@ def command(as_json: bool) -> None:
         ("faults.llm", "llm_faults: on the model's replies, at the wire or in a model function"),
         ("faults.mcp", "mcp_faults: on MCP servers"),
         ("faults.http", "http_faults: on HTTP calls, by their URL"),
+        ("faults.service", "service_faults: on connections to services, and on transactions of databases"),
+        ("faults.world", "world_faults: on the agent's files, clock and processes"),
         ("faults.context", "context_attacks: on the input and on tool results"),
     ]
     show(families, as_json=as_json)
     if as_json:
         return
-    print("Every fault also takes probability, after_calls, times, every, on_call, match.\n")
+    print("Every fault also takes probability, after_calls, times, every, on_call, match;")
+    print("those of the world take after_ms or on_event instead.\n")
     print("profiles: --profile NAME, or `profile:` in a scenario")
     names = profiles.names()
     for name in names:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,34 +41,18 @@ def command(config: Path | None, port: int | None, only_print: bool, as_json: bo
     Between runs every request gets 503.
     """
     from holdfast.planes.handover import place_in
+    from holdfast.planes.standing import alone, stands
 
     if only_print:
-        if not _stands():
+        if not (FOLDER / "gateway.sock").exists() or not stands(FOLDER):
             raise UsageError("no gateway runs in this folder", hint="start one: holdfast gateway")
         _show(place_in(FOLDER), _chart(config), as_json)
         return 0
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / ".gitignore").write_text("*\n")
-    try:
+    with alone(FOLDER), suppress(KeyboardInterrupt):
         asyncio.run(_hold(place_in(FOLDER, port), _chart(config), as_json))
-    except KeyboardInterrupt:
-        return 0
     return 0
-
-
-def _stands() -> bool:
-    """Whether a gateway holds its port in this folder."""
-    import socket
-
-    from holdfast.planes.handover import place_in
-
-    if not (FOLDER / "gateway.sock").exists():
-        return False
-    try:
-        socket.create_connection(("127.0.0.1", place_in(FOLDER).port), 2).close()
-    except OSError:
-        return False
-    return True
 
 
 def _chart(config: Path | None) -> Chart | None:
@@ -95,7 +80,7 @@ def _show(place: Place, chart: Chart | None, as_json: bool) -> None:
 async def _hold(place: Place, chart: Chart | None, as_json: bool) -> None:
     from holdfast.planes.handover import Standby
 
-    standby = Standby(FOLDER.absolute(), place)
+    standby = Standby(FOLDER.absolute(), place, _log)
     done = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, done.set)
     await standby.open()
@@ -105,3 +90,12 @@ async def _hold(place: Place, chart: Chart | None, as_json: bool) -> None:
         await done.wait()
     finally:
         await standby.close()
+
+
+def _log(what: str) -> None:
+    """Who has the gateway: a run of yours, it is to be hoped."""
+    from datetime import datetime
+
+    from holdfast.report.safe import one_line
+
+    print(f"{datetime.now():%H:%M:%S} {one_line(what)}", file=sys.stderr)

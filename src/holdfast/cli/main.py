@@ -24,6 +24,7 @@ COMMANDS = {
     "doctor": "Try every way to meet this agent's calls",
     "gateway": "Hold an address for an agent you start yourself",
     "demo": "The finance agent, good and careless",
+    "clean": "Remove what a killed Holdfast left behind",
     "mcp-proxy": "Stand before an MCP server over stdio",
     "faults": "The faults you can inject",
     "checks": "The checks a rule can use",

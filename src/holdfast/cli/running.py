@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.cli import screen as terminal
 from holdfast.cli.options import find_config, load_contract, option_warnings
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, UserError
 from holdfast.model.events import Event, Warned
 from holdfast.model.spec import Spec
 from holdfast.report.files import reporter, write
@@ -36,6 +36,8 @@ def prepare(config: Path | None, resume: str | None, force: bool, given: Options
     """Everything that can be refused is refused here, before the agent is started."""
     for path in outputs:
         reporter(path)
+    if given.record is not None:
+        _check_recording(given.record)
     if resume is not None:
         rundir = RunDir.find(RUNS, resume)
         return Prepared(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
@@ -43,6 +45,20 @@ def prepare(config: Path | None, resume: str | None, force: bool, given: Options
     _check_models(spec, given)
     warnings = (*told(spec, problems), *option_warnings(spec, given))
     return Prepared(Job(spec, given, os.environ, warnings))
+
+
+def _check_recording(path: Path) -> None:
+    """What is added to a file that is no recording would be lost in it, and the file with it."""
+    from holdfast.planes.llm.cassette import Cassette
+    from holdfast.runner.export import check_writable
+
+    check_writable("--record", path)
+    if path.exists() and path.stat().st_size:
+        try:
+            Cassette(path, str)
+        except UserError as wrong:
+            hint = "name a new file, or a recording to add to"
+            raise UsageError(f"--record {path}: the file is there, and no recording ({wrong})", hint=hint) from wrong
 
 
 def _check_models(spec: Spec, given: Options) -> None:

@@ -27,7 +27,8 @@ def command(config: Path | None) -> int:
     seen, tools = asyncio.run(ask_once(spec, os.environ))
     turn = seen.turns[-1]
     print(f"asked     {one_line(turn.asked)}")
-    print(f"answered  {one_line(turn.text) if turn.text else f'nothing: {turn.ending} {one_line(turn.detail)}'}")
+    empty = "the answer is empty" if turn.ending == "answered" else f"{turn.ending} {one_line(turn.detail)}"
+    print(f"answered  {one_line(turn.text) if turn.text else f'nothing: {empty}'}")
     if turn.ending != "answered" and turn.text:
         print(f"ended     {turn.ending} {one_line(turn.detail)}")
     print(f"took      {turn.latency_ms:.0f} ms")

@@ -39,7 +39,12 @@ class Usage(Struct, frozen=True, tag="usage"):
     """What the provider bills."""
 
     input_tokens: int
+    """All that went in, whether it came from a cache or not."""
     output_tokens: int
+    cached_input: int = 0
+    """Of the input: read from the provider's cache."""
+    cache_written: int = 0
+    """Of the input: written to that cache, where that is billed by itself."""
 
 
 class Trouble(Struct, frozen=True, tag="trouble"):
@@ -67,6 +72,10 @@ class Cut(Struct, frozen=True, tag="cut"):
 Delta: TypeAlias = Text | ToolCall | Finish | Usage | Trouble | Hollow | Pause | Cut
 
 
+_PLAIN = (Text, Usage, Hollow, Pause)
+_ENDED = ("stop", "tool_calls")
+
+
 class Completion(Struct, frozen=True, omit_defaults=True):
     """One reply of a model."""
 
@@ -90,20 +99,38 @@ class Completion(Struct, frozen=True, omit_defaults=True):
     @property
     def finish(self) -> FinishReason | None:
         """Why it stopped; None if it never said so."""
-        return next((delta.reason for delta in self.deltas if isinstance(delta, Finish)), None)
+        for delta in self.deltas:
+            if isinstance(delta, Finish):
+                return delta.reason
+        return None
 
     @property
     def usage(self) -> Usage | None:
-        return next((delta for delta in self.deltas if isinstance(delta, Usage)), None)
+        for delta in self.deltas:
+            if isinstance(delta, Usage):
+                return delta
+        return None
 
     @property
     def shown(self) -> str:
         """What it says, for people: text, the calls it asks for, and an unusual end."""
+        if self._only_says:
+            return self.text
         calls = [f"{call.name}({call.arguments})" for call in self.tool_calls]
         odd_ends = [f"[{d.message}]" if isinstance(d, Trouble) else "[cut off]" for d in self.deltas if _odd(d)]
         end = [f"[{self.finish}]"] if self.finish in ("length", "content_filter") else []
         lacks = [f"[no {self.lacks}]"] if self.lacks else []
         return "\n".join(part for part in (self.text, *calls, *lacks, *odd_ends, *end) if part)
+
+    @property
+    def _only_says(self) -> bool:
+        """Text and a plain end: what nearly every reply is."""
+        if self.lacks:
+            return False
+        for delta in self.deltas:
+            if not isinstance(delta, _PLAIN) and not (isinstance(delta, Finish) and delta.reason in _ENDED):
+                return False
+        return True
 
     def with_text(self, text: str) -> Completion:
         """The same reply with another text, where the first text stood, or before anything else."""

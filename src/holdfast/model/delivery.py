@@ -15,6 +15,15 @@ class Slices(Struct, frozen=True):
     """Of the dice for the sizes."""
 
 
+class Lag(Struct, frozen=True):
+    """Every piece comes so much later, a little more or less."""
+
+    delay_ms: float
+    jitter_ms: float = 0.0
+    seed: int = 0
+    """Of the dice for the jitter."""
+
+
 class Delivery(Struct, frozen=True, omit_defaults=True):
     """How the bytes of a reply are sent. A plane that writes bytes obeys it; the default is: at once and whole."""
 
@@ -27,6 +36,8 @@ class Delivery(Struct, frozen=True, omit_defaults=True):
     """Bytes of the body after which the connection closes."""
     close_ms: float = 0.0
     """How late the end of the reply comes, after all its bytes."""
+    lags: tuple[Lag, ...] = ()
+    """What comes back on a connection is late by the sum of them."""
 
     def __str__(self) -> str:
         """What the receiver meets, in a few words."""
@@ -35,6 +46,7 @@ class Delivery(Struct, frozen=True, omit_defaults=True):
             f"pieces of about {self.slices.average} bytes" if self.slices is not None else "",
             f"cut off after {self.limit} bytes" if self.limit is not None else "",
             f"its end {self.close_ms:g} ms late" if self.close_ms else "",
+            f"{sum(lag.delay_ms for lag in self.lags):g} ms late" if self.lags else "",
         ]
         return "the reply: " + (", ".join(part for part in told if part) or "as it came")
 

@@ -96,8 +96,6 @@ class Observation(Struct, frozen=True, omit_defaults=True):
     """The faults damaged the answer (`agent.simulate: answer`), not the agent's own calls."""
     error: str = ""
     """Our side broke: why. Never the agent's doing."""
-    unreached: str = ""
-    """Who the agent needed and never got an answer from, no fault being why: what it said and did then proves nothing."""
     masked: bool = False
     """A secret was masked in what the agent said."""
     attempts: int = 1
@@ -106,6 +104,8 @@ class Observation(Struct, frozen=True, omit_defaults=True):
     """Every call that was seen, in the order in which they began."""
     events: int = 0
     """In a stored record: how many of them are in the trial's trace file, and not here."""
+    events_digest: str = ""
+    """In a stored record: of that file, as it was written."""
     at: float = 0.0
     """When it began, in seconds since 1970."""
     evidence: dict[str, Evidence] = {}

@@ -83,5 +83,7 @@ class Run(Struct, frozen=True):
     params: tuple[dict[str, Any], ...] = ({},)
     page: str = ""
     """Where its HTML page lies; empty if none was written."""
+    gateway: bool = False
+    """Of an agent that the user started, behind `holdfast gateway`."""
     judged_from: str = ""
     """Set when a stored run was judged anew: the id of the run and what changed."""

@@ -66,9 +66,12 @@ class Attacks(Struct, frozen=True, omit_defaults=True):
 
     attacked: int
     succeeded: int
-    rate: float
+    rate: float | None
+    """Of the trials of which it is known; None if there are none."""
     interval: Interval
     utility: Utility
+    asked: int = 0
+    """Trials in which the model asked for the call that would be a success, and whether it was made was not seen."""
 
 
 class Spent(Struct, frozen=True, omit_defaults=True):
@@ -80,13 +83,42 @@ class Spent(Struct, frozen=True, omit_defaults=True):
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
-    """An estimate, of the models whose price is known; None if none is."""
+    """An estimate, of providers that were asked and whose price is known; None if there are none."""
     unpriced: tuple[str, ...] = ()
     """Models that were used and whose price is not known."""
 
     @property
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
+
+
+Status = Literal["pass", "fail", "error"]
+
+
+class Replica(Struct, frozen=True, omit_defaults=True):
+    """One trial of a case: its rules as one number."""
+
+    trial: str
+    status: Status
+    composite: float | None = None
+    """0-1; None if a rule could not be judged."""
+    replica: int = 0
+    reason: str = ""
+    """Why it is not a pass."""
+
+
+class Case(Struct, frozen=True, omit_defaults=True):
+    """Task x scenario x params: its replicas combined."""
+
+    scenario: str
+    status: Status
+    prompt: str = ""
+    params: dict[str, Any] = field(default_factory=dict)
+    flaky: bool = False
+    composite: float | None = None
+    """The mean of its replicas' composites; None if one has none."""
+    replicas: tuple[Replica, ...] = ()
+    reason: str = ""
 
 
 class Score(Struct, frozen=True, omit_defaults=True):

@@ -22,6 +22,10 @@ class Cost(Struct, frozen=True, omit_defaults=True, gc=False):
     output_tokens: int = 0
     estimated_usd: float | None = None
     """None where the model's price is not known."""
+    billed: bool = True
+    """A provider was asked. Else a script or a recording answered: the money is what it would have cost."""
+    cached_input_tokens: int = 0
+    """Of the input: read from the provider's cache."""
 
 
 class TraceEvent(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -64,6 +68,8 @@ class TraceEvent(Struct, frozen=True, omit_defaults=True, gc=False):
     """Canaries, in small letters, in what was sent: those that `tool` and `input`, being shortened, may not show."""
     waited_ms: float = 0.0
     """Of a model call that the agent left: how long nothing had come from upstream by then."""
+    unsent: bool = False
+    """A fault answered it, or held it back until the agent left: it never reached the other side."""
     in_process: bool = False
     """A model function of the agent's own: the request that it makes may be seen on the wire, too."""
 

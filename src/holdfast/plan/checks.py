@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from msgspec import ValidationError, convert
+
 from holdfast import plugins
 from holdfast.errors import PluginError
 from holdfast.model.spec import Invariant
 from holdfast.protocols import Check
+from holdfast.reading.fields import keys_of
 
 
 def make_check(invariant: Invariant) -> Check:
     """The check of a rule; raises PluginError if there is none or its settings do not fit.
 
-    Values were validated when the spec was read. Lists become tuples, as settings are frozen.
+    Values were validated when the spec was read. Lists become tuples and maps the types that a plug-in declares.
     """
     plugin = plugins.find("checks", invariant.check)
     if plugin is None:
         raise PluginError(f"there is no check called {invariant.check!r} (rule {invariant.id})")
-    settings = {name: tuple(v) if isinstance(v, list) else v for name, v in invariant.settings.items()}
+    types = {field.key: field.hint.base for field in keys_of(plugin)}
     try:
+        settings = {name: convert(value, types.get(name, Any)) for name, value in invariant.settings.items()}
         check: Check = plugin(**settings)
-    except (TypeError, ValueError) as broken:
+    except (TypeError, ValueError, ValidationError) as broken:
         raise PluginError(f"check {invariant.check!r} of rule {invariant.id}: {broken}") from broken
     return check
 
@@ -27,6 +33,11 @@ def make_check(invariant: Invariant) -> Check:
 def urls_read(check: Check) -> tuple[str, ...]:
     """URL globs of the requests that the check reads in a trace: an optional power of a plug-in."""
     return tuple(check.urls_read()) if hasattr(check, "urls_read") else ()
+
+
+def runs_inside(check: Check) -> bool:
+    """Whether the check runs a program in the sandbox, which may leave traces there: an optional power of a plug-in."""
+    return bool(getattr(check, "runs_inside", False))
 
 
 def needs_control(check: Check) -> bool:

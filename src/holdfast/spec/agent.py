@@ -6,16 +6,18 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Literal
 
+from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec, Isolation, Unbuilt
+from holdfast.reading.reader import Reader
+from holdfast.spec.agent_keys import misplaced
 from holdfast.spec.forms import CODE
-from holdfast.spec.reader import Reader
-from holdfast.spec.references import REFERENCE
+from holdfast.spec.places import places
+from holdfast.spec.references import names
 from holdfast.spec.sections.agent import AgentSection
+from holdfast.spec.started import started_problems
+from holdfast.spec.urls import url_fault
 
 _PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
-_HTTP_ONLY = ("method", "request_template", "response_path", "query_params", "headers", "parse_structured_input")
-_PYTHON_ONLY = ("tools", "tool_registry", "llm")
-_COMMAND_ONLY = ("args", "prompt", "dir", "answer_file")
 
 
 def agent_spec(section: AgentSection) -> AgentSpec:
@@ -47,6 +49,7 @@ def agent_spec(section: AgentSection) -> AgentSpec:
         spares=section.spares,
         gateway=section.gateway,
         mcp_config=section.mcp_config,
+        dir=section.dir,
         position=section.at.position,
     )
 
@@ -67,10 +70,12 @@ def agent_problems(reader: Reader, agent: AgentSection) -> None:
     """Reports keys that do not fit together."""
     _endpoint(reader, agent)
     _command(reader, agent)
-    _misplaced(reader, agent)
+    misplaced(reader, agent)
     _asks_something(reader, agent)
+    started_problems(reader, agent)
+    places(reader, agent)
+    _answer_path(reader, agent)
     at = agent.at
-    _started(reader, agent)
     if agent.isolation == "inline" and not agent.in_python:
         message = f"inline is for Python agents; this one is {agent.kind}"
         reader.error(at.get("isolation"), "agent.isolation", message, hint="use fresh or worker", code="conflict")
@@ -92,22 +97,6 @@ def agent_problems(reader: Reader, agent: AgentSection) -> None:
         reader.error(at.key("reset_endpoint"), "agent.reset_endpoint", message, hint=hint, code="conflict")
 
 
-def _started(reader: Reader, agent: AgentSection) -> None:
-    """What a started agent is given: the names of its variables, and how it shows that it is ready."""
-    for name in agent.env:
-        if not name or "=" in name or "\0" in name:
-            message = f"{name[:60]!r} is no name of a variable"
-            reader.error(agent.at.get("env"), "agent.env", message, code="bad-value")
-    ready = agent.ready or ""
-    if ready.isdigit() and not 0 < int(ready) < 65_536:
-        message = f"expected a port from 1 to 65535, found {ready[:20]}"
-        reader.error(agent.at.get("ready"), "agent.ready", message, code="bad-value")
-    if agent.kind == "http" and not agent.launched and "{port}" in agent.endpoint:
-        hint = "add agent.command, or write the port of the running agent"
-        message = "{port} is for an agent that Holdfast starts"
-        reader.error(agent.at.get("endpoint"), "agent.endpoint", message, hint=hint, code="conflict")
-
-
 def _endpoint(reader: Reader, agent: AgentSection) -> None:
     at, text = agent.at, agent.endpoint
     where = at.get("endpoint")
@@ -124,9 +113,8 @@ def _endpoint(reader: Reader, agent: AgentSection) -> None:
     elif agent.kind == "http" and CODE.fullmatch(text):
         message = f"{text[:60]!r} is a Python object, but the agent's type is http"
         reader.error(where, "agent.endpoint", message, hint="add type: python", code="wrong-agent-type")
-    elif agent.kind == "http" and not text.startswith(("http://", "https://")) and not REFERENCE.match(text):
-        message = f"expected an http:// or https:// URL, found {text[:60]!r}"
-        reader.error(where, "agent.endpoint", message, code="bad-value")
+    elif agent.kind == "http" and (wrong := url_fault(text)):
+        reader.error(where, "agent.endpoint", f"{wrong}, found {text[:60]!r}", code="bad-value")
 
 
 def _asks_something(reader: Reader, agent: AgentSection) -> None:
@@ -146,42 +134,34 @@ def _asks_something(reader: Reader, agent: AgentSection) -> None:
     reader.error(agent.at.get("request_template"), "agent.request_template", message, hint=hint, code="never-asked")
 
 
+def _answer_path(reader: Reader, agent: AgentSection) -> None:
+    path = agent.response_path
+    if path is None or names(path).any or agent.kind not in ("http", "command"):
+        return
+    from holdfast.reading.json_path import find_at
+
+    try:
+        find_at(path)
+    except AgentUnavailable as wrong:
+        message = str(wrong).partition(" is no path: ")[2]
+        message = f"expected JSONPath or dots, found {path[:60]!r}: {message}"
+        reader.error(agent.at.get("response_path"), "agent.response_path", message, hint=wrong.hint, code="bad-path")
+
+
 def _command(reader: Reader, agent: AgentSection) -> None:
     at = agent.at
     if agent.command is not None and agent.binary is not None:
         reader.error(at.key("binary"), "agent.binary", "command and binary exclude each other", code="conflict")
-    if agent.kind == "command" and agent.command is None and agent.binary is None:
+    if agent.kind == "command" and not at.has("command") and not at.has("binary"):
         reader.error(at, "agent.command", "missing", hint="the command that starts the agent", code="missing-key")
     if agent.kind == "snapshot" and agent.snapshot is None:
         reader.error(at, "agent.snapshot", "missing", hint="the name of the stored agent", code="missing-key")
-    if agent.args and agent.binary is None:
+    if agent.args and agent.binary is None and not agent.in_python:
         reader.error(at.key("args"), "agent.args", "args go with binary", hint="put them into command", code="conflict")
-
-
-def _misplaced(reader: Reader, agent: AgentSection) -> None:
-    """Keys without a meaning for this type of agent."""
-    groups: list[tuple[bool, tuple[str, ...]]] = [
-        (agent.kind not in ("http", "command"), _HTTP_ONLY),
-        (agent.kind == "command", tuple(key for key in _HTTP_ONLY if key != "response_path")),
-        (not agent.in_python, _PYTHON_ONLY),
-        (agent.kind != "command", tuple(key for key in _COMMAND_ONLY if key != "args" or agent.binary is None)),
-        (agent.kind == "http" and not agent.started_by_us, ("mcp_config",)),
-        (agent.kind == "http" and not agent.launched, ("isolation", "ready", "spares")),
-        (agent.kind == "http" and not agent.started_by_us and agent.reset_function is None, ("env",)),
-        (agent.in_python or agent.kind == "command", ("ready", "spares")),
-    ]
-    for applies, keys in groups:
-        for key in keys if applies else ():
-            if agent.at.has(key):
-                message = f"has no meaning for this {agent.kind} agent and changes nothing"
-                reader.warn(agent.at.key(key), f"agent.{key}", message, code="lint-unused-key")
 
 
 def agent_unbuilt(agent: AgentSection, agents: Collection[str], models: Collection[str]) -> Iterator[Unbuilt]:
     """What a run of this agent would need that this release does not have."""
-    for key, value in (("sandbox", agent.sandbox), ("dir", agent.dir)):
-        if value:
-            yield Unbuilt(f"agent.{key}", "The sandbox is not in this release.", agent.at.key(key).position)
     if agent.kind in ("snapshot", "paragon"):
         why = _no_meaning(agent, agents, models) or f"Agents of type {agent.type} are not in this release."
         yield Unbuilt("agent.type", why, agent.at.key("type").position)

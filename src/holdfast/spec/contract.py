@@ -8,14 +8,15 @@ from pathlib import Path
 from msgspec import Struct
 
 from holdfast.model.spec import Aggregation, Scenario, Scoring, Task, Unbuilt
+from holdfast.reading.node import Node
+from holdfast.reading.reader import Reader
 from holdfast.spec.matrix import MatrixEntry
-from holdfast.spec.node import Node
 from holdfast.spec.placing import Placed
 from holdfast.spec.reach import Reach, scenarios
-from holdfast.spec.reader import Reader
 from holdfast.spec.rules import Rule, aggregation_problem, duplicates
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import Weights
+from holdfast.spec.surroundings import world_spec
 
 
 class Overrides(Struct, frozen=True):
@@ -89,7 +90,7 @@ def contract_weather(reader: Reader, file: File, overrides: Overrides, root: Pat
     entries = file.contract.chaos_matrix if inner and file.contract else file.chaos_matrix
     _same_names(reader, entries, path)
     added = _profile_entry(reader, file, entries, overrides.profile)
-    reach = None if reader.failed("agent") else Reach(file.agent, root)
+    reach = None if reader.failed("agent") else Reach(file.agent, root, world_spec(file))
     made: list[tuple[Scenario, tuple[Placed, ...]]] = []
     names = {entry.name for entry in entries}
     for entry in (*entries, *added):
@@ -134,7 +135,7 @@ def _profile_entry(
     if profile is None:
         return ()
     from holdfast.faults import profiles
-    from holdfast.spec.words import near_hint
+    from holdfast.reading.words import near_hint
 
     at = file.agent.at
     if profile not in profiles.names():
@@ -152,14 +153,6 @@ def _profile_entry(
     added = MatrixEntry(at=Node("map", at.line, at.column, at.length), name=profile, profile=profile)
     calm = MatrixEntry(at=Node("map", at.line, at.column, at.length), name="no-chaos")
     return (added,) if entries else (calm, added)
-
-
-def weather_unbuilt(weather: Weather) -> Iterator[Unbuilt]:
-    """Faults whose engine is not in this release."""
-    for fault in weather.placed:
-        if fault.later:
-            why = f"The {fault.injection.plane} fault {fault.injection.mode} is not in this release."
-            yield Unbuilt(fault.path, why, fault.at.position)
 
 
 def rules_unbuilt(rules: Rules, models: Collection[str]) -> Iterator[Unbuilt]:
@@ -220,7 +213,7 @@ def scoring(reader: Reader, file: File, rules: Rules, weather: Weather, count: i
         node, where = section.at.get("replica_aggregation"), "scoring.replica_aggregation"
         _aggregation(reader, section.replica_aggregation, count, node, where, contract)
     _weights(reader, file)
-    return Scoring(section.min_score, section.replica_aggregation)
+    return Scoring(section.min_score, section.replica_aggregation, section.pass_threshold, section.gate_on)
 
 
 def _aggregation(reader: Reader, how: Aggregation, count: int, node: Node, path: str, contract: bool) -> None:

@@ -8,11 +8,10 @@ from typing import Any, Union, get_args, get_origin
 import msgspec
 
 from holdfast.model.spec import Aggregation, ToolRef
+from holdfast.reading.fields import Schema, keys_of, peel
 from holdfast.spec.fault_schema import fault_schema
-from holdfast.spec.fields import Schema, keys_of, peel
-from holdfast.spec.later import Assertion, Rubric
 from holdfast.spec.placing import FAMILIES, Placed
-from holdfast.spec.rule_schema import check_schema, rule_schema
+from holdfast.spec.rule_schema import check_schema, checks, rule_schema
 from holdfast.spec.rules import Rule
 from holdfast.spec.schema import closed
 from holdfast.spec.sections.file import File
@@ -23,7 +22,8 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def json_schema() -> Schema:
     """JSON Schema 2020-12 of a spec: every section, check and fault."""
     inside = [kind for kind in sections(File) if kind is not File]
-    definitions: dict[str, Schema] = {kind.__name__: closed(kind) for kind in [*inside, Assertion, Rubric]}
+    inside += [part for _, kind, _ in checks() for part in sections(kind) if part is not kind]
+    definitions: dict[str, Schema] = {kind.__name__: closed(kind) for kind in inside}
     definitions |= {
         "Rule": rule_schema(ids=True),
         "RunRule": rule_schema(ids=False),

@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from holdfast.model.spec import Problem
-from holdfast.spec.tree import BREAK
-from holdfast.spec.words import plural
+from holdfast.reading.tree import BREAK
+from holdfast.reading.words import plural
 
 _WINDOW = 160
 """Characters of a long line that are shown around the place."""

@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast import plugins
-from holdfast.spec.fields import Schema
-from holdfast.spec.later_faults import FAULTS
+from holdfast.reading.fields import Schema
 from holdfast.spec.placing import FAMILIES, FamilyName
 from holdfast.spec.schema import properties, required, variant
 
 
-def modes(name: FamilyName) -> Iterator[tuple[str, type, bool]]:
-    """Every mode of a family with its settings type, and whether this release only reads it."""
-    family = FAMILIES[name]
-    if family.registry:
-        for mode, plugin in plugins.catalogue(family.registry):
-            yield mode, plugin, False
-    for mode, kind in FAULTS[name].items():
-        yield mode, kind, True
+def modes(name: FamilyName) -> Iterator[tuple[str, type]]:
+    """Every mode of a family with its settings type."""
+    return plugins.catalogue(FAMILIES[name].registry)
 
 
 def faults_schema(name: FamilyName) -> Schema:
@@ -29,7 +23,7 @@ def faults_schema(name: FamilyName) -> Schema:
     family = FAMILIES[name]
     common = {k: v for k, v in properties(family.keys).items() if k != "type"}
     named: dict[str, Schema] = {}
-    for mode, kind, _ in modes(name):
+    for mode, kind in modes(name):
         one = variant({**common, **properties(kind)}, required(kind), kind.__doc__ or "")
         named[mode] = one if required(kind) else {"anyOf": [one, {"type": "null"}]}
     return {"anyOf": [listed, variant(named, [], "Type to settings.")]}
@@ -46,6 +40,6 @@ def fault_schema(name: FamilyName) -> Schema:
                 [*required(family.keys), *required(kind)],
                 kind.__doc__ or "",
             )
-            for mode, kind, _ in modes(name)
+            for mode, kind in modes(name)
         ]
     }

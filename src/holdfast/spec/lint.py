@@ -6,9 +6,9 @@ import os
 import re
 
 from holdfast.model.when import applies
+from holdfast.reading.node import Node
+from holdfast.reading.reader import Reader
 from holdfast.spec.contract import Rules, Weather
-from holdfast.spec.node import Node
-from holdfast.spec.reader import Reader
 from holdfast.spec.rules import Rule
 from holdfast.spec.sections.file import File
 from holdfast.spec.variants import spot
@@ -24,6 +24,7 @@ def lint(reader: Reader, file: File, rules: Rules, weather: Weather) -> None:
     _contract(reader, rules, weather)
     _delays(reader, file, weather)
     _numbers(reader, file, rules)
+    _temperatures(reader, file, rules)
     _descriptions(reader, file)
 
 
@@ -120,6 +121,18 @@ def _numbers(reader: Reader, file: File, rules: Rules) -> None:
         hint = "trials that wait for a core look slow"
         where = "advanced.concurrency"
         reader.warn(file.advanced.at.get("concurrency"), where, message, hint=hint, code="lint-concurrency-latency")
+
+
+def _temperatures(reader: Reader, file: File, rules: Rules) -> None:
+    """Agents set their own; a model's entry says what a judge sends."""
+    if any(rule.invariant.check == "llm_as_judge" for rule in (*rules.all, *file.run_rules)):
+        return
+    for name, model in file.models.items():
+        if model.at.has("temperature"):
+            message = "is used by llm_as_judge only, and no rule of this file is one"
+            hint = "remove it; the agent sends its own temperature"
+            where = f"models.{name}.temperature"
+            reader.warn(model.at.key("temperature"), where, message, hint=hint, code="lint-temperature")
 
 
 def _descriptions(reader: Reader, file: File) -> None:

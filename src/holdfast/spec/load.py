@@ -12,22 +12,22 @@ from msgspec import Struct
 from holdfast.errors import SpecError
 from holdfast.model.codec import digest
 from holdfast.model.spec import Problem, Spec, Unbuilt
+from holdfast.reading.file import read_file
+from holdfast.reading.node import Node
+from holdfast.reading.reader import Bad, Reader
+from holdfast.reading.tree import parse
 from holdfast.spec import contract
 from holdfast.spec.agent import agent_problems, agent_spec, agent_unbuilt
 from holdfast.spec.beside import beside_problems
-from holdfast.spec.contract import Overrides, Rules, Weather
+from holdfast.spec.contract import Overrides, Rules
 from holdfast.spec.lint import lint
 from holdfast.spec.named_files import named_files
-from holdfast.spec.node import Node
-from holdfast.spec.reader import Bad, Reader
-from holdfast.spec.references import names
 from holdfast.spec.secrecy import references
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import ModelEntry, ReplaysSection
-from holdfast.spec.tree import parse
+from holdfast.spec.surroundings import world_spec
+from holdfast.spec.urls import url_fault
 from holdfast.spec.world import world_problems, world_unbuilt
-
-MAX_BYTES = 10_000_000
 
 
 class Checked(Struct, frozen=True):
@@ -67,39 +67,19 @@ def check(
 
     A copy was checked when it was made: the files that it names lie in the folder it was copied from, and may be gone.
     """
-    data = _bytes(path)
-    if isinstance(data, Problem):
-        return Checked(None, (data,), "")
-    try:
-        source = data.decode("utf-8-sig")
-    except UnicodeDecodeError as broken:
-        return Checked(None, (_not_utf8(data, broken.start),), data.decode("utf-8", "replace"))
+    file = read_file(path, absent="holdfast init writes a first one")
+    source = file.text
+    if file.problem is not None:
+        return Checked(None, (file.problem,), source)
     root, problems = parse(source)
     if root is None:
         return Checked(None, tuple(problems), source)
     reader = Reader()
     reader.problems += problems
-    spec = _spec(reader, root, path, digest(data, 16), environ, Overrides(seed, replicas, profile), copied_from)
+    spec = _spec(reader, root, path, digest(file.data, 16), environ, Overrides(seed, replicas, profile), copied_from)
     found = tuple(sorted(reader.problems, key=lambda p: (p.line, p.column)))
     failed = any(p.severity == "error" for p in found)
     return Checked(None if failed else spec, found, source)
-
-
-def _bytes(path: Path) -> bytes | Problem:
-    try:
-        if path.is_dir():
-            return Problem("is a folder, not a file", code="unreadable-file")
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        hint = "holdfast init writes a first one"
-        return Problem("there is no such file", hint=hint, code="unreadable-file")
-    except (OSError, ValueError) as broken:
-        reason = broken.strerror if isinstance(broken, OSError) and broken.strerror else str(broken)
-        return Problem(f"cannot be read: {reason}", code="unreadable-file")
-    if len(data) > MAX_BYTES:
-        return Problem(f"larger than {MAX_BYTES // 1_000_000} MB", code="unreadable-file")
-    return data
 
 
 def source_of(path: str) -> str:
@@ -108,13 +88,6 @@ def source_of(path: str) -> str:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return ""
-
-
-def _not_utf8(data: bytes, offset: int) -> Problem:
-    line = data.count(b"\n", 0, offset) + 1
-    start = data.rfind(b"\n", 0, offset) + 1
-    column = len(data[start:offset].decode("utf-8", "replace")) + 1
-    return Problem("not UTF-8 text", line=line, column=column, hint="save the file as UTF-8", code="not-utf8")
 
 
 def _spec(
@@ -141,7 +114,7 @@ def _spec(
     referred = references(reader, file, environ, copied_from or folder)
     named_to = reader if copied_from is None else Reader()
     files = named_files(named_to, file, rules, copied_from or folder)
-    beside_problems(named_to, file, copied_from or folder)
+    beside_problems(named_to, file, copied_from or folder, environ)
     lint(reader, file, rules, weather)
     return Spec(
         path=str(path),
@@ -153,6 +126,7 @@ def _spec(
         cell_rules=rules.cells,
         scenarios=weather.scenarios,
         models={name: model.spec for name, model in file.models.items()},
+        world=world_spec(file),
         params=_params(file),
         replicas=count,
         seed=seed,
@@ -163,17 +137,16 @@ def _spec(
         variables=referred.variables,
         secrets=referred.secrets,
         files=files,
-        unbuilt=_unbuilt(file, rules, weather),
+        unbuilt=_unbuilt(file, rules),
         digest=file_digest,
     )
 
 
-def _unbuilt(file: File, rules: Rules, weather: Weather) -> tuple[Unbuilt, ...]:
+def _unbuilt(file: File, rules: Rules) -> tuple[Unbuilt, ...]:
     return (
         *agent_unbuilt(file.agent, file.agents, file.models),
         *world_unbuilt(file),
         *contract.rules_unbuilt(rules, file.models),
-        *contract.weather_unbuilt(weather),
     )
 
 
@@ -208,9 +181,8 @@ def _model(reader: Reader, name: str, model: ModelEntry) -> None:
         hint = "the model's name at its provider, a base_url, or a script"
         reader.error(at, path, "needs one of name, base_url, script", hint=hint, code="missing-key")
     url = model.base_url
-    if url is not None and not names(url).any and not url.startswith(("http://", "https://")):
-        message = f"expected an http:// or https:// URL, found {url[:60]!r}"
-        reader.error(at.get("base_url"), f"{path}.base_url", message, code="bad-value")
+    if url is not None and (wrong := url_fault(url)):
+        reader.error(at.get("base_url"), f"{path}.base_url", f"{wrong}, found {url[:60]!r}", code="bad-value")
     for key in ("provider", "base_url", "api_key") if model.script is not None else ():
         if at.has(key):
             reader.error(at.key(key), f"{path}.{key}", "a script has no provider", code="conflict")

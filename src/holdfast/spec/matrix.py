@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from msgspec import Struct
 
-from holdfast.spec.fields import Form, Schema, about
-from holdfast.spec.node import Node, from_plain
+from holdfast.reading.fields import Form, Schema, about
+from holdfast.reading.node import Node, from_plain
+from holdfast.reading.reader import Bad, Reader, join
+from holdfast.reading.words import found, near_hint
 from holdfast.spec.placing import FAMILIES, FamilyName, Placed, read_faults
-from holdfast.spec.reader import Bad, Reader, join
-from holdfast.spec.words import found, near_hint
 
 
 def _faults(name: FamilyName) -> Form:

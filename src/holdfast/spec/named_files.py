@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from holdfast.reading.node import Node
+from holdfast.reading.reader import Reader
 from holdfast.spec.contract import Rules
-from holdfast.spec.node import Node
-from holdfast.spec.reader import Reader
 from holdfast.spec.references import names
 from holdfast.spec.sections.file import File
 from holdfast.spec.tools import find_module

@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from holdfast import plugins
 from holdfast.model.spec import Injection, Plane, Schedule
-from holdfast.spec.fields import key_names
-from holdfast.spec.later_faults import FAULTS
-from holdfast.spec.node import Node
-from holdfast.spec.reader import BAD, Bad, Reader, join
+from holdfast.reading.fields import key_names
+from holdfast.reading.node import Node
+from holdfast.reading.reader import BAD, Bad, Reader, join
+from holdfast.reading.words import found
 from holdfast.spec.sections.weather import (
     AttackKeys,
     HttpFaultKeys,
@@ -24,7 +24,6 @@ from holdfast.spec.sections.weather import (
     WorldFaultKeys,
 )
 from holdfast.spec.variants import Choice, Chosen, Menu, choose, settings
-from holdfast.spec.words import found
 
 FamilyName = Literal[
     "tool_faults", "llm_faults", "context_attacks", "mcp_faults", "http_faults", "service_faults", "world_faults"
@@ -38,8 +37,8 @@ class Family(Struct, frozen=True):
     name: FamilyName
     plane: Plane
     keys: type
-    registry: str | None = None
-    """Its family of plug-ins; None where this release has no engine for it."""
+    registry: str
+    """Its family of plug-ins."""
     selector: str = "mode"
     target: str | None = None
     """The key that names the target."""
@@ -51,8 +50,8 @@ FAMILIES: dict[FamilyName, Family] = {
     "context_attacks": Family("context_attacks", "context", AttackKeys, "faults.context", selector="type"),
     "mcp_faults": Family("mcp_faults", "mcp", McpFaultKeys, "faults.mcp", target="tool"),
     "http_faults": Family("http_faults", "http", HttpFaultKeys, "faults.http", target="match_url"),
-    "service_faults": Family("service_faults", "service", ServiceFaultKeys, target="service"),
-    "world_faults": Family("world_faults", "world", WorldFaultKeys),
+    "service_faults": Family("service_faults", "service", ServiceFaultKeys, "faults.service", target="service"),
+    "world_faults": Family("world_faults", "world", WorldFaultKeys, "faults.world"),
 }
 
 
@@ -62,7 +61,6 @@ class Placed(Struct, frozen=True):
     family: Family
     injection: Injection
     made: Any
-    later: bool
     at: Node
     path: str
 
@@ -79,14 +77,11 @@ def menu(name: FamilyName) -> Menu:
     family = FAMILIES[name]
 
     def find(mode: str) -> Choice | None:
-        built = plugins.find(family.registry, mode) if family.registry else None
-        if built is not None:
-            return Choice(mode, built)
-        later = FAULTS[name].get(mode)
-        return Choice(mode, later, later=True) if later is not None else None
+        built = plugins.find(family.registry, mode)
+        return None if built is None else Choice(mode, built)
 
     def names() -> Iterable[str]:
-        return sorted({*(plugins.names(family.registry) if family.registry else ()), *FAULTS[name]})
+        return plugins.names(family.registry)
 
     return Menu(family.selector, find, names)
 
@@ -130,6 +125,9 @@ def _fault(reader: Reader, family: Family, node: Node, path: str) -> Placed | Ba
 
 
 def _schedule_problems(reader: Reader, node: Node, path: str) -> None:
+    if node.has("on_event") and node.has("after_ms"):
+        message = "after_ms and on_event exclude each other: a fault begins at a time or at an event"
+        reader.error(node.key("on_event"), f"{path}.on_event", message, code="conflict")
     if node.has("on_call") and node.has("after_calls"):
         message = "on_call and after_calls exclude each other: on_call counts all calls"
         reader.error(node.key("on_call"), f"{path}.on_call", message, code="conflict")
@@ -167,4 +165,4 @@ def _placed(
         raises=common.get("raises"),
         position=node.position,
     )
-    return Placed(family, injection, chosen.made, chosen.choice.later, node, path)
+    return Placed(family, injection, chosen.made, node, path)

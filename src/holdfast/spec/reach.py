@@ -5,23 +5,16 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from msgspec import Struct
-
 from holdfast.model.spec import NOT_ON_RESULTS, Scenario
+from holdfast.model.world import WorldSpec
+from holdfast.reading.reader import Reader
+from holdfast.reading.words import listed, near
 from holdfast.spec.matrix import FaultSet, MatrixEntry, profile_sets
+from holdfast.spec.obstacles import Obstacle, world_obstacle
 from holdfast.spec.placing import Placed
-from holdfast.spec.reader import Reader
 from holdfast.spec.sections.agent import AgentSection
 from holdfast.spec.tools import Tools, tools_of
-from holdfast.spec.words import listed, near
-
-
-class Obstacle(Struct, frozen=True):
-    """Why a fault cannot be met, and the ways out."""
-
-    message: str
-    hint: str
-
+from holdfast.spec.wire_keys import wire_keys
 
 _NO_TOOLS = Obstacle(
     "nothing can meet this fault: the agent declares no tools that Holdfast can wrap",
@@ -58,16 +51,19 @@ _RUNNING = Obstacle(
 
 
 class Reach:
-    """Answers for one agent."""
+    """Answers for one agent in its world."""
 
-    def __init__(self, agent: AgentSection, root: Path) -> None:
-        self._agent = agent
+    def __init__(self, agent: AgentSection, root: Path, world: WorldSpec | None = None) -> None:
+        self.agent = agent
+        self._world = world
         self._tools = tools_of(agent, root) if agent.in_python else Tools(frozenset(), True, False)
 
     def obstacle(self, fault: Placed) -> Obstacle | None:
         """Why this agent cannot meet the fault; None if it can, or if only the run can tell."""
-        injection, agent = fault.injection, self._agent
-        if injection.plane in ("service", "world") or injection.target == "input":
+        injection, agent = fault.injection, self.agent
+        if injection.plane in ("service", "world"):
+            return world_obstacle(injection, fault.made, agent, self._world)
+        if injection.target == "input":
             return None
         if agent.kind == "http" and not agent.started_by_us:
             return self._answer_obstacle(fault)
@@ -87,28 +83,37 @@ class Reach:
 
     def _answer_obstacle(self, fault: Placed) -> Obstacle | None:
         """Of a running agent, whose answer can be damaged instead."""
-        if self._agent.simulate != "answer" or fault.injection.plane not in ("tool", "llm", "context"):
+        if self.agent.simulate != "answer" or fault.injection.plane not in ("tool", "llm", "context"):
             return _RUNNING
         return _ANSWER if type(fault.made).__dict__.get("wire_only") else None
 
     def _model_obstacle(self, fault: Placed, inline: bool) -> Obstacle | None:
-        if self._agent.in_python and self._agent.llm:
+        if self.agent.in_python and self.agent.llm:
             return _FUNCTIONS if type(fault.made).__dict__.get("wire_only") else None
         return _INLINE if inline else None
 
     def _tool_obstacle(self, fault: Placed) -> Obstacle | None:
         """Of a tool that is met by its name."""
-        if self._agent.mcp_config is not None:
+        if self.agent.mcp_config is not None:
             return None
-        if self._agent.in_python:
+        if self.agent.in_python:
             return None if self._tools.declared else _NO_TOOLS
         return _INSIDE if fault.injection.mode in NOT_ON_RESULTS else None
+
+    def functions(self, fault: Placed) -> bool:
+        """Whether the fault may act on Python functions of the agent's own."""
+        injection, agent = fault.injection, self.agent
+        if not agent.in_python or injection.match_url is not None:
+            return False
+        if injection.plane == "llm":
+            return bool(agent.llm)
+        return injection.plane in ("tool", "context") and self._tools.declared
 
     def stranger(self, fault: Placed) -> str | None:
         """A hint for a tool name that no declared tool has; None if it is known or cannot be told."""
         target = fault.injection.target
         known = self._tools.names
-        skip = self._agent.started_by_us or self._agent.mcp_config is not None or fault.injection.match_url is not None
+        skip = self.agent.started_by_us or self.agent.mcp_config is not None or fault.injection.match_url is not None
         if fault.injection.plane != "tool" or skip or not self._tools.certain or not known:
             return None
         if any(fnmatchcase(name, target) for name in known):
@@ -180,6 +185,7 @@ def _own_faults(reader: Reader, reach: Reach, entry: MatrixEntry) -> None:
         if obstacle is not None:
             reader.error(fault.at, fault.path, obstacle.message, hint=obstacle.hint, code="unreachable-fault")
             continue
+        wire_keys(reader, reach.agent, fault, functions=reach.functions(fault))
         hint = reach.stranger(fault)
         if hint is not None:
             message = f"no tool is called {fault.injection.target[:60]!r}"

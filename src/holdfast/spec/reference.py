@@ -8,10 +8,10 @@ from typing import Any
 from msgspec import UNSET
 
 from holdfast.model.spec import Aggregation
+from holdfast.reading.fields import Field, keys_of
+from holdfast.reading.limits import hint_name, range_of
 from holdfast.spec.editors import sections
 from holdfast.spec.fault_schema import modes
-from holdfast.spec.fields import Field, keys_of
-from holdfast.spec.limits import hint_name, range_of
 from holdfast.spec.placing import FAMILIES
 from holdfast.spec.rule_schema import checks
 from holdfast.spec.rules import RuleKeys
@@ -49,8 +49,8 @@ def _lines() -> Iterator[str]:
     for family in FAMILIES.values():
         yield f"## `{family.name}`\n"
         yield from _section("Keys of every entry", family.keys)
-        for mode, kind, later in modes(family.name):
-            yield from _section(f"`{mode}`", kind, later)
+        for mode, kind in modes(family.name):
+            yield from _section(f"`{mode}`", kind)
 
 
 def _section(title: str, kind: type, later: bool = False) -> Iterator[str]:

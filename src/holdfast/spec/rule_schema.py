@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast import plugins
-from holdfast.spec.fields import Schema
+from holdfast.reading.fields import Schema
 from holdfast.spec.later import CHECKS
 from holdfast.spec.rules import RuleKeys
 from holdfast.spec.schema import properties, required, variant

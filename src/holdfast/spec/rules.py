@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from holdfast import plugins
 from holdfast.model.spec import Aggregation, Invariant, Severity, When
-from holdfast.spec.fields import about, key_names
+from holdfast.reading.fields import about, key_names
+from holdfast.reading.node import Node
+from holdfast.reading.reader import BAD, Bad, Reader, join
+from holdfast.reading.words import found
 from holdfast.spec.forms import Aggregate
 from holdfast.spec.later import CHECKS
-from holdfast.spec.node import Node
-from holdfast.spec.reader import BAD, Bad, Reader, join
 from holdfast.spec.variants import Choice, Chosen, Menu, choose, settings
-from holdfast.spec.words import found
 
 
 class RuleKeys(Struct, frozen=True, kw_only=True):
@@ -56,6 +56,11 @@ class Rule(Struct, frozen=True):
         if self.later or self.made.reads != "text":
             return False
         return bool((self.made.polarity == "negative") != self.invariant.negate)
+
+    @property
+    def reads_state(self) -> bool:
+        """It judges what the agent left behind, so the agent needs a world to leave it in."""
+        return not self.later and bool(self.made.reads == "state")
 
 
 def find_check(name: str) -> Choice | None:
@@ -141,8 +146,9 @@ def _rule(reader: Reader, name: str, common: Mapping[str, Any], chosen: Chosen, 
     if getattr(choice.type, "requires_probes", False) and not kept.get("probes"):
         message = f"missing: {choice.name} needs prompts to probe with"
         return reader.error(node, f"{path}.probes", message, code="missing-key")
-    if kept.get("over") and getattr(choice.type, "reads", "text") == "trace":
-        message = f"has no meaning here: {choice.name} judges the calls of a trial, not its turns"
+    if kept.get("over") and (read := getattr(choice.type, "reads", "text")) in ("trace", "state"):
+        what = "calls of a trial" if read == "trace" else "state the agent left"
+        message = f"has no meaning here: {choice.name} judges the {what}, not its turns"
         return reader.error(node.key("over"), f"{path}.over", message, hint="leave it out", code="bad-setting")
     invariant = Invariant(name, choice.name, chosen.settings, position=node.position, **kept)
     inner = node.get("check") if node.has("check") else node

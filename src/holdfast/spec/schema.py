@@ -9,7 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from holdfast.spec.fields import Field, Hint, Schema, keys_of, peel
+from holdfast.reading.fields import Field, Hint, Schema, keys_of, peel
 
 _SCALARS: dict[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string"}
 

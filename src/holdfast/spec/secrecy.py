@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.errors import UserError
-from holdfast.spec.node import Node
-from holdfast.spec.reader import Reader, join
+from holdfast.reading.node import Node
+from holdfast.reading.reader import Reader, join
 from holdfast.spec.references import SHORTEST_SECRET, names
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import SecretEntry

@@ -19,11 +19,13 @@ IMAGES = {
 
 
 def world_spec(file: File) -> world.WorldSpec | None:
-    """The world that the file asks for; None where it has none of the world's keys and wants no sandbox."""
+    """The world that the file asks for; None where it has none of its keys, wants no sandbox and judges no state."""
     held = file.determinism is not None and any(
         file.determinism.at.has(key) for key in ("clock", "network_latency", "dns")
     )
-    if not held and not file.agent.sandbox and not any(file.at.has(key) for key in WORLD_KEYS):
+    rules = (*file.invariants, *(file.contract.invariants if file.contract else ()))
+    asked = held or file.agent.sandbox or any(rule.reads_state for rule in rules)
+    if not asked and not any(file.at.has(key) for key in WORLD_KEYS):
         return None
     return world.WorldSpec(
         base=file.base,

@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from holdfast.errors import PluginError
 from holdfast.model.codec import to_builtins
-from holdfast.spec.fields import key_names, keys_of
-from holdfast.spec.node import Node
-from holdfast.spec.reader import BAD, Bad, Reader, join
-from holdfast.spec.words import found, listed, near_hint
+from holdfast.reading.fields import key_names, keys_of
+from holdfast.reading.node import Node
+from holdfast.reading.reader import BAD, Bad, Reader, join
+from holdfast.reading.words import found, listed, near_hint
 
 
 class Choice(Struct, frozen=True):

@@ -1,19 +1,18 @@
-"""The world's sections: what their keys ask of each other, and that this release cannot open one."""
+"""The world's sections: what their keys ask of each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from holdfast.model.spec import Unbuilt
-from holdfast.spec.later import outside
-from holdfast.spec.node import Node
+from holdfast.reading.inside import outside
+from holdfast.reading.node import Node
+from holdfast.reading.reader import Reader
+from holdfast.reading.words import near_hint
 from holdfast.spec.placing import Placed
-from holdfast.spec.reader import Reader
 from holdfast.spec.rules import Rule
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import FixtureEntry, ServiceEntry
 from holdfast.spec.variants import spot
-from holdfast.spec.words import near_hint
 
 WORLD_KEYS = ("base", "setup", "resources", "secrets", "services", "fixtures", "network", "audit", "forbidden")
 _NEEDS: dict[str, tuple[str, ...]] = {
@@ -36,21 +35,6 @@ _AUDITED = {
     "http_except": "http_calls",
     "file_writes_outside": "file_writes",
 }
-
-
-_WHY = "Sandboxes and services are not in this release; without this section the contract runs."
-
-
-def world_unbuilt(file: File) -> Iterator[Unbuilt]:
-    """Every world key: each opens a world."""
-    for key in WORLD_KEYS:
-        if file.at.has(key):
-            yield Unbuilt(key, _WHY, file.at.key(key).position)
-    if file.determinism is not None:
-        at = file.determinism.at
-        for key in ("clock", "network_latency", "dns"):
-            if at.has(key):
-                yield Unbuilt(f"determinism.{key}", _WHY, at.key(key).position)
 
 
 def world_problems(reader: Reader, file: File, rules: Iterable[Rule], faults: Iterable[Placed]) -> None:
@@ -148,16 +132,39 @@ def _known(reader: Reader, file: File, name: str, node: Node, path: str) -> Serv
 
 def _rule_service(reader: Reader, file: File, rule: Rule) -> None:
     kind, settings = rule.invariant.check, rule.invariant.settings
-    if kind in ("sql", "http_mock_assertions"):
+    if kind in ("sql", "db_unchanged_except", "http_mock_assertions"):
         node, path = spot(rule.settings_at, rule.settings_path, "service")
         service = _known(reader, file, str(settings["service"]), node, path)
-        if (
-            service is not None
-            and kind == "http_mock_assertions"
-            and not (service.type == "http_mock" and service.record)
-        ):
-            message = f"{service.name} records nothing: it needs type: http_mock and record: true"
+        message = _unfit(service, kind) if service is not None else ""
+        if message:
             reader.error(node, path, message, code="conflict")
+    elif kind == "claim_matches_state":
+        _claims(reader, file, rule)
     elif kind == "llm_as_judge" and "." in str(settings.get("input_from", "")):
         node, path = spot(rule.settings_at, rule.settings_path, "input_from")
         _known(reader, file, str(settings["input_from"]).partition(".")[0], node, path)
+
+
+def _unfit(service: ServiceEntry, kind: str) -> str:
+    """Why the check cannot read this service; empty if it can."""
+    if kind == "http_mock_assertions":
+        records = service.type == "http_mock" and service.record
+        return "" if records else f"{service.name} records nothing: it needs type: http_mock and record: true"
+    return f"{service.name} is a mock, and {kind} asks a database" if service.type == "http_mock" else ""
+
+
+def _claims(reader: Reader, file: File, rule: Rule) -> None:
+    """Reports deeds that the audit log will not have."""
+    if file.audit is None:
+        return
+    switched = {
+        "command": ("commands", file.audit.commands),
+        "db_write": ("db_writes", file.audit.db_writes),
+        "file_write": ("file_writes", file.audit.file_writes),
+        "http_call": ("http_calls", file.audit.http_calls),
+    }
+    for index, claim in enumerate(rule.invariant.settings["claims"]):
+        name, on = switched[claim["did"]["type"]]
+        if not on:
+            node, path = spot(rule.settings_at, rule.settings_path, f"claims[{index}].did.type")
+            reader.error(node, path, f"cannot be told: audit.{name} is false", code="conflict")

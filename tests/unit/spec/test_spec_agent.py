@@ -78,9 +78,35 @@ def test_reset_endpoint_is_for_http_agents(file):
     assert "reset_function" in found.hint
 
 
-def test_key_without_a_meaning_for_the_type_is_a_warning(file):
-    text = "agent: {type: python, endpoint: 'b:a', headers: {}}\n" + ASK
-    assert [w.path for w in file.warnings(text, "lint-unused-key")] == ["agent.headers"]
+@pytest.mark.parametrize(
+    ("agent", "key", "whose"),
+    [
+        ("{type: python, endpoint: 'b:a', headers: {}}", "headers", "a Python agent"),
+        ("{type: langchain, endpoint: 'b:a', response_path: a}", "response_path", "a LangChain agent"),
+        ("{type: python, endpoint: 'b:a', command: ./serve}", "command", "a Python agent"),
+        ("{type: python, endpoint: 'b:a', prompt: env}", "prompt", "a Python agent"),
+        ("{type: command, command: ./run, endpoint: 'http://x'}", "endpoint", "a command agent"),
+        ("{type: command, command: ./run, ready: 80}", "ready", "a command agent"),
+        ("{type: command, command: ./run, tools: ['b:a']}", "tools", "a command agent"),
+        ("{type: command, command: ./run, snapshot: v1}", "snapshot", "a command agent"),
+        ("{endpoint: 'http://x', isolation: fresh}", "isolation", "an HTTP agent that is already running"),
+        ("{endpoint: 'http://x', env: {A: b}}", "env", "an HTTP agent that is already running"),
+        ("{endpoint: 'http://x', mcp_config: {servers: {a: {command: x}}}}", "mcp_config", "an HTTP agent that is"),
+        ("{endpoint: 'http://x', gateway: true, spares: 1}", "spares", "an HTTP agent that is already running"),
+        ("{endpoint: 'http://x', command: ./serve, answer_file: a.txt}", "answer_file", "an HTTP agent that Holdfast"),
+        ("{endpoint: 'http://x', command: ./serve, llm: 'b:a'}", "llm", "an HTTP agent that Holdfast starts"),
+    ],
+)
+def test_key_without_a_meaning_for_the_type_is_an_error(file, agent, key, whose):
+    found = file.error(f"agent: {agent}\n{ASK}")
+    assert (found.code, found.path) == ("unused-key", f"agent.{key}")
+    assert found.message.startswith(f"has no meaning for {whose}")
+    assert found.hint.startswith("remove it")
+
+
+def test_env_has_a_meaning_where_a_function_resets_or_a_gateway_stands(file):
+    file.spec("agent: {endpoint: 'http://x', env: {A: b}, reset_function: 'm:f'}\n" + ASK)
+    file.spec("agent: {endpoint: 'http://x', env: {A: b}, gateway: true}\n" + ASK)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +127,7 @@ def test_agents_of_later_releases_load_and_are_unbuilt(file, agent, section):
     ("agent", "expected"),
     [
         ("{type: command, command: ./run}", {"type": "command", "command": "./run", "prompt": "stdin"}),
-        ("{type: cli, binary: ./run, args: [-x, 5]}", {"type": "command", "binary": "./run", "args": ("-x", "5")}),
+        ("{type: cli, binary: sh, args: [-x, 5]}", {"type": "command", "binary": "sh", "args": ("-x", "5")}),
         ("{type: command, command: 'run {prompt}'}", {"prompt": "arg"}),
         ("{type: command, command: 'run {prompt}', prompt: env}", {"prompt": "env"}),
         ("{type: command, command: ./run, answer_file: out.json, response_path: a.b}", {"answer_file": "out.json"}),

@@ -1,7 +1,7 @@
 """Warnings: each smell, and a file that does not have it."""
 
 import pytest
-from spec_texts import HTTP, MATRIX
+from spec_texts import HTTP, MATRIX, RULES
 
 from holdfast.spec import lint
 
@@ -99,3 +99,17 @@ def test_missing_description_is_a_warning_in_a_map_only(file):
     mapped = HTTP + "invariants:\n  m: {check: {type: completes}}\n"
     assert [w.path for w in file.warnings(mapped, "lint-no-description")] == ["invariants.m"]
     assert file.warnings(contract(POSITIVE), "lint-no-description") == []
+
+
+MODEL = "models: {gpt-4o: {name: x, temperature: 0.2}}\n"
+JUDGED = "contract: {name: C, invariants: [{id: j, type: llm_as_judge, model: gpt-4o, criteria: p}]}\n"
+
+
+def test_temperature_without_a_judge_is_a_warning(file):
+    (found,) = file.warnings(HTTP + RULES + MATRIX + MODEL, "lint-temperature")
+    assert found.path == "models.gpt-4o.temperature"
+    assert found.message.startswith("is used by llm_as_judge only")
+
+
+def test_temperature_beside_a_judge_is_none(file):
+    assert file.warnings(HTTP + JUDGED + MATRIX + MODEL, "lint-temperature") == []

@@ -5,10 +5,10 @@ import pytest
 from spec_texts import HTTP, MATRIX, RULES
 
 from holdfast import plugins
+from holdfast.reading.tree import parse
 from holdfast.spec import json_schema
 from holdfast.spec.later import CHECKS
 from holdfast.spec.reference import reference
-from holdfast.spec.tree import parse
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_reference_has_every_check_fault_and_section():
     page = reference()
     for name in [*plugins.names("checks"), *CHECKS]:
         assert f"### Check `{name}`" in page
-    for family in ("faults.tool", "faults.llm", "faults.context"):
+    for family in ("faults.tool", "faults.llm", "faults.context", "faults.service", "faults.world"):
         for mode in plugins.names(family):
             assert f"### `{mode}`" in page
     for section in ("agent", "contract", "chaos_matrix[]", "scoring.weights", "services[].routes[]"):

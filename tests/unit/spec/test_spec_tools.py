@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.model.spec import ToolRef
-from holdfast.spec.node import Node
+from holdfast.reading.node import Node
 from holdfast.spec.sections.agent import AgentSection
 from holdfast.spec.tools import tools_of
 

@@ -26,7 +26,8 @@ def test_tool_fault_becomes_an_injection(file):
 
 
 def test_raises_and_match_are_kept(file):
-    (one,) = placed(file, "tool_faults: [{tool: t, mode: error, raises: 'm:Err', match: {city: 'P*'}}]")
+    agent = PYTHON % "tools: [{name: t, callable: 'bot:t'}]"
+    (one,) = placed(file, "tool_faults: [{tool: t, mode: error, raises: 'm:Err', match: {city: 'P*'}}]", agent)
     assert one.raises == "m:Err"
     assert one.schedule.match == {"city": "P*"}
 
@@ -87,14 +88,6 @@ def test_empty_matrix_and_two_matrices_are_errors(file):
 def test_scenario_name_twice_is_an_error(file):
     found = file.error(HTTP + RULES + "chaos_matrix: [{name: a}, {name: a}]\n")
     assert found.code == "duplicate-id"
-
-
-def test_modes_of_the_catalogue_that_are_not_built_are_unbuilt(file):
-    spec = file.spec(matrix("world_faults: [{mode: disk_full, after_ms: 10}]"))
-    (unbuilt,) = spec.unbuilt
-    assert unbuilt.section == "chaos_matrix[1].world_faults[0]"
-    assert "disk_full" in unbuilt.why
-    assert unbuilt.position.line > 1
 
 
 STARTED = """
@@ -158,8 +151,82 @@ def test_action_of_an_attack_is_a_setting(file):
 
 
 def test_service_fault_needs_a_known_service(file):
-    found = file.error(matrix("service_faults: [{service: db, mode: down}]"))
+    found = file.error(matrix("service_faults: [{service: db, mode: down}]", STARTED))
     assert found.code == "unknown-service"
+
+
+# -- services and the machine -------------------------------------------------------------------
+HOUSED = """
+agent: {type: command, command: ./run}
+golden_prompts: [hello]
+services:
+  - {name: db, image: "postgres:16"}
+  - {name: cache, image: "redis:7"}
+  - {name: legacy, type: external, url: "mysql://there/shop"}
+resources: {disk: 10Mi}
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "target", "mode", "settings"),
+    [
+        ("service_faults: [{service: db, mode: reset_peer, delay_ms: 5}]", "db", "reset_peer", {"delay_ms": 5}),
+        (
+            "service_faults: [{service: db, mode: killed_mid_transaction, at: commit, outcome: done, times: 1}]",
+            "db",
+            "killed_mid_transaction",
+            {"at": "commit", "outcome": "done"},
+        ),
+        ("service_faults: [{service: legacy, mode: read_only, match: {table: 'c*'}}]", "legacy", "read_only", {}),
+        (
+            "service_faults: [{service: cache, mode: down_at_start, for_ms: 50}]",
+            "cache",
+            "down_at_start",
+            {"for_ms": 50},
+        ),
+        ("world_faults: [{mode: disk_full, after_ms: 2s}]", "*", "disk_full", {"after_ms": 2000}),
+        ("world_faults: [{mode: killed, on_event: db_write}]", "*", "killed", {"on_event": "db_write"}),
+        (
+            "world_faults: [{mode: jump, to: dst, zone: Europe/Berlin}]",
+            "*",
+            "jump",
+            {"to": "dst", "zone": "Europe/Berlin"},
+        ),
+    ],
+)
+def test_faults_of_services_and_the_machine_are_placed(file, entry, target, mode, settings):
+    (one,) = placed(file, entry, HOUSED)
+    assert (one.target, one.mode, one.settings) == (target, mode, settings)
+
+
+@pytest.mark.parametrize(
+    ("entry", "agent", "code"),
+    [
+        ("service_faults: [{service: cache, mode: slow_query}]", HOUSED, "unreachable-fault"),
+        ("service_faults: [{service: cache, mode: connections_exhausted}]", HOUSED, "unreachable-fault"),
+        ("world_faults: [{mode: killed}]", STARTED, "unreachable-fault"),
+        ("world_faults: [{mode: killed}]", HTTP, "unreachable-fault"),
+        ("world_faults: [{mode: disk_full}]", HOUSED.replace("resources: {disk: 10Mi}", ""), "unreachable-fault"),
+        (
+            "world_faults: [{mode: killed, on_event: db_write}]",
+            STARTED + "services: [{name: m, type: http_mock}]\n",
+            "unreachable-fault",
+        ),
+        ("world_faults: [{mode: killed, on_event: http_call, after_ms: 5}]", HOUSED, "conflict"),
+        ("world_faults: [{mode: killed, on_event: whenever}]", HOUSED, "unknown-value"),
+        ("world_faults: [{mode: vanished}]", HOUSED, "missing-key"),
+        ("world_faults: [{mode: vanished, path: ../up}]", HOUSED, "bad-setting"),
+        ("world_faults: [{mode: permission, path: .}]", HOUSED, "bad-setting"),
+        ("world_faults: [{mode: jump, zone: Mars/Base}]", HOUSED, "bad-setting"),
+        ("world_faults: [{mode: jump, to: dst}]", HOUSED, "bad-setting"),
+        ("service_faults: [{service: db, mode: killed_mid_transaction, outcome: done}]", HOUSED, "bad-setting"),
+        ("service_faults: [{service: db, mode: down_at_start, for_ms: 5, connections: 2}]", HOUSED, "bad-setting"),
+        ("service_faults: [{service: db, mode: read_only, match: {tabel: x}}]", HOUSED, "unknown-key"),
+        ("service_faults: [{service: db, mode: tls_error, match: {table: x}}]", HOUSED, "conflict"),
+    ],
+)
+def test_what_nothing_can_meet_is_an_error(file, entry, agent, code):
+    assert file.error(matrix(entry, agent)).code == code
 
 
 # -- profiles -----------------------------------------------------------------------------------

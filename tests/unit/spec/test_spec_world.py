@@ -63,12 +63,25 @@ def test_seed_alone_opens_no_world(file):
         "{type: sql, service: db, query: select 1, equals: 0}",
         "{type: sql, service: db, query: select 1, equals: null}",
         "{type: http_mock_assertions, service: smtp, assertions: [{field: 'requests[0].body', contains: a}]}",
-        "{type: llm_as_judge, model: gpt-4o, criteria: c, input_from: smtp.last_request.body, rubric: {pass: a}}",
+        "{type: db_unchanged_except, service: db, tables: [orders]}",
+        "{type: files_changed_only, paths: [src/]}",
+        "{type: claim_matches_state, claims: [{says: sent, did: {type: http_call, host: smtp, status: 202}}]}",
     ],
 )
-def test_end_state_checks_load_and_are_unbuilt(file, check):
+def test_end_state_checks_load(file, check):
+    spec = file.spec(BASE + SERVICES + rule(check), {"DB": "hunter22"})
+    assert not [u.section for u in spec.unbuilt if u.section.startswith("inv")]
+
+
+def test_a_judge_loads_and_is_unbuilt(file):
+    check = "{type: llm_as_judge, model: gpt-4o, criteria: c, input_from: smtp.last_request.body, rubric: {pass: a}}"
     spec = file.spec(BASE + SERVICES + rule(check), {"DB": "hunter22"})
     assert [u.section for u in spec.unbuilt if u.section.startswith("inv")] == ["invariants.r"]
+
+
+def test_a_check_of_the_state_has_no_turns_to_read(file):
+    rules = "invariants: {r: {over: any, check: {type: file_exists, path: a}}}\n"
+    assert "the state the agent left" in file.error(BASE + rules).message
 
 
 @pytest.mark.parametrize(
@@ -85,6 +98,16 @@ def test_end_state_checks_load_and_are_unbuilt(file, check):
         ("{type: http_mock_assertions, service: smtp, assertions: [{field: request_count}]}", "bad-setting"),
         ("{type: llm_as_judge, model: m, criteria: c, input_from: smpt.body}", "unknown-service"),
         ("{type: custom, script: nowhere.py}", "missing-file"),
+        ("{type: sql, service: smtp, query: q, equals: 1}", "conflict"),
+        ("{type: db_unchanged_except, service: quiet}", "conflict"),
+        ("{type: db_unchanged_except, service: nowhere}", "unknown-service"),
+        (
+            "{type: http_mock_assertions, service: smtp, assertions: [{field: last_request.bdy, equals: 1}]}",
+            "bad-setting",
+        ),
+        ("{type: files_changed_only, paths: [../x]}", "bad-setting"),
+        ("{type: claim_matches_state, claims: [{says: a, did: {type: mail}}]}", "bad-setting"),
+        ("{type: claim_matches_state, claims: []}", "out-of-range"),
         ("{type: command_exit, command: x, exit_code: 256}", "out-of-range"),
     ],
 )
@@ -128,3 +151,15 @@ def test_bad_worlds_are_errors(file, extra, path):
 def test_service_names_are_near_missed(file):
     found = file.error(BASE + SERVICES + rule("{type: sql, service: dbs, query: q, equals: 1}"))
     assert found.hint == "did you mean db?"
+
+
+def test_a_claim_needs_the_audit_that_would_show_it(file):
+    claim = "{type: claim_matches_state, claims: [{says: a, did: {type: db_write}}]}"
+    found = file.error(BASE + "audit: {db_writes: false}\n" + rule(claim))
+    assert (found.path, found.code) == ("invariants.r.check.claims[0].did.type", "conflict")
+    assert file.spec(BASE + "audit: {commands: false}\n" + rule(claim))
+
+
+def test_a_rule_on_the_state_opens_a_world(file):
+    assert file.spec(BASE + rule("{type: file_exists, path: a}")).world is not None
+    assert file.spec(BASE + rule("{type: contains, value: a}")).world is None

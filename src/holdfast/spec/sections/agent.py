@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 from msgspec import Struct
 
 from holdfast.model.spec import Isolation, ToolRef
-from holdfast.spec.fields import about
-from holdfast.spec.forms import AgentTimeout, Code, OneOrMoreTools, Tool, Written
-from holdfast.spec.node import Node
+from holdfast.reading.durations import AgentTimeout
+from holdfast.reading.fields import about
+from holdfast.reading.node import Node
+from holdfast.spec.forms import Code, OneOrMoreTools, Tool, Written
 
 AgentType = Literal["http", "python", "langchain", "command", "cli", "snapshot", "paragon"]
 

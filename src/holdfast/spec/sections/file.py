@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from holdfast.spec.fields import Form, Schema, about
+from holdfast.reading.fields import Form, Schema, about
+from holdfast.reading.node import Node
+from holdfast.reading.reader import BAD, Reader
+from holdfast.reading.words import found
 from holdfast.spec.matrix import ChaosSection, MatrixEntry
-from holdfast.spec.node import Node
-from holdfast.spec.reader import BAD, Reader
 from holdfast.spec.rules import Rule, read_rules
 from holdfast.spec.sections.agent import AgentSection, TaskSection
 from holdfast.spec.sections.run import (
@@ -33,7 +34,6 @@ from holdfast.spec.sections.world import (
     ServiceEntry,
     SetupSection,
 )
-from holdfast.spec.words import found
 
 
 def _contract_rules(reader: Reader, node: Node, path: str) -> Any:

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Struct
 
 from holdfast.model.spec import Aggregation, ModelSpec
-from holdfast.spec.fields import about
+from holdfast.reading.fields import about
+from holdfast.reading.node import Node
 from holdfast.spec.forms import Aggregate
-from holdfast.spec.node import Node
 
 MutationType = Literal[
     "paraphrase", "noise", "tone_shift", "prompt_injection", "encoding_attacks", "context_manipulation",

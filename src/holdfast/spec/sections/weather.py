@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from holdfast.spec.fields import about
-from holdfast.spec.forms import Code, Duration
+from holdfast.reading.durations import Duration
+from holdfast.reading.fields import about
+from holdfast.spec.forms import Code
 
 
 class ScheduleKeys(Struct, frozen=True, kw_only=True):
@@ -74,5 +75,6 @@ class WorldFaultKeys(Struct, frozen=True, kw_only=True):
     mode: Annotated[str, about("The fault.")]
     after_ms: Annotated[Duration | None, about("When it begins, from the start of the trial.")] = None
     on_event: Annotated[
-        Literal["command", "file_write", "db_write", "http_call"] | None, about("Begins at the first such event.")
+        Literal["llm_call", "tool_call", "mcp_call", "http_call", "command", "file_write", "db_write"] | None,
+        about("Begins at the first such event."),
     ] = None

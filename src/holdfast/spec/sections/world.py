@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct, field
 
-from holdfast.spec.fields import about
-from holdfast.spec.forms import Duration, Size, Written
-from holdfast.spec.node import Node
+from holdfast.reading.durations import Duration
+from holdfast.reading.fields import about
+from holdfast.reading.node import Node
+from holdfast.spec.forms import Size, Written
 from holdfast.spec.sections.run import SEED
 
 _NAME = about("Its name.", pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")

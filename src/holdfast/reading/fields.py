@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin
 import msgspec
 from msgspec import Struct
 
-from holdfast.spec.node import Node
+from holdfast.reading.node import Node
 
 if TYPE_CHECKING:
-    from holdfast.spec.reader import Reader
+    from holdfast.reading.reader import Reader
 
 Schema = dict[str, Any]
 """A JSON Schema, or a part of one."""

@@ -29,6 +29,8 @@ class Node(Struct, eq=False):
     """Of a map: key to (key, value)."""
     size: int = 1
     """How many nodes it holds, itself included."""
+    depth: int = 1
+    """How many levels they are on."""
 
     @property
     def position(self) -> Position:

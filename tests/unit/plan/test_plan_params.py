@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast.judge import Judge
-from holdfast.judge.params import refers_to_params, with_params
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, Spec, Task
 from holdfast.model.trial import Trial
+from holdfast.plan.params import refers_to_params, with_params
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.model.spec import Problem
-from holdfast.spec import scalars
-from holdfast.spec.node import Node
+from holdfast.reading import scalars
+from holdfast.reading.node import Node
 
 MAX_NESTING = 100
 MAX_ALIAS_NODES = 100_000
@@ -106,7 +106,7 @@ class _Builder:
     def _document(self, event: Any) -> None:
         self._documents += 1
         if self._documents > 1:
-            self._stop(event, "a second document starts here", "a spec is one document: remove the --- line")
+            self._stop(event, "a second document starts here", "a file is one document: remove the --- line")
 
     def _stop(self, event: Any, message: str, hint: str = "") -> None:
         mark = event.start_mark
@@ -170,6 +170,8 @@ class _Builder:
         if node is None:
             self._stop(event, f"the alias *{event.anchor} is inside what it stands for")
         assert node is not None
+        if len(self._open) + node.depth - 1 > MAX_NESTING:
+            self._stop(event, f"nested deeper than {MAX_NESTING} levels")
         self._expanded += node.size
         if self._expanded > MAX_ALIAS_NODES:
             self._stop(event, f"aliases stand for more than {MAX_ALIAS_NODES:,} values")
@@ -181,6 +183,7 @@ class _Builder:
             return
         parent = self._open[-1][0]
         parent.size += node.size
+        parent.depth = max(parent.depth, node.depth + 1)
         if parent.kind == "list":
             parent.items.append(node)
         elif (key := self._keys[-1]) is None:

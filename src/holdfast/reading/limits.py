@@ -8,7 +8,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from holdfast.spec.fields import Hint, peel
+from holdfast.reading.fields import Hint, peel
 
 SCALARS: dict[Any, tuple[tuple[str, ...], str]] = {
     bool: (("bool",), "true or false"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.spec.tree import MAX_ALIAS_NODES, parse
+from holdfast.reading.tree import MAX_ALIAS_NODES, parse
 
 
 def read(text):
@@ -107,3 +107,8 @@ def test_places_count_from_one():
     key, value = node.pairs["a"][1].pairs["bc"]
     assert (key.line, key.column, key.length) == (2, 3, 2)
     assert (value.line, value.column, value.length, value.style) == (2, 7, 5, "'")
+
+
+def test_aliases_do_not_nest_deeper_than_the_text_may():
+    lines = ["a: &l0 [1]", *(f"k{n}: &l{n} [*l{n - 1}]" for n in range(1, 200))]
+    assert problem("\n".join(lines)).message == "nested deeper than 100 levels"

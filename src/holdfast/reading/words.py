@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from holdfast.spec.node import Node
+from holdfast.reading.node import Node
 
 _SHOWN = 12
 """How many known names a hint lists: more than a line of them helps nobody."""

@@ -11,10 +11,10 @@ from typing import Any, Final, Literal, Union, get_args, get_origin
 import msgspec
 
 from holdfast.model.spec import Problem
-from holdfast.spec.fields import Field, Hint, keys_of, node_field, peel
-from holdfast.spec.limits import SCALARS, beyond, kinds_of, name_of
-from holdfast.spec.node import Node
-from holdfast.spec.words import found, near_hint
+from holdfast.reading.fields import Field, Hint, keys_of, node_field, peel
+from holdfast.reading.limits import SCALARS, beyond, kinds_of, name_of
+from holdfast.reading.node import Node
+from holdfast.reading.words import found, near_hint
 
 
 class Bad:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from holdfast.spec.node import Kind
+from holdfast.reading.node import Kind
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}

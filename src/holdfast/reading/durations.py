@@ -1,0 +1,56 @@
+"""Durations: an integer is in ms, text has a unit."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, TypeAlias
+
+from holdfast.reading.fields import Form, Schema
+from holdfast.reading.node import Node
+from holdfast.reading.reader import Reader
+from holdfast.reading.words import found
+
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
+_DAY_MS = 24 * 3_600_000
+
+
+def duration_ms(text: str) -> float | None:
+    """Milliseconds of `500ms`, `30s`, `5m`, `1h`, `1h30m`; None if it is none of them."""
+    compact = text.strip()
+    parts = _DURATION.findall(compact)
+    if not parts or _DURATION.sub("", compact).strip():
+        return None
+    return sum(float(number) * _UNITS_MS[unit] for number, unit in parts)
+
+
+def _read_duration(low: int, high: int) -> Any:
+    def read(reader: Reader, node: Node, path: str) -> Any:
+        if node.kind == "int":
+            if low <= node.value <= high:
+                return node.value
+            message = f"expected {low} to {high} ms, found the number {node.text}"
+            return reader.error(
+                node, path, message, hint="an integer is in ms; text has a unit: 30s, 5m", code="out-of-range"
+            )
+        value = duration_ms(node.text) if node.kind == "text" else None
+        if value is None:
+            hint = "write 500ms, 30s, 5m or 1h"
+            return reader.error(node, path, f"expected a duration, found {found(node)}", hint=hint, code="wrong-type")
+        if (value < 1 and low > 0) or value > _DAY_MS:
+            return reader.error(node, path, f"expected up to 24h, found {found(node)}", code="out-of-range")
+        return round(value)
+
+    return read
+
+
+def _duration(low: int, high: int) -> Form:
+    def schema() -> Schema:
+        text = {"type": "string", "pattern": r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h)\s*)+$"}
+        return {"anyOf": [{"type": "integer", "minimum": low, "maximum": high}, text]}
+
+    return Form(_read_duration(low, high), schema, f"ms ({low} to {high}), or text with a unit up to 24h")
+
+
+AgentTimeout: TypeAlias = Annotated[int, _duration(1_000, 300_000)]
+Duration: TypeAlias = Annotated[int, _duration(0, _DAY_MS)]
