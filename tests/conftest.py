@@ -1,1 +1,15 @@
 """Makes the kits in this folder importable for every test below it."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+pytest.register_assert_rewrite("framework_kit", "framework_runs")
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests are objects that live to the end: a test that collects garbage need not look at them."""
+    gc.collect()
+    gc.freeze()

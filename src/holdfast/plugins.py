@@ -14,22 +14,34 @@ from holdfast.errors import PluginError
 
 _RESPONSE = "holdfast.checks.response."
 _TRACE = "holdfast.checks.trace."
+_STATE = "holdfast.checks.state."
 _TOOL = "holdfast.faults.tools."
 _LLM = "holdfast.faults.llm."
 _CONTEXT = "holdfast.faults.context."
 _MCP = "holdfast.faults.mcp."
 _NETWORK = "holdfast.faults.network."
+_SERVICE = "holdfast.faults.service."
+_WORLD = "holdfast.faults.world."
 _REPORT = "holdfast.report."
 
 BUILT_IN: Mapping[str, Mapping[str, str]] = {
     "checks": {
         "behavior_unchanged": _RESPONSE + "behavior_unchanged:BehaviorUnchanged",
+        "claim_matches_state": _STATE + "claim_matches_state:ClaimMatchesState",
+        "command_exit": _STATE + "command_exit:CommandExit",
         "completes": _RESPONSE + "completes:Completes",
         "contains": _RESPONSE + "contains:Contains",
         "contains_any": _RESPONSE + "contains_any:ContainsAny",
+        "custom": _STATE + "custom:Custom",
+        "db_unchanged_except": _STATE + "db_unchanged_except:DbUnchangedExcept",
         "ending": _RESPONSE + "ending:Ending",
         "excludes_pattern": _RESPONSE + "excludes_pattern:ExcludesPattern",
         "excludes_pii": _RESPONSE + "excludes_pii:ExcludesPii",
+        "file_absent": _STATE + "file_absent:FileAbsent",
+        "file_content": _STATE + "file_content:FileContent",
+        "file_exists": _STATE + "file_exists:FileExists",
+        "files_changed_only": _STATE + "files_changed_only:FilesChangedOnly",
+        "http_mock_assertions": _STATE + "http_mock_assertions:HttpMockAssertions",
         "latency": _RESPONSE + "latency:Latency",
         "max_calls": _TRACE + "max_calls:MaxCalls",
         "max_cost": _TRACE + "max_cost:MaxCost",
@@ -41,6 +53,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "retries_within": _TRACE + "retries_within:RetriesWithin",
         "side_effect_once": _TRACE + "side_effect_once:SideEffectOnce",
         "similarity": _RESPONSE + "similarity:Similarity",
+        "sql": _STATE + "sql:Sql",
         "system_prompt_leak_probe": _RESPONSE + "system_prompt_leak_probe:SystemPromptLeakProbe",
         "tool_called": _TRACE + "tool_called:ToolCalled",
         "tool_not_called": _TRACE + "tool_not_called:ToolNotCalled",
@@ -116,6 +129,42 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "session_lost": _MCP + "session_lost:SessionLost",
         "tool_poisoning": _MCP + "tool_poisoning:ToolPoisoning",
         "tools_changed": _MCP + "tools_changed:ToolsChanged",
+    },
+    "faults.service": {
+        "bandwidth": _NETWORK + "bandwidth:Bandwidth",
+        "connections_exhausted": _SERVICE + "connections_exhausted:ConnectionsExhausted",
+        "dns_failure": _NETWORK + "dns_failure:DnsFailure",
+        "down": _NETWORK + "down:Down",
+        "down_at_start": _SERVICE + "down_at_start:DownAtStart",
+        "killed_mid_transaction": _SERVICE + "killed_mid_transaction:KilledMidTransaction",
+        "latency": _SERVICE + "latency:Latency",
+        "limit_data": _NETWORK + "limit_data:LimitData",
+        "lock_wait": _SERVICE + "lock_wait:LockWait",
+        "partition": _NETWORK + "partition:Partition",
+        "read_only": _SERVICE + "read_only:ReadOnly",
+        "reset_peer": _NETWORK + "reset_peer:ResetPeer",
+        "serialization_failure": _SERVICE + "serialization_failure:SerializationFailure",
+        "slicer": _NETWORK + "slicer:Slicer",
+        "slow_close": _NETWORK + "slow_close:SlowClose",
+        "slow_query": _SERVICE + "slow_query:SlowQuery",
+        "timeout": _NETWORK + "timeout:Timeout",
+        "tls_error": _NETWORK + "tls_error:TlsError",
+    },
+    "faults.world": {
+        "cpu_throttle": _WORLD + "cpu_throttle:CpuThrottle",
+        "disk_full": _WORLD + "disk_full:DiskFull",
+        "frozen": _WORLD + "frozen:Frozen",
+        "jump": _WORLD + "jump:Jump",
+        "killed": _WORLD + "killed:Killed",
+        "memory_limit": _WORLD + "memory_limit:MemoryLimit",
+        "permission": _WORLD + "permission:Permission",
+        "read_only": _WORLD + "read_only:ReadOnly",
+        "skew": _WORLD + "skew:Skew",
+        "vanished": _WORLD + "vanished:Vanished",
+    },
+    "sandboxes": {
+        "bubblewrap": "holdfast.world.sandbox.bubblewrap:open_backend",
+        "process": "holdfast.world.sandbox.process:open_backend",
     },
     "reporters": {
         "html": _REPORT + "html:Html",

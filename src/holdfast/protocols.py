@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, r
 from msgspec import Struct
 
 from holdfast.model.delivery import AS_IT_IS, Delivery
-from holdfast.model.observation import Answer, FaultMet, Observation, Turn
+from holdfast.model.observation import Answer, FaultMet, ForbiddenResult, Observation, Turn
 from holdfast.model.run import Run
 from holdfast.model.spec import Injection, Task
 from holdfast.model.trace import TraceEvent
@@ -107,6 +107,19 @@ class WatchingFault(WireFault, Protocol):
     """A WireFault that must also see calls it does not fire on (`stale` remembers replies)."""
 
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None: ...
+
+
+Step: TypeAlias = Literal["connect", "tls", "name", "statement", "write", "commit"]
+"""Where a service is met: its name looked up, a connection made, TLS begun; of a transaction its first statement, its
+first write, and the commit of one that wrote."""
+
+
+@runtime_checkable
+class StepFault(WireFault, Protocol):
+    """A WireFault of services that is met at one step; without this power, where a connection is made."""
+
+    @property
+    def step(self) -> Step: ...
 
 
 class TaskFault(Protocol):
@@ -234,8 +247,12 @@ class Sandbox(Protocol):
         """Where programs inside reach it: the same address, or another where there is no network of its own."""
         ...
 
+    def inside(self, path: str) -> str:
+        """Where programs find what the plot made visible at a path: there, or elsewhere if it cannot be there."""
+        ...
+
     async def connect(self, port: int) -> socket:
-        """A connection to a program that listens on loopback inside."""
+        """A connection to a program that listens on loopback inside; ConnectionRefusedError while none does."""
         ...
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Started:
@@ -341,8 +358,11 @@ class Database(Service, Protocol):
         """Whether the statement could run; QueryFailed if not."""
         ...
 
-    def writes(self) -> Iterable[AuditEvent]:
-        """The writes of the agent since the snapshot, as the statement log and the row counters have them."""
+    async def writes(self) -> Iterable[AuditEvent]:
+        """The writes of the agent since the snapshot, as the statement log and the row counters have them.
+
+        The agent has ended: sessions that it left open are ended here.
+        """
         ...
 
     async def mark(self) -> None:
@@ -369,7 +389,14 @@ class Mock(Service, Protocol):
     """A service that answers by its routes and records what it was asked."""
 
     @property
-    def requests(self) -> Sequence[Recorded]: ...
+    def requests(self) -> Sequence[Recorded]:
+        """In the order in which they came; the first ones, if there were too many."""
+        ...
+
+    @property
+    def dropped(self) -> int:
+        """Requests that came after those that are kept."""
+        ...
 
 
 class ServiceKeeper(Protocol):
@@ -387,7 +414,6 @@ class World(Protocol):
 
     trial: Trial
     sandbox: Sandbox
-    services: Mapping[str, Service]
     environ: Mapping[str, str]
     """What the agent was started with."""
     root: Path
@@ -396,9 +422,37 @@ class World(Protocol):
     trace_log: Path
     """JSONL files that the agent cannot reach."""
 
+    @property
+    def services(self) -> Mapping[str, Service]: ...
+
+    def lend(self, name: str, content: bytes) -> str:
+        """Puts a file where programs inside can read it and not change it; its path inside."""
+        ...
+
     def audit(self) -> Iterator[AuditEvent]:
         """What the agent did, in order; complete once the sandbox is frozen."""
         ...
+
+
+class House(Protocol):
+    """A world as the agent in it needs it."""
+
+    sandbox: Sandbox
+    environ: Mapping[str, str]
+    """All that its programs find in their environment."""
+
+    def lend(self, name: str, content: bytes) -> str:
+        """Puts a file where the agent can read it and not change it; its path inside."""
+        ...
+
+
+class Found(Struct, frozen=True):
+    """What a world shows when its agent has ended."""
+
+    evidence: dict[str, Evidence]
+    audit: tuple[AuditEvent, ...]
+    isolation: tuple[Isolation, ...]
+    forbidden: tuple[ForbiddenResult, ...]
 
 
 @runtime_checkable
@@ -434,7 +488,40 @@ class WorldFault(Protocol):
     """Disturbs the place of one trial while it is alive."""
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
-        """What was done, for the ledger; raises HarnessError where the world cannot."""
+        """What was done, for the ledger; empty if nothing was there to disturb. HarnessError where the world cannot."""
+        ...
+
+
+@runtime_checkable
+class HealingFault(WorldFault, Protocol):
+    """A WorldFault that is undone when the agent has ended, so that evidence can be gathered."""
+
+    async def heal(self, world: World, ctx: FaultContext) -> None: ...
+
+
+@runtime_checkable
+class Disturbable(Protocol):
+    """A sandbox whose processes can be disturbed; raises HarnessError where this machine cannot."""
+
+    async def kill(self) -> int:
+        """SIGKILL to every process of the agent's; how many there were. New ones can be started."""
+        ...
+
+    async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
+        """From now on the agent's processes have so many bytes of memory, so many cores."""
+        ...
+
+
+@runtime_checkable
+class Clocked(Protocol):
+    """A world whose agent sees a clock that can be set while it runs."""
+
+    def time(self) -> float:
+        """What the agent's clock shows, in seconds since 1970."""
+        ...
+
+    async def set_clock(self, now: float, *, frozen: bool = False) -> None:
+        """From now on the agent's clock shows this time, and goes on from there unless it is frozen."""
         ...
 
 
@@ -443,8 +530,13 @@ class Trip(Protocol):
     """What surrounds one trial, for the agent to run in. The world's seam."""
 
     trial: Trial
-    place: Sandbox | None
+    house: House | None
     """Where a sandboxed agent runs; None: on this machine as it is."""
+    nearby: Mapping[tuple[str, int], tuple[str, int]]
+    """Hosts and ports that stand for services of this trial, and where those really are."""
+
+    watch: Callable[[str], None] | None
+    """Hears the type of each event of the trace, as it is told."""
 
     def ask(self, turn: str) -> str:
         """The turn as the agent is to be asked it: context attacks on the input are applied here."""
@@ -462,15 +554,20 @@ class Trip(Protocol):
         """Enters a call into the trial's trace, when it has ended."""
         ...
 
+    def traced(self) -> Sequence[TraceEvent]:
+        """The trace so far, in the order in which the calls began."""
+        ...
+
+    def found(self, found: Found) -> None:
+        """What was found in the world that the agent left."""
+        ...
+
     def now(self) -> float:
         """Seconds since the trial began, for the trace."""
         ...
 
-    def broke(self, why: str, at: str = "") -> None:
-        """A failure that is ours or a provider's, and was not injected: the trial's fails become errors.
-
-        `at` is who gave no answer: unless a later call there goes well, the trial's passes become errors, too.
-        """
+    def broke(self, why: str) -> None:
+        """A failure that is ours or a provider's, and was not injected: the trial's fails become errors."""
         ...
 
     def reached(self, at: str) -> None:

@@ -73,7 +73,7 @@ async def open_moored(
         agent,
         root,
         environ,
-        {name: _resolved(model, environ) for name, model in spec.models.items()},
+        resolved_models(spec, environ),
         spec.scenarios,
         web=on_web(spec),
         read=rule_urls(spec),
@@ -122,6 +122,11 @@ async def _behind_gateway(spec: Spec, agent: AgentSpec, chart: Chart) -> Site:
         opened.push_async_callback(mooring.close)
         http = await HttpAgent.open(agent, root=chart.root, limit=1)
         return Site(spec, BehindGateway(http, mooring, opened.pop_all()), 1)
+
+
+def resolved_models(spec: Spec, environ: Mapping[str, str]) -> dict[str, ModelSpec]:
+    """What each model's name means, references replaced by values."""
+    return {name: _resolved(model, environ) for name, model in spec.models.items()}
 
 
 def _resolved(model: ModelSpec, environ: Mapping[str, str]) -> ModelSpec:

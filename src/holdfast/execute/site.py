@@ -29,8 +29,24 @@ class Models(Struct, frozen=True):
     """Takes secrets out of what is recorded."""
 
 
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+
 ASKED = Models()
 """Model calls go where the spec sends them, and are not kept."""
+
+
+class Surroundings(Struct, frozen=True):
+    """What the command line and the run add to a spec's world."""
+
+    backend: str = "bubblewrap"
+    secrets: Mapping[str, str] = {}
+    strict: bool = False
+    """What the backend cannot enforce is refused."""
+    keep: bool = False
+    """The world of a trial that failed stays for a look."""
+
+
+USUAL = Surroundings()
 
 
 class Site:
@@ -54,19 +70,24 @@ class Site:
 
 
 async def open_site(
-    spec: Spec, *, environ: Mapping[str, str], concurrency: int | None = None, models: Models = ASKED
+    spec: Spec,
+    *,
+    environ: Mapping[str, str],
+    concurrency: int | None = None,
+    models: Models = ASKED,
+    surroundings: Surroundings = USUAL,
 ) -> Site:
     """Opens the agent; raises AgentUnavailable or SpecError where it cannot be used."""
     root = Path(spec.path).resolve().parent
     at_once = slots(spec, concurrency)
     if spec.params == ({},):
-        return await _open(spec, resolve_agent(spec.agent, environ), root, environ, at_once, models)
+        return await _open(spec, resolve_agent(spec.agent, environ), root, environ, at_once, models, surroundings)
     combinations = spec.params if refers_to_params(spec.agent) else spec.params[:1]
     sites: list[Site] = []
     try:
         for params in combinations:
             agent = resolve_agent(spec.agent, environ, params)
-            sites.append(await _open(spec, agent, root, environ, at_once, models))
+            sites.append(await _open(spec, agent, root, environ, at_once, models, surroundings))
     except BaseException:
         for site in sites:
             await site.close()
@@ -79,9 +100,19 @@ async def open_site(
 
 
 async def _open(
-    spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str], at_once: int, models: Models
+    spec: Spec,
+    agent: AgentSpec,
+    root: Path,
+    environ: Mapping[str, str],
+    at_once: int,
+    models: Models,
+    surroundings: Surroundings,
 ) -> Site:
     """The site of an agent whose references are resolved."""
+    if spec.world is not None:
+        from holdfast.execute.housed import open_in_world
+
+        return await open_in_world(spec, agent, root, environ, at_once, models, surroundings)
     if needs_planes(spec, models):
         from holdfast.execute.moored import open_moored
 
@@ -126,6 +157,18 @@ def needs_planes(spec: Spec, models: Models = ASKED) -> bool:
         return False
     asked = spec.models or agent.mcp_config is not None or models.record or models.replay
     return bool(asked) or on_web(spec) or reads_cost(spec) or any(_on_wire(i, agent) for i in _injections(spec))
+
+
+def unused_proxy(spec: Spec, environ: Mapping[str, str], models: Models = ASKED) -> str:
+    """A warning where the user's own proxy is set and what the agent asks for goes past it; else empty."""
+    named = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
+    told_beforehand = models.replay is not None or (spec.models and all(m.script for m in spec.models.values()))
+    if not named or not needs_planes(spec, models) or (told_beforehand and not on_web(spec)):
+        return ""
+    return (
+        f"{' and '.join(named)} {'are' if len(named) > 1 else 'is'} set, and not gone through: Holdfast connects to "
+        "models and hosts directly. Where no other way leads out, those calls fail and their trials are errors"
+    )
 
 
 def on_web(spec: Spec) -> bool:

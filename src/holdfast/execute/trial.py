@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 
 from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.execute.needed import Needed, silent
 from holdfast.execute.simulate import damage
 from holdfast.execute.site import Site
 from holdfast.model.canary import echoes
@@ -20,12 +22,13 @@ from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, brief, said, shorten
 from holdfast.planes.firing import DELAYED
 from holdfast.planes.weather import Weather
-from holdfast.protocols import Call, Forward, Reply, Sleep
+from holdfast.protocols import Call, Forward, Found, House, Reply, Sleep
 
 Met = Callable[[Trial, FaultMet], None]
 Saw = Callable[[Trial, TraceEvent], None]
 
 _NOTHING = Answer(turns=())
+_NO_WORLD = Found({}, (), (), ())
 
 NOTES_KEPT = 100
 """Notes and troubles of one trial that are kept."""
@@ -40,15 +43,23 @@ class Voyage:
         self, trial: Trial, scenario: Scenario, on_fault: Met | None = None, on_call: Saw | None = None
     ) -> None:
         self.trial = trial
+        self.house: House | None = None
+        self.nearby: Mapping[tuple[str, int], tuple[str, int]] = {}
+        self.watch: Callable[[str], None] | None = None
+        self.left: Found | None = None
+        """What was found in the world after the agent had ended."""
         self.ledger: list[FaultMet] = []
         self.trace: list[TraceEvent] = []
         self.troubles: list[str] = []
         self.notes: list[str] = []
+        self.needed = Needed()
         self.closed = False
         """The observation is made: what a plane tells now is nobody's."""
         self._on_fault = on_fault
         self._on_call = on_call
         self._before = 0
+        self._held: set[tuple[str, str, int]] = set()
+        """Calls that faults may act on and that were not passed on yet."""
         self._began = perf_counter()
         self._scenario = scenario
         self._weather: Weather | None = None
@@ -92,15 +103,37 @@ class Voyage:
             self.note(f"more than {EVENTS_KEPT} calls were seen; the rest is not in the trace")
             return
         event = _short(event)
+        if self._held:
+            event = self._released(event)
         self.trace.append(event)
+        if self.watch is not None:
+            self.watch(event.event_type)
         if self._on_call is not None:
             self._on_call(self.trial, event)
+
+    def _released(self, event: TraceEvent) -> TraceEvent:
+        """The event, marked if the call was never passed on."""
+        target = event.tool.partition(" ")[2] if event.event_type == "http_call" else event.tool
+        call = (event.plane, target, event.n)
+        if call not in self._held:
+            return event
+        self._held.discard(call)
+        return replace(event, unsent=True) if event.plane != "tool_result" else event
+
+    def traced(self) -> Sequence[TraceEvent]:
+        return sorted(self.trace, key=_when)
+
+    def found(self, found: Found) -> None:
+        self.left = found
 
     def now(self) -> float:
         return perf_counter() - self._began
 
     def broke(self, why: str) -> None:
         _keep(self.troubles, why)
+
+    def reached(self, at: str) -> None:
+        self.needed.answered(at, self.now())
 
     def note(self, text: str) -> None:
         _keep(self.notes, text)
@@ -115,11 +148,14 @@ class Voyage:
         met = [f.mode for f in self.ledger if f.effect == "met" and (f.plane, f.target, f.call) == call]
         return "+".join(dict.fromkeys(met))
 
-    def undelivered(self, plane: str, target: str, n: int) -> None:
-        call = (plane, target, n)
+    def undelivered(
+        self, plane: str, target: str, n: int, why: str = "the client had left", modes: Collection[str] = ()
+    ) -> None:
+        call = (plane, brief(target), n)
         for at, met in enumerate(self.ledger):
-            if (met.plane, met.target, met.call) == call and not met.got.startswith(DELAYED):  # a wait was felt
-                self.ledger[at] = replace(met, effect="no_effect", note="the client had left")
+            meant = (met.plane, met.target, met.call) == call and (not modes or met.mode in modes)
+            if meant and met.effect == "met" and not met.got.startswith(DELAYED):
+                self.ledger[at] = replace(met, effect="no_effect", note=why)
 
     def overlapped(self) -> None:
         self.weather.concurrent = True
@@ -130,7 +166,11 @@ class Voyage:
     async def through(
         self, call: Call, forward: Forward, sleep: Sleep, *, untouched: Forward | None = None, retry: int = 0
     ) -> Reply:
-        return await self.weather.through(call, forward, sleep, untouched=untouched, retry=retry)
+        held = (call.plane, brief(call.target), call.n)
+        if len(self.trace) < EVENTS_KEPT:
+            self._held.add(held)
+        sent = partial(self._held.discard, held)
+        return await self.weather.through(call, forward, sleep, untouched=untouched, retry=retry, sent=sent)
 
 
 def _short(event: TraceEvent) -> TraceEvent:
@@ -183,9 +223,9 @@ async def _run(site: Site, trial: Trial, voyage: Voyage) -> Answer:
     if site.has_reset:
         await site.agent.reset(trial)
     answer = await site.agent.run(trial.task, voyage)
-    late = _late_upstream(answer, voyage.trace)
-    if late:
-        voyage.broke(late)
+    if voyage.trace:
+        for why in silent(answer, voyage.trace, voyage.needed):
+            voyage.broke(why)
     if voyage.troubles:
         raise HarnessError("; ".join(voyage.troubles), answer=answer)
     if site.simulate and voyage.on_calls:
@@ -193,20 +233,9 @@ async def _run(site: Site, trial: Trial, voyage: Voyage) -> Answer:
     return answer
 
 
-def _late_upstream(answer: Answer, trace: list[TraceEvent]) -> str:
-    """Why a timeout was not the agent's: a model said nothing for most of its time, and no fault is why."""
-    turn = answer.turns[-1] if answer.turns else None
-    if turn is None or turn.ending != "timeout":
-        return ""
-    waiting = [e for e in trace if e.event_type == "llm_call" and e.error_type == "client_gone" and not e.fault]
-    longest = max(waiting, key=lambda e: e.waited_ms, default=None)
-    if longest is None or longest.waited_ms < turn.latency_ms / 2:
-        return ""
-    return f"the agent waited {longest.waited_ms:.0f} ms for {longest.tool} until its time was up, and no fault is why"
-
-
 def _seen(site: Site, trial: Trial, voyage: Voyage, answer: Answer, attempts: int, started: float) -> Observation:
     voyage.closed = True
+    left = voyage.left or _NO_WORLD
     return Observation(
         trial=trial.id,
         turns=answer.turns,
@@ -220,6 +249,10 @@ def _seen(site: Site, trial: Trial, voyage: Voyage, answer: Answer, attempts: in
         duration_ms=(perf_counter() - started) * 1000,
         at=round(time.time() - voyage.now(), 6),
         trace=tuple(sorted(voyage.trace, key=_when)) if voyage.trace else (),
+        evidence=left.evidence,
+        audit=left.audit,
+        isolation=left.isolation,
+        forbidden=left.forbidden,
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.judge.endings import has_text
-from holdfast.judge.params import refers_to_params, with_params
 from holdfast.judge.rule import Rule
 from holdfast.model.codec import canonical
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Finding, Outcome, Verdict
+from holdfast.plan.params import refers_to_params, with_params
 
 _MASKED = "a secret was masked in this answer; it cannot be judged again"
 
@@ -37,9 +37,10 @@ class Judge:
         """The verdict of one rule on one observation. Never raises: a check that breaks is an error verdict."""
         rule = self._rules.get(invariant.id) or self._for_params(invariant, trial)
         turns = observation.turns
-        if rule.reads == "trace" and (turns or not observation.error):
+        if rule.reads in ("trace", "state") and (turns or not observation.error):
             turn = max(0, len(turns) - 1)
-            outcome, found = rule.trace((turns or _silence(trial))[turn], observation, control)
+            asked = rule.trace if rule.reads == "trace" else rule.state
+            outcome, found = asked((turns or _silence(trial))[turn], observation, control)
         elif len(turns) == 1:
             outcome, found = rule.turn(turns[0], observation, control)
             turn = 0

@@ -30,7 +30,7 @@ class Rule:
         self.negate = invariant.negate
         self.negative = (check.polarity == "negative") != invariant.negate
         self.reads = check.reads
-        self.needs_text = check.reads not in ("ending", "trace")
+        self.needs_text = check.reads not in ("ending", "trace", "state")
         self.over = invariant.over or ("all" if self.negative else "last")
         self.timeout_ms = timeout_ms
 
@@ -59,12 +59,22 @@ class Rule:
         doubt = self._doubt(observation) if outcome == ("pass" if self.negative else "fail") else ""
         return ("unproven", Finding(None, f"{doubt}; {found.reason}")) if doubt else (outcome, found)
 
+    def state(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Outcome, Finding]:
+        """What the rule says of the state the agent left, as it was recorded, whatever the agent answered."""
+        evidence = observation.evidence.get(self.id)
+        try:
+            return self._outcome(self.decide(Exhibit(turn.text or "", turn, observation, control, evidence)))
+        except Exception as broken:
+            return "error", Finding(None, _why(broken))
+
     def _doubt(self, observation: Observation) -> str:
         """Why what was not seen may have happened all the same; empty if it has not."""
         if self.blind:
             return "the agent's HTTP cannot be seen: Holdfast must start it, not inline, or be its gateway"
         if len(observation.trace) >= EVENTS_KEPT:
             return f"only the first {EVENTS_KEPT} calls are known"
+        if any(event.status == 101 and event.plane == "llm" for event in observation.trace):
+            return "the agent talked to its model by a websocket, which is not read"
         closed = unread(observation.trace, self.urls)
         return f"{url_of(closed)} was called in a way that could not be read" if closed else ""
 

@@ -21,6 +21,8 @@ DELAYED = "a delay of"
 """How the ledger begins to tell of a wait. It counts once begun."""
 _OF_FUNCTIONS = ("tool", "llm")
 """Planes whose calls carry the name of the fault's own plane in the ledger; the others say where it was met."""
+STEP = "service."
+"""What the planes of the steps of a service begin with; in the ledger all of them are the plane `service`."""
 _RAN = "the tool itself ran; its result was changed on the way to the model"
 
 
@@ -70,7 +72,7 @@ class Firing:
         try:
             reply = await onward(call)
         except BaseException as raised:  # the tool's own failure, or an inner fault's
-            self._theirs, self._would = raised, said(raised)
+            self._theirs, self._would = raised, _instead(raised)
             raise
         self._value, self._would, self._delivery = reply.value, describe(reply.value), reply.delivery
         self._witness = witness(reply.value)  # a fault may change the value in its place
@@ -114,7 +116,7 @@ class Firing:
             return
         self._noted = True
         kind, call = self._injection, self._call
-        plane = kind.plane if call.plane in _OF_FUNCTIONS else call.plane
+        plane = kind.plane if call.plane in _OF_FUNCTIONS or call.plane.startswith(STEP) else call.plane
         note = _RAN if call.plane == "tool_result" else ""
         before = describe(self._would if would is None else would)
         what = (self._index, plane, call.target, kind.mode, call.n)
@@ -125,6 +127,17 @@ def _planted(value: Any) -> tuple[str, ...]:
     """The canaries that an attack has put into a reply."""
     shown = witness(value)
     return tuple(canaries(shown)) if MARK in shown else ()
+
+
+def _instead(raised: BaseException) -> str:
+    """What came instead of a reply: what a function raised by its class, what is ours in words alone."""
+    if type(raised).__name__ == "CancelledError":  # of asyncio, which a plain function does not need
+        return "nothing: the call was given up"
+    if isinstance(raised, ConnectionResetError) and raised.errno is None:  # a plane's: its client left
+        return f"nothing: {raised}"
+    if type(raised).__module__.startswith("holdfast.planes."):
+        return str(raised) or said(raised)
+    return _failure(raised) if isinstance(raised, Failed) else said(raised)
 
 
 def _failure(failed: Failed) -> str:

@@ -136,10 +136,11 @@ class Hook:
     ) -> Any:
         call = Call(*self.key, self._arguments(args, kwargs), n)
         try:
+            if sight is None:
+                return (await weather.through(call, forward, sleep)).value
             modes: list[str] = []
-            if sight is not None:
-                sight.modes = modes
-            return (await weather.through(call, forward, sleep, modes=modes)).value
+            sight.faces(modes)
+            return (await weather.through(call, forward, sleep, modes=modes, sent=sight.sent)).value
         except Failed as failure:
             raise exception_of(failure) from None
         except HarnessError as ours:

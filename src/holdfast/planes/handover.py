@@ -12,7 +12,8 @@ import os
 import secrets
 import shutil
 import socket
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ class Handed(Struct, frozen=True):
 def place_in(folder: Path, port: int | None = None) -> Place:
     """The gateway's place, made up at its first start. Another port makes it another place."""
     path = folder / "gateway.json"
-    known = msgspec.json.decode(path.read_bytes(), type=Place) if path.exists() else None
+    known = _known(path)
     if known is not None and port in (None, known.port):
         return known
     new = Place(port or _free_port(), secrets.token_urlsafe(18))
@@ -55,6 +56,16 @@ def place_in(folder: Path, port: int | None = None) -> Place:
     with os.fdopen(handle, "wb") as file:
         file.write(msgspec.json.encode(new))
     return new
+
+
+def _known(path: Path) -> Place | None:
+    if not path.exists():
+        return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Place)
+    except (msgspec.MsgspecError, ValueError) as broken:
+        hint = "remove it: the next start makes another, and the agent is then started anew"
+        raise UserError(f"{path}: not where a gateway stands: {broken}", hint=hint) from broken
 
 
 def _free_port() -> int:
@@ -88,12 +99,17 @@ def variables(folder: Path, place: Place, environ: Mapping[str, str], chart: Cha
 
 
 class Standby:
-    """A gateway between runs. Its certificate authority lives as long as it does."""
+    """A gateway between runs. Its certificate authority lives as long as it does.
 
-    def __init__(self, folder: Path, place: Place) -> None:
+    `tell` hears who takes the socket: any process of the same user can, and whoever has it has the authority's key.
+    """
+
+    def __init__(self, folder: Path, place: Place, tell: Callable[[str], None] = lambda _: None) -> None:
         from holdfast.planes.http.authority import Authority
 
+        self._tell = tell
         self._socket = _bound(place.port)
+        folder.chmod(0o700)
         self._path = folder / "gateway.sock"
         self._folder = folder / "gateway"
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -136,9 +152,12 @@ class Standby:
     async def _hand_over(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One run has the socket at a time; it is back when the run's line closes."""
         line: socket.socket = writer.get_extra_info("socket")
-        if self._listener is None or not _same_user(line):
+        peer = _peer(line)
+        if self._listener is None or (peer is not None and peer.uid != os.getuid()):
+            self._tell(f"refused to {_named(peer)}: {'it is taken' if self._listener is None else 'another user'}")
             writer.close()
             return
+        self._tell(f"taken by {_named(peer)}")
         listener, self._listener = self._listener, None
         self._handing = asyncio.current_task()
         try:
@@ -155,6 +174,7 @@ class Standby:
             if not self._closed:
                 raise
         finally:
+            self._tell("given back")
             writer.close()
             self._handing = None
         if not self._closed:
@@ -212,13 +232,30 @@ def _bound(port: int) -> socket.socket:
     return bound
 
 
-def _same_user(line: socket.socket) -> bool:
-    """Whether the process at the other end is of the same user; where the system cannot tell, the file's mode does."""
-    peer = getattr(socket, "SO_PEERCRED", None)
+class Peer(Struct, frozen=True):
+    """The process at the other end of a Unix socket."""
+
+    pid: int
+    uid: int
+
+
+def _peer(line: socket.socket) -> Peer | None:
+    """As the kernel has it; None where the system cannot tell: there the file's mode decides."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return None
+    credentials = line.getsockopt(socket.SOL_SOCKET, option, 12)
+    return Peer(int.from_bytes(credentials[:4], sys.byteorder), int.from_bytes(credentials[4:8], sys.byteorder))
+
+
+def _named(peer: Peer | None) -> str:
     if peer is None:
-        return True
-    credentials = line.getsockopt(socket.SOL_SOCKET, peer, 12)
-    return int.from_bytes(credentials[4:8], "little") == os.getuid()
+        return "a process"
+    try:
+        name = Path(f"/proc/{peer.pid}/comm").read_bytes().decode("utf-8", "replace").strip()  # its words may be secret
+    except OSError:
+        return f"process {peer.pid}"
+    return f"process {peer.pid} ({name})"
 
 
 def shown(variables: Mapping[str, str]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +10,7 @@ from weakref import WeakSet
 from msgspec import Struct
 
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario
+from holdfast.model.world import Network
 from holdfast.planes.http.policy import Policy
 from holdfast.planes.http.trust import environ as trust_environ
 from holdfast.planes.http.trust import proxy_environ
@@ -25,10 +24,12 @@ from holdfast.planes.mcp.config import Target, filling, read, relay_command, rew
 from holdfast.planes.mcp.plane import McpPlane
 from holdfast.planes.mooring import Address, Mooring
 from holdfast.planes.passage import Passage
+from holdfast.processes import scratch
 from holdfast.protocols import Trip
 
 if TYPE_CHECKING:
     from socket import socket
+    from ssl import SSLContext
 
     from holdfast.planes.http.authority import Authority
 
@@ -48,6 +49,8 @@ class Chart(Struct, frozen=True):
     record: Path | None = None
     replay: Path | None = None
     mask: Callable[[str], str] = str
+    network: Network | None = None
+    """Where a sandboxed agent may connect to; None: anywhere but this machine itself."""
 
     @property
     def injections(self) -> Iterable[Injection]:
@@ -68,20 +71,20 @@ class Harbour:
         self.chart = chart
         self.tools: frozenset[str] = frozenset()
         """Tools that are wrapped in the agent's own process."""
-        self.folder = Path(tempfile.mkdtemp(prefix="holdfast-"))
-        self.upstreams = Upstreams()
-        self.policy = Policy(chart.urls)
+        self.folder = scratch.make("harbour")
+        self.environ = {**chart.environ, **chart.agent.env}
+        self.upstreams = Upstreams(self._trusted)
+        self.policy = _policy(chart)
         self.authority: Authority | None = None
         self._aboard: WeakSet[Passage] = WeakSet()
         try:
             self._open(authority)
         except BaseException:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            scratch.remove(self.folder)
             raise
 
     def _open(self, authority: bytes | None) -> None:
         chart, agent = self.chart, self.chart.agent
-        self.environ = {**chart.environ, **agent.env}
         self._config = _mcp_config(agent, chart.root)
         servers = _servers(self._config, self.environ) if self._config else {}
         self.mcp = McpPlane(servers, self.upstreams)
@@ -101,7 +104,13 @@ class Harbour:
         if chart.web:
             from holdfast.planes.http.authority import Authority
 
-            self.authority = Authority(self.folder, authority)
+            self.authority = Authority(self.folder, authority, self.environ)
+
+    def _trusted(self) -> SSLContext:
+        """Whom the agent itself would trust."""
+        from holdfast.planes.http.roots import trusted
+
+        return trusted(self.environ)
 
     async def moor(self, *, sock: socket | None = None, token: str | None = None) -> Mooring:
         """An address for one instance of the agent."""
@@ -114,7 +123,7 @@ class Harbour:
     async def close(self) -> None:
         self.router.close()
         await self.upstreams.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        scratch.remove(self.folder)
 
     def board(self, place: Address, trip: Trip) -> Passage:
         """The planes as one trial meets them."""
@@ -136,6 +145,13 @@ class Harbour:
         path = self.folder / f"mcp-{place.port}.json"
         found |= mcp_variables(self.chart.agent, self.chart.root, path, place.url, place.proxy_url)
         return found
+
+
+def _policy(chart: Chart) -> Policy:
+    network = chart.network
+    if network is None:
+        return Policy(chart.urls)
+    return Policy(default=network.egress, allow=network.allow)
 
 
 def model_variables(url: str) -> dict[str, str]:

@@ -99,7 +99,7 @@ class Lobby:
         if known is not None:
             return known[1] if self._aboard.get(known[0]) is known[1] else None
         for _ in range(10):
-            pid = owner(connection.peer[1], self.port, list(self._aboard))
+            pid = owner(connection.peer, self.port, list(self._aboard))
             if pid is not None:
                 self._forget_closed()
                 self._of[connection] = (pid, self._aboard[pid])

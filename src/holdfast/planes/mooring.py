@@ -12,12 +12,17 @@ import secrets
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
+from weakref import WeakSet
 
+from holdfast.planes.crew import Crew
 from holdfast.planes.describe import said
-from holdfast.planes.http1.server import Exchange, Listener, serve
+from holdfast.planes.http1.server import Connection, Exchange, Listener, serve
 from holdfast.protocols import Trip
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 MCP_HOST = "holdfast.mcp:"
 """What an MCP relay asks to be connected to; the name of its server follows."""
@@ -30,6 +35,7 @@ NO_TRIAL = b'{"error": {"message": "no trial is under way", "type": "holdfast"}}
 
 EARLY = "the agent made calls when it started, before its trial, which Holdfast does not serve"
 OLD = "a call came on a connection that is older than the trial, and got 503"
+STRANGER = "a process that is not of this trial called through its address, and got 403"
 
 
 class Aboard(Protocol):
@@ -43,12 +49,20 @@ class Aboard(Protocol):
         """A request to a forward proxy."""
         ...
 
+    async def visit(self, exchange: Exchange, scheme: str, host: str, port: int) -> None:
+        """A request to a host that we stand for."""
+        ...
+
     async def mcp(self, exchange: Exchange, server: str) -> None:
         """A request to an MCP server over HTTP, or the line of a relay."""
         ...
 
     def broke(self, why: str) -> None:
         """A plane broke: our failure, never the agent's."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Something that the reader of the trial should know."""
         ...
 
     def close(self) -> None:
@@ -90,8 +104,14 @@ class Mooring:
         """Requests that came before the first trial, and were refused."""
         self._used = False
         self._variables = variables
+        self._known: WeakSet[Connection] = WeakSet()
+        """Connections whose process was looked at."""
+        self.crew = Crew()
+        """Who may come; anybody who knows the token, unless its first process is told."""
         self.token = token
         self.listener: Listener
+        self._standing: list[Listener] = []
+        """Where we stand for hosts of the agent's own network."""
 
     @classmethod
     async def open(
@@ -141,15 +161,43 @@ class Mooring:
             self.listener.drop()
             aboard.close()
 
+    async def stand(self, sock: socket.socket, host: str, port: int, tls: SSLContext | None = None) -> None:
+        """Serves a socket of the agent's own network as that host, until the mooring closes."""
+        scheme = "http" if tls is None else "https"
+
+        async def visit(exchange: Exchange) -> None:
+            if self._aboard is None:
+                await _nobody(exchange)
+            else:
+                await self._aboard.visit(exchange, scheme, host, port)
+
+        standing = await serve(visit, sock=sock, tls=tls)
+        standing.on_error = self._wrong_here
+        self._standing.append(standing)
+
     async def close(self) -> None:
-        await self.listener.close()
+        for listener in (self.listener, *self._standing):
+            await listener.close()
 
     async def answer(self, exchange: Exchange) -> None:
         """One request: is it ours, is there a trial, and which plane is it for?"""
+        if self.crew.first and exchange.connection not in self._known and await self._excluded(exchange):
+            return
         aboard = self._current(exchange)
         if aboard is None:
             self._refused(exchange)
         await berthed(exchange, self.token, aboard)
+
+    async def _excluded(self, exchange: Exchange) -> bool:
+        """Turns away who read the token in another's environment; looked at once a connection."""
+        if not await self.crew.excludes(exchange.connection.peer, self.port):
+            self._known.add(exchange.connection)
+            return False
+        if self._aboard is not None:
+            self._aboard.note(STRANGER)
+        exchange.keep_alive = False
+        await exchange.respond(403, body=b"this address is another process's\n")
+        return True
 
     def _refused(self, exchange: Exchange) -> None:
         """A request that we turn away is our doing: what the agent makes of it is not held against it."""
@@ -157,6 +205,10 @@ class Mooring:
             self._aboard.broke(OLD)
         elif not self._used:
             self._early += 1
+
+    def _wrong_here(self, exchange: Exchange, error: Exception) -> None:
+        if self._aboard is not None:
+            self._aboard.broke(f"a plane broke: {said(error)}")
 
     def _wrong(self, exchange: Exchange, error: Exception) -> None:
         if (aboard := self._current(exchange)) is not None:

@@ -33,6 +33,11 @@ class Passage:
             return
         await self._web().serve(exchange, self._trip)
 
+    async def visit(self, exchange: Exchange, scheme: str, host: str, port: int) -> None:
+        from holdfast.planes.http.request import Origin
+
+        await self._web().request(exchange, self._trip, Origin(scheme, host, port))
+
     async def mcp(self, exchange: Exchange, server: str) -> None:
         await self._harbour.mcp.serve(exchange, server, self._trip)
 
@@ -65,6 +70,7 @@ class Passage:
                 looked_into=harbour.chart.urls,
                 model=self._by_host,
                 is_model=lambda host: provider_of_host(host) is not None,
+                nearby=self._trip.nearby,
                 own=("127.0.0.1", self._place.port),
                 own_handler=self._own,
             )

@@ -1,60 +1,107 @@
-"""Which process is at the other end of a loopback connection. Linux."""
+"""Which process is at the other end of a loopback connection. Linux; elsewhere nobody is found."""
 
 from __future__ import annotations
 
 import os
+import socket
+import struct
+import sys
+from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+Peer = tuple[str, int]
+"""Host and port of a client."""
+
+_SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
+_QUESTION = struct.Struct("=IHHIIBBBBI")
+"""The head of a netlink message, then: family, protocol, two that are unused, and which states are asked for."""
+_ANY = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
+"""Whatever interface, whatever cookie."""
+_INODE_AT = 16 + 4 + 48 + 16
 
 
-def owner(port: int, server_port: int, pids: Iterable[int]) -> int | None:
+def owner(peer: Peer, server_port: int, pids: Iterable[int]) -> int | None:
     """The one of these processes that holds the connection, itself or by a process below it."""
-    inode = _inode(port, server_port)
+    inode = client_inode(peer, server_port)
     if inode is None:
         return None
-    name = f"socket:[{inode}]"
-    return next((pid for pid in pids if any(_holds(one, name) for one in _family(pid))), None)
+    return next((pid for pid in pids if any(inode in sockets(one) for one in family(pid))), None)
 
 
-def _inode(port: int, server_port: int) -> str | None:
-    """Of the client's end of the connection from `port` to `server_port`."""
-    client, server = f"0100007F:{port:04X}", f"0100007F:{server_port:04X}"
+def client_inode(peer: Peer, server_port: int) -> int | None:
+    """The client's end of its connection to us; None if it is closed already, or if that cannot be known."""
+    if sys.platform != "linux":
+        return None
     try:
-        with open("/proc/net/tcp", encoding="ascii") as table:
-            for line in table:
-                fields = line.split()
-                if fields[1] == client and fields[2] == server:
-                    return fields[9]
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as line:
+            line.send(_question(peer, server_port))
+            answer = line.recv(4096)
     except OSError:
         return None
-    return None
+    kind = int.from_bytes(answer[4:6], sys.byteorder)
+    inode = int.from_bytes(answer[_INODE_AT : _INODE_AT + 4], sys.byteorder)
+    return inode or None if kind == _BY_FAMILY else None
 
 
-def _family(pid: int) -> Iterator[int]:
-    """A process and all below it."""
-    yield pid
+def family(pid: int) -> Iterator[int]:
+    """A process and all below it, the nearest first."""
+    waiting = deque([pid])
+    while waiting:
+        yield waiting[0]
+        waiting += _children(waiting.popleft())
+
+
+def _children(pid: int) -> Iterator[int]:
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return
     for thread in threads:
         try:
-            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as children:
-                below = children.read().split()
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as children:
+                yield from map(int, children.read().split())
         except OSError:
             continue
-        for child in below:
-            yield from _family(int(child))
 
 
-def _holds(pid: int, name: str) -> bool:
-    try:
-        fds = os.listdir(f"/proc/{pid}/fd")
-    except OSError:
-        return False
-    for fd in fds:
+def descends(pid: int, from_pid: int) -> bool:
+    """Whether a process is the other one or below it."""
+    while pid > 1 and pid != from_pid:
         try:
-            if os.readlink(f"/proc/{pid}/fd/{fd}") == name:
-                return True
+            with open(f"/proc/{pid}/stat", "rb") as stat:
+                pid = int(stat.read().rpartition(b")")[2].split()[1])
         except OSError:
-            continue
-    return False
+            return False
+    return pid == from_pid
+
+
+def sockets(pid: int) -> Iterator[int]:
+    """The inodes of the sockets that a process holds, the newest first, as a rule; none if we may not look."""
+    try:
+        folder = os.open(f"/proc/{pid}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        for fd in reversed(os.listdir(folder)):
+            with suppress(OSError):  # it was closed meanwhile
+                kind, _, inode = os.readlink(fd, dir_fd=folder).partition("[")
+                if kind == "socket:":
+                    yield int(inode[:-1])
+    except OSError:
+        return
+    finally:
+        os.close(folder)
+
+
+def holder(inode: int) -> int | None:
+    """Any process on this machine that holds the socket, as far as we may look."""
+    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
+    return next((pid for pid in pids if inode in sockets(pid)), None)
+
+
+def _question(peer: Peer, server_port: int) -> bytes:
+    """The socket whose own end is the client's, and whose far end is ours: one lookup, however many there are."""
+    head = _QUESTION.pack(72, _BY_FAMILY, _REQUEST, 1, 0, socket.AF_INET, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF)
+    ends = socket.inet_aton(peer[0]) + bytes(12) + socket.inet_aton("127.0.0.1") + bytes(12)
+    return head + struct.pack("!HH", peer[1], server_port) + ends + _ANY

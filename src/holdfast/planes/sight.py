@@ -46,13 +46,15 @@ class Sight:
     """One call under way. It costs the agent a few microseconds a call, so nothing here is done twice."""
 
     __slots__ = (
-        "_at", "_canaries", "_digest", "_idempotency", "_input", "_n", "_name", "_number", "_plane", "_watch", "modes"
+        "_at", "_canaries", "_digest", "_held", "_idempotency", "_input", "_n", "_name", "_number", "_plane", "_watch",
+        "modes",
     )  # fmt: skip
 
     def __init__(self, watch: Watch, number: int, plane: str, name: str, n: int, arguments: dict[str, Any]) -> None:
         given = given_as(arguments)  # now: the function may change what it was given
         self.modes: list[str] | None = None
         """Of the faults that it meets."""
+        self._held = False
         self._watch = watch
         self._number = number
         self._plane = plane
@@ -69,6 +71,15 @@ class Sight:
         self._at = perf_counter()
         if watch.early:
             self._tell("unfinished", None, "", "")
+
+    def faces(self, modes: list[str]) -> None:
+        """Faults may act on it, which is then told in `modes`; they may hold it back."""
+        self.modes = modes
+        self._held = True
+
+    def sent(self) -> None:
+        """The function itself is called."""
+        self._held = False
 
     def gave(self, value: Any) -> None:
         """It ended well."""
@@ -109,6 +120,7 @@ class Sight:
             None,
             fault,
             self._canaries,
+            unsent=self._held and phase == "done",
             in_process=not tool,
         )
         watch.tell(self._number, event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import cache
 from urllib.parse import urlsplit
@@ -39,12 +40,23 @@ def origin_matches(glob: str, origin: str) -> bool:
     return host_matches(glob, found.hostname or "", found.port or _PORTS.get(found.scheme, 0))
 
 
+def declares(globs: Iterable[str], url: str) -> bool:
+    """Whether one of the globs names this URL, or a URL at this origin: one for every host names none."""
+    meant = origin_matches if is_origin(url) else url_matches
+    return any(_names_a_host(glob) and meant(glob, url) for glob in globs)
+
+
 def host_matches(glob: str, host: str, port: int) -> bool:
     """Whether any URL at this host and port could be meant: what decides if its TLS is looked into."""
     name = _parts(glob)[1]
     if "*" in name.removeprefix("*.") or "?" in name:
         return True  # a glob over whole URLs: only the URL can tell
     return _host_matches(name, host.lower(), port, "https" if port == 443 else "")
+
+
+def _names_a_host(glob: str) -> bool:
+    host = _parts(glob)[1]
+    return bool((host.rpartition(":")[0] if _has_port(host) else host).strip("*?."))
 
 
 def _host_matches(glob: str, host: str, port: int, scheme: str) -> bool:

@@ -22,11 +22,11 @@ from holdfast.model.observation import FaultMet
 from holdfast.model.spec import NOT_ON_RESULTS, Injection, Scenario, Schedule
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, arguments_digest, brief, describe, said, same
-from holdfast.planes.firing import Firing, Record
+from holdfast.planes.firing import STEP, Firing, Record
 from holdfast.planes.luck import Luck
 from holdfast.planes.sight import Watch
 from holdfast.planes.urls import is_origin, origin_matches, url_matches
-from holdfast.protocols import Call, FaultContext, Forward, Reply, Sleep, WatchingFault
+from holdfast.protocols import Call, FaultContext, Forward, Reply, Sleep, Step, StepFault, WatchingFault
 
 ANSWER = "(answer)"
 """The target of a simulated fault: whatever the injection names, it acts on the answer."""
@@ -55,9 +55,14 @@ class Placed:
         self.injection = injection
         self.fault = make_fault(injection)
         self.watches = isinstance(self.fault, WatchingFault)
+        self._step: Step = self.fault.step if isinstance(self.fault, StepFault) else "connect"
         self.seen = 0
         self.fired = 0
         self.memory: dict[str, Any] = {}
+
+    def stands(self, plane: str) -> bool:
+        """Whether calls on this plane are those of its step; only faults of services have steps."""
+        return self.injection.plane != "service" or plane == step_plane(self._step)
 
     def due(self, nth: int) -> bool:
         """Whether the schedule lets it fire on the nth matching call, luck aside."""
@@ -119,7 +124,7 @@ class Weather:
             with self.lock:  # one set of counters, however many threads ask first
                 if self._placed is None:
                     self._placed = [Placed(i, injection) for i, injection in enumerate(self._scenario.injections)]
-                found = [p for p in self._placed if _faces(p.injection, plane, target)]
+                found = [p for p in self._placed if faces(p.injection, plane, target) and p.stands(plane)]
                 if len(self._by_target) < TARGETS_KEPT:
                     self._by_target[key] = found
         return found
@@ -143,16 +148,19 @@ class Weather:
         untouched: Forward | None = None,
         retry: int = 0,
         modes: list[str] | None = None,
+        sent: Callable[[], None] | None = None,
     ) -> Reply:
         """Passes the call on through every fault that is due; by `untouched` where none fires or watches.
 
-        The modes of the faults that it meets are added to `modes`.
+        The modes of the faults that it meets are added to `modes`; `sent` hears that it goes to the other side.
         """
         facing = self.facing(call.plane, call.target)
         if not facing:
+            if sent is not None:
+                sent()
             return await (untouched or forward)(call)
         arrived = self._arrive(call, facing)
-        passing = _Passing(call, forward, untouched or forward, sleep, retry, modes)
+        passing = _Passing(forward, untouched or forward, sleep, retry, modes, sent)
         passing.seen = any(placed.watches for placed, _, _ in arrived)
         return await self._chain(arrived, 0, call, passing)
 
@@ -183,22 +191,25 @@ class Weather:
 
     def _arrive(self, call: Call, facing: list[Placed]) -> list[tuple[Placed, int, str]]:
         """Counts the call at every injection whose `match` it meets; (injection, nth, luck's key) each."""
-        what = f"{brief(call.target)}:{call.n}" if call.plane == "llm" else self._what(call)
+        numbered = call.plane == "llm" or call.plane.startswith("service")
+        what = f"{brief(call.target)}:{call.n}" if numbered else self._what(call)
         arrived = []
         with self.lock:
-            key = what if call.plane == "llm" else self._occurrence(what)
+            key = what if numbered else self._occurrence(what)
             for placed in facing:
                 match = placed.injection.schedule.match
                 if match is None or _matches(match, call.arguments):
                     placed.seen += 1
-                    arrived.append((placed, placed.seen, key))
+                    # A transaction that never comes to the fault's step counts all the same.
+                    every = match is None and call.plane.startswith(STEP)
+                    arrived.append((placed, call.n if every else placed.seen, key))
         return arrived
 
     def _what(self, call: Call) -> str:
         return f"{brief(call.target)}:{arguments_digest(call.arguments)}"
 
     def _occurrence(self, what: str) -> str:
-        """Tools draw per (target, arguments, occurrence); the model per (target, n)."""
+        """Tools draw per (target, arguments, occurrence); the model and services per (target, n)."""
         occurrence = self._occurrences.get(what, 0) + 1
         if occurrence > 1 or len(self._occurrences) < TARGETS_KEPT:
             self._occurrences[what] = occurrence
@@ -216,6 +227,8 @@ class Weather:
 
     async def _chain(self, arrived: list[tuple[Placed, int, str]], at: int, call: Call, passing: _Passing) -> Reply:
         if at == len(arrived):
+            if passing.sent is not None:
+                passing.sent()
             return await (passing.forward if passing.seen else passing.untouched)(call)
         placed, nth, key = arrived[at]
 
@@ -235,10 +248,16 @@ class Weather:
 class _Passing:
     """One call on its way through the faults."""
 
-    __slots__ = ("forward", "modes", "retry", "seen", "sleep", "untouched")
+    __slots__ = ("forward", "modes", "retry", "seen", "sent", "sleep", "untouched")
 
     def __init__(
-        self, call: Call, forward: Forward, untouched: Forward, sleep: Sleep, retry: int, modes: list[str] | None
+        self,
+        forward: Forward,
+        untouched: Forward,
+        sleep: Sleep,
+        retry: int,
+        modes: list[str] | None,
+        sent: Callable[[], None] | None,
     ) -> None:
         self.forward = forward
         self.untouched = untouched
@@ -247,6 +266,7 @@ class _Passing:
         self.seen = False
         """A fault fired or watches: it must be able to read the reply."""
         self.modes = modes
+        self.sent = sent
 
     def noting(self, record: Record) -> Record:
         """The same record; what the call met is told to whoever made it, too."""
@@ -273,9 +293,11 @@ def make_fault(injection: Injection) -> Any:
         raise HarnessError(f"fault {injection.mode} cannot be made of its settings: {broken}") from broken
 
 
-def _faces(injection: Injection, plane: str, target: str) -> bool:
+def faces(injection: Injection, plane: str, target: str) -> bool:
     """Which injections wait where a call was seen. Faults of tools are met wherever a tool's call or result shows."""
     own, inner = injection.plane, injection.target != "input"
+    if plane == "service" or plane.startswith(STEP):
+        return own == "service" and injection.target == target
     if target == ANSWER:
         return own == plane or (plane == "tool" and own == "context" and inner)
     if plane == "context":  # `*` names every tool, not the input
@@ -294,6 +316,11 @@ def _faces(injection: Injection, plane: str, target: str) -> bool:
         return False
     of_tools = plane in ("tool", "tool_result", "mcp") and (own == "tool" or (own == "context" and inner))
     return (of_tools or own == plane) and fnmatchcase(target, injection.target)
+
+
+def step_plane(step: Step) -> str:
+    """Where the calls of a step are seen."""
+    return "service" if step == "connect" else STEP + step
 
 
 def _faces_url(injection: Injection, target: str) -> bool:

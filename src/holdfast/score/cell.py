@@ -11,7 +11,7 @@ from holdfast.model.observation import Observation
 from holdfast.model.spec import Aggregation, Scenario
 from holdfast.model.verdict import Outcome, Verdict
 from holdfast.score.combine import needed, settle
-from holdfast.score.unmet import CALLED, NO_EFFECT, NOT_CALLED, never_met, was_called
+from holdfast.score.unmet import CALLED, NO_EFFECT, NOT_CALLED, called_instead, never_met, was_called
 
 Tries = tuple[tuple[tuple[int, int], int], ...]
 """How many prompts had (passes, decided verdicts); only of prompts with several replicas."""
@@ -43,7 +43,7 @@ class Decision(Struct, frozen=True, gc=False):
 class Gathering:
     """A cell's verdicts so far, counted by prompt and outcome."""
 
-    __slots__ = ("asked", "concurrent", "counts", "firsts", "left", "met", "near", "simulated")
+    __slots__ = ("asked", "beside", "concurrent", "counts", "firsts", "left", "met", "near", "simulated")
 
     def __init__(self, asked: Sequence[int], expected: int) -> None:
         self.asked = asked
@@ -52,6 +52,8 @@ class Gathering:
         self.firsts: dict[str, tuple[int, int, str]] = {}
         self.met = False
         self.near = NOT_CALLED
+        self.beside = ""
+        """What was called where none of the faults needed waits."""
         self.simulated = False
         self.concurrent = False
 
@@ -73,9 +75,10 @@ class Gathering:
                     self.met = True
                     return
                 self.near = NO_EFFECT
-        if self.near == NOT_CALLED and observation.calls:
-            placed = (scenario.injections[i] for i in needs)
+        if self.near == NOT_CALLED:
+            placed = [scenario.injections[i] for i in sorted(needs)]
             self.near = CALLED if was_called(placed, observation.calls) else NOT_CALLED
+            self.beside = max(self.beside, called_instead(placed, observation.calls))  # whichever came first
 
     def decide(self, how: Aggregation, scenario: Scenario, needs: frozenset[int], same: dict[Tries, Tries]) -> Decision:
         """The cell as its verdicts so far have it; verdicts still missing are undecided.
@@ -90,7 +93,7 @@ class Gathering:
         outcome: Outcome = "fail" if failed else "error" if broken else "unproven" if undecided else "pass"
         reason = self._reason(outcome)
         if outcome == "pass" and needs and not met:
-            outcome, reason = "unproven", never_met(scenario, needs, self.near)
+            outcome, reason = "unproven", never_met(scenario, needs, self.near, self.beside)
         tries = tuple(sorted(pairs.items()))
         return Decision(
             outcome,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from holdfast.checks.trace.calls import calls, outermost
+from holdfast.checks.trace.calls import calls, outermost, split
 from holdfast.model.score import Spent
 from holdfast.model.trace import TraceEvent
 
@@ -24,7 +24,8 @@ class Purse:
     def add(self, trace: Iterable[TraceEvent]) -> None:
         """All calls of one trial."""
         seen = calls(trace)
-        for event in outermost(seen):
+        made, _ = split(outermost(seen))
+        for event in made:
             if event.retry:
                 self._retries += 1
             else:
@@ -38,6 +39,8 @@ class Purse:
         assert cost is not None
         self._input += cost.input_tokens
         self._output += cost.output_tokens
+        if not cost.billed:
+            return
         if cost.estimated_usd is not None:
             self._priced = True
             self._nano_usd += round(cost.estimated_usd * _NANO)

@@ -15,6 +15,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.model.when import applies, meeting
 from holdfast.plan import CellKey, Plan
 from holdfast.score.attacks import Siege, succeeded
+from holdfast.score.cases import Cases
 from holdfast.score.cell import Decision, Gathering, Tries
 from holdfast.score.intervals import wilson
 from holdfast.score.spending import Purse
@@ -32,7 +33,8 @@ class _Column:
     def __init__(self, rule: Invariant, spec: Spec, plan: Plan, offset: int) -> None:
         tasks = plan.tasks(rule.id)
         self.rule = rule
-        self.how: Aggregation = rule.replica_aggregation or spec.scoring.replica_aggregation
+        how = rule.replica_aggregation or spec.scoring.replica_aggregation
+        self.how = Aggregation() if how.kind == "mean" else how  # a mean is of composites, not of verdicts
         self.offset = offset
         self.places: Mapping[Task, int] = {task: place for place, task in enumerate(tasks)}
         self.asked = (spec.replicas,) * len(tasks)
@@ -77,6 +79,7 @@ class Tally:
         self._same: dict[Tries, Tries] = {}
         self.siege = Siege()
         self.purse = Purse()
+        self.cases = Cases(spec, plan)
 
     def saw(self, trial: Trial, observation: Observation) -> None:
         """Takes note of a trial as a whole: to be called once for each, whatever the number of its verdicts."""

@@ -2,51 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
+from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.model.spec import Injection, Scenario
+from holdfast.planes.weather import ON_LISTINGS, faces
 
 NOT_CALLED, CALLED, NO_EFFECT = 0, 1, 2
 """How near the agent came to the fault; the nearest is kept."""
 
-_MODEL = "llm:"
-"""Calls of model functions are counted under this prefix."""
+_SHOWN = 3
+"""Calls that are named where none was the right one."""
+_PLANES = ("llm", "http", "mcp", "service")
+"""Planes whose calls are counted under their name; those of tools are counted under the tool's."""
+_SEEN = {"llm": "models asked", "http": "requests seen", "mcp": "MCP tools called", "tool": "tools called"}
+"""What else was called, by the kind of what is waited for."""
 
 
-def never_met(scenario: Scenario, indexes: Iterable[int], near: int) -> str:
-    """The reason of a cell that passed without meeting any of these injections."""
-    placed = [scenario.injections[i] for i in sorted(indexes)]
-    names = list(dict.fromkeys(filter(None, map(_callee, placed))))
+def never_met(scenario: Scenario, indexes: Iterable[int], near: int, beside: str = "") -> str:
+    """The reason of a cell that passed without meeting any of these injections; `beside` is what was called instead."""
     if near == NO_EFFECT:
         return "the fault was never met: it fired, but changed nothing"
-    if not names:
+    placed = [scenario.injections[i] for i in sorted(indexes)]
+    waiting = [injection for injection in placed if _kind(injection)]
+    if not waiting:
         return "the fault was never met: it was not due"
     if near == CALLED:
+        names = list(dict.fromkeys(map(_named, waiting)))
         return f"the fault was never met: the agent called {_joined(names)}, but the fault was not due"
-    return f"the fault was never met: the agent did not call {_joined(names)}"
+    told = list(dict.fromkeys(filter(None, (*_missing(waiting), beside))))
+    return f"the fault was never met: {'; '.join(told)}"
 
 
 def was_called(placed: Iterable[Injection], calls: Mapping[str, int]) -> bool:
     """Whether a call went where one of the injections waits."""
-    return any(_waits(injection, name) for injection in placed for name in calls)
+    return any(faces(injection, *_call(name)) for injection in placed for name in calls)
 
 
-def _waits(injection: Injection, name: str) -> bool:
-    if injection.plane == "llm":
-        return name.startswith(_MODEL)
-    return not name.startswith(_MODEL) and fnmatchcase(name, injection.target)
+def called_instead(placed: Iterable[Injection], calls: Mapping[str, int]) -> str:
+    """What was called on the planes where the injections wait, in a few words; empty if nothing was."""
+    told = []
+    for kind in dict.fromkeys(filter(None, map(_kind, placed))):
+        planes = ("tool", "mcp") if kind == "tool" else (kind,)
+        seen = [target.partition("?")[0] for plane, target in map(_call, calls) if plane in planes]
+        if kind in _SEEN and seen:
+            told.append(f"{_SEEN[kind]}: {_listed(list(dict.fromkeys(seen)))}")
+        elif kind == "http":
+            told.append("no request came through the proxy")
+    return "; ".join(told)
 
 
-def _callee(injection: Injection) -> str:
-    """What the agent has to call to meet the fault; nothing for one that comes with the task."""
-    if injection.plane == "llm":
-        return "its model"
-    if injection.plane == "context" and injection.target == "input":
-        return ""
-    return "any tool" if injection.target == "*" else injection.target
+def _kind(injection: Injection) -> str:
+    """What the fault waits for: a model, a request, an MCP tool, its listing, a tool; nothing if it is in the task."""
+    if injection.plane == "http" or injection.match_url is not None:
+        return "http"
+    if injection.plane == "mcp":
+        return "listing" if injection.mode in ON_LISTINGS else "mcp"
+    if injection.plane == "context":
+        return "" if injection.target == "input" else "tool"
+    return "" if injection.plane == "world" else injection.plane
+
+
+def _call(name: str) -> tuple[str, str]:
+    """The plane and the target that a count is of."""
+    plane, colon, target = name.partition(":")
+    return (plane, target) if colon and plane in _PLANES else ("tool", name)
+
+
+def _missing(waiting: Sequence[Injection]) -> Iterable[str]:
+    """What did not happen, by the kind of what is waited for."""
+    calls = [_named(injection) for injection in waiting if _kind(injection) not in ("http", "listing")]
+    urls = [_named(injection) for injection in waiting if _kind(injection) == "http"]
+    listed = [injection.target for injection in waiting if _kind(injection) == "listing"]
+    if calls:
+        yield f"the agent did not call {_joined(list(dict.fromkeys(calls)))}"
+    if urls:
+        yield f"no request matched {_joined(list(dict.fromkeys(urls)))}"
+    if listed:
+        yield f"no MCP server listed the tool {_joined(list(dict.fromkeys(listed)))}"
+
+
+def _named(injection: Injection) -> str:
+    """What the agent has to call to meet the fault."""
+    kind, target = _kind(injection), injection.target
+    if kind == "http":
+        return injection.match_url or target
+    if kind == "llm":
+        return "its model" if target == "*" else f"the model {target}"
+    if kind in ("mcp", "listing"):
+        return "an MCP tool" if target == "*" else f"the MCP tool {target}"
+    if kind == "service":
+        return f"the service {target}"
+    return "any tool" if target == "*" else target
 
 
 def _joined(names: list[str]) -> str:
     shown = names[:4] + ([f"{len(names) - 4} more"] if len(names) > 4 else [])
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

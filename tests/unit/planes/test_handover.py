@@ -3,6 +3,7 @@
 import asyncio
 import os
 import stat
+import sys
 
 import pytest
 
@@ -68,11 +69,12 @@ def test_only_its_owner_can_open_the_line(tmp_path):
     async def main():
         standby = Standby(tmp_path, place_in(tmp_path))
         await standby.open()
-        mode = stat.S_IMODE(os.stat(tmp_path / "gateway.sock").st_mode)
+        modes = [stat.S_IMODE(os.stat(path).st_mode) for path in (tmp_path, tmp_path / "gateway.sock")]
         await standby.close()
-        return mode
+        return modes
 
-    assert asyncio.run(main()) == 0o600
+    tmp_path.chmod(0o755)
+    assert asyncio.run(main()) == [0o700, 0o600]
     assert not (tmp_path / "gateway.sock").exists()
     assert not (tmp_path / "gateway").exists()
 
@@ -83,9 +85,11 @@ def test_no_gateway_here_says_how_to_start_one(tmp_path):
     assert "holdfast gateway" in refused.value.hint
 
 
-def test_a_second_run_is_told_that_the_gateway_is_taken(tmp_path):
+def test_a_second_run_is_told_that_the_gateway_is_taken_and_its_owner_who_came(tmp_path):
+    told = []
+
     async def main():
-        standby = Standby(tmp_path, place_in(tmp_path))
+        standby = Standby(tmp_path, place_in(tmp_path), told.append)
         await standby.open()
         first = await asyncio.to_thread(take, tmp_path)
         with pytest.raises(AgentUnavailable, match="taken by another run"):
@@ -95,6 +99,11 @@ def test_a_second_run_is_told_that_the_gateway_is_taken(tmp_path):
         await standby.close()
 
     asyncio.run(main())
+    who = f"process {os.getpid()}" if sys.platform == "linux" else "a process"
+    assert told[0].startswith(f"taken by {who}")
+    assert told[1].startswith(f"refused to {who}")
+    assert told[1].endswith("it is taken")
+    assert told[2:] == ["given back"]
 
 
 def test_a_gateway_that_is_ended_during_a_run_ends_quietly(tmp_path):

@@ -100,7 +100,7 @@ def test_a_process_may_connect_before_it_is_known():
 
 
 def test_nobody_owns_a_connection_that_is_not_there():
-    assert owner(1, 2, [os.getpid()]) is None
+    assert owner(("127.0.0.1", 1), 2, [os.getpid()]) is None
 
 
 def test_the_end_of_a_trial_stops_whoever_answers_its_process():
@@ -153,6 +153,20 @@ def test_the_end_of_a_trial_cuts_a_connection_that_was_taken_over():
             lines = [await tunnelled(), await tunnelled()]  # the second makes the lobby look who is still there
         for reader, writer in lines:
             assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+        await lobby.close()
+
+    asyncio.run(main())
+
+
+def test_a_client_that_binds_another_loopback_address_is_known_too():
+    async def main():
+        lobby = await opened()
+        with lobby.carry(FakeTrip(id="444444444444")) as begun:
+            begun(os.getpid())
+            reader, writer = await asyncio.open_connection("127.0.0.1", lobby.port, local_addr=("127.0.0.7", 0))
+            writer.write(f"GET /{lobby.token}/openai/v1/models HTTP/1.1\r\nconnection: close\r\n\r\n".encode())
+            assert b"444444444444" in await asyncio.wait_for(reader.read(), 10)
             writer.close()
         await lobby.close()
 

@@ -203,3 +203,17 @@ def test_threads_that_call_at_once_are_noticed(traced: Traced) -> None:
             thread.join()
     assert weather.concurrent
     assert not weather.in_flight
+
+
+def test_a_slow_call_that_is_cancelled_before_it_is_made_is_told_as_unsent(traced: Traced) -> None:
+    m = traced.define("async def pay(): return 1", "pay")
+
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(m.pay(), 0.02)
+
+    with traced.watched(fault("pay", "slow", delay_ms=5_000)):
+        asyncio.run(main())
+    with traced.watched(fault("pay", "slow", delay_ms=1)):
+        asyncio.run(m.pay())
+    assert [(e.fault, e.unsent) for e in traced.told] == [("slow", True), ("slow", False)]

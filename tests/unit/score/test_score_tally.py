@@ -244,12 +244,40 @@ def test_an_index_that_no_injection_has_meets_nothing():
     assert run(spec(scenarios=(TOOL,)), "p", ledger=(met(9),))[0].outcome == "unproven"
 
 
+MODEL = Scenario("model", (Injection("llm", "gpt-4o", "timeout"),))
+AT_URL = Scenario("url", (Injection("tool", "x", "error", match_url="api.example.com/v1/*"),))
+NETWORK = Scenario("net", (Injection("http", "https://b/*", "latency"),))
+MCP = Scenario("mcp", (Injection("mcp", "read*", "hang"),))
+POISON = Scenario("poison", (Injection("mcp", "read*", "tool_poisoning"),))
+
+
 @pytest.mark.parametrize(
     ("scenario", "seen", "why"),
     [
         (LLM, {}, "the agent did not call its model"),
         (MIXED, {}, "the agent did not call its model or search"),
-        (TOOL, {"calls": {"other": 1}}, "the agent did not call market_data_api"),
+        (TOOL, {"calls": {"other": 1}}, "the agent did not call market_data_api; tools called: other"),
+        (TOOL, {"calls": {"mcp:other": 1}}, "the agent did not call market_data_api; tools called: other"),
+        (TOOL, {"calls": {"mcp:market_data_api": 1}}, "the agent called market_data_api, but the fault was not due"),
+        (MODEL, {"calls": {"llm:gpt-5": 1}}, "the agent did not call the model gpt-4o; models asked: gpt-5"),
+        (AT_URL, {}, "no request matched api.example.com/v1/*; no request came through the proxy"),
+        (
+            AT_URL,
+            {"calls": {"http:https://a/x?key=1": 1, "http:http://b/y": 2, "http:http://c/": 1, "http:http://d/": 1}},
+            "no request matched api.example.com/v1/*; requests seen: https://a/x, http://b/y, http://c/ and 1 more",
+        ),
+        (
+            AT_URL,
+            {"calls": {"http:https://api.example.com/v1/x": 1}},
+            "the agent called api.example.com/v1/*, but the fault was not due",
+        ),
+        (
+            NETWORK,
+            {"calls": {"llm:m": 1, "http:https://a/x": 1}},
+            "no request matched https://b/*; requests seen: https://a/x",
+        ),
+        (MCP, {"calls": {"mcp:list": 1}}, "the agent did not call the MCP tool read*; MCP tools called: list"),
+        (POISON, {"calls": {"mcp:read": 1}}, "no MCP server listed the tool read*"),
         (TOOL, {"calls": {"market_data_api": 2}}, "the agent called market_data_api, but the fault was not due"),
         (LLM, {"calls": {"search": 2}}, "the agent did not call its model"),
         (LLM, {"calls": {"llm:ask": 2}}, "the agent called its model, but the fault was not due"),

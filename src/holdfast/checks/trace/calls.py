@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated
 
@@ -44,7 +44,25 @@ def calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
     for event in events:
         if event.event_type in _OF_TOOLS and event.phase != "declared":
             nearest[event.tool] = min(nearest.get(event.tool, len(_NEAREST)), _rank(event))
-    return _undeclared([e for e in events if e.tool not in nearest or _nearest(e, nearest[e.tool])])
+    answered = Counter(e.tool for e in events if e.plane == _NEAREST[-1] and e.phase != "declared")
+    return _undeclared([e for e in events if e.tool not in nearest or _nearest(e, nearest[e.tool])], answered)
+
+
+def split(events: Iterable[TraceEvent]) -> tuple[list[TraceEvent], list[TraceEvent]]:
+    """The calls that were made, and those that a model asked for and whose making was not seen."""
+    made: list[TraceEvent] = []
+    asked: list[TraceEvent] = []
+    for event in events:
+        (asked if event.phase == "declared" else made).append(event)
+    return made, asked
+
+
+def perhaps(asked: Sequence[TraceEvent]) -> str:
+    """What is to be said of calls that were asked for, and that decide a rule if they were made."""
+    were = "1 more was" if len(asked) == 1 else f"{len(asked)} more were"
+    return (
+        f"{were} asked for by the model, and whether {'it was' if len(asked) == 1 else 'they were'} made was not seen"
+    )
 
 
 def own(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
@@ -63,6 +81,16 @@ def models(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
     """What was asked of models, each once, where it says what it used: at the wire, else at the function."""
     asked = [e for e in trace if e.event_type == "llm_call"]
     return [e for e in asked if not e.in_process or not any(_makes(e, other) for other in asked)]
+
+
+def unsaid(asked: Iterable[TraceEvent]) -> str:
+    """Which model calls went well and did not say what they used; empty if all that did say so."""
+    silent = [e for e in asked if e.cost is None and not e.failed]
+    if not silent:
+        return ""
+    names = shorten(", ".join(dict.fromkeys(named(e) for e in silent)), 120)
+    what = "it used: no usage in its reply" if len(silent) == 1 else "they used: no usage in their replies"
+    return f"{times(len(silent), 'model call')} of {names} did not say what {what}"
 
 
 def _makes(function: TraceEvent, event: TraceEvent) -> bool:
@@ -124,6 +152,8 @@ def modes(event: TraceEvent) -> frozenset[str]:
 def done(event: TraceEvent) -> bool | None:
     """Whether the other side did what was asked; None where that cannot be told."""
     met = modes(event)
+    if event.unsent:
+        return False
     if event.phase != "done":
         return None
     if event.plane == "tool_result":
@@ -170,9 +200,10 @@ def _rank(event: TraceEvent) -> int:
     return _NEAREST.index(event.plane) if event.plane in _NEAREST else len(_NEAREST)
 
 
-def _undeclared(events: list[TraceEvent]) -> list[TraceEvent]:
-    """Without the calls that a model asked for and that were then seen being made."""
-    made = Counter(e.tool for e in events if e.event_type in _OF_TOOLS and e.phase != "declared")
+def _undeclared(events: list[TraceEvent], answered: Counter[str]) -> list[TraceEvent]:
+    """Without the calls that a model asked for and that were seen being made; `answered` ones are asked for no more."""
+    made = Counter(e.tool for e in events if e.plane in _NEAREST[:-1] and e.phase != "declared")
+    made.subtract(answered)
     kept = []
     for event in events:
         if event.phase == "declared" and made[event.tool] > 0:

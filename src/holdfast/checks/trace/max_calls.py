@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import ANY_URL, LISTED, Glob, matches, named, own, urls_of
+from holdfast.checks.trace.calls import ANY_URL, LISTED, Glob, matches, named, own, perhaps, split, urls_of
 from holdfast.checks.wording import shorten
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Finding
@@ -34,12 +34,14 @@ class MaxCalls:
         return urls_of(self.tool) if self.tool is not None else ANY_URL if self.plane in (None, "http") else ()
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        found = [e for e in own(exhibit.observation.trace) if e.phase != "declared" and self._counts(e)]
+        found, asked = split(e for e in own(exhibit.observation.trace) if self._counts(e))
         what = {"tool": "tool ", "llm": "model ", "mcp": "MCP ", "http": "HTTP ", None: ""}[self.plane]
         of = f" of {shorten(self.tool)}" if self.tool else ""
         said = f"{len(found)} {what}call{'' if len(found) == 1 else 's'}{of}"
-        if len(found) <= self.max:
+        if len(found) + len(asked) <= self.max:
             return Finding(True, said)
+        if len(found) <= self.max:
+            return Finding(None, f"{said}; {perhaps(asked)}")
         by_target = Counter(named(e) for e in found)
         return Finding(False, f"{said}, more than {self.max}", details={"calls": dict(by_target.most_common(LISTED))})
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import models
+from holdfast.checks.trace.calls import models, unsaid
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
-from holdfast.model.trace import TraceEvent
+from holdfast.model.trace import Cost
 from holdfast.model.verdict import Finding
 from holdfast.protocols import Exhibit
 
@@ -30,25 +31,31 @@ class MaxCost:
         asked = models(exhibit.observation.trace)
         if not asked:
             return Finding(None, "no model call was seen")
-        known = sum(e.cost.estimated_usd or 0.0 for e in asked if e.cost is not None)
+        costs = [e.cost for e in asked if e.cost is not None]
+        known = sum(cost.estimated_usd or 0.0 for cost in costs)
+        about = f"about {dollars(known)}{_unbilled(known, costs)}"
         if known > self.max_usd + _SLACK:
-            return Finding(False, f"about {dollars(known)}, more than {dollars(self.max_usd)}")
-        unpriced = dict.fromkeys(_model(e) for e in asked if _unknown(e))
+            return Finding(False, f"{about}, more than {dollars(self.max_usd)}")
+        unpriced = dict.fromkeys(cost.model or "a model" for cost in costs if _unknown(cost))
         if unpriced:
             names = shorten(", ".join(unpriced), 120)
             raise HarnessError(f"the price of {names} is not known: give input_usd and output_usd under models")
-        return Finding(True, f"about {dollars(known)}")
+        silent = unsaid(asked)
+        return Finding(None, f"{silent}; the others: {about}") if silent else Finding(True, about)
 
 
-def _unknown(event: TraceEvent) -> bool:
+def _unknown(cost: Cost) -> bool:
     """Whether it used something whose price nobody has told us."""
-    if event.cost is None:
-        return not event.failed
-    return event.cost.estimated_usd is None and bool(event.cost.input_tokens or event.cost.output_tokens)
+    return cost.estimated_usd is None and bool(cost.input_tokens or cost.output_tokens)
 
 
-def _model(event: TraceEvent) -> str:
-    return (event.cost.model if event.cost else "") or event.tool or "a model"
+def _unbilled(known: float, costs: Sequence[Cost]) -> str:
+    """How much of the money nobody pays: no provider was asked."""
+    free = [cost.estimated_usd or 0.0 for cost in costs if not cost.billed]
+    if not free:
+        return ""
+    share = "" if len(free) == len(costs) else f", {dollars(sum(free))} of it"
+    return f"{share} at list price: a script or a recording answered"
 
 
 def dollars(value: float) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import models, times
+from holdfast.checks.trace.calls import models, unsaid
 from holdfast.model.trace import Cost
 from holdfast.model.verdict import Finding
 from holdfast.protocols import Exhibit
@@ -31,9 +31,9 @@ class MaxTokens:
         kind = "" if self.count == "total" else f"{self.count} "
         if used > self.max:
             return Finding(False, f"{used} {kind}tokens, more than {self.max}")
-        silent = sum(e.cost is None and not e.failed for e in asked)
+        silent = unsaid(asked)
         if silent:
-            return Finding(None, f"{times(silent, 'model call')} did not say what it used; the others: {used} tokens")
+            return Finding(None, f"{silent}; the others: {used} {kind}tokens")
         return Finding(True, f"{used} {kind}tokens")
 
     def _used(self, cost: Cost) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import HARMLESS, Glob, calls, matches, modes, named, urls_of
+from holdfast.checks.trace.calls import HARMLESS, Glob, calls, matches, modes, named, perhaps, split, urls_of
 from holdfast.checks.wording import shorten
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Finding
@@ -29,15 +29,16 @@ class RecoversWithinMs:
         return urls_of(self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        seen = [e for e in calls(exhibit.observation.trace) if e.phase != "declared"]
-        if self.tool is not None:
-            seen = [e for e in seen if matches(e, self.tool)]
+        trace = calls(exhibit.observation.trace)
+        seen, asked = split(e for e in trace if self.tool is None or matches(e, self.tool))
         last = {_target(e): e for e in seen if _faulty(e)}
         if not last:
             return Finding(None, "no call met a fault to recover from")
         slowest = 0.0
         for target, bad in last.items():
             good = next((e for e in seen if e.ts > bad.ts and _target(e) == target and _good(e)), None)
+            if good is None and any(e.ts > bad.ts and _target(e) == target for e in asked):
+                return Finding(None, f"{named(bad)} met {shorten(bad.fault, 40)}; {perhaps(asked)}")
             if good is None:
                 return Finding(False, f"{named(bad)} met {shorten(bad.fault, 40)} and no good call of it followed")
             slowest = max(slowest, took := max(0.0, _end_ms(good) - _end_ms(bad)))

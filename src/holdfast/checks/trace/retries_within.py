@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import Glob, calls, matches, named, times, urls_of
+from holdfast.checks.trace.calls import Glob, calls, matches, named, perhaps, split, times, urls_of
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Finding
 from holdfast.protocols import Exhibit
@@ -28,18 +29,27 @@ class RetriesWithin:
         return urls_of(self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        most, at = 0, ""
-        row: dict[tuple[str, str], int] = {}
-        before: dict[tuple[str, str], TraceEvent] = {}
-        for event in calls(exhibit.observation.trace):
-            if event.phase == "declared" or (self.tool is not None and not matches(event, self.tool)):
-                continue
-            key = (event.event_type, event.identity)
-            again = key in before and before[key].failed
-            row[key] = row.get(key, 0) + 1 if again else event.retry
-            before[key] = event
-            if row[key] > most:
-                most, at = row[key], named(event)
+        trace = calls(exhibit.observation.trace)
+        seen = [e for e in trace if self.tool is None or matches(e, self.tool)]
+        made, asked = split(seen)
+        most, at = _most(made)
         if most > self.max:
             return Finding(False, f"{at} was asked the same {times(most)} again after it failed, more than {self.max}")
-        return Finding(True, f"{at} was asked the same {times(most)} again" if most else "no failed call was repeated")
+        said = f"{at} was asked the same {times(most)} again" if most else "no failed call was repeated"
+        perhaps_most, _ = _most(seen)
+        return Finding(None, f"{said}; {perhaps(asked)}") if perhaps_most > self.max else Finding(True, said)
+
+
+def _most(seen: Iterable[TraceEvent]) -> tuple[int, str]:
+    """How often a failed request was made again in a row, at the most, and what it asked."""
+    most, at = 0, ""
+    row: dict[tuple[str, str], int] = {}
+    before: dict[tuple[str, str], TraceEvent] = {}
+    for event in seen:
+        key = (event.event_type, event.identity)
+        again = key in before and before[key].failed
+        row[key] = row.get(key, 0) + 1 if again else event.retry
+        before[key] = event
+        if row[key] > most:
+            most, at = row[key], named(event)
+    return most, at

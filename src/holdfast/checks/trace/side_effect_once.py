@@ -46,7 +46,7 @@ class SideEffectOnce:
         return ANY_URL if self.tool is None else urls_of(self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        writes = [e for e in calls(exhibit.observation.trace) if e.write and e.phase != "declared"]
+        writes = [e for e in calls(exhibit.observation.trace) if e.write]
         groups: dict[str, list[tuple[TraceEvent, str]]] = {}
         for event in writes:
             if self.tool is None or matches(event, self.tool):
@@ -60,7 +60,10 @@ class SideEffectOnce:
                 shown = {"calls": [f"{e.ts:.3f} s {named(e)} {e.fault}".rstrip() for e, _ in group[:LISTED]]}
                 return Finding(False, f"done {times(certain)}: {what}", details=shown)
             if possible > 1:
-                why = "a call failed without saying whether it was done"
+                asked = any(e.phase == "declared" for e, _ in group)
+                why = (
+                    "a call was asked for and not seen" if asked else "a call failed without saying whether it was done"
+                )
                 doubtful = Finding(None, f"may have been done {times(possible)}, {why}: {what}")
         return doubtful or Finding(True, f"{times(len(groups), 'write')}, none done twice")
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from holdfast.checks.trace.arguments import fit
-from holdfast.checks.trace.calls import LISTED, matches, named, own, times, urls_of
+from holdfast.checks.trace.calls import LISTED, matches, named, own, perhaps, split, times, urls_of
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.trace import TraceEvent
@@ -37,8 +37,9 @@ class ToolCalled:
         return urls_of(self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        found = [e for e in own(exhibit.observation.trace) if matches(e, self.tool)]
-        fits = [fit(e.input, self.arguments) for e in found if e.phase != "declared"]
+        found, asked = split(e for e in own(exhibit.observation.trace) if matches(e, self.tool))
+        fits = [fit(e.input, self.arguments) for e in found]
+        asked = [e for e in asked if fit(e.input, self.arguments) is not False]
         count, unknown = fits.count(True), fits.count(None)
         what = f"{shorten(self.tool)} was called {times(count)}" + (" with these arguments" if self.arguments else "")
         most = self.at_most
@@ -46,10 +47,10 @@ class ToolCalled:
             return Finding(False, f"{what}, more than {most}", details=_listed(found))
         if unknown and (count < self.at_least or most is not None):
             raise HarnessError(f"the arguments of {times(unknown, 'call')} were too long to be kept whole")
+        if asked and (count < self.at_least or (most is not None and count + len(asked) > most)):
+            return Finding(None, f"{what}; {perhaps(asked)}", details=_listed(found))
         if count >= self.at_least:
             return Finding(True, what, details=_listed(found))
-        if len(fits) < len(found):
-            return Finding(None, f"the model asked for {shorten(self.tool)}; whether it was called was not seen")
         short = "" if self.at_least == 1 else f", not {self.at_least} times"
         return Finding(False, what + short, details=_listed(found))
 

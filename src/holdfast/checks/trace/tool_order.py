@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import LISTED, matches, named, own, urls_of
+from holdfast.checks.trace.calls import LISTED, matches, named, own, perhaps, split, urls_of
 from holdfast.checks.wording import shorten
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Finding
@@ -30,10 +30,13 @@ class ToolOrder:
         return urls_of(*self.tools)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        made = [e for e in own(exhibit.observation.trace) if e.phase != "declared" and self._is_step(e)]
+        steps = [e for e in own(exhibit.observation.trace) if self._is_step(e)]
+        made, asked = split(steps)
         order = " → ".join(named(e) for e in made[:LISTED]) or "none"
         details = {"order": [named(e) for e in made[:LISTED]]}
         missing = self._missing(made)
+        if (missing is None) != (self._missing(steps) is None):
+            return Finding(None, shorten(f"called: {order}; {perhaps(asked)}", 220), details=details)
         if missing is None:
             return Finding(True, shorten(f"called in this order: {order}", 200), details=details)
         return Finding(False, shorten(f"{missing}; called: {order}", 220), details=details)

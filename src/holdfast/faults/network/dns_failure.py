@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply, Step
 
 
 @dataclass(frozen=True)
 class DnsFailure:
     """The host's name does not resolve. A proxy tells its client so with status 502."""
 
+    step: ClassVar[Step] = "name"
     reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

@@ -19,7 +19,10 @@ BINARY = (bytes, bytearray)
 
 @dataclass(frozen=True)
 class Oversized:
-    """The real reply, padded: text goes on, a list has more items, a record has one more field."""
+    """The real reply, padded: text goes on, a list has more items, a record has one more field.
+
+    A number that a function gives cannot grow, and meets nothing; in a model's traffic it is text, and does.
+    """
 
     bytes: Annotated[int, Meta(description="The size of the reply, as text or as JSON.", ge=1, le=64_000_000)] = (
         1_000_000
@@ -27,7 +30,10 @@ class Oversized:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
-        return Reply(edited(reply.value, self._padded))
+        value = reply.value
+        if call.plane == "tool_result" and isinstance(value, bool | int | float):
+            value = dump(value)  # the model reads text, whatever stood in it
+        return Reply(edited(value, self._padded))
 
     def _padded(self, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float):

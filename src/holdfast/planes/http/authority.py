@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 import ssl
 from collections import OrderedDict
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.planes.http.roots import all_roots
+from holdfast.planes.http.roots import ADDED, all_roots, named
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -28,11 +29,11 @@ _FOR = timedelta(days=30)
 class Authority:
     """Makes certificates that hold for this run alone.
 
-    `ca_file` is for clients that trust one bundle: the machine's own roots and ours. `own_file` is for those that add
-    to what they trust: ours alone. Both can be read by their owner only.
+    `ca_file` is for clients that trust one bundle: the machine's own roots, the user's and ours. `own_file` is for
+    those that add to what they trust: what the user adds, and ours. Both can be read by their owner only.
     """
 
-    def __init__(self, folder: Path, given: bytes | None = None) -> None:
+    def __init__(self, folder: Path, given: bytes | None = None, environ: Mapping[str, str] = os.environ) -> None:
         from cryptography.hazmat.primitives.asymmetric import ec
 
         self._folder = folder
@@ -41,8 +42,8 @@ class Authority:
         self._certificate = _read(given) if given else _signed(_ca(self._key.public_key()), self._key)
         self._leaves: OrderedDict[str, ssl.SSLContext] = OrderedDict()
         own = _pem(self._certificate)
-        self.own_file = _kept(folder / "holdfast-ca.pem", own)
-        self.ca_file = _kept(folder / "ca-bundle.pem", all_roots() + own)
+        self.own_file = _kept(folder / "holdfast-ca.pem", b"".join((*named(environ, (ADDED,)), own)))
+        self.ca_file = _kept(folder / "ca-bundle.pem", all_roots(environ) + own)
 
     def whole(self) -> bytes:
         """Certificate and key, for another process of ours: `Authority(folder, whole)` is the same authority."""

@@ -6,7 +6,7 @@ import ssl
 from typing import TYPE_CHECKING
 
 from holdfast.errors import HarnessError
-from holdfast.planes.http.policy import Refused
+from holdfast.planes.http.policy import NotPermitted
 from holdfast.planes.http.request import Origin, Wanted
 from holdfast.planes.http.seen import Seen
 from holdfast.planes.http.sending import send_failure
@@ -43,11 +43,11 @@ class Connecting:
         """Answers, and stays until the connection has ended."""
         try:
             await self._connect()
-        except Refused as refused:
+        except NotPermitted as refused:
             self._proxy.refuse(self.trip, self._origin, str(refused))
             await self._turn_away(403, "refused", str(refused))
         except UpstreamFailed as failed:
-            self._proxy.blame(self.trip, self._origin, str(failed))
+            self._proxy.blame(self.trip, self._origin, str(self._origin), str(failed))
             await self._turn_away(504 if failed.kind == "timeout" else 502, "upstream", str(failed))
         except Failed as failed:
             await self._fail(failed)

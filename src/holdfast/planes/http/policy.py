@@ -23,7 +23,7 @@ _NAT64 = ip_network("64:ff9b::/96")
 _LOOPBACK = ("127.0.0.1", "::1")
 
 
-class Refused(Exception):
+class NotPermitted(Exception):
     """The proxy does not connect there; the message says why."""
 
 
@@ -59,16 +59,16 @@ class Policy:
         return any(host == "localhost" or _local(host) for host, _ in self._declared)
 
     def permit(self, host: str, port: int) -> None:
-        """Raises Refused where the egress rules say no. Asked for every request."""
+        """Raises NotPermitted where the egress rules say no. Asked for every request."""
         if self.declared(host, port):
             return
         if any(_fits(glob, host, port) for glob in self._deny):
-            raise Refused(f"network.egress denies {host}:{port}")
+            raise NotPermitted(f"network.egress denies {host}:{port}")
         if self._default == "deny" and not any(_fits(glob, host, port) for glob in self._allow):
-            raise Refused(f"network.egress does not allow {host}:{port}")
+            raise NotPermitted(f"network.egress does not allow {host}:{port}")
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """The addresses to connect to, each checked; raises Refused if none may be, OSError if there is none."""
+        """The addresses to connect to, each checked; raises NotPermitted if none may be, OSError if there is none."""
         self.permit(host, port)
         found = [str(ip_address(host))] if _is_address(host) else await self._resolve(host, port)
         if self.declared(host, port):
@@ -77,7 +77,7 @@ class Policy:
         good = [address for address, why in reasons.items() if why is None]
         if not good:
             why = next((why for why in reasons.values() if why), "no address")
-            raise Refused(f"{host}:{port} is {why}, and the spec does not name it")
+            raise NotPermitted(f"{host}:{port} is {why}, and the spec does not name it")
         return good
 
     def _objection(self, text: str, port: int) -> str | None:
@@ -86,18 +86,22 @@ class Policy:
 
 
 def _places(url: str) -> Iterable[tuple[str, int]]:
-    """The host and port that a URL or `host:port` names, if it names both; `localhost` is also its addresses."""
+    """The host and ports that a URL or `host:port` names; `localhost` is also its addresses.
+
+    Without a scheme and a port both usual ports are meant, as everywhere that a URL is named.
+    """
     text = url if "://" in url else f"//{url}"
     try:
         parts = urlsplit(text)
-        host, port = (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme)
+        host, given = (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme)
     except ValueError:  # a glob where the port is
         return
-    if not host or port is None or any(sign in host for sign in "*?["):
+    if not host or (given is None and parts.scheme) or any(sign in host for sign in "*?["):
         return
-    yield host, port
-    if host == "localhost":
-        yield from ((address, port) for address in _LOOPBACK)
+    for port in _PORTS.values() if given is None else (given,):
+        yield host, port
+        if host == "localhost":
+            yield from ((address, port) for address in _LOOPBACK)
 
 
 def _fits(glob: str, host: str, port: int) -> bool:

@@ -9,13 +9,13 @@ from urllib.request import proxy_bypass_environment as bypassed  # type: ignore[
 
 from holdfast.planes.http.authority import Authority
 from holdfast.planes.http.connect import Connecting
-from holdfast.planes.http.policy import Policy, Refused
+from holdfast.planes.http.policy import NotPermitted, Policy
 from holdfast.planes.http.reach import Reach
 from holdfast.planes.http.request import Origin, Wanted, connected, wanted
 from holdfast.planes.http.visit import Visit
 from holdfast.planes.http1.client import Upstreams
 from holdfast.planes.http1.server import Exchange
-from holdfast.planes.urls import host_matches
+from holdfast.planes.urls import declares, host_matches
 from holdfast.protocols import Trip
 
 Model: TypeAlias = Callable[[Exchange, Trip, str], Awaitable[None]]
@@ -42,11 +42,12 @@ class Proxy:
         looked_into: Iterable[str] = (),
         model: Model | None = None,
         is_model: Callable[[str], bool] = lambda host: False,
+        nearby: Mapping[tuple[str, int], tuple[str, int]] | None = None,
         own: tuple[str, int] | None = None,
         own_handler: Own | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        self.reach = Reach(upstreams, policy)
+        self.reach = Reach(upstreams, policy, nearby or {})
         self.authority = authority
         self.policy = policy
         self._looked_into = tuple(looked_into)
@@ -98,16 +99,23 @@ class Proxy:
         led = self.policy.on_loopback and "loopback" in why
         (trip.broke if led else trip.note)(text)
 
-    def blame(self, trip: Trip, origin: Origin, why: str) -> None:
-        """Upstream failed and no fault did it: an error if the spec names the place, else the agent's own choice."""
+    def declares(self, url: str) -> bool:
+        """Whether the spec names this URL, or a URL at this origin."""
+        return declares(self._looked_into, url)
+
+    def blame(self, trip: Trip, origin: Origin, url: str, why: str) -> None:
+        """Upstream failed and no fault did it: an error if the spec names the URL, else the agent's own choice."""
         text = f"{origin.place} could not be reached through the proxy, and no fault is why: {why}"
-        (trip.broke if self.policy.declared(origin.host, origin.port) else trip.note)(text)
+        if self.declares(url):
+            trip.broke(text)
+        else:
+            trip.note(text)
 
     async def _to_model(self, exchange: Exchange, trip: Trip, want: Wanted) -> None:
         assert self._model is not None
         try:
             self.policy.permit(want.origin.host, want.origin.port)
-        except Refused as refused:
+        except NotPermitted as refused:
             trip.note(f"the proxy refused {want.origin}: {refused}")
             await exchange.respond(403, _TEXT, f"Holdfast: {refused}\n".encode(errors="replace"))
         else:
@@ -115,7 +123,7 @@ class Proxy:
 
     async def _visit(self, exchange: Exchange, trip: Trip, want: Wanted) -> None:
         self.say_around(trip, want.origin)
-        among_others = any(isinstance(one, Visit) and one.trip is trip for one in self._open)
+        among_others = any(isinstance(one, Visit) and one.trip is trip and not one.over for one in self._open)
         await self._run(Visit(self, exchange, trip, want, among_others=among_others))
 
     async def _run(self, one: Visit | Connecting) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from asyncio import get_running_loop
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from holdfast.planes.http.policy import Policy
 from holdfast.planes.http.request import Origin, Wanted
@@ -18,13 +17,18 @@ KEPT = 1_000
 _REPEATABLE = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE"))
 """Methods that do the same when they come twice."""
 CONNECT_S = 10.0
+NOBODY: Mapping[tuple[str, int], tuple[str, int]] = {}
 
 
 class Reach:
-    """Connects for the proxy. Raises Refused where the policy says no, UpstreamFailed where nobody answers."""
+    """Connects for the proxy. Raises NotPermitted where the policy says no, UpstreamFailed where nobody answers."""
 
-    def __init__(self, upstreams: Upstreams, policy: Policy) -> None:
+    def __init__(
+        self, upstreams: Upstreams, policy: Policy, nearby: Mapping[tuple[str, int], tuple[str, int]] = NOBODY
+    ) -> None:
+        """`nearby`: hosts and ports that stand for services of ours, and where those really are."""
         self._upstreams = upstreams
+        self._nearby = nearby
         self._policy = policy
         self._known: dict[tuple[str, int], tuple[float, list[str]]] = {}
 
@@ -46,6 +50,10 @@ class Reach:
         self, want: Wanted, headers: Sequence[tuple[str, str]], body: bytes | AsyncIterator[bytes] | None
     ) -> Incoming:
         """Sends a request on."""
+        service = self._nearby.get((want.origin.host, want.origin.port))
+        if service is not None:
+            url = f"http://{service[0]}:{service[1]}{want.path}"
+            return await self._upstreams.send(want.method, url, headers, body, connect_s=CONNECT_S)
         self._policy.permit(want.origin.host, want.origin.port)
         failed = _nowhere(want.origin)
         for address in await self.addresses(want.origin):
@@ -67,7 +75,7 @@ class Reach:
 
     async def dial(self, origin: Origin, *, tls: bool = True) -> Wire:
         """A connection of its own, with TLS for an https origin unless the client brings its own."""
-        context = ssl.create_default_context() if tls and origin.scheme == "https" else None
+        context = self._upstreams.trusted() if tls and origin.scheme == "https" else None
         failed = _nowhere(origin)
         for address in await self.addresses(origin):
             wire = Wire()

@@ -1,10 +1,10 @@
-"""The certificates that this machine trusts by itself, as one text."""
+"""The certificates that this machine and its user trust by themselves, as one text."""
 
 from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,36 +14,47 @@ _PLACES = (
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 )
-
-
-_OWN = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS")
+ADDED = "NODE_EXTRA_CA_CERTS"
+_OWN = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "GIT_SSL_CAINFO", ADDED)
 """Variables by which a user adds to what is trusted, or replaces it."""
 
 
-def all_roots() -> bytes:
+def all_roots(environ: Mapping[str, str] = os.environ) -> bytes:
     """What the system trusts, and what the user's variables name besides: we set those variables anew."""
-    found = [system_roots()]
-    for name in _OWN:
-        place = os.environ.get(name)
-        if place and Path(place).is_file():
-            found.append(Path(place).read_bytes().rstrip(b"\n") + b"\n")
-    return b"".join(dict.fromkeys(found))
+    return b"".join(dict.fromkeys((system_roots(), *named(environ))))
+
+
+def named(environ: Mapping[str, str], variables: Iterable[str] = _OWN) -> list[bytes]:
+    """The certificates in the files that a user's variables name."""
+    found = (_certificates(Path(environ[name])) for name in variables if environ.get(name))
+    return [data for data in found if data]
 
 
 def system_roots() -> bytes:
-    """What the user's own `SSL_CERT_FILE` or the system trusts; else certifi's list; else nothing."""
-    for place in _places():
-        try:
-            found = place.read_bytes()
-        except OSError:
-            continue
-        if b"BEGIN CERTIFICATE" in found:
-            return found if found.endswith(b"\n") else found + b"\n"
-    return b""
+    """What the system trusts; else certifi's list; else nothing."""
+    return next((data for place in _places() if (data := _certificates(place))), b"")
+
+
+def trusted(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext:
+    """For connections to servers: whom this machine trusts, and whom the user's variables name besides."""
+    context = ssl.create_default_context()
+    for data in dict.fromkeys(named(environ)):
+        context.load_verify_locations(cadata=data.decode("ascii", "ignore"))
+    return context
+
+
+def _certificates(place: Path) -> bytes:
+    try:
+        found = place.read_bytes()
+    except OSError:
+        return b""
+    if b"BEGIN CERTIFICATE" not in found:
+        return b""
+    return found if found.endswith(b"\n") else found + b"\n"
 
 
 def _places() -> Iterator[Path]:
-    by_openssl = ssl.get_default_verify_paths().cafile
+    by_openssl = ssl.get_default_verify_paths().openssl_cafile
     yield from (Path(place) for place in (by_openssl, *_PLACES) if place)
     certifi = find_spec("certifi")
     if certifi is not None and certifi.origin:

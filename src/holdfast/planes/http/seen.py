@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Collection
 from hashlib import blake2b
 
 from holdfast.model.canary import Lookout
@@ -22,8 +22,10 @@ KEPT = 16_384
 class Seen:
     """Reads along, and tells the trace once."""
 
-    def __init__(self, trip: Trip, want: Wanted, head: Head) -> None:
+    def __init__(self, trip: Trip, want: Wanted, head: Head, needed: Callable[[str], bool] = bool) -> None:
+        """`needed`: whether the spec names a URL; nobody's answering there is no doing of the agent's."""
         self._trip = trip
+        self._needed = needed
         self._want = want
         self._head = head
         self.n = trip.count("http", want.url)
@@ -38,8 +40,18 @@ class Seen:
         self._lookout = Lookout()
         self._reply = bytearray()
         self._encoding: str | None = None
+        self._since: float | None = None
+        """When upstream was asked; None once it has answered."""
         self._told = False
         self._unfinished = False
+
+    def asking(self) -> None:
+        """Upstream is asked."""
+        self._since = self._trip.now()
+
+    def heard(self) -> None:
+        """Upstream has answered."""
+        self._since = None
 
     async def watched(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """The request's body, read along."""
@@ -58,6 +70,10 @@ class Seen:
         """Some of the reply as it passes."""
         if len(self._reply) < KEPT:
             self._reply += data[: KEPT - len(self._reply)]
+
+    def unfelt(self, why: str, modes: Collection[str] = ()) -> None:
+        """What faults, or those of these modes, made of the reply does not reach the client."""
+        self._trip.undelivered("http", self._want.url, self.n, why, modes)
 
     def left(self) -> None:
         """The trial is over, the request under way: told as unfinished, unless a fault had ended it for the client."""
@@ -89,8 +105,15 @@ class Seen:
             idempotency=self._idempotency(),
             fault=trip.met_by("http", want.url, self.n),
             canaries=self._lookout.found,
+            waited_ms=self._waited_ms(),
         )
         trip.saw(told)
+
+    def _waited_ms(self) -> float:
+        """How long upstream had said nothing when the client left, where that may be upstream's fault."""
+        if self._since is None or self.trouble != "client_gone" or not self._needed(self._want.url):
+            return 0.0
+        return (self._trip.now() - self._since) * 1000
 
     def _output(self) -> str:
         if self.output is not None:

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.model.delivery import Delivery
 from holdfast.planes.describe import same, witness
-from holdfast.planes.http.pacing import Pacing
+from holdfast.planes.http.pacing import Pacing, felt
 from holdfast.planes.http.seen import Seen
 from holdfast.planes.http.values import write
 from holdfast.planes.http1.client import Incoming
@@ -54,14 +54,25 @@ class _Outgoing:
 
 async def send(exchange: Exchange, reply: Reply, answered: Answered | None, seen: Seen, sleep: Sleep) -> None:
     """Sends a reply: untouched as it came, else its value in the type that it had."""
+    if _bare(exchange.head.method, answered):
+        seen.unfelt("the reply has no body")
+        reply = Reply("" if answered is None else answered.value)
     out = _outgoing(reply, answered)
-    seen.status = out.status
-    shown = reply.value
+    seen.status, shown, delivery = out.status, reply.value, reply.delivery
     seen.output = shown if isinstance(shown, str) else witness(shown)
-    if out.rest is None and reply.delivery == Delivery(size=reply.delivery.size):
+    if out.rest is None:
+        delivery, idle = felt(delivery, len(out.body))
+        if idle:
+            seen.unfelt("the reply is too small for it", idle)
+    if out.rest is None and delivery == Delivery(size=delivery.size):
         await exchange.respond(out.status, out.headers, out.body)
     else:
-        await _send_paced(exchange, out, reply.delivery, seen, sleep)
+        await _send_paced(exchange, out, delivery, seen, sleep)
+
+
+def _bare(method: str, answered: Answered | None) -> bool:
+    """Whether the client gets no body, whatever a fault has put there."""
+    return method == "HEAD" or (answered is not None and answered.incoming.status in (204, 304))
 
 
 def _outgoing(reply: Reply, answered: Answered | None) -> _Outgoing:
@@ -88,9 +99,9 @@ async def _send_paced(exchange: Exchange, out: _Outgoing, delivery: Delivery, se
     # Held open by chunks, the client cannot know that nothing more comes.
     await exchange.start(out.status, out.headers, None if delivery.close_ms else out.length)
     async for chunk in _body(out):
-        for piece, wait_ms in pacing.pieces(chunk):
-            await exchange.write(piece)
+        for wait_ms, piece in pacing.pieces(chunk):
             await sleep(wait_ms)
+            await exchange.write(piece)
         if pacing.cut_off:
             seen.trouble = "connection_lost"
             exchange.connection.close()

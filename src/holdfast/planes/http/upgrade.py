@@ -31,13 +31,13 @@ def asks_for_upgrade(head: Head) -> bool:
     return (head.get("upgrade") or "").strip().lower() == "websocket"
 
 
-async def switch(exchange: Exchange, want: Wanted, wire: Wire) -> NoReturn:
-    """Passes the request on over `wire`, and then bytes both ways until they end.
+async def switch(exchange: Exchange, want: Wanted, wire: Wire, head: Head | None = None) -> NoReturn:
+    """Passes the request on over `wire`, with another head if one is given, and then bytes both ways until they end.
 
     Raises Passed at the end, so that no fault takes it for a reply that it could change.
     """
     try:
-        status, fields, data = await _handshake(wire, _asking(exchange.head, want))
+        status, fields, data = await _handshake(wire, _asking(head or exchange.head, want))
         if status == 101:
             await exchange.respond(101, fields)
             tunnel = await exchange.take_over()
@@ -52,7 +52,7 @@ async def switch(exchange: Exchange, want: Wanted, wire: Wire) -> NoReturn:
 
 
 def _asking(head: Head, want: Wanted) -> bytes:
-    return block(f"{want.method} {want.path} HTTP/1.1".encode("latin-1"), lines(head.headers, _OURS))
+    return block(f"{want.method} {want.path} HTTP/1.1".encode("latin-1"), lines(head.headers, _OURS)[0])
 
 
 async def _handshake(wire: Wire, request: bytes) -> tuple[int, RawFields, bytes]:

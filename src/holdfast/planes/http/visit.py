@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import HarnessError
 from holdfast.model.delivery import Delivery
 from holdfast.planes.describe import witness
-from holdfast.planes.http.policy import Refused
+from holdfast.planes.http.policy import NotPermitted
 from holdfast.planes.http.request import Wanted, arguments
 from holdfast.planes.http.seen import Seen
 from holdfast.planes.http.sending import Answered, send, send_failure
@@ -39,7 +39,7 @@ class Visit:
         self._exchange = exchange
         self.trip = trip
         self._want = want
-        self._seen = Seen(trip, want, exchange.head)
+        self._seen = Seen(trip, want, exchange.head, proxy.declares)
         self._body: bytes | AsyncIterator[bytes] | None = None
         self._answered: Answered | None = None
         self._among_others = among_others
@@ -54,19 +54,26 @@ class Visit:
             self._seen.status = passed.status
         except Failed as failed:
             await self._told(send_failure(self._exchange, failed, self._seen))
-        except Refused as refused:
+        except NotPermitted as refused:
             self._proxy.refuse(self.trip, self._want.origin, str(refused))
             await self._turn_away(403, "refused", f"Holdfast: {refused}")
         except UpstreamFailed as failed:
-            self._proxy.blame(self.trip, self._want.origin, str(failed))
+            self._proxy.blame(self.trip, self._want.origin, self._want.url, str(failed))
             await self._turn_away(_GATEWAY_STATUS.get(failed.kind, 502), "upstream", f"Holdfast: {failed}")
         except HarnessError as broken:
             self.trip.broke(str(broken))
             await self._turn_away(500, "harness", f"Holdfast: {broken}")
         except ConnectionError:
             self._seen.trouble = "client_gone"
+            if not self._exchange.answered:
+                self._seen.unfelt("the client had left")
         finally:
             self._seen.tell()
+
+    @property
+    def over(self) -> bool:
+        """The client has all of its reply, or left: what it asks next, it asks after this."""
+        return self._exchange.gone or self._exchange.delivered
 
     def leave(self) -> None:
         """The trial is over, and the request is still under way."""
@@ -114,7 +121,12 @@ class Visit:
                 (name, _readable(value) if name.lower() == b"accept-encoding" else value) for name, value in headers
             ]
         told = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
-        return await self._proxy.reach.ask(self._want, told, self._body)
+        self._seen.asking()
+        incoming = await self._proxy.reach.ask(self._want, told, self._body)
+        if not self._exchange.gone:  # else upstream was silent until the client left
+            self._seen.heard()
+            self.trip.reached(str(self._want.origin))
+        return incoming
 
     async def _untouched(self, call: Call | None = None) -> Reply:
         incoming = await self._ask()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 from holdfast.planes.http1.failures import FailureKind, UpstreamFailed
@@ -24,7 +24,9 @@ KEPT = 256
 class Upstreams:
     """Servers that are asked, and the connections to them."""
 
-    def __init__(self, *, idle_s: float = IDLE_S) -> None:
+    def __init__(self, trust: Callable[[], ssl_module.SSLContext] | None = None, *, idle_s: float = IDLE_S) -> None:
+        """`trust` makes what servers are checked against, when the first https URL is asked for."""
+        self._made_trust = trust
         self.idle_s = idle_s
         """How long an idle connection is kept."""
         self._idle: dict[Key, list[Link]] = {}
@@ -108,7 +110,7 @@ class Upstreams:
     async def _connect(self, key: Key, place: Place, connect_s: float, ssl: ssl_module.SSLContext | None) -> Link:
         if self._closed:
             raise UpstreamFailed("closed", "no more requests are sent")
-        secure = (ssl or self._trusted()) if place.scheme == "https" else None
+        secure = (ssl or self.trusted()) if place.scheme == "https" else None
         link = Link(self, key)
         await link.connect(key[3], place.port, connect_s, secure, place.host)
         self._links.add(link)
@@ -118,11 +120,11 @@ class Upstreams:
             raise UpstreamFailed("closed", "the connection was closed at once")
         return link
 
-    def _trusted(self) -> ssl_module.SSLContext:
-        """The system's trust; loaded when the first https URL is asked for."""
+    def trusted(self) -> ssl_module.SSLContext:
+        """Whom servers are checked against; by default the system's trust."""
         if self._trust is None:
             import ssl as ssl_module
 
-            self._trust = ssl_module.create_default_context()
+            self._trust = (self._made_trust or ssl_module.create_default_context)()
             self._trust.set_alpn_protocols(["http/1.1"])
         return self._trust

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from holdfast.planes.http1.framing import framed, switching
-from holdfast.planes.http1.heads import Fields, Head, length_of
+from holdfast.planes.http1.heads import Fields, Head, announced
 from holdfast.planes.http1.inflow import Inflow
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ class Exchange:
         """Whether the connection serves another request after this one."""
         self.upgrade = upgrade
         """CONNECT or `Upgrade`: until it is answered, nobody knows what the bytes after the head are."""
-        self.length = length_of(head.headers)
+        self.length, _, awaited = announced(head.headers)
         """The declared length of the request's body."""
         self.taken = False
         """`take_over` was called: the connection is no longer HTTP."""
         self._modern = version == "1.1"
-        self._expects = self._modern and (head.get("expect") or "").lower() == "100-continue"
+        self._expects = self._modern and awaited
         self._body: bytes | None = None
         self._phase = _UNSENT
         self._pending = b""
@@ -74,16 +74,13 @@ class Exchange:
     async def body(self, limit: int = 64_000_000) -> bytes:
         """The whole body. A longer one is answered with 413 and ends the exchange by raising Refused."""
         if self._body is None:
-            parts, total = [], 0
             if (self.length or 0) > limit:
                 raise Refused(413, f"a body of {self.length} bytes; at most {limit} are read")
             self._wanted()
-            while data := await self.inflow.get():
-                parts.append(data)
-                total += len(data)
-                if total > limit:
-                    raise Refused(413, f"a body of over {limit} bytes")
-            self._body = parts[0] if len(parts) == 1 else b"".join(parts)
+            body = self.inflow.take() if self.inflow.ended else await self._read(limit)
+            if len(body) > limit:
+                raise Refused(413, f"a body of over {limit} bytes")
+            self._body = body
         return self._body
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -108,6 +105,11 @@ class Exchange:
         """The reply is complete."""
         return self._phase == _DONE
 
+    @property
+    def delivered(self) -> bool:
+        """All that was announced of the reply has gone out."""
+        return self._phase == _DONE or (self._phase == _OPEN and self._left == 0)
+
     async def wait(self, ms: float) -> None:
         """Waits, and no longer than the client does: ConnectionResetError once it is gone."""
         if ms <= 0:
@@ -118,9 +120,9 @@ class Exchange:
             return
         raise ConnectionResetError("the client gave up waiting")
 
-    async def respond(self, status: int, headers: Fields = (), body: bytes = b"") -> None:
+    async def respond(self, status: int, headers: Fields = (), body: bytes = b"", *, reason: str | None = None) -> None:
         """Sends a whole reply."""
-        self._begin(status, headers, len(body))
+        self._begin(status, headers, len(body), reason)
         self._phase = _DONE
         head, self._pending = self._pending, b""
         self.connection.send(head if self._silent else head + body)
@@ -187,6 +189,14 @@ class Exchange:
         return Tunnel(self.connection, self.connection.hand_over())
 
     # -- inside ---------------------------------------------------------------------------------
+    async def _read(self, limit: int) -> bytes:
+        """The body, and no more of it than one piece beyond the limit."""
+        parts, total = [], 0
+        while total <= limit and (data := await self.inflow.get()):
+            parts.append(data)
+            total += len(data)
+        return b"".join(parts)
+
     def _begin(self, status: int, headers: Fields, length: int | None, reason: str | None = None) -> None:
         """Makes the head of the reply, to be sent with whatever comes next."""
         if self._phase != _UNSENT:

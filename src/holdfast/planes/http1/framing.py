@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import lru_cache
 from http import HTTPStatus
+
+from msgspec import Struct
 
 from holdfast.planes.http1.heads import Fields, block, lines
 
@@ -12,8 +14,7 @@ _ENCODING = frozenset((b"transfer-encoding",))
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True, gc=False):
     """A reply's head, ready to send, and what follows from it."""
 
     head: bytes
@@ -37,14 +38,15 @@ def framed(
     bare = status < 200 or status == 204  # a length is not even mentioned
     silent = bare or status == 304 or method == "HEAD"
     chunked = not silent and length is None and modern
-    fields = lines(headers, _ENCODING if silent and not bare else _LENGTHS)
-    said = [line for line in fields if line[:11].lower() == b"connection:"]
-    if said:
-        fields = [line for line in fields if line not in said]
-    closing = any(b"close" in line.lower() for line in said) or (not silent and length is None and not modern)
+    fields, names = lines(headers, _ENCODING if silent and not bare else _LENGTHS)
+    closing = not silent and length is None and not modern
+    if b"connection" in names:
+        said = [line.lower() for line, name in zip(fields, names, strict=True) if name == b"connection"]
+        fields = [line for line, name in zip(fields, names, strict=True) if name != b"connection"]
+        closing = closing or any(b"close" in line for line in said)
     if chunked:
         fields.append(b"Transfer-Encoding: chunked")
-    elif length is not None and not bare and not (silent and (status == 304 or _has_length(fields))):
+    elif length is not None and not bare and not (silent and (status == 304 or b"content-length" in names)):
         fields.append(b"Content-Length: %d" % length)
     if closing or not keep_alive:
         fields.append(b"Connection: close")
@@ -56,12 +58,9 @@ def framed(
 def switching(status: int, headers: Fields) -> bytes:
     """The head that ends HTTP on a connection: 101, or a CONNECT that is accepted."""
     reason = "Connection Established" if status == 200 else None
-    return block(_first(status, reason), lines(headers, _LENGTHS))
+    return block(_first(status, reason), lines(headers, _LENGTHS)[0])
 
 
+@lru_cache(256)
 def _first(status: int, reason: str | None) -> bytes:
     return b"HTTP/1.1 %d %b" % (status, (_PHRASES.get(status, "") if reason is None else reason).encode("latin-1"))
-
-
-def _has_length(fields: list[bytes]) -> bool:
-    return any(line[:15].lower() == b"content-length:" for line in fields)

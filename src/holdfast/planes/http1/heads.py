@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 HEAD_LIMIT = 65_536
 """A longer head, or trailer, is refused: it is held in memory as a whole."""
@@ -46,30 +47,36 @@ def value_of(fields: RawFields, name: str) -> str | None:
 
 def end_to_end(fields: RawFields) -> RawFields:
     """The fields that are passed on: without hop-by-hop ones and those that `Connection` names."""
-    dropped = HOP_BY_HOP
-    for key, value in fields:
-        if len(key) == 10 and key.lower() == b"connection":
-            dropped = dropped.union(token.strip().lower() for token in value.split(b","))
-    return tuple([field for field in fields if field[0].lower() not in dropped])
+    kept: list[tuple[bytes, bytes]] = []
+    named: set[bytes] = set()
+    for field in fields:
+        name = field[0].lower()
+        if name not in HOP_BY_HOP:
+            kept.append(field)
+        elif name == b"connection":
+            named.update([token.strip().lower() for token in field[1].split(b",")])
+    named -= HOP_BY_HOP
+    return tuple([field for field in kept if field[0].lower() not in named] if named else kept)
 
 
-def lines(fields: Fields, without: frozenset[bytes]) -> list[bytes]:
-    """Fields as header lines. A name that is not a token raises ValueError."""
-    found = []
+def lines(fields: Fields, without: frozenset[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """Fields as header lines, and the name of each in small letters. A name that is not a token raises ValueError."""
+    found, names = [], []
     for name, value in fields:
-        key, lower = _token(name)
+        start, lower = _token(name)
         if lower not in without:
-            found.append(b"%b: %b" % (key, value if isinstance(value, bytes) else value.encode("latin-1")))
-    return found
+            found.append(start + (value if isinstance(value, bytes) else value.encode("latin-1")))
+            names.append(lower)
+    return found, names
 
 
 @lru_cache(1024)
 def _token(name: str | bytes) -> tuple[bytes, bytes]:
-    """A header name, checked, and in small letters. Few are in use, so each is looked at once."""
+    """How a line of this name begins, and the name in small letters. Few are in use, so each is checked once."""
     key = name if isinstance(name, bytes) else name.encode("latin-1")
     if not _TOKEN.fullmatch(key):
         raise ValueError(f"not a header name: {key[:80]!r}")
-    return key, key.lower()
+    return key + b": ", key.lower()
 
 
 def block(first: bytes, rest: list[bytes]) -> bytes:
@@ -86,19 +93,42 @@ def size(fields: Iterable[tuple[bytes, bytes]]) -> int:
     return sum(len(name) + len(value) + 4 for name, value in fields)
 
 
+class Announced(NamedTuple):
+    """What a head says of the body after it."""
+
+    length: int | None
+    """None if there is none, or it is not what ends the body."""
+    chunked: bool
+    awaited: bool
+    """The client sends it when it is told to."""
+
+
+_TELLING = frozenset((len("expect"), len("content-length"), len("transfer-encoding")))
+
+
+def announced(fields: Iterable[tuple[bytes, bytes]]) -> Announced:
+    """What the fields say of the body, in one look at them."""
+    length: int | None = None
+    coded = chunked = awaited = False
+    for name, value in fields:
+        if len(name) not in _TELLING:
+            continue
+        lower = name.lower()
+        if lower == b"content-length" and value.isdigit():
+            length = int(value)
+        elif lower == b"transfer-encoding":
+            coded, chunked = True, chunked or b"chunked" in value.lower()
+        elif lower == b"expect":
+            awaited = awaited or value.lower() == b"100-continue"
+    return Announced(None if coded else length, chunked, awaited)
+
+
 def length_of(fields: Iterable[tuple[bytes, bytes]]) -> int | None:
     """The declared length of the body; None if there is none, or it is not what ends the body."""
-    found = None
-    for name, value in fields:
-        if len(name) == 14 and name.lower() == b"content-length" and value.isdigit():
-            found = int(value)
-        elif len(name) == 17 and name.lower() == b"transfer-encoding":
-            return None
-    return found
+    return announced(fields).length
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True, gc=False):
     """The head of a request."""
 
     method: str

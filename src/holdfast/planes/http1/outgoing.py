@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, urlsplit
+
+from msgspec import Struct
 
 from holdfast.planes.http1.heads import HOP_BY_HOP, Fields, block, lines
 
@@ -17,8 +18,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f]")
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True, gc=False):
     """Where a URL points."""
 
     scheme: str
@@ -30,8 +30,7 @@ class Place:
     """Path and query."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(Struct, frozen=True):
     """A request."""
 
     method: str
@@ -76,11 +75,11 @@ def locate(url: str) -> Place:
 
 def outgoing(method: str, place: Place, headers: Fields, body: bytes | AsyncIterator[bytes] | None) -> Outgoing:
     """The request as it is sent; ValueError for a method or header that would break its frame."""
-    if not _METHOD.fullmatch(method):
+    if method not in _WITH_BODY and not _METHOD.fullmatch(method):
         raise ValueError(f"not a method: {method[:80]!r}")
     fields: list[tuple[str, str] | tuple[bytes, bytes]] = list(headers)
-    rest = lines(fields, _DROPPED)  # type: ignore[arg-type]  # a list of either kind
-    if not any(line[:5].lower() == b"host:" for line in rest):
+    rest, names = lines(fields, _DROPPED)  # type: ignore[arg-type]  # a list of either kind
+    if b"host" not in names:
         name = place.authority
         rest.insert(0, b"Host: " + name.encode("ascii" if name.isascii() else "idna"))
     length: int | None = None

@@ -7,7 +7,7 @@ from typing import Protocol
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from holdfast.planes.http1.failures import UpstreamFailed
-from holdfast.planes.http1.heads import HEAD_LIMIT, RawFields, length_of, size
+from holdfast.planes.http1.heads import HEAD_LIMIT, RawFields, announced, size
 
 
 class Listening(Protocol):
@@ -108,8 +108,7 @@ class Replies:
     # -- inside ---------------------------------------------------------------------------------
     def _begin(self, method: str, status: int, reason: str, fields: RawFields) -> None:
         assert self._parser is not None
-        length = length_of(fields)
-        chunked = any(name.lower() == b"transfer-encoding" and b"chunked" in value.lower() for name, value in fields)
+        length, chunked, _ = announced(fields)
         self._until_close = length is None and not chunked
         self._reusable = self._parser.should_keep_alive()
         self._method = None

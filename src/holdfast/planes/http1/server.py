@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Container
+from typing import TYPE_CHECKING
 
 from holdfast.planes.http1.connection import Connection, Serve
 from holdfast.planes.http1.exchange import Exchange, Refused
 from holdfast.planes.http1.heads import Head
 from holdfast.planes.http1.tunnel import Tunnel
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 __all__ = ["Connection", "Exchange", "Head", "Listener", "Refused", "Serve", "Tunnel", "serve"]
 
@@ -22,10 +26,11 @@ async def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     sock: socket.socket | None = None,
+    tls: SSLContext | None = None,
 ) -> Listener:
     """Listens, and calls `handler` once a request; an exception in it aborts the connection, and `on_error` is told."""
     listener = Listener(handler)
-    await listener.listen(host, port, sock)
+    await listener.listen(host, port, sock, tls)
     return listener
 
 
@@ -45,13 +50,15 @@ class Listener:
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    async def listen(self, host: str, port: int, sock: socket.socket | None = None) -> None:
+    async def listen(
+        self, host: str, port: int, sock: socket.socket | None = None, tls: SSLContext | None = None
+    ) -> None:
         """Opens the socket, or takes the one given; `port` 0 lets the system choose."""
         loop = asyncio.get_running_loop()
         if sock is not None:
-            self._server = await loop.create_server(self._accept, sock=sock, backlog=1024)
+            self._server = await loop.create_server(self._accept, sock=sock, backlog=1024, ssl=tls)
         else:
-            self._server = await loop.create_server(self._accept, host, port, backlog=1024)
+            self._server = await loop.create_server(self._accept, host, port, backlog=1024, ssl=tls)
         name = self._server.sockets[0].getsockname()
         self.port = int(name[1]) if isinstance(name, tuple) else 0
 

@@ -98,7 +98,10 @@ class Wire(asyncio.Protocol):
     # -- what the rest of the package calls -----------------------------------------------------
     @property
     def gone(self) -> bool:
-        return self.lost or self.raw is None or self.raw.is_closing() or self.transport.is_closing()
+        raw = self.raw
+        return (
+            self.lost or raw is None or raw.is_closing() or (self.transport is not raw and self.transport.is_closing())
+        )
 
     @property
     def held(self) -> bool:

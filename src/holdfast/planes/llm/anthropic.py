@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Text, ToolCall, Trouble, Usage
 from holdfast.planes.llm import anthropic_asked, refusals, sse
+from holdfast.planes.llm.asides import NOTHING, Like
 from holdfast.planes.llm.asked import Asked
 from holdfast.planes.llm.codec import Frame, Refusal, StreamReader
 from holdfast.planes.llm.editing import Format, Kind, edited
@@ -29,6 +32,8 @@ _STOP: dict[FinishReason | None, str | None] = {
     "tool_calls": "tool_use",
     "content_filter": "refusal",
 }
+_END = {"type": "content_block_stop"}
+_KNOWN_OF_CALL = ("type", "id", "name", "input")
 _INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
@@ -59,8 +64,8 @@ class Anthropic:
                 deltas.append(Text(text))
         return Completion((*deltas, *_finish(found), *_usage(obj(found.get("usage")))), model)
 
-    def reader(self) -> StreamReader:
-        return Reading(sse.Events(), _Events().take)
+    def reader(self, *, keep: bool = False) -> StreamReader:
+        return Reading(sse.Events(), _Events().take, keep=keep)
 
     def body(self, completion: Completion, asked: Asked, like: Any = None) -> bytes:
         for delta in completion.deltas:
@@ -80,8 +85,8 @@ class Anthropic:
             out["content"] = [] if completion.lacks == "choices" else None
         return dump(out)
 
-    def frames(self, completion: Completion, asked: Asked, like: Any = None) -> Iterator[Frame]:
-        return play(completion, _Score(completion, asked, obj(like)))
+    def frames(self, completion: Completion, asked: Asked, like: Like = NOTHING) -> Iterator[Frame]:
+        return play(completion, _Score(completion, asked, like), like)
 
     def refusal(self, failed: Failed) -> Refusal:
         return refusals.refusal("anthropic", failed)
@@ -122,12 +127,16 @@ def _finish(found: dict[str, Any]) -> tuple[Finish, ...]:
 
 
 def _usage(used: dict[str, Any]) -> tuple[Usage, ...]:
-    """All that went in, whether it came from a cache or not."""
-    return (Usage(sum(count(used.get(key)) for key in _INPUTS), count(used.get("output_tokens"))),) if used else ()
+    """The format counts what went through the cache apart from other input."""
+    plain, written, cached = (count(used.get(key)) for key in _INPUTS)
+    return (Usage(plain + written + cached, count(used.get("output_tokens")), cached, written),) if used else ()
 
 
 def _usage_of(usage: Usage) -> dict[str, int]:
-    return {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    written, cached = usage.cache_written, usage.cached_input
+    inputs = dict(zip(_INPUTS, (max(0, usage.input_tokens - written - cached), written, cached), strict=True))
+    kept = {key: value for key, value in inputs.items() if value or key == _INPUTS[0]}
+    return {**kept, "output_tokens": usage.output_tokens}
 
 
 def _fresh(completion: Completion, asked: Asked) -> dict[str, Any]:
@@ -149,6 +158,9 @@ class _Events:
 
     def __init__(self) -> None:
         self._used: dict[str, Any] = {}
+        self._others: dict[int, list[Any]] = {}
+        """Events of the blocks that the neutral form does not know, by their index."""
+        self._after_text = False
 
     def take(self, event: dict[str, Any], got: Gathering) -> None:
         match event.get("type"):
@@ -164,15 +176,37 @@ class _Events:
                 for finish in _finish(obj(event.get("delta"))):
                     got.finish(finish.reason)
                 self._use(obj(event.get("usage")), got)
+                got.last = event
             case "ping":
                 got.hollow()
             case "error":
                 got.trouble(refusals.trouble(event))
+        if got.keep:
+            self._keep(event, got)
+
+    def _keep(self, event: dict[str, Any], got: Gathering) -> None:
+        """What an event says that the neutral form does not know."""
+        at, block, delta = count(event.get("index")), obj(event.get("content_block")), obj(event.get("delta"))
+        if event.get("type") == "content_block_start":
+            kind = _kind(block)
+            if kind == "other":
+                self._others[at] = [event]
+                got.aside(word(block.get("type")), self._others[at])
+            elif kind == "call":
+                got.beside(at, {name: value for name, value in block.items() if name not in _KNOWN_OF_CALL})
+            elif self._after_text:
+                got.aside("", [_END], of_text=True)
+            self._after_text = kind == "text"
+        elif event.get("type") in ("content_block_delta", "content_block_stop"):
+            if at in self._others:
+                self._others[at].append(event)
+            elif delta and delta.get("type") not in ("text_delta", "input_json_delta"):
+                got.aside(word(delta.get("type")), [event], of_text=True)
 
     def _use(self, used: dict[str, Any], got: Gathering) -> None:
         self._used |= {key: used[key] for key in (*_INPUTS, "output_tokens") if used.get(key) is not None}
         for usage in _usage(self._used):
-            got.usage(usage.input_tokens, usage.output_tokens)
+            got.usage(usage)
 
 
 def _start(index: int, block: dict[str, Any], got: Gathering) -> None:
@@ -190,15 +224,18 @@ def _delta(index: int, delta: dict[str, Any], got: Gathering) -> None:
 
 
 class _Score:
-    def __init__(self, completion: Completion, asked: Asked, like: dict[str, Any]) -> None:
+    def __init__(self, completion: Completion, asked: Asked, like: Like) -> None:
         self._now = completion
-        start = obj(like.get("message"))
+        self._like = like
+        self._calls = 0
+        start = obj(obj(like.first).get("message"))
         self._message = dict(start) if "id" in start else _fresh(completion, asked)
         if completion.model:
             self._message["model"] = completion.model
         used = completion.usage
-        if used and used.input_tokens != sum(usage.input_tokens for usage in _usage(obj(start.get("usage")))):
-            self._message["usage"] = _usage_of(Usage(used.input_tokens, 1))
+        was = next(iter(_usage(obj(start.get("usage")))), None)
+        if used and (was is None or replace(was, output_tokens=used.output_tokens) != used):
+            self._message["usage"] = _usage_of(replace(used, output_tokens=1))
         self._index = -1
         self._in_text = False
 
@@ -213,7 +250,8 @@ class _Score:
 
     def call(self, call: ToolCall) -> Iterator[bytes]:
         yield from self._end_text()
-        yield self._begin({**_block(call, None), "input": {}})
+        yield self._begin({**_block(call, self._like.beside(self._calls)), "input": {}})
+        self._calls += 1
         for piece in pieces(call.arguments):
             yield self._delta(type="input_json_delta", partial_json=piece)
         yield _event("content_block_stop", index=self._index)
@@ -221,14 +259,33 @@ class _Score:
     def hollow(self) -> Iterator[bytes]:
         yield _event("ping")
 
+    def aside(self, data: Any) -> Iterator[bytes]:
+        """Events of a block of its own, or of the text block that is open."""
+        own = False
+        for event in data:
+            kind = event.get("type")
+            if kind == "content_block_start":
+                yield from self._end_text()
+                yield self._begin(obj(event.get("content_block")))
+                own = True
+            elif kind == "content_block_delta" and (own or self._in_text):
+                yield self._delta(**obj(event.get("delta")))
+            elif kind == "content_block_stop" and not own:
+                yield from self._end_text()
+        if own:
+            yield _event("content_block_stop", index=self._index)
+
     def trouble(self, trouble: Trouble) -> Iterator[bytes]:
         yield sse.event(refusals.error("anthropic", trouble.kind, trouble.message), "error")
 
     def close(self) -> Iterator[bytes]:
         yield from self._end_text()
-        used = self._now.usage
+        used, last = self._now.usage, obj(self._like.last)
         delta = {"stop_reason": _STOP[self._now.finish], "stop_sequence": None}
-        yield _event("message_delta", delta=delta, usage={"output_tokens": used.output_tokens if used else 0})
+        if self._now.finish == self._like.was.finish:
+            delta |= obj(last.get("delta"))
+        usage = {**obj(last.get("usage")), "output_tokens": used.output_tokens if used else 0}
+        yield _event("message_delta", delta=delta, usage=usage)
         yield _event("message_stop")
 
     def _begin(self, block: dict[str, Any]) -> bytes:
@@ -240,11 +297,11 @@ class _Score:
             self._in_text = False
             yield _event("content_block_stop", index=self._index)
 
-    def _delta(self, **delta: Any) -> bytes:
+    def _delta(self, /, **delta: Any) -> bytes:
         return _event("content_block_delta", index=self._index, delta=delta)
 
 
-def _event(name: str, **fields: Any) -> bytes:
+def _event(name: str, /, **fields: Any) -> bytes:
     return sse.event({"type": name, **fields}, name)
 
 

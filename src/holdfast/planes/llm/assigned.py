@@ -22,6 +22,7 @@ from holdfast.planes.llm.upstream import (
     Said,
     Stored,
     UpstreamDown,
+    Way,
     WrongFormat,
 )
 from holdfast.protocols import Failed
@@ -71,8 +72,18 @@ class Assigned:
         """Many servers that are compatible with OpenAI's know Chat Completions alone."""
         return query.codec is not None and query.codec.name == "openai_responses" and self._spec.base_url is not None
 
+    async def way(self, query: Query) -> Way:
+        """Where a request goes that is passed on unread."""
+        if query.provider != self._spec.provider:
+            raise WrongFormat(self._mismatch(query))
+        replaces = self._replaces_key(query)
+        path = without_key(query.path) if replaces else query.path
+        headers = onward(query.headers, self._key if replaces else None, strip=replaces)
+        return Way(join(self._spec.provider, self._base, path), headers)
+
     async def _passed(self, query: Query) -> Passed:
-        path = without_key(query.path) if self._replaces_key(query) else query.path
+        replaces = self._replaces_key(query)
+        path = without_key(query.path) if replaces else query.path
         if query.codec is not None:
             path = _PATHS.get(query.codec.name, path)
         body = query.body
@@ -80,7 +91,6 @@ class Assigned:
             path = _GEMINI_MODEL.sub(self._spec.name, path) if query.provider == "google" else path
             if isinstance(query.data, dict) and "model" in query.data:
                 body = encode({**query.data, "model": self._spec.name})
-        replaces = self._replaces_key(query)
         headers = onward(query.headers, self._key if replaces else None, strip=replaces)
         return await send(self._upstreams, query.method, join(self._spec.provider, self._base, path), headers, body)
 

@@ -85,7 +85,9 @@ class Cassette:
             raise NotRecorded(self._unknown(query))
         place = self._places.get((key, query.trial, n), of_key.get(n))
         taken = self._at(of_key[max(of_key)] if place is None else place)
-        return Passed(Stored(taken.status, taken.headers, bytes_of(taken.chunks, taken.binary)), self._origin)
+        return Passed(
+            Stored(taken.status, taken.headers, bytes_of(taken.chunks, taken.binary)), self._origin, billed=False
+        )
 
     def _read_index(self) -> None:
         try:

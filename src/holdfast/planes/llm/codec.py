@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from holdfast.model.completion import Completion, Cut, Pause
+from holdfast.planes.llm.asides import NOTHING, Like
 from holdfast.planes.llm.asked import Asked
 from holdfast.protocols import Failed
 
@@ -34,6 +35,10 @@ class StreamReader(Protocol):
         """What has come so far; one Text for each chunk of text, in order."""
         ...
 
+    def like(self) -> Like:
+        """What the stream says beside that: all of it, if the reader was made to keep it, else its first event."""
+        ...
+
 
 class Codec(Protocol):
     """One wire format."""
@@ -57,8 +62,8 @@ class Codec(Protocol):
         """A plain reply, decoded from JSON."""
         ...
 
-    def reader(self) -> StreamReader:
-        """For a streamed reply."""
+    def reader(self, *, keep: bool = False) -> StreamReader:
+        """For a streamed reply; `keep`: it may be changed and written again."""
         ...
 
     def body(self, completion: Completion, asked: Asked, like: Any = None) -> bytes:
@@ -66,9 +71,9 @@ class Codec(Protocol):
         neutral form does not know and everything that was not changed stay as they are there."""
         ...
 
-    def frames(self, completion: Completion, asked: Asked, like: Any = None) -> Iterator[Frame]:
-        """The streamed reply, event by event, terminator included unless a Cut comes first. `like` as for `body`: the
-        first event of the provider's own stream."""
+    def frames(self, completion: Completion, asked: Asked, like: Like = NOTHING) -> Iterator[Frame]:
+        """The streamed reply, event by event, terminator included unless a Cut comes first. `like` is the provider's
+        own stream that it stands for, as its reader kept it."""
         ...
 
     def refusal(self, failed: Failed) -> Refusal:

@@ -58,9 +58,10 @@ class Conversation:
         self._answered.add(key)
         if not self._drafts or self._drafts[-1].role != "tool":
             self.say("tool", "")
-        made = ToolResult(key, name, text, failed=failed)
         if call:
             made = ToolResult(key, call.name or name, text, call.arguments, failed)
+        else:
+            made = ToolResult(key, name, text, failed=failed)
         self._drafts[-1].results.append(made)
 
     def messages(self) -> tuple[Message, ...]:
@@ -68,8 +69,7 @@ class Conversation:
 
     def _answers(self, id: str, name: str) -> ToolCall | None:
         """The call with the result's id; without one the first open call of the tool, or of any if it names none."""
-        fitting = (call for call in self._open if name in ("", call.name))
-        call = self._latest.get(id) if id else next(fitting, None)
+        call = self._latest.get(id) if id else next((c for c in self._open if name in ("", c.name)), None)
         if call in self._open:
             self._open.remove(call)
         return call

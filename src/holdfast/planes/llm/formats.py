@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -87,10 +88,14 @@ _HOSTS: dict[str, str] = {
 def find(method: str, path: str) -> Route | None:
     """What a request is for, by what follows the base URL, query included; None if no provider has such a path."""
     bare, _, query = path.partition("?")
-    bare = bare.strip("/")
-    posted = method.upper() == "POST"
+    return _found(method.upper() == "POST", bare.strip("/"), bool(query) and "alt=sse" in query.split("&"))
+
+
+@lru_cache(512)
+def _found(posted: bool, bare: str, events: bool) -> Route | None:
+    """By the path without its query, in which there may be a key."""
     if posted and (found := _GENERATE.search(bare)):
-        return _GEMINI_ARRAY if found.group(1) and "alt=sse" not in query.split("&") else _GEMINI
+        return _GEMINI_ARRAY if found.group(1) and not events else _GEMINI
     rest = _LEAD.sub("", bare, count=1)
     if posted and (rest in _COMPLETIONS or rest.endswith("/chat/completions")):
         return _COMPLETIONS.get(rest, _CHAT)

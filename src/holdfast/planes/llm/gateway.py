@@ -7,17 +7,19 @@ written again in the format that the agent speaks.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.model.spec import ModelSpec
+from holdfast.planes.http.upgrade import asks_for_upgrade
 from holdfast.planes.http1.heads import end_to_end
 from holdfast.planes.http1.server import Exchange
 from holdfast.planes.llm.asked import Asked
-from holdfast.planes.llm.attempts import HEADER, Attempts
+from holdfast.planes.llm.attempts import Attempts
 from holdfast.planes.llm.codec import Codec, Headers
 from holdfast.planes.llm.formats import find
 from holdfast.planes.llm.results import Results
@@ -25,6 +27,9 @@ from holdfast.planes.llm.routing import Router
 from holdfast.planes.llm.talk import Talk
 from holdfast.planes.llm.upstream import Query
 from holdfast.protocols import Call, Trip
+
+if TYPE_CHECKING:
+    from holdfast.planes.llm.websocket import Websocket
 
 PLANE = "llm"
 
@@ -55,10 +60,17 @@ class Traffic:
         self._trip = trip
         self._attempts = Attempts()
         self._results = Results(trip, elsewhere, faulty=gateway.on_results)
-        self._under_way: list[Talk] = []
+        self._sockets: set[Websocket] = set()
+        self._under_way: dict[Talk, str] = {}
+        """And the key of each attempt; empty if it is known to have failed."""
+        self._alone = True
+        """No two calls were under way at once so far."""
 
     async def serve(self, exchange: Exchange, provider: str, path: str, base_url: str | None = None) -> None:
         """Answers one request; `path` is what follows the base URL."""
+        if exchange.upgrade and asks_for_upgrade(exchange.head):
+            await self._switch(exchange, provider, path, base_url)
+            return
         body = await exchange.body()
         data = _decoded(body)
         route = find(exchange.head.method, path)
@@ -70,37 +82,65 @@ class Traffic:
         else:
             await self._complete(exchange, query, codec)
 
+    async def _switch(self, exchange: Exchange, provider: str, path: str, base_url: str | None) -> None:
+        """A websocket, which passes unread."""
+        from holdfast.planes.llm.websocket import Websocket
+
+        named = dict(parse_qsl(path.partition("?")[2])).get("model", "")
+        method, trial, headers = exchange.head.method, self._trip.trial.id, _headers(exchange)
+        query = Query(provider, method, path, headers, b"", trial, {"model": named}, base_url=base_url)
+        socket = Websocket(self._trip, exchange, query)
+        self._sockets.add(socket)
+        try:
+            await socket.run(self._gateway.router.source(provider, named), self._gateway.router.upstreams)
+        finally:
+            self._sockets.discard(socket)
+
     def close(self) -> None:
         """The trial is over."""
+        for socket in self._sockets:
+            socket.leave()
         for talk in self._under_way:
             talk.leave()
+            self._results.declared(talk.calls, talk.asked)
         self._results.close()
         self._gateway.router.forget(self._trip.trial.id)
 
     async def _complete(self, exchange: Exchange, query: Query, codec: Codec) -> None:
         trip = self._trip
-        key, retry = self._attempts.which(exchange.head.get(HEADER), query.body)
-        query = await self._settled(query, codec)
+        key = self._attempts.key(query.body)
+        self._note_left(key)
+        retry = self._attempts.which(exchange.head.get, key)
+        query = await self._settled(query, codec, again=self._attempts.failed(key))
         asked = query.asked
         assert asked is not None
-        call = Call(PLANE, asked.model, _arguments(asked), trip.count(PLANE, asked.model))
+        faulty = self._gateway.on_calls and trip.faces(PLANE, asked.model)
+        call = Call(PLANE, asked.model, _arguments(asked) if faulty else {}, trip.count(PLANE, asked.model))
         talk = Talk(trip, exchange, query, self._gateway.models, call=call, retry=retry)
-        if self._gateway.on_calls and any(not other.gone for other in self._under_way):
+        if self._alone and self._gateway.on_calls and any(not other.over for other in self._under_way):
+            self._alone = False
             trip.overlapped()
-        self._under_way.append(talk)
+        self._under_way[talk] = key
         try:
-            await talk.through(self._gateway.router, exchange.wait, faulty=self._gateway.on_calls)
+            await talk.through(self._gateway.router, exchange.wait, faulty=faulty)
         finally:
-            self._under_way.remove(talk)
-        self._attempts.ended(key, retry, well=talk.well)
-        if talk.completion is not None and not talk.completion.lacks:  # what never came asks for nothing
-            self._results.declared(talk.completion.tool_calls)
+            left = not self._under_way.pop(talk)
+        if not left:
+            self._attempts.ended(key, retry, well=talk.well, lost=talk.status is None)
+        self._results.declared(talk.calls, asked)
 
-    async def _settled(self, query: Query, codec: Codec) -> Query:
+    def _note_left(self, key: str) -> None:
+        """The same call that its client has left failed for it, though we may still wait for the model."""
+        for talk, other in self._under_way.items():
+            if other == key and talk.gone:
+                self._attempts.ended(key, talk.retry, well=False, lost=True)
+                self._under_way[talk] = ""
+
+    async def _settled(self, query: Query, codec: Codec, *, again: bool) -> Query:
         """The request, with the tool results that the model is to read otherwise than the tools gave them."""
         asked = codec.asked(query.path, query.data)
         try:
-            changed = await self._results.settle(asked)
+            changed = await self._results.settle(asked, again=again)
         except HarnessError as broken:  # a bug of a fault: the trial is an error, and the agent goes on
             self._trip.broke(str(broken))
             changed = {}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Hollow, Text, ToolCall, Trouble, Usage
+from holdfast.planes.llm.asides import Aside, Like
 
 CHARACTERS_KEPT = 16_000_000
 """Of one reply, text and arguments together: far beyond what a model writes."""
@@ -14,10 +15,11 @@ DELTAS_KEPT = 200_000
 class _Call:
     """A call whose arguments are still coming."""
 
-    __slots__ = ("arguments", "id", "name", "otherwise")
+    __slots__ = ("arguments", "beside", "id", "name", "otherwise")
 
     def __init__(self, id: str, name: str) -> None:
         self.id = id
+        self.beside: dict[str, Any] = {}
         self.name = name
         self.arguments: list[str] = []
         self.otherwise = ""
@@ -27,9 +29,14 @@ class _Call:
 
 
 class Gathering:
-    """What has come so far."""
+    """What has come so far. `keep`: also what the neutral form does not know, should it be written again."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep: bool = False) -> None:
+        self.keep = keep
+        self.last: Any = None
+        """The event that ended it, as it came."""
+        self._asides: list[Aside] = []
+        self._begun: list[_Call] = []
         self.model = ""
         self.lacks: Literal["", "choices", "message"] = ""
         self._deltas: list[Delta | _Call] = []
@@ -38,9 +45,11 @@ class Gathering:
         self._usage: Usage | None = None
         self._trouble: Trouble | None = None
         self._room = CHARACTERS_KEPT
+        self._said = 0
 
     def text(self, text: str) -> None:
         if text and (kept := self._fitting(text)):
+            self._said += len(kept)
             self._add(Text(kept))
 
     def call(self, key: int | str, id: str, name: str, arguments: str = "", *, otherwise: str = "") -> None:
@@ -48,6 +57,7 @@ class Gathering:
         call = self._calls.get(key)
         if call is None or (id and call.id and id != call.id):  # some servers give every call the same index
             call = self._calls[key] = _Call(id, name)
+            self._begun.append(call)
             self._add(call)
         call.id = call.id or id
         call.name = call.name or name
@@ -60,11 +70,28 @@ class Gathering:
         if key in self._calls:
             self.call(key, "", "", arguments)
 
+    def beside(self, key: int | str, fields: dict[str, Any]) -> None:
+        """Fields of a call that has begun which the neutral form does not have."""
+        if key in self._calls:
+            self._calls[key].beside |= fields
+
+    def aside(self, kind: str, data: Any, *, of_text: bool = False) -> None:
+        """A part that the neutral form does not know."""
+        if self.keep and len(self._asides) < DELTAS_KEPT:
+            self._asides.append(Aside(kind, data, self._said, len(self._begun), of_text))
+
+    def like(self, first: Any) -> Like:
+        """What has come beside the neutral form."""
+        if not self.keep:
+            return Like(first=first)
+        calls = tuple([call.beside for call in self._begun])
+        return Like(self.completion(), first, self.last, tuple(self._asides), calls)
+
     def finish(self, reason: FinishReason) -> None:
         self._finish = reason
 
-    def usage(self, input_tokens: int, output_tokens: int) -> None:
-        self._usage = Usage(input_tokens, output_tokens)
+    def usage(self, usage: Usage) -> None:
+        self._usage = usage
 
     def trouble(self, trouble: Trouble) -> None:
         self._trouble = self._trouble or trouble

@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.model.completion import Completion, Finish, FinishReason, ToolCall, Trouble, Usage
 from holdfast.planes.llm import gemini_asked, refusals, sse
+from holdfast.planes.llm.asides import NOTHING, Like
 from holdfast.planes.llm.asked import Asked
 from holdfast.planes.llm.codec import Frame, Refusal, StreamReader
 from holdfast.planes.llm.editing import Format, Kind, edited
@@ -24,6 +25,9 @@ _WIRE: dict[FinishReason, str] = {
     "length": "MAX_TOKENS",
     "content_filter": "SAFETY",
 }
+_KNOWN = ("content", "finishReason", "finishMessage", "index")
+_NOTHING = {"text": ""}
+_CACHED = "cachedContentTokenCount"
 _MALFORMED = "MALFORMED_FUNCTION_CALL"
 _END = b"\r\n"
 """Google's own line end."""
@@ -59,8 +63,8 @@ class Gemini:
             got.lacks = "choices" if not candidates else "" if "content" in obj(candidates[0]) else "message"
         return got.completion()
 
-    def reader(self) -> StreamReader:
-        return Reading(Elements() if self._array else sse.Events(), _take_event)
+    def reader(self, *, keep: bool = False) -> StreamReader:
+        return Reading(Elements() if self._array else sse.Events(), _take_event, keep=keep)
 
     def body(self, completion: Completion, asked: Asked, like: Any = None) -> bytes:
         for delta in completion.deltas:
@@ -75,9 +79,8 @@ class Gemini:
         out["candidates"] = _candidates(items(reply.get("candidates")), was, completion)
         return dump(out)
 
-    def frames(self, completion: Completion, asked: Asked, like: Any = None) -> Iterator[Frame]:
-        first = next(iter(like), None) if isinstance(like, list) else like
-        frames = play(completion, _Score(completion, asked, obj(first)))
+    def frames(self, completion: Completion, asked: Asked, like: Like = NOTHING) -> Iterator[Frame]:
+        frames = play(completion, _Score(completion, asked, like), like)
         return as_array(frames) if self._array else frames
 
     def refusal(self, failed: Failed) -> Refusal:
@@ -97,13 +100,17 @@ def _take(found: dict[str, Any], got: Gathering) -> None:
             got.text(word(part.get("text")))
         elif kind == "call":
             call = _call(obj(part["functionCall"]))
-            got.call(f"{got.count}", call.id, call.name, call.arguments)
+            key = f"{got.count}"
+            got.call(key, call.id, call.name, call.arguments)
+            got.beside(key, {name: value for name, value in part.items() if name != "functionCall"})
+        if got.keep:
+            _keep_part(kind, obj(part), got)
     for finish in _finish(found, candidate, got.calls):
         got.finish(finish.reason)
     if used := obj(found.get("usageMetadata")):
         read = [count(used.get(key)) for key in ("promptTokenCount", "toolUsePromptTokenCount")]
         wrote = [count(used.get(key)) for key in ("candidatesTokenCount", "thoughtsTokenCount")]
-        got.usage(sum(read), sum(wrote))
+        got.usage(Usage(sum(read), sum(wrote), count(used.get(_CACHED))))
     return None
 
 
@@ -140,7 +147,8 @@ def _finish(found: dict[str, Any], candidate: dict[str, Any], called: bool) -> t
 
 def _usage_of(usage: Usage) -> dict[str, int]:
     read, wrote = usage.input_tokens, usage.output_tokens
-    return {"promptTokenCount": read, "candidatesTokenCount": wrote, "totalTokenCount": read + wrote}
+    told = {"promptTokenCount": read, "candidatesTokenCount": wrote, "totalTokenCount": read + wrote}
+    return {**told, _CACHED: usage.cached_input} if usage.cached_input else told
 
 
 def _fresh(completion: Completion, asked: Asked) -> dict[str, Any]:
@@ -179,15 +187,41 @@ def _ending(completion: Completion, broken: str) -> dict[str, Any]:
 
 
 def _take_event(found: dict[str, Any], got: Gathering) -> None:
+    candidates = items(found.get("candidates"))
     if found.get("candidates") == []:
         got.hollow()
-    _take(found, got)
+    of_another = bool(candidates and obj(candidates[0]).get("index"))
+    _take({**found, "candidates": []} if of_another else found, got)
+    if found.get("usageMetadata"):
+        got.last = found
+    if got.keep and candidates:
+        own = {} if of_another else obj(candidates[0])
+        more = {name: value for name, value in own.items() if name not in _KNOWN}
+        if more:
+            got.aside(", ".join(more), [{**_said(_NOTHING), **more}])
+        for other in candidates if of_another else candidates[1:]:
+            got.aside("further candidates", [other])
+
+
+def _keep_part(kind: Kind, part: dict[str, Any], got: Gathering) -> None:
+    """A thought, and the signature on a text: Google's models want them back."""
+    more = {name: value for name, value in part.items() if name != "text"}
+    if kind == "other":
+        got.aside("thoughts" if part.get("thought") else ", ".join(part), [_said(part)])
+    elif kind == "text" and more:
+        got.aside(", ".join(more), [_said({"text": "", **more})])
+
+
+def _said(part: dict[str, Any]) -> dict[str, Any]:
+    return {"content": {"parts": [part], "role": "model"}, "index": 0}
 
 
 class _Score:
-    def __init__(self, completion: Completion, asked: Asked, like: dict[str, Any]) -> None:
+    def __init__(self, completion: Completion, asked: Asked, like: Like) -> None:
         self._now, self._broken = _sound(completion)
-        self._base = {**_fresh(completion, asked), **like}
+        self._like = like
+        self._calls = 0
+        self._base = {**_fresh(completion, asked), **obj(like.first)}
         self._base.pop("usageMetadata", None)
         if completion.model:
             self._base["modelVersion"] = completion.model
@@ -200,18 +234,24 @@ class _Score:
         yield self._candidate([{"text": text}])
 
     def call(self, call: ToolCall) -> Iterator[bytes]:
+        beside = self._like.beside(self._calls)
+        self._calls += 1
         if as_object(call.arguments) is not None:
-            yield self._candidate([_part(call, None)])
+            yield self._candidate([_part(call, beside)])
 
     def hollow(self) -> Iterator[bytes]:
         yield self._event([])
+
+    def aside(self, data: Any) -> Iterator[bytes]:
+        yield self._event(data)
 
     def trouble(self, trouble: Trouble) -> Iterator[bytes]:
         yield sse.event(refusals.error("google", trouble.kind, trouble.message), end=_END)
 
     def close(self) -> Iterator[bytes]:
         used = self._now.usage
-        usage = {"usageMetadata": _usage_of(used)} if used else {}
+        told = obj(self._like.last).get("usageMetadata") if used == self._like.was.usage else None
+        usage = {"usageMetadata": told or _usage_of(used)} if used else {}
         ending = _ending(self._now, self._broken)
         if self._now.lacks == "choices":
             yield self._event([], **usage)

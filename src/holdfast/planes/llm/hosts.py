@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from msgspec import Struct
@@ -59,6 +60,7 @@ HOSTS: Mapping[str, Host] = {
 OLLAMA_PORT = 11434
 _KEY_HEADERS = frozenset({"authorization", "x-api-key", "x-goog-api-key", "api-key"})
 _OURS_TO_SET = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "expect"})
+_OURS_AND_KEYS = _OURS_TO_SET | _KEY_HEADERS
 
 
 def named_base(provider: str, environ: Mapping[str, str]) -> str | None:
@@ -87,12 +89,14 @@ def key_given(headers: Headers, path: str) -> str:
         if name.lower() in _KEY_HEADERS:
             words = value.split(None, 1)
             return words[-1].strip() if words and words[0].lower() != "bearer" else "".join(words[1:]).strip()
-    return dict(parse_qsl(urlsplit(path).query)).get("key", "")
+    return dict(parse_qsl(urlsplit(path).query)).get("key", "") if "?" in path else ""
 
 
 def without_key(path: str) -> str:
     """The path without a key in its query."""
-    bare, _, query = path.partition("?")
+    bare, asks, query = path.partition("?")
+    if not asks:
+        return path
     kept = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != "key"]
     return f"{bare}?{urlencode(kept)}" if kept else bare
 
@@ -102,13 +106,19 @@ def onward(headers: Headers, key: Key | None = None, *, strip: bool = False) -> 
 
     The reply is asked for uncompressed, so that what passes can be read.
     """
-    drop = _OURS_TO_SET | _KEY_HEADERS if key is not None or strip else _OURS_TO_SET
-    kept = [(name, value) for name, value in headers if name.lower() not in drop]
+    drop = _OURS_AND_KEYS if key is not None or strip else _OURS_TO_SET
+    kept = [field for field in headers if field[0].lower() not in drop]
     return [*kept, ("accept-encoding", "identity"), *([key.pair] if key else [])]
 
 
 def join(provider: str, base: str, path: str) -> str:
     """The URL of a path at a base address, as the provider's client library would make it."""
+    bare, asks, query = path.partition("?")
+    return _joined(provider, base, bare) + asks + query
+
+
+@lru_cache(512)
+def _joined(provider: str, base: str, path: str) -> str:
     base = base.rstrip("/")
     last = base.rpartition("/")[2] if urlsplit(base).path else ""
     if provider == "openai" and path.startswith("/v1/"):  # its base address ends in /v1, whatever the agent's did

@@ -77,12 +77,16 @@ def count(value: Any) -> int:
 
 def whole(value: Any) -> int | None:
     """The value if it is a sensible number of things, else None."""
+    if type(value) is int:
+        return value if 0 <= value <= _LARGEST else None
     found = number(value)
     return int(found) if found is not None and 0 <= found <= _LARGEST else None
 
 
 def number(value: Any) -> float | None:
     """The value if it is a finite number, else None."""
+    if value is None:
+        return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return value if -1e300 < value < 1e300 else None

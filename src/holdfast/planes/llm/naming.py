@@ -18,4 +18,7 @@ def entry_for(models: Mapping[str, ModelSpec], model: str) -> str | None:
     """The key of the entry: the exact name, else the first glob in file order that it matches."""
     if model in models:
         return model
-    return next((name for name in models if is_glob(name) and fnmatchcase(model, name)), None)
+    for name in models:
+        if name == "*" or (is_glob(name) and fnmatchcase(model, name)):
+            return name
+    return None

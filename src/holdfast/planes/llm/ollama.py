@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.model.completion import Completion, ToolCall, Trouble, Usage
 from holdfast.planes.llm import ollama_asked, refusals
+from holdfast.planes.llm.asides import NOTHING, Like
 from holdfast.planes.llm.asked import Asked
 from holdfast.planes.llm.codec import Frame, Refusal, StreamReader
 from holdfast.planes.llm.gathering import Gathering
@@ -16,6 +17,9 @@ from holdfast.planes.llm.reading import Reading
 from holdfast.planes.llm.sse import Lines
 from holdfast.protocols import Failed
 
+_KNOWN = (
+    "model", "created_at", "message", "response", "thinking", "done", "done_reason", "prompt_eval_count", "eval_count"
+)  # fmt: skip
 _CREATED_AT = "2026-01-01T00:00:00Z"
 
 
@@ -40,8 +44,8 @@ class Ollama:
         _take(obj(data), got)
         return got.completion()
 
-    def reader(self) -> StreamReader:
-        return Reading(_JsonLines(), _take_line)
+    def reader(self, *, keep: bool = False) -> StreamReader:
+        return Reading(_JsonLines(), _take_line, keep=keep)
 
     def body(self, completion: Completion, asked: Asked, like: Any = None) -> bytes:
         for delta in completion.deltas:
@@ -63,8 +67,8 @@ class Ollama:
             out["response"] = None if completion.lacks == "message" else "" if completion.lacks else completion.text
         return dump(out)
 
-    def frames(self, completion: Completion, asked: Asked, like: Any = None) -> Iterator[Frame]:
-        return play(completion, _Score(completion, asked, obj(like), self._chat))
+    def frames(self, completion: Completion, asked: Asked, like: Like = NOTHING) -> Iterator[Frame]:
+        return play(completion, _Score(completion, asked, like, self._chat), like)
 
     def refusal(self, failed: Failed) -> Refusal:
         return refusals.refusal("ollama", failed)
@@ -92,7 +96,7 @@ def _end(found: dict[str, Any], got: Gathering) -> None:
     if reason := word(found.get("done_reason")):
         got.finish("length" if reason == "length" else "tool_calls" if got.calls else "stop")
     if "prompt_eval_count" in found or "eval_count" in found:
-        got.usage(count(found.get("prompt_eval_count")), count(found.get("eval_count")))
+        got.usage(Usage(count(found.get("prompt_eval_count")), count(found.get("eval_count"))))
 
 
 def _said(completion: Completion) -> str:
@@ -141,6 +145,10 @@ def _take_line(found: dict[str, Any], got: Gathering) -> None:
     before = got.count
     _take(found, got)
     thinks = found.get("thinking") or obj(found.get("message")).get("thinking")
+    if thinks:
+        got.aside("thinking", thinks)
+    if found.get("done") is True:
+        got.last = found
     if got.count == before and found.get("done") is False and not thinks:
         got.hollow()
 
@@ -156,10 +164,12 @@ class _JsonLines:
 
 
 class _Score:
-    def __init__(self, completion: Completion, asked: Asked, like: dict[str, Any], chat: bool) -> None:
+    def __init__(self, completion: Completion, asked: Asked, like: Like, chat: bool) -> None:
         self._now = completion
+        self._like = like
         self._chat = chat
-        self._base = _start(completion, asked) | {key: like[key] for key in ("model", "created_at") if key in like}
+        first = obj(like.first)
+        self._base = _start(completion, asked) | {key: first[key] for key in ("model", "created_at") if key in first}
         if completion.model:
             self._base["model"] = completion.model
 
@@ -178,18 +188,26 @@ class _Score:
     def hollow(self) -> Iterator[bytes]:
         yield self._line("")
 
+    def aside(self, data: Any) -> Iterator[bytes]:
+        """A thought: in the message, or beside the text where there is none."""
+        if self._chat:
+            yield self._line("", message={"role": "assistant", "content": "", "thinking": data})
+        else:
+            yield self._line("", thinking=data)
+
     def trouble(self, trouble: Trouble) -> Iterator[bytes]:
         yield dump(refusals.error("ollama", trouble.kind, trouble.message)) + b"\n"
 
     def close(self) -> Iterator[bytes]:
-        ending = {"done": True, **_ending(self._now)}
+        more = {name: value for name, value in obj(self._like.last).items() if name not in _KNOWN}
+        ending = {**more, "done": True, **_ending(self._now)}
         if self._now.usage:
             ending |= _usage_of(self._now)
         if self._now.lacks == "message":
             ending["message" if self._chat else "response"] = None
         yield self._line("", **ending)
 
-    def _line(self, text: str, calls: list[Any] | None = None, **more: Any) -> bytes:
+    def _line(self, text: str, calls: list[Any] | None = None, /, **more: Any) -> bytes:
         message = {"role": "assistant", "content": text} | ({"tool_calls": calls} if calls else {})
         said = {"message": message} if self._chat else {"response": text}
         return dump({**self._base, **said, "done": False, **more}) + b"\n"

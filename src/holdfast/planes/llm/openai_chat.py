@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Text, ToolCall, Trouble, Usage
 from holdfast.planes.llm import openai_chat_asked, refusals, sse
+from holdfast.planes.llm.asides import NOTHING, Like
 from holdfast.planes.llm.asked import Asked
 from holdfast.planes.llm.codec import Frame, Refusal, StreamReader
 from holdfast.planes.llm.gathering import Gathering
@@ -21,6 +22,9 @@ _FINISH: dict[str, FinishReason] = {
     "function_call": "tool_calls",
     "content_filter": "content_filter",
 }
+_CACHE = ("cached_tokens", "cache_write_tokens")
+_KNOWN = ("role", "content", "tool_calls")
+_KNOWN_OF_CALL = ("index", "id", "type", "function")
 _DONE = b"data: [DONE]\n\n"
 
 
@@ -54,8 +58,8 @@ class OpenAIChat:
         lacking = "message" in choice and choice["message"] is None
         return Completion((*deltas, *usage), model, "message" if lacking else "")
 
-    def reader(self) -> StreamReader:
-        return Reading(sse.Events(), _take)
+    def reader(self, *, keep: bool = False) -> StreamReader:
+        return Reading(sse.Events(), _take, keep=keep)
 
     def body(self, completion: Completion, asked: Asked, like: Any = None) -> bytes:
         for delta in completion.deltas:
@@ -71,8 +75,8 @@ class OpenAIChat:
         out["choices"] = _choices(items(reply.get("choices")), was, completion)
         return dump(out)
 
-    def frames(self, completion: Completion, asked: Asked, like: Any = None) -> Iterator[Frame]:
-        return play(completion, _Score(completion, asked, obj(like)))
+    def frames(self, completion: Completion, asked: Asked, like: Like = NOTHING) -> Iterator[Frame]:
+        return play(completion, _Score(completion, asked, like), like)
 
     def refusal(self, failed: Failed) -> Refusal:
         return refusals.refusal("openai", failed)
@@ -96,12 +100,15 @@ def _finish(choice: dict[str, Any]) -> tuple[Finish, ...]:
 
 def _usage(found: dict[str, Any]) -> tuple[Usage, ...]:
     used = obj(found.get("usage"))
-    return (Usage(count(used.get("prompt_tokens")), count(used.get("completion_tokens"))),) if used else ()
+    cache = [count(obj(used.get("prompt_tokens_details")).get(key)) for key in _CACHE]
+    return (Usage(count(used.get("prompt_tokens")), count(used.get("completion_tokens")), *cache),) if used else ()
 
 
-def _usage_of(usage: Usage) -> dict[str, int]:
-    total = usage.input_tokens + usage.output_tokens
-    return {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens, "total_tokens": total}
+def _usage_of(usage: Usage) -> dict[str, Any]:
+    read, wrote = usage.input_tokens, usage.output_tokens
+    told = {"prompt_tokens": read, "completion_tokens": wrote, "total_tokens": read + wrote}
+    cache = dict(zip(_CACHE, (usage.cached_input, usage.cache_written), strict=True))
+    return {**told, "prompt_tokens_details": cache} if any(cache.values()) else told
 
 
 def _fresh(completion: Completion, asked: Asked) -> dict[str, Any]:
@@ -157,13 +164,32 @@ def _take(chunk: dict[str, Any], got: Gathering) -> None:
     got.model = got.model or word(chunk.get("model"))
     usage = _usage(chunk)
     if usage:
-        got.usage(usage[0].input_tokens, usage[0].output_tokens)
+        got.usage(usage[0])
+        got.last = chunk
     elif chunk.get("choices") == []:
         got.hollow()
     for choice in map(obj, items(chunk.get("choices"))):
         if not choice.get("index"):
             _take_choice(choice, got)
+            if got.keep:
+                _keep(choice, got)
+        else:
+            got.aside("further choices", choice)
     return None
+
+
+def _keep(choice: dict[str, Any], got: Gathering) -> None:
+    """What a choice says that the neutral form does not know."""
+    delta = obj(choice.get("delta"))
+    more = {name: value for name, value in delta.items() if name not in _KNOWN and value not in (None, "", [])}
+    if more:
+        got.aside(", ".join(more), _choice(more))
+    if choice.get("logprobs"):
+        got.aside("logprobs", {**_choice({}), "logprobs": choice["logprobs"]}, of_text=True)
+    for at, call in enumerate(map(obj, items(delta.get("tool_calls")))):
+        index = call.get("index")
+        fields = {name: value for name, value in call.items() if name not in _KNOWN_OF_CALL}
+        got.beside(index if isinstance(index, int) else at, fields)
 
 
 def _take_choice(choice: dict[str, Any], got: Gathering) -> None:
@@ -178,10 +204,12 @@ def _take_choice(choice: dict[str, Any], got: Gathering) -> None:
 
 
 class _Score:
-    def __init__(self, completion: Completion, asked: Asked, like: dict[str, Any]) -> None:
+    def __init__(self, completion: Completion, asked: Asked, like: Like) -> None:
         self._now = completion
+        self._like = like
         self._with_usage = asked.with_usage
-        self._base = dict(like) if "id" in like else {**_fresh(completion, asked), **like}
+        first = obj(like.first)
+        self._base = dict(first) if "id" in first else {**_fresh(completion, asked), **first}
         self._base["object"] = "chat.completion.chunk"
         self._base.pop("usage", None)
         if completion.model:
@@ -202,12 +230,16 @@ class _Score:
     def call(self, call: ToolCall) -> Iterator[bytes]:
         at = self._calls
         self._calls += 1
-        yield self._delta(tool_calls=[{"index": at, **_wire_call(ToolCall(call.id, call.name, ""), {})}])
+        begun = _wire_call(ToolCall(call.id, call.name, ""), self._like.beside(at))
+        yield self._delta(tool_calls=[{"index": at, **begun}])
         for piece in pieces(call.arguments):
             yield self._delta(tool_calls=[{"index": at, "function": {"arguments": piece}}])
 
     def hollow(self) -> Iterator[bytes]:
         yield self._chunk([])
+
+    def aside(self, data: Any) -> Iterator[bytes]:
+        yield self._chunk([data])
 
     def trouble(self, trouble: Trouble) -> Iterator[bytes]:
         yield sse.event(refusals.error("openai", trouble.kind, trouble.message))
@@ -215,8 +247,10 @@ class _Score:
     def close(self) -> Iterator[bytes]:
         if self._now.finish and self._now.lacks != "choices":
             yield self._chunk([_choice(None if self._now.lacks else {}, self._now.finish)])
-        if self._now.usage and self._with_usage:
-            yield sse.event({**self._base, "choices": [], "usage": _usage_of(self._now.usage)})
+        used = self._now.usage
+        if used and self._with_usage:
+            told = obj(self._like.last).get("usage") if used == self._like.was.usage else None
+            yield sse.event({**self._base, "choices": [], "usage": told or _usage_of(used)})
         yield _DONE
 
     def _delta(self, **delta: Any) -> bytes:

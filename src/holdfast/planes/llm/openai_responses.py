@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Text, ToolCall, Trouble, Usage
+from holdfast.model.completion import Completion, Delta, FinishReason, Text, ToolCall, Trouble, Usage
 from holdfast.planes.llm import openai_responses_asked, refusals, sse
+from holdfast.planes.llm.asides import NOTHING, Like
 from holdfast.planes.llm.asked import Asked
 from holdfast.planes.llm.codec import Frame, Refusal, StreamReader
-from holdfast.planes.llm.editing import Format, Kind, edited
-from holdfast.planes.llm.gathering import Gathering
-from holdfast.planes.llm.loose import count, dump, items, json_text, obj, word
+from holdfast.planes.llm.editing import Format, edited
+from holdfast.planes.llm.loose import dump, items, obj, word
+from holdfast.planes.llm.openai_responses_read import CACHE, Events, call_of, finish_of, kind_of, text_of, usage_of
 from holdfast.planes.llm.playing import CREATED, mark, pieces, play
 from holdfast.planes.llm.reading import Reading
 from holdfast.protocols import Failed
@@ -25,6 +26,7 @@ _ENDED: dict[FinishReason | None, tuple[str, str | None]] = {
 }
 """Status, and why it is incomplete."""
 
+_OF_TEXT = ("response.output_text.delta", "response.output_text.annotation.added")
 _FAILED = {"rate_limit": "rate_limit_exceeded", "quota": "rate_limit_exceeded", "context_length": "invalid_prompt"}
 
 
@@ -47,16 +49,16 @@ class OpenAIResponses:
             return Completion((refusals.trouble(found),), word(found.get("model")))
         deltas: list[Delta] = []
         for item in items(found.get("output")):
-            kind = _kind(item)
+            kind = kind_of(item)
             if kind == "call":
-                deltas.append(_call(item))
-            elif kind == "text" and (text := _text(item)):
+                deltas.append(call_of(item))
+            elif kind == "text" and (text := text_of(item)):
                 deltas.append(Text(text))
         called = any(isinstance(delta, ToolCall) for delta in deltas)
-        return Completion((*deltas, *_finish(found, called), *_usage(found)), word(found.get("model")))
+        return Completion((*deltas, *finish_of(found, called), *usage_of(found)), word(found.get("model")))
 
-    def reader(self) -> StreamReader:
-        return Reading(sse.Events(), _take)
+    def reader(self, *, keep: bool = False) -> StreamReader:
+        return Reading(sse.Events(), Events().take, keep=keep)
 
     def body(self, completion: Completion, asked: Asked, like: Any = None) -> bytes:
         reply = obj(like)
@@ -78,30 +80,11 @@ class OpenAIResponses:
                 out |= {"status": "failed", "error": _error(delta), "output": [], "usage": None}
         return dump(out)
 
-    def frames(self, completion: Completion, asked: Asked, like: Any = None) -> Iterator[Frame]:
-        return play(completion, _Score(completion, asked, obj(obj(like).get("response"))))
+    def frames(self, completion: Completion, asked: Asked, like: Like = NOTHING) -> Iterator[Frame]:
+        return play(completion, _Score(completion, asked, like), like)
 
     def refusal(self, failed: Failed) -> Refusal:
         return refusals.refusal("openai", failed)
-
-
-def _kind(item: Any) -> Kind:
-    kind = obj(item).get("type")
-    if kind == "message":
-        return "text"
-    return "call" if kind == "function_call" else "other"
-
-
-def _text(item: dict[str, Any]) -> str:
-    return "".join(
-        [word(p.get("text")) for p in map(obj, items(item.get("content"))) if p.get("type") == "output_text"]
-    )
-
-
-def _call(item: dict[str, Any]) -> ToolCall:
-    arguments = item.get("arguments")
-    text = "" if arguments is None else json_text(arguments)
-    return ToolCall(word(item.get("call_id")), word(item.get("name")), text)
 
 
 def _items(id: str) -> Format:
@@ -119,17 +102,7 @@ def _items(id: str) -> Format:
         made = {"id": f"fc_{stem}_{called}", "type": "function_call", "status": "completed"}
         return {**made, **obj(old), "call_id": called, "name": call.name, "arguments": call.arguments}
 
-    return Format(_kind, message, call)
-
-
-def _finish(found: dict[str, Any], called: bool) -> tuple[Finish, ...]:
-    status = found.get("status")
-    if status == "completed":
-        return (Finish("tool_calls" if called else "stop"),)
-    if status != "incomplete":
-        return ()
-    filtered = obj(found.get("incomplete_details")).get("reason") == "content_filter"
-    return (Finish("content_filter" if filtered else "length"),)
+    return Format(kind_of, message, call)
 
 
 def _says_nothing(completion: Completion) -> bool:
@@ -142,15 +115,10 @@ def _ending(completion: Completion) -> dict[str, Any]:
     return {"status": status, "incomplete_details": {"reason": reason} if reason else None}
 
 
-def _usage(found: dict[str, Any]) -> tuple[Usage, ...]:
-    used = obj(found.get("usage"))
-    return (Usage(count(used.get("input_tokens")), count(used.get("output_tokens"))),) if used else ()
-
-
 def _usage_of(usage: Usage) -> dict[str, Any]:
     return {
         "input_tokens": usage.input_tokens,
-        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "input_tokens_details": dict(zip(CACHE, (usage.cached_input, usage.cache_written), strict=True)),
         "output_tokens": usage.output_tokens,
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": usage.input_tokens + usage.output_tokens,
@@ -186,56 +154,23 @@ def _fresh(completion: Completion, asked: Asked) -> dict[str, Any]:
     }
 
 
-def _take(event: dict[str, Any], got: Gathering) -> None:
-    """One event of a stream."""
-    at = count(event.get("output_index"))
-    match event.get("type"):
-        case "response.created":
-            got.model = word(obj(event.get("response")).get("model"))
-        case "response.output_text.delta":
-            got.text(word(event.get("delta")))
-        case "response.output_item.added" | "response.output_item.done":
-            if _kind(item := obj(event.get("item"))) == "call":
-                _take_call(at, item, got)
-        case "response.function_call_arguments.delta":
-            got.more(at, word(event.get("delta")))
-        case "response.completed" | "response.incomplete":
-            _take_end(obj(event.get("response")), got)
-        case "response.failed":
-            got.trouble(refusals.trouble(obj(event.get("response"))))
-        case "error":
-            got.trouble(refusals.trouble(event))
-
-
-def _take_call(at: int, item: dict[str, Any], got: Gathering) -> None:
-    call = _call(item)
-    got.call(at, call.id, call.name, otherwise=call.arguments)
-
-
-def _take_end(response: dict[str, Any], got: Gathering) -> None:
-    got.model = got.model or word(response.get("model"))
-    if got.empty:  # some servers send all of it only here
-        for at, item in enumerate(items(response.get("output"))):
-            if _kind(item) == "call":
-                _take_call(at, item, got)
-            elif _kind(item) == "text":
-                got.text(_text(item))
-    for finish in _finish(response, got.calls):
-        got.finish(finish.reason)
-    for usage in _usage(response):
-        got.usage(usage.input_tokens, usage.output_tokens)
-
-
 class _Score:
-    def __init__(self, completion: Completion, asked: Asked, like: dict[str, Any]) -> None:
+    def __init__(self, completion: Completion, asked: Asked, like: Like) -> None:
         self._now = completion
-        self._response = dict(like) if "id" in like else _fresh(completion, asked)
+        self._like = like
+        first = obj(obj(like.first).get("response"))
+        self._response = dict(first) if "id" in first else _fresh(completion, asked)
         if completion.model:
             self._response["model"] = completion.model
         self._stem = str(self._response["id"]).removeprefix("resp_")
         self._output: list[dict[str, Any]] = []
         self._said: list[str] | None = None
         """The text of the message that is open, if one is."""
+        self._fields: dict[str, Any] = {}
+        """Of the provider's own message that is open, or comes next."""
+        self._about: dict[str, list[Any]] = {"annotations": [], "logprobs": []}
+        """What was told of the open text."""
+        self._calls = 0
         self._sequence = -1
         self._opened = False
 
@@ -257,8 +192,9 @@ class _Score:
         yield from self._end_text()
         at = len(self._output)
         called = call.id or f"call_{call.name}"
-        item = {"id": f"fc_{self._stem}_{at}", "type": "function_call", "status": "in_progress", "arguments": ""}
-        item |= {"call_id": called, "name": call.name}
+        item = {"id": f"fc_{self._stem}_{at}", "type": "function_call", **self._like.beside(self._calls)}
+        item |= {"status": "in_progress", "arguments": "", "call_id": called, "name": call.name}
+        self._calls += 1
         yield self._event("response.output_item.added", item=item, **self._at())
         for piece in pieces(call.arguments):
             yield self._event("response.function_call_arguments.delta", item_id=item["id"], **self._at(), delta=piece)
@@ -269,6 +205,36 @@ class _Score:
     def hollow(self) -> Iterator[bytes]:
         yield self._event("response.in_progress", response={**self._response, "status": "in_progress", "output": []})
 
+    def aside(self, data: Any) -> Iterator[bytes]:
+        """Events of an item that is not ours to change, or of the open text; or the fields of the next message."""
+        item: Any = None
+        for event in data:
+            kind = event["type"]
+            if kind in _OF_TEXT:
+                yield from self._tell_of_text(kind, event)
+                continue
+            yield from self._end_text()
+            if kind_of(event.get("item")) == "text" and kind == "response.output_item.added":
+                self._fields = {n: v for n, v in event["item"].items() if n not in ("content", "status")}
+                continue
+            if item is None and kind != "response.output_item.added":  # a message that holds no text
+                item = self._message("in_progress", [])
+                yield self._event("response.output_item.added", item=item, **self._at())
+            item = event.get("item", item)
+            fields = {name: value for name, value in event.items() if name not in ("type", "sequence_number")}
+            yield self._event(kind, **fields | self._at())
+        if item is not None:
+            self._output.append(item)
+            self._fields = {}
+
+    def _tell_of_text(self, kind: str, event: dict[str, Any]) -> Iterator[bytes]:
+        if self._said is None:
+            return
+        self._about["logprobs"] += items(event.get("logprobs"))
+        self._about["annotations"] += [event["annotation"]] if "annotation" in event else []
+        fields = {name: value for name, value in event.items() if name not in ("type", "sequence_number")}
+        yield self._event(kind, **fields | self._in_part())
+
     def trouble(self, trouble: Trouble) -> Iterator[bytes]:
         if not self._opened:
             yield from self.open()
@@ -276,23 +242,27 @@ class _Score:
         yield self._event("response.failed", response=failed)
 
     def close(self) -> Iterator[bytes]:
-        if _says_nothing(self._now):
+        if _says_nothing(self._now) and not self._output:
             yield from self.text("")
         yield from self._end_text()
         if self._now.finish is None:
             return
-        used = self._now.usage
+        used, last = self._now.usage, obj(self._like.last)
+        told = last.get("usage") if used == self._like.was.usage else None
         output = None if self._now.lacks == "message" else self._output
-        ended = {**self._response, **_ending(self._now), "output": output, "usage": _usage_of(used) if used else None}
+        ended = {**self._response, **last, "model": self._response["model"], **_ending(self._now), "output": output}
+        ended["usage"] = told or (_usage_of(used) if used else None)
         yield self._event(f"response.{ended['status']}", response=ended)
 
     def _end_text(self) -> Iterator[bytes]:
         if self._said is None:
             return
         text, self._said = "".join(self._said), None
-        yield self._event("response.output_text.done", **self._in_part(), text=text, logprobs=[])
-        yield self._event("response.content_part.done", **self._in_part(), part=_part(text))
-        yield self._done(self._message("completed", [_part(text)]))
+        part, self._about = {**_part(text), **self._about}, {"annotations": [], "logprobs": []}
+        yield self._event("response.output_text.done", **self._in_part(), text=text, logprobs=part["logprobs"])
+        yield self._event("response.content_part.done", **self._in_part(), part=part)
+        yield self._done(self._message("completed", [part]))
+        self._fields = {}
 
     def _done(self, item: dict[str, Any]) -> bytes:
         event = self._event("response.output_item.done", item=item, **self._at())
@@ -300,10 +270,11 @@ class _Score:
         return event
 
     def _message(self, status: str, content: list[Any]) -> dict[str, Any]:
-        return {"id": self._id(), "type": "message", "status": status, "role": "assistant", "content": content}
+        made = {"id": self._id(), "type": "message", "role": "assistant"}
+        return {**made, **self._fields, "status": status, "content": content}
 
     def _id(self) -> str:
-        return f"msg_{self._stem}_{len(self._output)}"
+        return word(self._fields.get("id")) or f"msg_{self._stem}_{len(self._output)}"
 
     def _at(self) -> dict[str, Any]:
         return {"output_index": len(self._output)}
@@ -311,7 +282,7 @@ class _Score:
     def _in_part(self) -> dict[str, Any]:
         return {"item_id": self._id(), "output_index": len(self._output), "content_index": 0}
 
-    def _event(self, name: str, **fields: Any) -> bytes:
+    def _event(self, name: str, /, **fields: Any) -> bytes:
         self._sequence += 1
         return sse.event({"type": name, "sequence_number": self._sequence, **fields}, name)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Cut, Hollow, Pause, Text, ToolCall, Trouble
+from holdfast.planes.llm.asides import NOTHING, Asides, Like
 from holdfast.planes.llm.asked import Asked
 from holdfast.planes.llm.codec import Frame
 from holdfast.planes.llm.loose import dump
@@ -28,6 +29,10 @@ class Score(Protocol):
 
     def hollow(self) -> Iterable[bytes]: ...
 
+    def aside(self, data: Any) -> Iterable[bytes]:
+        """A part that the neutral form does not know."""
+        ...
+
     def trouble(self, trouble: Trouble) -> Iterable[bytes]: ...
 
     def close(self) -> Iterable[bytes]:
@@ -35,9 +40,10 @@ class Score(Protocol):
         ...
 
 
-def play(completion: Completion, score: Score) -> Iterator[Frame]:
+def play(completion: Completion, score: Score, like: Like = NOTHING) -> Iterator[Frame]:
     """The frames of a reply. Nothing is sent before a pause, an error or a cut that comes first."""
     opened = False
+    asides = Asides(NOTHING if completion.lacks else like, completion)
     for delta in completion.deltas:
         if isinstance(delta, (Pause, Cut)):
             yield delta
@@ -50,9 +56,13 @@ def play(completion: Completion, score: Score) -> Iterator[Frame]:
             if not opened:
                 yield from score.open()
                 opened = True
+            for data in asides.before(delta):
+                yield from score.aside(data)
             yield from _part(delta, score)
     if not opened:
         yield from score.open()
+    for data in asides.rest():
+        yield from score.aside(data)
     yield from score.close()
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from holdfast.planes.describe import shorten
-from holdfast.planes.http.policy import Policy, Refused
+from holdfast.planes.http.policy import NotPermitted, Policy
 from holdfast.planes.http1.client import Incoming, UpstreamFailed, Upstreams
 from holdfast.planes.llm.hosts import HOSTS, join, key_given, named_base, onward, own_key, without_key
 from holdfast.planes.llm.upstream import (
@@ -16,6 +17,7 @@ from holdfast.planes.llm.upstream import (
     Passed,
     Query,
     UpstreamDown,
+    Way,
 )
 
 _PORTS = {"http": 80, "https": 443}
@@ -43,6 +45,17 @@ class Provider:
 
     async def answer(self, query: Query) -> Passed:
         """The provider's reply; NoModel where there is neither a key nor an address to ask."""
+        way = await self.way(query)
+        try:
+            return await send(self._upstreams, query.method, way.url, way.headers, query.body, way.addresses)
+        except UpstreamDown as failed:
+            base = self._base(query)
+            if failed.kind == "refused" and base == HOSTS["ollama"].public and self._named is None:
+                raise NoModel(query.model, f"no Ollama is at {base}, and OLLAMA_HOST is not set") from failed
+            raise
+
+    async def way(self, query: Query) -> Way:
+        """Where a request goes, and with whose key."""
         keyless = key_given(query.headers, query.path) in ("", PLACEHOLDER_KEY)
         if keyless and self._key is None and self._named is None and self._provider != "ollama":
             variable = HOSTS[self._provider].key_variables[0][0]
@@ -52,22 +65,16 @@ class Provider:
         path = without_key(query.path) if keyless else query.path
         url = base + path if query.base_url else join(self._provider, base, path)
         headers = onward(query.headers, key, strip=keyless)
-        try:
-            addresses = await self._checked(query.base_url) if query.base_url else [None]
-            return await send(self._upstreams, query.method, url, headers, query.body, addresses)
-        except UpstreamDown as down:
-            if down.kind == "refused" and base == HOSTS["ollama"].public and self._named is None:
-                raise NoModel(query.model, f"no Ollama is at {base}, and OLLAMA_HOST is not set") from down
-            raise
+        return Way(url, headers, await self._checked(query.base_url)) if query.base_url else Way(url, headers)
 
-    async def _checked(self, base: str) -> list[str]:
+    async def _checked(self, base: str) -> tuple[str | None, ...]:
         """The addresses of a host that the agent itself named: as for all that comes through the proxy."""
         parts = urlsplit(base)
         try:
-            return await self._policy.addresses(parts.hostname or "", parts.port or _PORTS[parts.scheme])
+            return tuple(await self._policy.addresses(parts.hostname or "", parts.port or _PORTS[parts.scheme]))
         except OSError as unknown:
-            raise _down(UpstreamFailed("dns", str(unknown)), base) from unknown
-        except Refused as refused:
+            raise down(UpstreamFailed("dns", str(unknown)), base) from unknown
+        except NotPermitted as refused:
             raise UpstreamDown(f"the model at {base} is not asked: {refused}") from refused
 
     def _base(self, query: Query) -> str:
@@ -94,12 +101,16 @@ class Flow:
     def get(self, name: str) -> str | None:
         return self._incoming.get(name)
 
+    def arrived(self) -> bytes | None:
+        inflow = self._incoming.inflow
+        return inflow.take() if inflow.ended and self.length == inflow.waiting else None
+
     async def chunks(self) -> AsyncIterator[bytes]:
         try:
-            async for chunk in self._incoming.chunks():
-                yield chunk
+            while data := await self._incoming.inflow.get():
+                yield data
         except UpstreamFailed as failed:
-            raise _down(failed, self._origin) from failed
+            raise down(failed, self._origin) from failed
         finally:
             self._incoming.abort()  # nothing, if all of it has come
 
@@ -107,7 +118,7 @@ class Flow:
         try:
             return await self._incoming.read(limit)
         except UpstreamFailed as failed:
-            raise _down(failed, self._origin) from failed
+            raise down(failed, self._origin) from failed
 
     def abort(self) -> None:
         self._incoming.abort()
@@ -127,9 +138,7 @@ async def send(
     """
     if not url.startswith(("http://", "https://")):
         raise UpstreamDown(f"the model cannot be asked at {shorten(url, 80)}: it is not an http or https URL")
-    parts = urlsplit(url)
-    origin = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
-    told, failure = list(headers), UpstreamFailed("dns", "no address")
+    origin, told, failure = _origin(url.partition("?")[0]), list(headers), None
     for address in addresses:
         try:
             incoming = await upstreams.send(method, url, told, body or None, address=address)
@@ -138,10 +147,18 @@ async def send(
             if failed.kind != "refused":  # else nothing was sent, and another address may do
                 break
         else:
-            return Passed(Flow(incoming, origin), origin)
-    raise _down(failure, origin) from failure
+            return Passed(Flow(incoming, origin), origin, url=url.partition("?")[0])
+    failure = failure or UpstreamFailed("dns", "no address")
+    raise down(failure, origin) from failure
 
 
-def _down(failed: UpstreamFailed, origin: str) -> UpstreamDown:
+@lru_cache(512)
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+
+
+def down(failed: UpstreamFailed, origin: str) -> UpstreamDown:
+    """A failed connection to a model's server, in words."""
     why = f"the model at {origin} gave no answer: {_WHAT[failed.kind]} ({failed})"
     return UpstreamDown(why, kind=failed.kind)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from holdfast.model.completion import Completion
+from holdfast.planes.llm.asides import Like
 from holdfast.planes.llm.gathering import Gathering
 from holdfast.planes.llm.loose import obj, parse
 
@@ -19,15 +20,20 @@ class Parts(Protocol):
 class Reading:
     """A reader of one format; `take` gathers what one event says. What is no JSON object is left out."""
 
-    def __init__(self, parts: Parts, take: Callable[[dict[str, Any], Gathering], None]) -> None:
+    def __init__(self, parts: Parts, take: Callable[[dict[str, Any], Gathering], None], *, keep: bool = False) -> None:
         self._parts = parts
         self._take = take
-        self._got = Gathering()
+        self._got = Gathering(keep=keep)
+        self._first: dict[str, Any] | None = None
 
     def feed(self, data: bytes) -> None:
         for _, told in self._parts.feed(data):
             if found := obj(parse(told)):
+                self._first = self._first or found
                 self._take(found, self._got)
 
     def completion(self) -> Completion:
         return self._got.completion()
+
+    def like(self) -> Like:
+        return self._got.like(self._first)

@@ -11,11 +11,13 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from time import perf_counter
 
+from msgspec.structs import replace
+
 from holdfast.errors import UserError
 from holdfast.model.codec import encode
 from holdfast.planes.llm.cassette import Occurrences, Taken, prompt_of
 from holdfast.planes.llm.taped import Mask, kept, key_of, written
-from holdfast.planes.llm.upstream import READ_LIMIT, Answered, Passed, Query, Said, Source, Wire, is_provider_failure
+from holdfast.planes.llm.upstream import READ_LIMIT, Answered, Query, RawReply, Said, Source, is_provider_failure
 
 _HEADERS = ("content-type", "retry-after", "openai-version", "openai-processing-ms")
 
@@ -37,7 +39,7 @@ class Recorder:
         """The same source, recorded."""
         return _Recorded(source, self)
 
-    def take(self, query: Query, wire: Wire, chunks: list[bytes], started: float) -> None:
+    def take(self, query: Query, wire: RawReply, chunks: list[bytes], started: float) -> None:
         """Keeps a reply."""
         texts = kept(query, wire, chunks, self._mask)
         if texts is None:
@@ -80,13 +82,13 @@ class _Recorded:
             return answered
         if is_provider_failure(answered.wire.status):
             return answered
-        return Passed(_Tape(answered.wire, query, self._recorder, started), answered.origin)
+        return replace(answered, wire=_Tape(answered.wire, query, self._recorder, started))
 
 
 class _Tape:
     """A reply that is kept as it passes."""
 
-    def __init__(self, wire: Wire, query: Query, recorder: Recorder, started: float) -> None:
+    def __init__(self, wire: RawReply, query: Query, recorder: Recorder, started: float) -> None:
         self._wire = wire
         self._query = query
         self._recorder = recorder
@@ -98,6 +100,12 @@ class _Tape:
 
     def get(self, name: str) -> str | None:
         return self._wire.get(name)
+
+    def arrived(self) -> bytes | None:
+        body = self._wire.arrived()
+        if body is not None:
+            self._recorder.take(self._query, self._wire, [body], self._started)
+        return body
 
     async def chunks(self) -> AsyncIterator[bytes]:
         passed: list[bytes] = []

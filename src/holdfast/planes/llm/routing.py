@@ -44,7 +44,7 @@ class Router:
             raise UsageError("--record and --replay exclude each other")
         self._models = models
         self._environ = environ
-        self._upstreams = upstreams
+        self.upstreams = upstreams
         self._policy = policy
         self._cassette = Cassette(replay, mask) if replay is not None else None
         self._scripts = {} if self._cassette else _scripts(models, root)
@@ -81,11 +81,11 @@ class Router:
     def _made(self, provider: str, name: str | None) -> Source:
         source: Source
         if name is None:
-            source = Provider(provider, self._upstreams, self._environ, self._policy)
+            source = Provider(provider, self.upstreams, self._environ, self._policy)
         elif (script := self._models[name].script) is not None:
             source = self._scripts[script]
         else:
-            source = Assigned(self._models[name], self._upstreams, self._environ)
+            source = Assigned(self._models[name], self.upstreams, self._environ)
         return self._recorder.of(source) if self._recorder is not None else source
 
 

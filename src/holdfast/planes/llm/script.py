@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from holdfast.model.codec import canonical, digest, encode
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Pause, Text, ToolCall, Usage
 from holdfast.planes.describe import shorten
 from holdfast.planes.llm import script_lists
 from holdfast.planes.llm.asked import Asked
+from holdfast.planes.llm.script_forms import ARGUMENTS, NAME, PATTERN, PATTERNS, TEMPLATE
 from holdfast.planes.llm.script_text import Missing, Pattern, Scene, Template
 from holdfast.planes.llm.upstream import Answered, Passed, Query, Said, Stored, UpstreamDown
 from holdfast.protocols import Failed
@@ -20,6 +21,8 @@ from holdfast.protocols import Failed
 TRIALS_KEPT = 10_000
 """Trials whose counters are kept, should nobody say that they are over."""
 
+_MS = Meta(ge=0, lt=1_000_000_000)
+"""Far longer than any trial, and short enough for every clock."""
 _WORDS = re.compile(r"\s*\S+\s*|\s+")
 _TOKENS = re.compile(r"\w+|[^\w\s]")
 
@@ -31,14 +34,14 @@ class NoRule(UpstreamDown):
 class Match(Struct, frozen=True):
     """What a rule asks of a conversation; what is None fits any."""
 
-    prompt: Pattern | None = None
-    model: Pattern | None = None
-    system: Pattern | None = None
-    tool: Pattern | None = None
+    prompt: Annotated[Pattern | None, PATTERN] = None
+    model: Annotated[Pattern | None, PATTERN] = None
+    system: Annotated[Pattern | None, PATTERN] = None
+    tool: Annotated[Pattern | None, PATTERN] = None
     """The tool whose result came last."""
-    result: Pattern | None = None
-    turn: int | None = None
-    tools: tuple[Pattern, ...] = ()
+    result: Annotated[Pattern | None, PATTERN] = None
+    turn: Annotated[int | None, Meta(ge=1)] = None
+    tools: Annotated[tuple[Pattern, ...], PATTERNS] = ()
     """Each is declared in the request."""
 
     def fits(self, scene: Scene) -> bool:
@@ -60,26 +63,32 @@ class Match(Struct, frozen=True):
 class Called(Struct, frozen=True):
     """A call that the model asks for. Texts in its arguments are templates."""
 
-    name: str
-    arguments: Any
+    name: Annotated[str, NAME, Meta(description="the tool's name")]
+    arguments: Annotated[Any, ARGUMENTS] = {}
+
+
+class Counted(Struct, frozen=True):
+    """What a rule claims to have used; what is None is counted."""
+
+    input_tokens: Annotated[int | None, Meta(ge=0)] = None
+    output_tokens: Annotated[int | None, Meta(ge=0)] = None
 
 
 class Rule(Struct, frozen=True):
     """One entry of `replies:`."""
 
     match: Match = Match()
-    text: Template | None = None
+    text: Annotated[Template | None, TEMPLATE] = None
     tool_calls: tuple[Called, ...] = ()
-    delay_ms: float = 0.0
-    token_delay_ms: float = 0.0
-    chunks: int = 1
+    delay_ms: Annotated[float, _MS] = 0.0
+    token_delay_ms: Annotated[float, _MS] = 0.0
+    chunks: Annotated[int, Meta(ge=1)] = 1
     """Words in each chunk of a stream."""
     finish: FinishReason | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    status: int | None = None
-    error: Template | None = None
-    times: int | None = None
+    usage: Counted = Counted()
+    status: Annotated[int | None, Meta(ge=400, le=599)] = None
+    error: Annotated[Template | None, TEMPLATE] = None
+    times: Annotated[int | None, Meta(ge=1)] = None
 
 
 class Script:
@@ -95,17 +104,17 @@ class Script:
     async def answer(self, query: Query) -> Answered:
         """What the first fitting rule says; NoRule if none fits."""
         if query.asked is None or query.codec is None:
-            return Passed(script_lists.reply(query, self._names), self._origin, stand_in=True)
+            return Passed(script_lists.reply(query, self._names), self._origin, stand_in=True, billed=False)
         scene = Scene(query.asked)
         rule, said = self._choose(scene, query.trial)
         if isinstance(said, Completion):
-            return Said(said, self._origin)
+            return Said(said, self._origin, billed=False)
         if rule.delay_ms:
             from asyncio import sleep  # costly to import, and a spec's check reads scripts too
 
             await sleep(rule.delay_ms / 1000)
         refusal = query.codec.refusal(said)
-        return Passed(Stored(refusal.status, refusal.headers, (refusal.body,)), self._origin)
+        return Passed(Stored(refusal.status, refusal.headers, (refusal.body,)), self._origin, billed=False)
 
     def forget(self, trial: str) -> None:
         """The trial is over."""
@@ -182,7 +191,7 @@ def _filled(value: Any, scene: Scene) -> Any:
 
 
 def _usage(rule: Rule, asked: Asked, text: str, calls: list[ToolCall]) -> Usage:
-    given, made = rule.input_tokens, rule.output_tokens
+    given, made = rule.usage.input_tokens, rule.usage.output_tokens
     if given is None:
         given = sum(
             count_tokens(message.text, *[r.text for r in message.results], *[c.arguments for c in message.tool_calls])

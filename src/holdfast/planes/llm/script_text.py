@@ -20,9 +20,12 @@ LIMIT_S = 2.0
 """What a user's regex may take: an agent's text can make some of them run for ever."""
 
 ROOTS = ("prompt", "result", "results", "arguments")
+FORMS = ("prompt", "result", "result.FIELD", "results.TOOL", "arguments.NAME")
+"""What may stand between `{{` and `}}`."""
+FLAGS = "imsx"
 _HOLE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _NAME = re.compile(r"[\w-]+(\.[\w-]+)*")
-_REGEX = re.compile(r"/(.+)/([imsx]*)", re.DOTALL)
+_REGEX = re.compile(r"/(.+)/([A-Za-z]*)", re.DOTALL)
 
 
 class Missing(Exception):
@@ -48,16 +51,21 @@ class Pattern(Struct, frozen=True):
         """Whether it stands for one text alone."""
         return not is_glob(self.written) and not _REGEX.fullmatch(self.written)
 
-    def fault(self) -> str | None:
-        """Why it cannot be used, or None."""
+    def fault(self) -> tuple[str, str] | None:
+        """Why it cannot be used, and what to do; None if it can."""
         import regex
 
         found = _REGEX.fullmatch(self.written)
+        if found is None:
+            return None
+        strange = [flag for flag in found[2] if flag not in FLAGS]
+        if strange:
+            hint = f"known: {', '.join(FLAGS)}; a glob that begins with a slash is written [/]..."
+            return f"no flag of a regular expression: {strange[0]!r}", hint
         try:
-            if found is not None:
-                _compiled(*found.groups())
+            _compiled(*found.groups())
         except (regex.error, ValueError, OverflowError, RecursionError) as bad:
-            return f"not a regular expression: {bad}"
+            return f"not a regular expression: {bad}", ""
         return None
 
 
@@ -96,18 +104,21 @@ class Template(Struct, frozen=True):
 
 
 def template(text: str) -> Template:
-    """Reads a template; ValueError names a hole that nothing can fill."""
+    """Reads a template; ValueError names a hole that nothing can fill, and nothing for one that is not closed."""
     parts: list[str | Hole] = []
     done = 0
     for found in _HOLE.finditer(text):
         parts += [text[done : found.start()], _hole(found[1].strip())]
         done = found.end()
+    if "{{" in text[done:]:
+        raise ValueError("")
     parts.append(text[done:])
     kept = tuple([part for part in parts if part != ""])
     return Template(kept or ("",))
 
 
 def _hole(name: str) -> Hole:
+    name = name or "(nothing)"
     root, *path = name.split(".")
     if not _NAME.fullmatch(name) or root not in ROOTS or (path and root == "prompt"):
         raise ValueError(name)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Cut, Pause, Trouble
 from holdfast.planes.http1.server import Exchange
+from holdfast.planes.llm.asides import NOTHING, Like
 from holdfast.planes.llm.codec import Headers
 from holdfast.planes.llm.odd import odd_frames
 from holdfast.planes.llm.upstream import Query
@@ -36,13 +37,13 @@ class Speaker:
         self._n = n
 
     async def say(self, completion: Completion, like: Any, sleep: Sleep | None) -> Spoken:
-        """A reply in the agent's format; `like` is the provider's own that it stands for."""
+        """A reply in the agent's format; `like` is the provider's own that it stands for: a Like, or decoded JSON."""
         codec, asked = self._query.codec, self._query.asked
         assert codec is not None
         assert asked is not None
         if not asked.stream:
             return await self._at_once(completion, codec.body(completion, asked, like), sleep)
-        frames = codec.frames(completion, asked, like)
+        frames = codec.frames(completion, asked, like if isinstance(like, Like) else NOTHING)
         if completion.odd:
             frames = odd_frames(frames, Random(digest(f"{self._query.trial}:{self._n}".encode())))
         await self._exchange.start(200, (("content-type", codec.stream_type),))
@@ -105,7 +106,10 @@ class Speaker:
 
 def error_in(completion: Completion) -> str:
     """The kind of the error that a reply ends in; empty if it ends well."""
-    return next((delta.kind for delta in completion.deltas if isinstance(delta, Trouble)), "")
+    for delta in completion.deltas:
+        if isinstance(delta, Trouble):
+            return delta.kind
+    return ""
 
 
 async def finish(exchange: Exchange) -> None:

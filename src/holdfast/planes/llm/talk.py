@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.model.codec import digest
-from holdfast.model.completion import Completion, Usage
+from holdfast.model.completion import Completion, ToolCall, Usage
 from holdfast.model.spec import ModelSpec
 from holdfast.model.trace import TEXT_KEPT, Cost, TraceEvent
 from holdfast.planes.describe import shorten
 from holdfast.planes.http1.heads import end_to_end, length_of
 from holdfast.planes.http1.server import Exchange
+from holdfast.planes.llm.asides import Like, left_out
+from holdfast.planes.llm.asked import Asked
+from holdfast.planes.llm.foreign import content_type, decoded, foreign
 from holdfast.planes.llm.hosts import without_key
 from holdfast.planes.llm.prices import estimate
 from holdfast.planes.llm.speaking import Speaker, Spoken, error_in, finish
-from holdfast.planes.llm.upstream import Passed, Query, Said, UpstreamDown, Wire, is_provider_failure
+from holdfast.planes.llm.upstream import Passed, Query, RawReply, Said, UpstreamDown, is_provider_failure
 from holdfast.planes.llm.usage import usage_in
 from holdfast.protocols import Call, Failed, Reply, Sleep, Trip
 
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 
 KEPT = 4_000_000
 """Bytes of a passing reply that are read for the trace."""
+
+AT_ONCE_MS = 5.0
+"""The least time that a script or a recording takes where faults may act: no model is faster, and calls that an agent
+sends together meet."""
 
 
 class Sent(Exception):
@@ -59,10 +65,10 @@ class Talk:
         self._query = query
         self._models = models
         self._call = call or Call("llm", query.model, {}, 0)
-        self._retry = retry
+        self.retry = retry
         self._ts = trip.now()
         self._like: Any = None
-        self._came: tuple[Completion, Wire, bytes] | None = None
+        self._came: tuple[Completion, RawReply, bytes] | None = None
         """A reply that was read whole, as it came."""
         self.completion: Completion | None = None
         """What the agent got, as far as it could be read."""
@@ -75,9 +81,13 @@ class Talk:
         """Of a reply that passed unread."""
         self._since: float | None = None
         """When the wait for upstream's next bytes began; None while none are waited for."""
+        self._billed = True
+        self._faced = False
         self._told = False
         self._aside = False
         """No model is asked: a library that sends telemetry to its provider's host. That it fails decides nothing."""
+        self._at = f"llm:{self._call.target}" if call is not None else ""
+        """Who is asked, if a model is: what the trial could not go on without."""
 
     @property
     def well(self) -> bool:
@@ -88,16 +98,41 @@ class Talk:
         """Nobody waits for the answer any more."""
         return self._exchange.gone
 
+    @property
+    def over(self) -> bool:
+        """The agent has got all of the answer, or left: what it asks next, it asks after this."""
+        if self.gone or self._exchange.delivered:
+            return True
+        passed = self._passing and self._understood(self._passing.wire, bytes(self._kept))
+        return bool(passed and passed.finish)
+
+    @property
+    def asked(self) -> Asked:
+        """The request."""
+        assert self._query.asked is not None
+        return self._query.asked
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls that the model asked for, as far as they may have reached the agent."""
+        came = self.completion
+        if came is None or came.lacks or (self.trouble == "client_gone" and not self._exchange.answered):
+            return ()
+        return came.tool_calls
+
     async def pass_by(self, router: Router, route: Route | None) -> None:
         """A request that is not a completion: it goes on as it is, whatever the weather."""
         self._aside = route is None
+        path = without_key(self._query.path)
+        if route is not None and self._runs(route):
+            self._at = f"llm:{route.kind} {path}"
         try:
             await self._pass(router)
         except UpstreamDown as down:
             await self._down(down)
         except ConnectionError:
             self.trouble = "client_gone"
-        path = without_key(self._query.path)
+        self._reached()
         if route is not None and self._asks_model(route):
             self._tell(self._event(f"{route.kind} {path}"))
         else:
@@ -110,8 +145,12 @@ class Talk:
         query = self._query
         if query.method == "POST" and self.status is not None and self.status < 300:
             self._usage = usage_in(bytes(self._kept))
-        runs = route.kind == "embeddings" or query.path.partition("?")[0].endswith("/completions")
-        return self._usage is not None or (runs and query.method == "POST")
+        return self._usage is not None or self._runs(route)
+
+    def _runs(self, route: Route) -> bool:
+        """Whether a request that passes unread has a model work."""
+        runs = route.kind == "embeddings" or self._query.path.partition("?")[0].endswith("/completions")
+        return runs and self._query.method == "POST"
 
     async def through(self, router: Router, sleep: Sleep, *, faulty: bool) -> None:
         """A completion, through the faults of the trial."""
@@ -123,9 +162,10 @@ class Talk:
             await self._pass(router)
             return Reply(None)
 
+        self._faced = faulty and self._trip.faces(self._call.plane, self._call.target)
         try:
             if faulty:
-                reply = await self._trip.through(self._call, forward, sleep, untouched=untouched, retry=self._retry)
+                reply = await self._trip.through(self._call, forward, sleep, untouched=untouched, retry=self.retry)
             else:
                 reply = await untouched(self._call)
             if self._came is not None and reply.value == self._came[0]:
@@ -142,7 +182,12 @@ class Talk:
             self.trouble = "client_gone"
         if self.trouble == "client_gone" and not self._exchange.answered:
             self._trip.undelivered(self._call.plane, self._call.target, self._call.n)
+        self._reached()
         self._tell(self._event())
+
+    def _reached(self) -> None:
+        if self._at and not self.trouble:
+            self._trip.reached(self._at)
 
     def leave(self) -> None:
         """The trial is over and the call still under way: it is told of as far as it came."""
@@ -163,12 +208,17 @@ class Talk:
         await self._pump(answered.wire)
         self._settle(answered)
 
-    async def _pump(self, wire: Wire) -> None:
+    async def _pump(self, wire: RawReply) -> None:
         """Sends the reply on as it comes, and keeps what came of it, up to a limit."""
         kept, exchange = self._kept, self._exchange
         self.status = wire.status
+        headers, whole = end_to_end(wire.headers), None if self.gone else wire.arrived()
         try:
-            await exchange.start(wire.status, end_to_end(wire.headers), length_of(wire.headers), reason=wire.reason)
+            if whole is not None:
+                kept += whole[:KEPT]
+                await exchange.respond(wire.status, headers, whole, reason=wire.reason)
+                return
+            await exchange.start(wire.status, headers, length_of(wire.headers), reason=wire.reason)
             self._since = self._trip.now()
             async for data in wire.chunks():
                 self._since = None  # now it is the client that may keep us waiting
@@ -186,46 +236,57 @@ class Talk:
     async def _answer(self, router: Router) -> Passed | Said:
         self._since = self._trip.now()
         answered = await router.source(self._query.provider, self._query.model).answer(self._query)
-        self._since = None
+        self._billed = answered.billed
+        if self._faced and not answered.billed:
+            await self._exchange.wait(AT_ONCE_MS - (self._trip.now() - self._ts) * 1000)
+        if not self.gone:  # else it was silent until the client left
+            self._since = None
         return answered
 
     async def _read(self, router: Router) -> Completion:
         answered = await self._answer(router)
         if isinstance(answered, Said):
             return answered.completion
-        self._since = self._trip.now()
+        self._since = self._trip.now() if self._since is None else self._since
         body = await answered.wire.read()
-        self._since = None
-        completion = self._understood(answered.wire, body)
-        if completion is None:
+        if not self.gone:
+            self._since = None
+        completion = self._understood(answered.wire, body, keep=True)
+        if completion is None or self._foreign(answered.wire, body):
             raise Sent(answered, body)
         self._provider_broke(completion, answered.origin)
         self._came = (completion, answered.wire, body)
         return completion
 
-    def _understood(self, wire: Wire, body: bytes) -> Completion | None:
+    def _understood(self, wire: RawReply, body: bytes, *, keep: bool = False) -> Completion | None:
+        """The reply in neutral form; `keep`: it may be written again."""
         codec = self._query.codec
         if wire.status >= 300 or codec is None:
             return None
-        kind = (wire.get("content-type") or "").partition(";")[0].strip()
-        if self._query.stream and kind != "application/json":
-            reader = codec.reader()
+        kind = content_type(wire)
+        if self._query.stream and (kind != "application/json" or kind == codec.stream_type):
+            reader = codec.reader(keep=keep)
             reader.feed(body)
-            self._like = _first(body)
+            self._like = reader.like()
             return reader.completion()
-        try:
-            self._like = msgspec.json.decode(body)
-        except (msgspec.DecodeError, RecursionError):
-            return None
-        return codec.reply(self._like)
+        self._like = decoded(body)
+        return None if self._like is None else codec.reply(self._like)
+
+    def _foreign(self, wire: RawReply, body: bytes) -> str:
+        """What came instead of a model's reply, if one was asked."""
+        if isinstance(self._like, dict) and content_type(wire) == "application/json":
+            return ""  # it was read, and is an object
+        whole = self.trouble != "client_gone" and len(body) < KEPT
+        return foreign(wire, body, stream=self._query.stream, whole=whole) if self._at else ""
 
     def _settle(self, answered: Passed) -> None:
         """What passed, for the trace; a failure that is the provider's own is no doing of the agent's."""
         body = bytes(self._kept)
-        if answered.wire.status >= 300:
+        completion = self._understood(answered.wire, body)
+        if answered.wire.status >= 300 or self._foreign(answered.wire, body):
             self._provider_failed(answered, body)
         else:
-            self._settle_passed(self._understood(answered.wire, body), answered.origin)
+            self._settle_passed(completion, answered.origin)
 
     def _settle_passed(self, completion: Completion | None, origin: str) -> None:
         self.completion = completion
@@ -241,20 +302,32 @@ class Talk:
 
     def _provider_failed(self, answered: Passed, body: bytes) -> None:
         status = answered.wire.status
-        self.trouble = f"http_{status}"
-        if answered.stand_in or is_provider_failure(status):
-            said = shorten(body.decode("utf-8", "replace").strip(), 200)
+        said = shorten(body.decode("utf-8", "replace").strip(), 200)
+        odd = self._foreign(answered.wire, body)
+        self.trouble = f"http_{status}" if status >= 300 else "upstream"
+        if odd:
+            where = answered.url or answered.origin
+            self._broke(f"{where} answered {status} with {odd}, which is no reply of a model: {said}")
+        elif answered.stand_in or is_provider_failure(status):
             self._broke(f"{answered.origin} answered {status}, which was not injected: {said}")
 
     def _broke(self, why: str) -> None:
-        (self._trip.note if self._aside else self._trip.broke)(why)
+        if self._aside:
+            self._trip.note(why)
+        else:
+            self._trip.broke(why)
 
     # -- what goes to the agent -----------------------------------------------------------------
     async def _say(self, completion: Completion, sleep: Sleep | None = None) -> None:
         self.completion, self.status, self.trouble = completion, 200, error_in(completion)
+        lost = left_out(self._like, completion) if isinstance(self._like, Like) else ()
+        if lost:
+            self._trip.note(
+                f"a fault changed what {self._query.model} said, and its {', '.join(lost)} could not be kept"
+            )
         self._note(await self._speaker.say(completion, self._like, sleep))
 
-    async def _repeat(self, wire: Wire, body: bytes) -> None:
+    async def _repeat(self, wire: RawReply, body: bytes) -> None:
         """A reply that was read for a fault which changed nothing: it goes on as it came."""
         self.completion = self._understood(wire, body)
         headers = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in end_to_end(wire.headers)]
@@ -266,6 +339,8 @@ class Talk:
         self._provider_failed(sent.answered, sent.body)
         headers = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in end_to_end(wire.headers)]
         self._note(await self._speaker.send(wire.status, tuple(headers), sent.body))
+        if wire.status < 300:
+            self.trouble = self.trouble or "upstream"
 
     async def _down(self, down: HarnessError) -> None:
         """No answer, and no fault is why: the trial is an error. 400 where trying again is no use."""
@@ -295,7 +370,7 @@ class Talk:
             tool=what or call.target,
             plane=call.plane,
             n=call.n,
-            retry=self._retry,
+            retry=self.retry,
             duration_ms=(trip.now() - self._ts) * 1000,
             status=self.status,
             error_type=self.trouble,
@@ -311,19 +386,7 @@ class Talk:
         if usage is None:
             return None
         usd = estimate(model, usage, self._models)
-        return Cost(model, usage.input_tokens, usage.output_tokens, usd)
-
-
-def _first(body: bytes) -> Any:
-    """The first event of a stream, for the fields that every event repeats."""
-    for line in body[:KEPT].splitlines():
-        event = line.removeprefix(b"data:").strip(b" ,[")
-        if event.startswith(b"{"):
-            try:
-                return msgspec.json.decode(event)
-            except (msgspec.DecodeError, RecursionError):
-                return None
-    return None
+        return Cost(model, usage.input_tokens, usage.output_tokens, usd, self._billed, usage.cached_input)
 
 
 def _last(query: Query) -> str:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from holdfast.model.codec import canonical, digest, encodable
 from holdfast.model.completion import Completion, Delta, ToolCall
-from holdfast.planes.llm.upstream import Query, Stored, Wire
+from holdfast.planes.llm.upstream import Query, RawReply, Stored
 
 Mask: TypeAlias = Callable[[str], str]
 
@@ -74,7 +74,7 @@ def _steady_in(name: str, value: Any, ids: dict[str, str]) -> Any:
     return value if name in _DATA and isinstance(value, dict) else _steady(value, ids)
 
 
-def kept(query: Query, wire: Wire, chunks: list[bytes], mask: Mask) -> Texts | None:
+def kept(query: Query, wire: RawReply, chunks: list[bytes], mask: Mask) -> Texts | None:
     """The chunks as they may be stored; None if a secret is in them that cannot be masked."""
     try:
         text = b"".join(chunks).decode()
@@ -105,7 +105,7 @@ def bytes_of(chunks: tuple[str, ...], binary: bool) -> tuple[bytes, ...]:
     return tuple([base64.b64decode(chunk, validate=True) if binary else chunk.encode() for chunk in chunks])
 
 
-def _understood(query: Query, wire: Wire, text: str) -> Completion | None:
+def _understood(query: Query, wire: RawReply, text: str) -> Completion | None:
     """What the reply says, in neutral form: a secret may be split over the events of a stream."""
     if query.codec is None or wire.status != 200:
         return None

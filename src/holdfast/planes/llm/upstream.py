@@ -89,7 +89,16 @@ class Query(Struct, frozen=True):
         return named if isinstance(named, str) else ""
 
 
-class Wire(Protocol):
+class Way(Struct, frozen=True):
+    """How a request reaches its server."""
+
+    url: str
+    headers: list[tuple[str, str]]
+    addresses: tuple[str | None, ...] = (None,)
+    """Where to connect to, in order; None is whatever the name resolves to."""
+
+
+class RawReply(Protocol):
     """A reply as bytes. Reading raises UpstreamDown where it breaks off."""
 
     @property
@@ -108,8 +117,12 @@ class Wire(Protocol):
 
     def get(self, name: str) -> str | None: ...
 
+    def arrived(self) -> bytes | None:
+        """All of a body of declared length, if it has come already; None if it is to be read as it comes."""
+        ...
+
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes. It is read once, by this or by `read`."""
+        """The body as it comes. It is read once, by one of these three."""
         ...
 
     async def read(self, limit: int = READ_LIMIT) -> bytes: ...
@@ -122,11 +135,15 @@ class Wire(Protocol):
 class Passed(Struct, frozen=True):
     """An upstream's own reply, in the agent's format."""
 
-    wire: Wire
+    wire: RawReply
     origin: str
     """Who answered, for messages: an address, a script, a recording."""
     stand_in: bool = False
     """A script answered in a provider's place: what it cannot do is never the agent's failure."""
+    url: str = ""
+    """Where it was asked, without its query; empty for a script or a recording."""
+    billed: bool = True
+    """A provider was asked; not a script or a recording."""
 
 
 class Said(Struct, frozen=True):
@@ -134,6 +151,8 @@ class Said(Struct, frozen=True):
 
     completion: Completion
     origin: str
+    billed: bool = True
+    """A provider was asked; not a script."""
 
 
 Answered: TypeAlias = Passed | Said
@@ -160,6 +179,9 @@ class Stored:
     def get(self, name: str) -> str | None:
         wanted = name.lower().encode("latin-1")
         return next((value.decode("latin-1") for key, value in self.headers if key == wanted), None)
+
+    def arrived(self) -> bytes | None:
+        return None  # a stream is played as it was recorded, whatever it consists of
 
     async def chunks(self) -> AsyncIterator[bytes]:
         for chunk in self.parts:

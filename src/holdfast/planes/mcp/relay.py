@@ -6,8 +6,9 @@ it becomes the server. Run as a file, it needs nothing but the standard library,
     relay [--name NAME] -- server args...
 
 On the way to the harness a line is marked by who wrote it: `C` the client, `S` the server; `E` is the end of the
-client's input, `X` the server's exit code. From the harness: `C` and `S` are for whom a line is, `E` closes the
-server's input, `K` kills the server with a signal. All of it is in this one file so that it can be run as a file.
+client's input, `X` the server's exit code and its program, or why that could not be started. From the harness: `C` and
+`S` are for whom a line is, `E` closes the server's input, `K` kills the server with a signal. All of it is in this one
+file so that it can be run as a file.
 """
 
 from __future__ import annotations
@@ -49,9 +50,14 @@ def main(argv: list[str] | None = None) -> int:
     except (OSError, ValueError) as refused:
         return _say(f"{name}: {refused}", LOST)
     try:
-        return Relay(name, harness, rest, command).run()
+        relay = Relay(name, harness, rest, command)
     except OSError as failed:
-        return _say(f"{name}: {command[0]} cannot be started: {failed.strerror}", UNUSABLE)
+        why = f"{command[0]} cannot be started: {failed.strerror}"
+        harness.setblocking(True)
+        harness.sendall(b"X%d %b\n" % (UNUSABLE, _one_line(why)))
+        harness.close()
+        return _say(f"{name}: {why}", UNUSABLE)
+    return relay.run()
 
 
 def parse(argv: list[str]) -> tuple[str, list[str]]:
@@ -92,6 +98,7 @@ class Relay:
 
     def __init__(self, name: str, harness: socket.socket, rest: bytes, command: list[str]) -> None:
         self._name = name
+        self._program = _one_line(command[0])
         self._harness = harness
         harness.setblocking(False)
         self._line = harness.fileno()
@@ -117,7 +124,7 @@ class Relay:
             self._step()
             if self._code is not None and self._stdout not in self._reading and not self._told:
                 self._told = True
-                self._send(self._line, b"X%d\n" % self._code)
+                self._send(self._line, b"X%d %b\n" % (self._code, self._program))
         while self._told and self._out[1] and self._deadline is not None and not self._signal:
             self._step()  # the client is slow to read the last words
         self._end_server()
@@ -330,6 +337,10 @@ def _quoted(name: str) -> str:
     """As a URL has it: what is no letter, digit, dash, dot or underline is written as %XX."""
     plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
     return "".join([chr(byte) if byte in plain else f"%{byte:02X}" for byte in name.encode("utf-8", "surrogateescape")])
+
+
+def _one_line(text: str) -> bytes:
+    return " ".join(text.split()).encode("utf-8", "replace")
 
 
 def _say(words: str, code: int) -> int:

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 from collections import deque
 
-from holdfast.planes.describe import said
+from holdfast.planes.describe import said, shorten
 from holdfast.planes.mcp import rpc
 from holdfast.planes.mcp.frames import Line, frames
+from holdfast.planes.mcp.relay import UNUSABLE
 from holdfast.planes.mcp.rpc import Answer, Id, Message, Request
 from holdfast.planes.mcp.session import Outcome, Session, expired
 from holdfast.planes.mcp.visit import Visit
@@ -17,6 +18,8 @@ from holdfast.protocols import Trip
 _LAST_WORDS_S = 0.5
 """How long answers that are under way may take when the server has ended."""
 _KILL, _TERMINATE = b"9", b"15"
+_ASKED = (-1, -2, -9, -15)
+"""How a server ends that somebody ends from outside, as whoever ends the agent does with all that it started."""
 
 
 class ServerGone(Exception):
@@ -34,6 +37,8 @@ class Pipe:
         self._expired = False
         self._answered = False
         """The server has said anything at all."""
+        self._ending = False
+        """The server was asked to end, by its client or by a fault."""
         self._waiting: dict[Id, deque[asyncio.Future[Answer]]] = {}
         self._tasks: dict[asyncio.Task[None], Id] = {}
 
@@ -58,6 +63,7 @@ class Pipe:
         elif mark == b"S":
             await self._from_server(line)
         elif mark == b"E":
+            self._ending = True
             await self._line.write(b"E\n")
 
     async def _from_client(self, line: bytes) -> None:
@@ -86,7 +92,9 @@ class Pipe:
         await asyncio.sleep(0)  # it reaches the server before what the client says next
 
     async def _from_server(self, line: bytes) -> None:
-        self._answered = True
+        if not self._answered:
+            self._answered = True
+            self._trip.reached(f"mcp:{self._server}")
         message = rpc.read(line)
         if message is not None and message.answers and isinstance(message.id, int | float | str):
             waiting = self._waiting.get(message.id, deque())
@@ -142,14 +150,26 @@ class Pipe:
                 pass
 
     async def _send(self, mark: bytes, line: bytes) -> None:
+        self._ending = self._ending or mark == b"K"
         await self._line.write(mark + line + b"\n")
 
-    async def _server_ended(self, code: bytes) -> None:
+    async def _server_ended(self, told: bytes) -> None:
         """Lets the answers that came go out. A server that failed before it said a word is no doing of the agent's."""
         for waiting in list(self._waiting.values()):
             for future in [one for one in waiting if not one.done()]:
                 future.set_exception(ServerGone())
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=_LAST_WORDS_S)
-        if not self._answered and code.isdigit() and int(code):
-            self._trip.broke(f"MCP server {self._server} ended with exit code {int(code)} before it said anything")
+        if not self._answered and not self._ending and (why := _failure(self._server, told)):
+            self._trip.broke(f"{why}: put its command right in the agent's MCP configuration")
+
+
+def _failure(server: str, told: bytes) -> str:
+    """Why a server ended that nobody asked to; empty if somebody else did. `told` is what its relay says of it."""
+    code, _, what = told.decode("utf-8", "replace").partition(" ")
+    if not code.removeprefix("-").isdigit() or int(code) in _ASKED:
+        return ""
+    if int(code) == UNUSABLE and " cannot be started: " in what:
+        return f"MCP server {server}: {shorten(what)}"
+    end = f"ended with exit code {code}" if int(code) >= 0 else f"was killed by signal {code[1:]}"
+    return f"MCP server {server} ({shorten(what)}) {end} before it said anything"

@@ -117,6 +117,7 @@ class Post:
         self._incoming = incoming = await self._upstreams.send(
             self._exchange.head.method, self._target.url, headers, body, read_s=_SILENCE_S, once=True
         )
+        self._trip.reached(f"mcp:{self._server}")
         return incoming
 
     async def _listen(self, incoming: Incoming, request: Request) -> Answer:

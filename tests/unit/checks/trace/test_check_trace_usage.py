@@ -4,6 +4,7 @@ import pytest
 from trace_events import found, llm, tool
 
 from holdfast.errors import HarnessError
+from holdfast.model.trace import Cost, TraceEvent
 
 
 def test_max_tokens_counts_all_model_calls_retries_too() -> None:
@@ -34,3 +35,21 @@ def test_max_cost_with_an_unknown_price_is_an_error_that_names_the_model_never_a
         found("max_cost", llm(usd=0.02), llm(1.0, usd=None), max_usd=1.0)
     assert found("max_cost", llm(usd=2.0), llm(1.0, usd=None), max_usd=1.0).passed is False
     assert found("max_cost", llm(usd=0.02), llm(1.0, tokens=None, error_type="RateLimit"), max_usd=1.0).passed
+
+
+def test_a_reply_that_does_not_say_what_it_used_is_named_as_such_and_not_as_a_missing_price() -> None:
+    for check, limit in (("max_cost", {"max_usd": 1.0}), ("max_tokens", {"max": 100})):
+        finding = found(check, llm(usd=0.1), llm(1.0, tokens=None), **limit)
+        assert finding.passed is None
+        assert "small-1 did not say what it used: no usage in its reply" in finding.reason
+    assert found("max_cost", llm(usd=2.0), llm(1.0, tokens=None), max_usd=1.0).passed is False
+
+
+def test_what_a_script_would_have_cost_is_said_to_be_a_list_price() -> None:
+    scripted = TraceEvent(0.0, "llm_call", "small-1", "llm", cost=Cost("small-1", 10, 5, 0.25, billed=False))
+    passed, failed = (found("max_cost", scripted, max_usd=limit) for limit in (1.0, 0.1))
+    assert (passed.passed, failed.passed) == (True, False)
+    assert "about $0.25 at list price: a script or a recording answered" in passed.reason
+    assert "at list price" in failed.reason
+    mixed = found("max_cost", scripted, llm(1.0, usd=0.5), max_usd=1.0)
+    assert "about $0.75, $0.25 of it at list price" in mixed.reason

@@ -1,9 +1,13 @@
+import asyncio
 import json
 from dataclasses import dataclass
 
 import pytest
 
 from holdfast.faults.tools.oversized import Oversized
+from holdfast.model.spec import Injection
+from holdfast.protocols import Call, Reply
+from planes_kit import FakeTrip
 
 
 @dataclass
@@ -56,6 +60,19 @@ def test_oversized_goes_on_where_the_reply_ends(meet):
 
 def test_oversized_is_a_million_bytes_by_default(meet):
     assert len(meet(Oversized(), "text")) == 1_000_000
+
+
+@pytest.mark.parametrize(("value", "text"), [(5, "5 "), (1.5, "1.5 "), (True, "true ")])
+def test_oversized_makes_text_of_a_number_that_a_model_reads_as_text_anyway(value, text):
+    trip = FakeTrip([Injection("tool", "*", "oversized", {"bytes": 500})])
+
+    async def forward(call):
+        return Reply(value)
+
+    got = asyncio.run(trip.through(Call("tool_result", "count", {}, 1), forward, asyncio.sleep)).value
+    assert got.startswith(text)
+    assert len(got) == 500
+    assert [met.effect for met in trip.ledger] == ["met"]
 
 
 @pytest.mark.parametrize("value", [5, None, True, 1.5, "longer than that", object()])

@@ -8,12 +8,12 @@ import pytest
 
 from holdfast.planes.http import trust
 from holdfast.planes.http.authority import KEPT, Authority
-from holdfast.planes.http.roots import system_roots
+from holdfast.planes.http.roots import system_roots, trusted
 
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"))
+    return Authority(tmp_path_factory.mktemp("ca"), environ={})
 
 
 def shaken(context: ssl.SSLContext, ca_file: str, name: str) -> ssl.SSLSocket:
@@ -75,6 +75,33 @@ def test_the_bundle_is_the_systems_roots_and_ours(authority):
     own = Path(authority.own_file).read_bytes()
     assert bundle == system_roots() + own
     assert own.count(b"BEGIN CERTIFICATE") == 1
+
+
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "AWS_CA_BUNDLE"])
+def test_what_a_user_trusts_besides_stays_trusted(authority, tmp_path, name):
+    theirs = Path(authority.own_file)  # any certificate
+    made = Authority(tmp_path, environ={name: str(theirs)})
+    own = made.whole().partition(b"-----BEGIN PRIVATE")[0]
+    assert Path(made.ca_file).read_bytes() == system_roots() + theirs.read_bytes() + own
+    for_node = theirs.read_bytes() + own if name == "NODE_EXTRA_CA_CERTS" else own
+    assert Path(made.own_file).read_bytes() == for_node
+    shaken(authority.leaf("a.example"), made.ca_file, "a.example").close()
+    shaken(made.leaf("a.example"), made.ca_file, "a.example").close()
+
+
+@pytest.mark.parametrize("place", ["missing.pem", "."])
+def test_a_file_of_the_users_that_holds_no_certificate_is_left_out(tmp_path, place):
+    (tmp_path / "ca").mkdir()
+    made = Authority(tmp_path / "ca", environ={"SSL_CERT_FILE": str(tmp_path / place)})
+    assert Path(made.ca_file).read_bytes().startswith(system_roots())
+
+
+@pytest.mark.parametrize("name", ["REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"])
+def test_servers_that_a_user_trusts_besides_are_trusted_upstream_too(authority, name):
+    context = trusted({name: authority.own_file})
+    assert context.verify_mode == ssl.CERT_REQUIRED
+    subjects = [dict(pair for part in one["subject"] for pair in part) for one in context.get_ca_certs()]
+    assert {"commonName": "Holdfast (this run only)"} in subjects
 
 
 def test_leaves_are_made_once_and_not_without_end(authority, monkeypatch):

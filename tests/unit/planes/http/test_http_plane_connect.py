@@ -10,11 +10,11 @@ import threading
 
 import pytest
 import requests
-from http_proxy_kit import ROWS
 
 from holdfast.model.spec import Injection
 from holdfast.planes.http.policy import Policy
 from holdfast.planes.http.trust import TRUST_VARIABLES
+from http_proxy_kit import ROWS
 
 
 def connected(trial, place, more=b""):
@@ -168,7 +168,7 @@ def test_an_upstream_that_is_down_is_no_doing_of_a_fault(bench, named):
         port = closed.getsockname()[1]
     url = f"http://localhost:{port}"
     policy = Policy([url] if named else [f"http://127.0.0.1:{port}", f"http://[::1]:{port}"])
-    with bench.trial(policy=policy) as trial:
+    with bench.trial(policy=policy, looked_into=[url] if named else []) as trial:
         reply = trial.get(url + "/rows")
         (event,) = trial.events()
     assert reply.status_code == 502

@@ -8,9 +8,9 @@ import time
 
 import pytest
 import requests
-from http_proxy_kit import ROWS
 
 from holdfast.model.spec import Injection, Schedule
+from http_proxy_kit import ROWS
 
 BOTH = pytest.mark.parametrize("scheme", ["plain", "secure"])
 

@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from holdfast.planes.http.policy import Policy, Refused
+from holdfast.planes.http.policy import NotPermitted, Policy
 
 
 def where(policy, host, port=80):
@@ -39,15 +39,15 @@ def names(**table):
     ],
 )
 def test_the_proxy_refuses_addresses_of_the_host_and_its_surroundings(address, why):
-    with pytest.raises(Refused, match=why):
+    with pytest.raises(NotPermitted, match=why):
         where(Policy(), address)
-    with pytest.raises(Refused, match=why):  # the same behind a name
+    with pytest.raises(NotPermitted, match=why):  # the same behind a name
         where(Policy(resolve=names(innocent_example=[address])), "innocent.example")
 
 
 @pytest.mark.parametrize("spelling", ["localhost", "2130706433", "0x7f.1", "127.1"])
 def test_other_spellings_of_loopback_are_refused_after_they_are_resolved(spelling):
-    with pytest.raises(Refused, match="loopback"):
+    with pytest.raises(NotPermitted, match="loopback"):
         where(Policy(), spelling)
 
 
@@ -58,7 +58,7 @@ def test_this_machines_own_addresses_are_refused():
         except OSError:
             pytest.skip("no network but loopback")
         own = probe.getsockname()[0]
-    with pytest.raises(Refused, match="this machine"):
+    with pytest.raises(NotPermitted, match="this machine"):
         where(Policy(), own)
 
 
@@ -78,13 +78,13 @@ def test_a_declared_service_on_loopback_is_allowed_on_its_port_alone(url):
     policy = Policy([url])
     assert where(policy, "127.0.0.1", 8080) == ["127.0.0.1"]
     assert "127.0.0.1" in where(policy, "localhost", 8080)
-    with pytest.raises(Refused):
+    with pytest.raises(NotPermitted):
         where(policy, "127.0.0.1", 8081)
 
 
 def test_a_glob_declares_nothing():
     for glob in ("*", "http://*:8080/*", "http://127.*:8080/*", "https://*.example.com/*", "http://127.0.0.1:*/x"):
-        with pytest.raises(Refused):
+        with pytest.raises(NotPermitted):
             where(Policy([glob]), "127.0.0.1", 8080)
 
 
@@ -93,15 +93,15 @@ def test_egress_rules():
     policy.permit("a.example.com", 80)
     policy.permit("API.x.com", 443)
     for host, port in (("api.x.com", 80), ("example.com", 80), ("other.org", 443)):
-        with pytest.raises(Refused, match="egress"):
+        with pytest.raises(NotPermitted, match="egress"):
             policy.permit(host, port)
-    with pytest.raises(Refused, match="denies"):
+    with pytest.raises(NotPermitted, match="denies"):
         Policy(deny=["*.bad.org"]).permit("x.bad.org", 443)
     Policy(deny=["*.bad.org"]).permit("good.org", 443)
 
 
 def test_a_denied_name_is_not_even_resolved():
-    with pytest.raises(Refused):
+    with pytest.raises(NotPermitted):
         where(Policy(default="deny", resolve=names()), "secret-in-a-name.example")
 
 

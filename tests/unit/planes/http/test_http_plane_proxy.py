@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
-from http_proxy_kit import ROWS, wait_for
 
 from holdfast.faults.tools.wrong_value import WrongValue
 from holdfast.model.spec import Injection, Schedule
+from http_proxy_kit import ROWS, wait_for
 
 BOTH = pytest.mark.parametrize("scheme", ["plain", "secure"])
 
@@ -263,6 +263,14 @@ def test_calls_at_the_same_time_are_said(bench, plain):
     with bench.trial([tool("slow", f"{plain.url}/*", delay_ms=100)]) as trial, ThreadPoolExecutor() as pool:
         list(pool.map(lambda _: trial.get(plain.url + "/rows"), range(2)))
     assert trial.trip.concurrent
+
+
+def test_a_request_that_the_client_has_left_does_not_overlap_the_next(bench, plain):
+    with bench.trial([tool("error", f"{plain.url}/*", Schedule(on_call=9))]) as trial:
+        with pytest.raises(requests.exceptions.ReadTimeout):
+            trial.get(plain.url + "/late", timeout=0.1)
+        trial.get(plain.url + "/rows")
+    assert not trial.trip.concurrent
 
 
 def test_a_reply_over_the_limit_is_late_but_whole(bench, plain):

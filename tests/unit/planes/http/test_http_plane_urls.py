@@ -2,7 +2,7 @@ import pytest
 
 from holdfast.model.spec import Injection
 from holdfast.planes.urls import is_origin, origin_matches, url_matches
-from holdfast.planes.weather import _faces
+from holdfast.planes.weather import faces
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_an_ipv6_address_is_no_class_of_characters():
     ],
 )
 def test_what_fails_while_connecting_is_met_there_and_nowhere_else(mode, target, faced):
-    assert _faces(Injection("http", "*", mode), "http", target) is faced
+    assert faces(Injection("http", "*", mode), "http", target) is faced

@@ -6,12 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from codec_kit import ASKED, CALLING, CODECS, completions, streamed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codec_kit import ASKED, CALLING, CODECS, completions, streamed
 from holdfast.model.completion import Completion, Text
 from holdfast.planes.llm import gathering, sse
+from holdfast.planes.llm.asides import Like
 
 KEYS = [
     *("messages", "content", "choices", "message", "delta", "tool_calls", "function", "name", "arguments", "role"),
@@ -52,7 +53,43 @@ def test_odd_json_never_raises(name: str, value: Any) -> None:
 def test_a_reply_is_written_whatever_it_stands_for(name: str, like: Any, completion: Completion) -> None:
     codec = CODECS[name]
     json.loads(codec.body(completion, ASKED, like))
-    list(codec.frames(completion, ASKED, like))
+    fields = (like,) if isinstance(like, dict) else ()
+    list(codec.frames(completion, ASKED, Like(completion, like, like, calls=fields)))
+
+
+_TYPES = (
+    "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "thinking", "text", "tool_use",
+    "response.output_item.added", "response.output_item.done", "response.content_part.added", "message", "reasoning",
+    "response.output_text.delta", "response.output_text.annotation.added", "response.refusal.delta", "function_call",
+)  # fmt: skip
+_odd = st.sampled_from([None, 0, "", "x", [], ["x"], [{}], {}, {"x": 1}, {"parts": [{"text": "a", "x": 1}, {"y": 2}]}])
+_inner = st.fixed_dictionaries({}, optional={"type": st.sampled_from(_TYPES), "name": _odd, "self": _odd})
+_one = st.fixed_dictionaries({"index": st.integers(0, 1), "delta": _odd, "content": _odd}) | _odd
+_events = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(_TYPES),
+        "index": st.integers(0, 2),
+        "output_index": st.integers(0, 2),
+        **dict.fromkeys(("content_block", "item", "part", "delta"), _inner | _odd),
+        **dict.fromkeys(("choices", "candidates"), st.lists(_one, max_size=2)),
+        **dict.fromkeys(("annotation", "logprobs", "thinking", "text", "name", "self"), _odd),
+        "done": st.booleans(),
+    },
+)
+
+
+@every_codec
+@settings(max_examples=40, deadline=None)
+@given(told=st.lists(_events, max_size=6), completion=completions())
+def test_what_is_kept_of_an_odd_stream_can_be_written_again(name: str, told: list[Any], completion: Completion) -> None:
+    codec = CODECS[name]
+    reader = codec.reader(keep=True)
+    for event in told:
+        line = json.dumps(event).encode()
+        reader.feed(b"data: " + line + b"\n\n" if codec.stream_type == "text/event-stream" else line + b"\n")
+    reader.completion()
+    list(codec.frames(completion, ASKED, reader.like()))
 
 
 @every_codec

@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from codec_kit import ASKED, CODECS, events, streamed
 
-from holdfast.model.completion import Completion, Text, ToolCall, Usage
+from codec_kit import ASKED, CODECS, events, read, streamed
+from holdfast.model.completion import Completion, Finish, Text, ToolCall, Usage
+from holdfast.planes.llm.asides import Like
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "w", "arguments": "{}"}, "extra": 1}
 REPLIES: dict[str, Any] = {
@@ -168,8 +169,25 @@ def test_finish_and_usage_and_model_can_be_changed(name: str) -> None:
 
 
 def test_cached_and_thinking_tokens_are_counted() -> None:
-    assert CODECS["anthropic"].reply(REPLIES["anthropic"]).usage == Usage(5, 2)
+    assert CODECS["anthropic"].reply(REPLIES["anthropic"]).usage == Usage(5, 2, 4)
     assert CODECS["gemini"].reply(REPLIES["gemini"]).usage == Usage(5, 2)
+    assert CODECS["openai_chat"].reply(REPLIES["openai_chat"]).usage == Usage(1, 2, 1)
+    assert CODECS["openai_responses"].reply(REPLIES["openai_responses"]).usage == Usage(1, 2, 1)
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "openai_responses", "anthropic", "gemini"])
+def test_cached_tokens_survive_a_changed_bill(name: str) -> None:
+    codec, usage = CODECS[name], Usage(70, 30, 40)
+    told = Completion((Text("x"), Finish("stop"), usage), "m")
+    assert codec.reply(json.loads(codec.body(told, ASKED))).usage == usage
+    assert read(codec, streamed(codec, told)).usage == usage
+
+
+def test_tokens_written_to_a_cache_are_told_apart() -> None:
+    codec, usage = CODECS["anthropic"], Usage(70, 30, 40, 20)
+    told = Completion((Text("x"), Finish("stop"), usage), "m")
+    assert codec.reply(json.loads(codec.body(told, ASKED))).usage == usage
+    assert read(codec, streamed(codec, told)).usage == usage
 
 
 @pytest.mark.parametrize(
@@ -182,13 +200,13 @@ def test_cached_and_thinking_tokens_are_counted() -> None:
     ],
 )
 def test_a_changed_stream_keeps_id_model_and_time(name: str, first: Any) -> None:
-    told = events(streamed(CODECS[name], Completion((Text("new"),), "m"), like=first))
+    told = events(streamed(CODECS[name], Completion((Text("new"),), "m"), like=Like(first=first)))
     head = told[0].get("response") or told[0].get("message") or told[0]
     kept = first.get("response") or first.get("message") or {k: v for k, v in first.items() if k != "candidates"}
     assert {key: head[key] for key in kept if key != "choices"} == {k: v for k, v in kept.items() if k != "choices"}
 
 
 def test_another_model_in_a_stream_is_named_in_it() -> None:
-    like = {"id": "chatcmpl-9", "created": 9, "model": "m"}
+    like = Like(first={"id": "chatcmpl-9", "created": 9, "model": "m"})
     told = events(streamed(CODECS["openai_chat"], Completion((Text("new"),), "smaller"), like=like))
     assert {chunk["model"] for chunk in told} == {"smaller"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from codec_kit import CODECS
 
+from codec_kit import CODECS
 from holdfast.planes.llm.refusals import refusal
 from holdfast.protocols import Failed
 

@@ -45,9 +45,13 @@ def test_a_result_that_is_sent_again_is_met_once_and_stays_the_same():
 
 def test_another_result_under_the_same_key_is_another_call():
     trip = FakeTrip([Injection("tool", "search", "empty", schedule=Schedule(on_call=2))])
-    first, second = settle(trip, asked(result("search#1")), asked(result("search#1", '{"rows": [1]}')))
-    assert first == {}
-    assert second["search#1"].text
+    results = Results(trip, frozenset, faulty=True)
+    found = []
+    for text in (ROWS, '{"rows": [1]}'):
+        results.declared((ToolCall("", "search", '{"q": "ACME"}'),), Asked("gpt"))
+        found.append(asyncio.run(results.settle(asked(result("search#1", text)))))
+    assert found[0] == {}
+    assert found[1]["search#1"].text
 
 
 def test_an_error_becomes_the_text_of_a_failed_result():
@@ -81,7 +85,7 @@ def test_an_agent_whose_tools_are_wrapped_is_only_watched():
 def test_a_call_that_nobody_was_seen_making_is_in_the_trace_as_declared():
     trip = FakeTrip()
     results = Results(trip, frozenset, faulty=True)
-    results.declared((ToolCall("call_9", "refund", '{"id": 7}'),))
+    results.declared((ToolCall("call_9", "refund", '{"id": 7}'),), Asked("gpt"))
     results.close()
     assert [(e.tool, e.phase, e.input) for e in trip.trace] == [("refund", "declared", '{"id": 7}')]
 
@@ -94,7 +98,7 @@ def test_match_reads_the_arguments_of_the_call_it_answers():
 def test_a_result_without_a_name_is_that_of_the_call_it_answers():
     trip = FakeTrip([Injection("tool", "search", "empty")])
     results = Results(trip, frozenset, faulty=True)
-    results.declared((ToolCall("call_1", "search", '{"q": "ACME"}'),))
+    results.declared((ToolCall("call_1", "search", '{"q": "ACME"}'),), Asked("gpt"))
     changed = asyncio.run(results.settle(asked(result(name=""))))
     assert changed["call_1"].text != ROWS
     assert trip.ledger[0].target == "search"

@@ -31,23 +31,29 @@ def only(folder: Path, text: str | bytes) -> tuple[int, int, str, str]:
 @pytest.mark.parametrize(
     ("text", "line", "column", "message", "hint"),
     [
-        ("replies:\n  - txt: hi\n    text: x\n", 2, 5, "unknown key 'txt'", "did you mean text?"),
-        ("replies:\n  - {match: {promt: x}, text: y}\n", 2, 14, "unknown key 'promt'", "did you mean prompt?"),
-        ("replies:\n  - text: a\n    text: b\n", 3, 5, "written twice", ""),
-        ("replies:\n  - {text: a, finish: stopped}\n", 2, 23, "no such reason: 'stopped'", "did you mean stop?"),
+        ("replies:\n  - txt: hi\n    text: x\n", 2, 5, "unknown key", "did you mean text?"),
+        ("replies:\n  - {match: {promt: x}, text: y}\n", 2, 14, "unknown key", "did you mean prompt?"),
+        ("replies:\n  - text: a\n    text: b\n", 3, 5, "written twice: first on line 2", ""),
+        (
+            "replies:\n  - {text: a, finish: stopped}\n",
+            2,
+            23,
+            "expected one of stop, length, tool_calls, content_filter, found the text 'stopped'",
+            "did you mean stop?",
+        ),
         ("replies:\n  - {text: [a]}\n", 2, 12, "expected a text, found a list", ""),
-        ("replies:\n  - {text: a, times: 0}\n", 2, 22, "expected a whole number, 1 or more, found '0'", ""),
-        ("replies:\n  - {text: a, delay_ms: soon}\n", 2, 25, "expected a number, 0 or more, found 'soon'", ""),
-        ("replies:\n  - {status: 200}\n", 2, 14, "expected a whole number, from 400 to 599, found '200'", ""),
-        ("replies:\n  - just text\n", 2, 5, "expected a map, found 'just text'", ""),
+        ("replies:\n  - {text: a, times: 0}\n", 2, 22, "expected at least 1, found the number 0", ""),
+        ("replies:\n  - {text: a, delay_ms: soon}\n", 2, 25, "expected a number, found the text 'soon'", ""),
+        ("replies:\n  - {status: 200}\n", 2, 14, "expected 400 to 599, found the number 200", ""),
+        ("replies:\n  - just text\n", 2, 5, "expected a map, found the text 'just text'", ""),
         ("replies: []\n", 1, 10, "no rule: the model can say nothing", ""),
-        ("rules: []\n", 1, 1, "unknown key 'rules'", "did you mean replies?"),
+        ("rules: []\n", 1, 1, "unknown key", "did you mean replies?"),
         ("replies:\n  - {tool_calls: [{arguments: {}}]}\n", 2, 19, "missing", "the tool's name"),
         (
             "replies:\n  - {tool_calls: [{name: a, arguments: 3}]}\n",
             2,
             40,
-            "expected a map of the tool's arguments",
+            "expected a map of the tool's arguments, found the number 3",
             "",
         ),
         ("replies:\n  - {status: 500, text: x}\n", 2, 25, "a rule with a status says nothing but its error", ""),
@@ -66,7 +72,7 @@ def test_script_file_shows_all_its_problems_at_once(tmp_path: Path) -> None:
     text = "replies:\n  - {match: {turn: x}}\n  - {error: no}\n"
     assert [(line, message) for line, _, message, _ in problems(tmp_path, text)] == [
         (2, "the rule says nothing"),
-        (2, "expected a whole number, 1 or more, found 'x'"),
+        (2, "expected a whole number, found the text 'x'"),
         (3, "an error needs a status"),
     ]
 
@@ -81,6 +87,41 @@ def test_script_file_bad_regex_is_refused(tmp_path: Path) -> None:
     line, column, message, _ = only(tmp_path, "replies:\n  - {match: {prompt: '/(/'}, text: x}\n")
     assert (line, column) == (2, 22)
     assert message.startswith("not a regular expression")
+
+
+@pytest.mark.parametrize(("flags", "strange"), [("g", "g"), ("gi", "g"), ("iy", "y")])
+def test_script_file_unknown_regex_flag_is_refused(tmp_path: Path, flags: str, strange: str) -> None:
+    line, column, message, hint = only(tmp_path, f"replies:\n  - {{match: {{prompt: /cost/{flags}}}, text: x}}\n")
+    assert (line, column, message) == (2, 22, f"no flag of a regular expression: {strange!r}")
+    assert hint.startswith("known: i, m, s, x")
+
+
+@pytest.mark.parametrize("text", ["'{{ prompt'", "'{{ prompt }} and {{ result'", "'}} {{'", "'{{'"])
+def test_script_file_unclosed_hole_is_refused(tmp_path: Path, text: str) -> None:
+    line, column, message, hint = only(tmp_path, f"replies:\n  - text: {text}\n")
+    assert (line, column, message) == (2, 11, "a {{ is opened and not closed")
+    assert hint
+
+
+def test_script_file_hole_with_nothing_in_it_is_refused(tmp_path: Path) -> None:
+    assert "nothing can fill" in only(tmp_path, "replies:\n  - text: 'a {{ }} b'\n")[2]
+
+
+def test_script_file_braces_of_json_are_no_holes(tmp_path: Path) -> None:
+    file = tmp_path / "model.yaml"
+    file.write_text("""replies:\n  - text: '{"a": {"b": 1}}'\n""")
+    load(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("replies:\n  - text: a\n---\nreplies: []\n", "a second document starts here"),
+        ("replies:\n  - text: !!python/object:os.system a\n", "the tag !!python/object:os.system cannot be used here"),
+    ],
+)
+def test_script_file_is_read_as_strictly_as_a_spec(tmp_path: Path, text: str, message: str) -> None:
+    assert message in [place[2] for place in problems(tmp_path, text)]
 
 
 def test_script_file_rule_behind_one_that_fits_all_is_refused(tmp_path: Path) -> None:
@@ -105,13 +146,16 @@ def test_script_file_that_is_not_yaml_is_refused(tmp_path: Path, text: bytes, me
 def test_script_file_that_is_missing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as raised:
         load(tmp_path / "none.yaml")
-    assert raised.value.problems[0].message == "cannot be read: No such file or directory"
+    assert raised.value.problems[0].message == "there is no such file"
 
 
 def test_script_file_aliases_stay_bounded(tmp_path: Path) -> None:
     wide = ["a: &l0 [1]"] + [f"k{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 8)]
     deep = ["a: &l0 [1]"] + [f"k{n}: &l{n} [*l{n - 1}]" for n in range(1, 2000)]
-    for lines, message in ((wide, "more than 100,000 values"), (deep, "nested deeper than 100 levels")):
+    for lines, message in (
+        (wide, "aliases stand for more than 100,000 values"),
+        (deep, "nested deeper than 100 levels"),
+    ):
         arguments = "".join(f"        {line}\n" for line in lines)
         text = f"replies:\n  - tool_calls:\n    - name: x\n      arguments:\n{arguments}"
         assert message in [place[2] for place in problems(tmp_path, text)]

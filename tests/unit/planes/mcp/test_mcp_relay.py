@@ -147,14 +147,20 @@ def test_no_trial_and_no_harness_are_said_in_one_line():
     assert (first, second) == (3, 3)
 
 
-def test_a_server_that_is_not_there_is_said_in_one_line():
+def test_a_server_that_is_not_there_is_said_in_one_line_and_told_to_the_harness():
+    told = []
+
+    async def listening(tunnel):
+        told.append(await tunnel.read())
+
     async def talk(port):
         relay = await start(port, "no-such-server")
         return (await relay.communicate())[1], relay.returncode
 
-    (said, code), _ = harness(talk, transparent)
+    (said, code), _ = harness(talk, listening)
     assert said == b"holdfast mcp-proxy: echo: no-such-server cannot be started: No such file or directory\n"
     assert code == 127
+    assert told == [b"X127 no-such-server cannot be started: No such file or directory\n"]
 
 
 def test_the_end_of_the_client_ends_a_server_that_ignores_it():

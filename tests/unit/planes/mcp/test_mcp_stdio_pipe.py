@@ -1,5 +1,6 @@
 import asyncio
 
+import pytest
 from mcp_talk import FakeLine, call, line
 
 from holdfast.model.spec import Injection, Schedule
@@ -12,9 +13,9 @@ OK = line(id=1, result={"content": [{"type": "text", "text": "hello"}]})
 PING = line(id=9, method="ping")
 
 
-def served(*lines: bytes, injections: list[Injection] | None = None, wait_s: float = 0.0):
+def served(*lines: bytes, injections: list[Injection] | None = None, wait_s: float = 0.0, trip: FakeTrip | None = None):
     """What the relay was told after it had said these lines, one after another, and then left."""
-    trip, wire = FakeTrip(injections or []), FakeLine()
+    trip, wire = trip or FakeTrip(injections or []), FakeLine()
 
     async def run():
         serving = asyncio.create_task(Pipe(wire, "server", trip, Visit()).serve())
@@ -100,13 +101,33 @@ def test_a_batch_passes_and_is_noted():
     assert "no fault can act on it" in trip.notes[0]
 
 
-def test_a_server_that_fails_before_it_says_a_word_is_an_error_of_the_trial():
-    assert served(b"C" + call(), b"X1")[1].troubles == [
-        "MCP server server ended with exit code 1 before it said anything"
-    ]
-    for ending in (b"X0", b"X-15"):
-        assert served(b"C" + call(), ending)[1].troubles == []
-    assert served(b"S" + PING, b"X1")[1].troubles == []
+FIX = ": put its command right in the agent's MCP configuration"
+
+
+@pytest.mark.parametrize(
+    ("ending", "why"),
+    [
+        (b"X1 node", "MCP server server (node) ended with exit code 1 before it said anything" + FIX),
+        (b"X0 true", "MCP server server (true) ended with exit code 0 before it said anything" + FIX),
+        (b"X-11 node", "MCP server server (node) was killed by signal 11 before it said anything" + FIX),
+        (
+            b"X127 npxx cannot be started: No such file or directory",
+            "MCP server server: npxx cannot be started: No such file or directory" + FIX,
+        ),
+    ],
+)
+def test_a_server_that_fails_before_it_says_a_word_is_an_error_of_the_trial(ending, why):
+    trip = served(b"C" + call(), ending)[1]
+    assert trip.troubles == [why]
+    assert trip.troubles == [why]
+    assert served(b"S" + PING, ending)[1].troubles == []
+
+
+def test_a_server_that_was_asked_to_end_did_not_fail():
+    assert served(b"C" + call(), b"X-15 node")[1].troubles == []
+    assert served(b"E", b"X0 node")[1].troubles == []
+    crash = Injection("mcp", "search", "crash_mid_call")
+    assert served(b"C" + call(), b"X-9 node", injections=[crash])[1].troubles == []
 
 
 def test_the_last_answers_go_out_when_the_server_has_ended():

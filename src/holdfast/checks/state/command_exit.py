@@ -1,0 +1,102 @@
+"""`command_exit`: a command in the workspace ends as expected."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Struct
+
+from holdfast.checks.state.recorded import record, recorded
+from holdfast.checks.wording import shorten
+from holdfast.model.observation import Observation
+from holdfast.model.verdict import Finding
+from holdfast.model.world import Evidence
+from holdfast.protocols import Exhibit, Ran, World
+from holdfast.reading.durations import Duration
+from holdfast.reading.fields import about
+
+OUTPUT_KEPT = 8_000
+"""Bytes of stdout and of stderr that are kept: the last ones, where the failure is."""
+
+
+class Ended(Struct, frozen=True, omit_defaults=True):
+    """How a command ended, and the last that it printed."""
+
+    exit_code: int | None = None
+    stdout: str = ""
+    stderr: str = ""
+    timed_out: bool = False
+    signal: int = 0
+    duration_ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class CommandExit:
+    """A command in the workspace ends with the expected exit code.
+
+    It runs in the sandbox when the agent has ended, with the agent's environment; what it writes is thrown away.
+    """
+
+    command: Annotated[str, about("Run by sh -c from the workspace.", min_length=1)]
+    exit_code: Annotated[int, about("The expected exit code.", ge=0, le=255)] = 0
+    timeout: Annotated[Duration, about("Over it the check fails.")] = 120_000
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["state"]] = "state"
+    runs_inside: ClassVar[bool] = True
+
+    async def gather(self, world: World, seen: Observation) -> Evidence:
+        ran = await world.sandbox.run(
+            ["/bin/sh", "-c", self.command],
+            world.environ,
+            timeout_s=self.timeout / 1000,
+            keep=OUTPUT_KEPT,
+            throwaway=True,
+        )
+        return record([self.command, self.timeout], ended(ran))
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        found = recorded(exhibit, [self.command, self.timeout], Ended)
+        what = shorten(self.command, 60)
+        passed = found.exit_code == self.exit_code and not found.timed_out
+        if found.timed_out:
+            why = f"{what} did not end within {self.timeout / 1000:g} s"
+        elif found.exit_code is None:
+            why = f"{what} was killed by {named(found.signal)}"
+        else:
+            why = f"{what} exited with {found.exit_code}" + ("" if passed else f", not {self.exit_code}")
+        said = "" if passed else last_line(found.stderr) or last_line(found.stdout)
+        return Finding(passed, why + (f": {said}" if said else ""), details=printed(found))
+
+
+def ended(ran: Ran) -> Ended:
+    """A command as it is recorded."""
+    return Ended(
+        exit_code=ran.exit_code,
+        stdout=ran.stdout.decode("utf-8", "replace"),
+        stderr=ran.stderr.decode("utf-8", "replace"),
+        timed_out=ran.timed_out,
+        signal=ran.signal,
+        duration_ms=round(ran.duration_ms, 1),
+    )
+
+
+def printed(found: Ended) -> dict[str, Any]:
+    """What a command printed, for the report."""
+    shown = {"exit_code": found.exit_code, "stdout": found.stdout, "stderr": found.stderr}
+    return {name: value for name, value in shown.items() if value not in (None, "")}
+
+
+def last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return shorten(lines[-1].strip(), 100) if lines else ""
+
+
+def named(number: int) -> str:
+    """A signal by its name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}" if number else "a signal"

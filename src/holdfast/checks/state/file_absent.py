@@ -1,0 +1,41 @@
+"""`file_absent`: nothing is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from holdfast.checks.state.paths import Place, look
+from holdfast.checks.state.recorded import record, recorded
+from holdfast.checks.wording import shorten
+from holdfast.model.observation import Observation
+from holdfast.model.verdict import Finding
+from holdfast.model.world import Evidence
+from holdfast.protocols import Exhibit, World
+from holdfast.reading.fields import about
+from holdfast.reading.inside import outside
+
+
+@dataclass(frozen=True)
+class FileAbsent:
+    """Neither a file nor a folder is at that path when the agent has ended."""
+
+    path: Annotated[str, about("Where, in the workspace.", min_length=1)]
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["state"]] = "state"
+
+    async def gather(self, world: World, seen: Observation) -> Evidence:
+        return record([self.path], look(world.sandbox, self.path))
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        place = recorded(exhibit, [self.path], Place)
+        if place.kind == "out_of_reach":
+            return Finding(False, shorten(place.why, 200))
+        if place.kind == "nothing":
+            return Finding(True, f"there is no {shorten(self.path)}")
+        return Finding(False, f"{shorten(self.path)} is there: a {place.kind}")
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        return outside(self.path)

@@ -1,0 +1,68 @@
+"""`file_content`: what a file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from holdfast.checks.patterns import fault_in, search
+from holdfast.checks.state.paths import Place, look
+from holdfast.checks.state.recorded import KEPT, record, recorded
+from holdfast.checks.wording import shorten
+from holdfast.model.observation import Observation
+from holdfast.model.verdict import Finding
+from holdfast.model.world import Evidence
+from holdfast.protocols import Exhibit, World
+from holdfast.reading.fields import about
+from holdfast.reading.inside import outside
+
+_FOLDER = "is a folder, which has no content"
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """A file contains, does not contain, or matches; all that is given must be true."""
+
+    path: Annotated[str, about("Where, in the workspace.", min_length=1)]
+    contains: Annotated[str | None, about("Text that must appear.")] = None
+    not_contains: Annotated[str | None, about("Text that must not appear.")] = None
+    pattern: Annotated[str | None, about("A regex that must match somewhere.")] = None
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["state"]] = "state"
+
+    async def gather(self, world: World, seen: Observation) -> Evidence:
+        return record([self.path, "content"], look(world.sandbox, self.path, read=True))
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        place = recorded(exhibit, [self.path, "content"], Place)
+        name = shorten(self.path, 60)
+        if place.kind != "file":
+            why = {"nothing": f"there is no {name}", "folder": f"{name} {_FOLDER}"}.get(place.kind, place.why)
+            return Finding(False, shorten(why, 200))
+        held, lacked = self._found(place.content)
+        if held:
+            return Finding(False, f"{name} {held}")
+        if place.cut and (lacked or self.not_contains is not None):
+            lacks = f", and up to there {lacked}" if lacked else ""
+            return Finding(None, f"only the first {KEPT} bytes of {name} were read{lacks}")
+        return Finding(False, f"{name} {lacked}") if lacked else Finding(True, f"{name} is as it should be")
+
+    def _found(self, text: str) -> tuple[str, str]:
+        """What it holds and must not, and what it lacks; empty where there is nothing of the kind."""
+        held = lacked = ""
+        if self.not_contains is not None and self.not_contains in text:
+            held = f"contains '{shorten(self.not_contains)}', which must not appear"
+        if self.contains is not None and self.contains not in text:
+            lacked = f"does not contain '{shorten(self.contains)}'"
+        elif self.pattern is not None and search(self.pattern, text, "") is None:
+            lacked = f"has nothing that matches {shorten(self.pattern)}"
+        return held, lacked
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        yield from outside(self.path)
+        if self.pattern is not None and (fault := fault_in(self.pattern)):
+            yield "pattern", fault
+        if self.contains is None and self.not_contains is None and self.pattern is None:
+            yield "", "needs at least one of contains, not_contains, pattern"

@@ -1,0 +1,41 @@
+"""`file_exists`: something is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from holdfast.checks.state.paths import Place, look
+from holdfast.checks.state.recorded import record, recorded
+from holdfast.checks.wording import shorten
+from holdfast.model.observation import Observation
+from holdfast.model.verdict import Finding
+from holdfast.model.world import Evidence
+from holdfast.protocols import Exhibit, World
+from holdfast.reading.fields import about
+from holdfast.reading.inside import outside
+
+
+@dataclass(frozen=True)
+class FileExists:
+    """A file or folder exists in the workspace when the agent has ended."""
+
+    path: Annotated[str, about("Where, in the workspace.", min_length=1)]
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["state"]] = "state"
+
+    async def gather(self, world: World, seen: Observation) -> Evidence:
+        return record([self.path], look(world.sandbox, self.path))
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        place = recorded(exhibit, [self.path], Place)
+        if place.kind == "out_of_reach":
+            return Finding(False, shorten(place.why, 200))
+        there = place.kind != "nothing"
+        what = f"{shorten(self.path)} is there" if there else f"there is no {shorten(self.path)}"
+        return Finding(there, what + (", a folder" if place.kind == "folder" else ""))
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        return outside(self.path)

@@ -1,0 +1,66 @@
+"""`http_mock_assertions`: a mock was called the right way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from holdfast.checks.patterns import fault_in
+from holdfast.checks.state.mock_assertion import Assertion, judged
+from holdfast.checks.state.mock_requests import FIELD, Requests, fault_in_field, kept
+from holdfast.checks.state.recorded import record, recorded
+from holdfast.checks.wording import shorten
+from holdfast.errors import HarnessError
+from holdfast.model.observation import Observation
+from holdfast.model.verdict import Finding
+from holdfast.model.world import Evidence
+from holdfast.protocols import Exhibit, Mock, World
+from holdfast.reading.fields import about
+
+
+@dataclass(frozen=True)
+class HttpMockAssertions:
+    """A mock service was called the right way: every assertion holds of the requests that it recorded."""
+
+    service: Annotated[str, about("A service of type http_mock with record: true.", min_length=1)]
+    assertions: Annotated[tuple[Assertion, ...], about("What must hold.", min_length=1)]
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["state"]] = "state"
+
+    async def gather(self, world: World, seen: Observation) -> Evidence:
+        mock = world.services.get(self.service)
+        if not isinstance(mock, Mock):
+            raise HarnessError(f"{self.service} is no http_mock service")
+        return record([self.service], kept(mock))
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        found = recorded(exhibit, [self.service], Requests)
+        verdicts = [judged(one, found) for one in self.assertions]
+        worst = min(range(len(verdicts)), key=lambda n: (_ORDER[verdicts[n][0]], n))
+        holds, why = verdicts[worst]
+        if holds:
+            why = "; ".join(why for _, why in verdicts)
+        return Finding(holds, shorten(why, 220), details=_details(found))
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        for n, one in enumerate(self.assertions):
+            if not FIELD.fullmatch(one.field):
+                known = "request_count, last_request…, requests[N]…"
+                yield f"assertions[{n}].field", f"unknown field {one.field[:60]!r}: expected {known}"
+            elif fault := fault_in_field(one.field):
+                yield f"assertions[{n}].field", fault
+            if one.empty:
+                yield f"assertions[{n}]", "needs one of equals, contains, matches, at_least, at_most"
+            if one.matches is not None and (fault := fault_in(one.matches)):
+                yield f"assertions[{n}].matches", fault
+
+
+_ORDER = {False: 0, None: 1, True: 2}
+"""One that does not hold decides; then one that cannot be told."""
+
+
+def _details(found: Requests) -> dict[str, Any]:
+    shown = [f"{one.method} {shorten(one.path)} {shorten(one.body, 200)}".rstrip() for one in found.requests[:20]]
+    return {"requests": shown} if shown else {}

@@ -1,0 +1,126 @@
+"""One assertion about the requests that a mock recorded. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from msgspec import UNSET, Struct
+
+from holdfast.checks.patterns import search
+from holdfast.checks.state.comparing import as_number, as_text, same
+from holdfast.checks.state.mock_requests import FIELD, MISSING, Request, Requests, json_of, matching, value_at
+from holdfast.checks.wording import shorten
+from holdfast.model.codec import encodable
+from holdfast.reading.fields import about
+
+Judged = tuple[bool | None, str]
+"""Whether it holds, None where that cannot be told, and why."""
+
+
+class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that must hold of the requests a mock recorded."""
+
+    field: Annotated[str, about("What is looked at, such as request_count or last_request.body.", min_length=1)]
+    filters: Annotated[dict[str, Any], about("Which requests: method, path (glob), a header or body field.")] = {}
+    equals: Annotated[Any, about("Equal, as JSON.")] = UNSET
+    contains: Annotated[Any, about("A substring, key or member.")] = UNSET
+    matches: Annotated[str | None, about("A regex that matches.")] = None
+    at_least: Annotated[float | None, about("Not less.")] = None
+    at_most: Annotated[float | None, about("Not more.")] = None
+
+    @property
+    def empty(self) -> bool:
+        rest = (self.matches, self.at_least, self.at_most)
+        return self.equals is UNSET and self.contains is UNSET and all(value is None for value in rest)
+
+
+def judged(one: Assertion, found: Requests) -> Judged:
+    """Whether the assertion holds of these requests."""
+    counted = matching(found.requests, one.filters)
+    if one.field == "request_count":
+        return _count(one, len(counted), found.more)
+    field = FIELD.fullmatch(one.field)
+    index = int(field[2]) if field and field[2] else -1
+    if found.more and (index < 0 or index >= len(counted)):
+        return None, f"{one.field} is not known: {found.more} requests more came than are kept"
+    if not -len(counted) <= index < len(counted):
+        of = " that fit the filters" if one.filters else ""
+        return False, f"there is no {one.field}: {_requests(len(counted))}{of}, of {len(found.requests)}"
+    return _holds(one, counted[index], (field[3] or "") if field else "")
+
+
+def _count(one: Assertion, count: int, more: int) -> Judged:
+    """A number of requests; where more came than are kept, it may be higher."""
+    wrong = next(_wrong(one, count, body=False), "")
+    what = f"request_count{_filtered(one.filters)} {wrong or f'is {count}'}"
+    if not more:
+        return not wrong, what
+    limits = (one.at_most, as_number(one.equals))
+    if any(limit is not None and count > limit for limit in limits):
+        return False, what
+    enough = one.at_least is not None and count >= one.at_least and one.at_most is None and one.equals is UNSET
+    return (True if enough else None), f"{what}, and {more} requests more came than are kept"
+
+
+def _holds(one: Assertion, request: Request, part: str) -> Judged:
+    value = value_at(request, part)
+    if value is MISSING:
+        return False, f"there is nothing at {shorten(one.field)}"
+    if part == "headers" and isinstance(one.contains, str) and one.contains.lower() in value:
+        value = {**value, one.contains: ""}  # header names are the same in any case
+    wrong = next(_wrong(one, value, body=part == "body"), "")
+    return not wrong, f"{shorten(one.field)} {wrong or 'is as it should be'}"
+
+
+def _wrong(one: Assertion, value: Any, *, body: bool) -> Iterator[str]:
+    """Everything in which the value is not as asserted."""
+    shown = shorten(as_text(value), 60)
+    if one.equals is not UNSET and not (_same_body(value, one.equals) if body else same(value, one.equals)):
+        yield f"is {shown}, not {shorten(as_text(one.equals), 60)}"
+    if one.contains is not UNSET and not _contains(value, one.contains):
+        yield f"is {shown}, without {shorten(as_text(one.contains), 60)}"
+    if one.matches is not None and not any(search(one.matches, text, "") for text in _readings(value)):
+        yield f"is {shown}, which does not match {shorten(one.matches, 60)}"
+    if one.at_least is None and one.at_most is None:
+        return
+    number = as_number(value)
+    if number is None:
+        yield f"is {shown}, which is no number"
+    elif one.at_least is not None and number < one.at_least:
+        yield f"is {number:g}, less than {one.at_least:g}"
+    elif one.at_most is not None and number > one.at_most:
+        yield f"is {number:g}, more than {one.at_most:g}"
+
+
+def _same_body(body: str, wanted: Any) -> bool:
+    """A body is text; where both are JSON, what it says counts, not how it is written."""
+    if isinstance(wanted, str):
+        meant = json_of(wanted)
+        return body == wanted or (isinstance(meant, dict | list) and same(json_of(body), meant))
+    return same(json_of(body), wanted)
+
+
+def _contains(value: Any, wanted: Any) -> bool:
+    if isinstance(value, dict):
+        return isinstance(wanted, str) and wanted in value
+    if isinstance(value, list):
+        return any(same(item, wanted) for item in value)
+    return any(as_text(wanted) in text for text in _readings(value))
+
+
+def _readings(value: Any) -> Iterator[str]:
+    """The value as text; JSON also as it is meant, without its escapes."""
+    yield as_text(value)
+    meant = json_of(value) if isinstance(value, str) and "\\" in value else MISSING
+    if meant is not MISSING:
+        yield encodable(json.dumps(meant, ensure_ascii=False))
+
+
+def _filtered(filters: Mapping[str, Any]) -> str:
+    return f" of {shorten(as_text(dict(filters)), 60)}" if filters else ""
+
+
+def _requests(count: int) -> str:
+    return "1 request" if count == 1 else f"{count} requests"

@@ -1,0 +1,135 @@
+"""The requests that a mock recorded: which of them count, and a field of theirs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from holdfast.checks.json_parts import fault_in_path, parse, parts
+from holdfast.checks.state.comparing import same
+from holdfast.checks.state.recorded import KEPT
+from holdfast.protocols import Mock, Recorded
+
+FIELD = re.compile(
+    r"request_count|(last_request|requests\[(\d{1,9})\])"
+    r"(?:\.(method|path|query|status|headers|headers\.(?:[^.\s]+)|body|body(?:\.|\[).+))?"
+)
+MISSING = object()
+"""Nothing is there. A null that is there is None."""
+
+
+class Request(Struct, frozen=True, omit_defaults=True):
+    """One request as the evidence has it."""
+
+    method: str
+    path: str
+    query: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    body: str = ""
+    status: int = 0
+
+
+class Requests(Struct, frozen=True, omit_defaults=True):
+    """The first requests that a mock got, and how many more there were."""
+
+    requests: tuple[Request, ...] = ()
+    more: int = 0
+
+
+def kept(mock: Mock) -> Requests:
+    """What is recorded of a mock: requests in order, until there is no more room."""
+    found: list[Request] = []
+    size = 0
+    for one in mock.requests:
+        size += _size(one)
+        if size > KEPT:
+            break
+        found.append(Request(one.method, one.path, one.query, one.headers, one.body, one.status))
+    return Requests(tuple(found), len(mock.requests) - len(found) + mock.dropped)
+
+
+def _size(one: Recorded) -> int:
+    return len(one.path) + len(one.query) + len(one.body) + sum(len(n) + len(v) for n, v in one.headers)
+
+
+def matching(requests: Sequence[Request], filters: Mapping[str, Any]) -> list[Request]:
+    """The requests that every filter fits."""
+    return [one for one in requests if all(_fits(one, name, wanted) for name, wanted in filters.items())]
+
+
+def _fits(request: Request, name: str, wanted: Any) -> bool:
+    if name == "method":
+        return request.method.upper() == str(wanted).upper()
+    if name == "path":
+        return fnmatchcase(request.path, str(wanted)) or fnmatchcase(unquote(request.path), str(wanted))
+    headers = headers_of(request)
+    if name.lower() in headers:
+        return headers[name.lower()] == _plain(wanted)
+    body = json_of(request.body)
+    return isinstance(body, dict) and name in body and same(body[name], wanted)
+
+
+def _plain(wanted: Any) -> str:
+    return str(wanted).lower() if isinstance(wanted, bool) else str(wanted)
+
+
+def headers_of(request: Request) -> dict[str, str]:
+    """By lower-case name; one that came several times is joined by commas."""
+    found: dict[str, str] = {}
+    for name, value in request.headers:
+        lower = name.lower()
+        found[lower] = f"{found[lower]}, {value}" if lower in found else value
+    return found
+
+
+def json_of(body: str) -> Any:
+    """The body as JSON; MISSING if it is none."""
+    try:
+        return parse(body)
+    except (ValueError, RecursionError):
+        return MISSING
+
+
+def value_at(request: Request, part: str) -> Any:
+    """A part of a request, such as `body` or `headers.x-key`; all of it if there is no part named."""
+    name, dot, rest = part.partition(".")
+    if part.startswith("body") and part != "body":
+        return _inside(json_of(request.body), _json_path(part))
+    if name == "headers":
+        return headers_of(request).get(rest.lower(), MISSING) if dot else headers_of(request)
+    whole = {
+        "method": request.method,
+        "path": request.path,
+        "query": request.query,
+        "headers": headers_of(request),
+        "body": request.body,
+        "status": request.status,
+    }
+    return whole[name] if name else whole
+
+
+def _json_path(part: str) -> str:
+    """`body.items[0].id` as a path into the body; dots alone need no JSONPath."""
+    rest = part.removeprefix("body")
+    path = rest.removeprefix(".")
+    if path.startswith("$") or "[" not in path:
+        return path
+    return f"${rest}"
+
+
+def _inside(value: Any, path: str) -> Any:
+    """One part by itself, several as a list."""
+    found = [] if value is MISSING else parts(value, path)
+    return MISSING if not found else found[0] if len(found) == 1 else found
+
+
+def fault_in_field(field: str) -> str | None:
+    """What is wrong with the path into a body, if the field has one."""
+    found = FIELD.fullmatch(field)
+    part = (found[3] or "") if found else ""
+    return fault_in_path(_json_path(part)) if part.startswith("body") and part != "body" else None

@@ -1,0 +1,47 @@
+"""What a check of the state records, and how it finds that again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.errors import HarnessError
+from holdfast.model.codec import canonical, digest, to_builtins
+from holdfast.model.world import Evidence
+from holdfast.protocols import Exhibit
+
+NOT_RECORDED = "not recorded in this run"
+KEPT = 10_000_000
+"""Bytes that one check records."""
+SHOWN = 20
+"""Things that are listed as evidence."""
+
+S = TypeVar("S", bound=Struct)
+
+
+def record(about: Sequence[Any], found: Struct) -> Evidence:
+    """What was found, marked with what was looked at: a rule that is changed later must not take it for its own."""
+    return Evidence({"of": _mark(about), "found": to_builtins(found)})
+
+
+def recorded(exhibit: Exhibit, about: Sequence[Any], kind: type[S]) -> S:
+    """What was recorded of just that; HarnessError where it was not, or could not be."""
+    evidence = exhibit.evidence
+    if evidence is None:
+        raise HarnessError(NOT_RECORDED)
+    if evidence.error:
+        raise HarnessError(evidence.error)
+    data = evidence.data
+    if not isinstance(data, dict) or data.get("of") != _mark(about):
+        raise HarnessError(NOT_RECORDED)
+    try:
+        return msgspec.convert(data["found"], kind)
+    except (KeyError, msgspec.ValidationError) as bad:
+        raise HarnessError(f"what was recorded for this rule cannot be read: {bad}") from bad
+
+
+def _mark(about: Sequence[Any]) -> str:
+    return digest(canonical(list(about)))

@@ -1,0 +1,141 @@
+"""`sql`: what a query finds in a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import UNSET, Struct
+
+from holdfast.checks.patterns import fault_in, search
+from holdfast.checks.state.comparing import as_number, as_text, same
+from holdfast.checks.state.databases import database
+from holdfast.checks.state.recorded import SHOWN, record, recorded
+from holdfast.checks.wording import shorten
+from holdfast.errors import HarnessError, QueryFailed
+from holdfast.model.observation import Observation
+from holdfast.model.verdict import Finding
+from holdfast.model.world import Evidence
+from holdfast.protocols import Exhibit, World
+from holdfast.reading.durations import Duration
+from holdfast.reading.fields import about
+
+_EXACT_DIGITS = 15
+"""Digits that a floating-point number always keeps; a longer decimal comes from a database as text."""
+
+
+class Answered(Struct, frozen=True, omit_defaults=True):
+    """What the database said."""
+
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Any, ...], ...] = ()
+    count: int = 0
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Sql:
+    """A query's first value, or its number of rows, is as expected; all that is given must be true."""
+
+    service: Annotated[str, about("A Postgres or MySQL service.", min_length=1)]
+    query: Annotated[str, about("One statement.", min_length=1)]
+    equals: Annotated[Any, about("The first column of the first row.")] = UNSET
+    at_least: Annotated[float | None, about("The value is not less.")] = None
+    at_most: Annotated[float | None, about("The value is not more.")] = None
+    matches: Annotated[str | None, about("A regex that matches the value.")] = None
+    one_of: Annotated[tuple[Any, ...] | None, about("The value is one of these.", min_length=1)] = None
+    rows: Annotated[int | None, about("The number of rows.", ge=0)] = None
+    timeout: Annotated[Duration, about("Over it the check is an error.")] = 30_000
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["state"]] = "state"
+
+    async def foresee(self, world: World) -> None:
+        await database(world, self.service).prepare(self.query)
+
+    async def gather(self, world: World, seen: Observation) -> Evidence:
+        limit_s = self.timeout / 1000
+        try:
+            found = await database(world, self.service).query(self.query, timeout_s=limit_s)
+        except QueryFailed as refused:
+            return record([self.service, self.query], Answered(refused=str(refused)))
+        except TimeoutError as late:
+            hint = "make it faster, or raise the rule's timeout"
+            raise HarnessError(f"the query took longer than {limit_s:g} s: {hint}") from late
+        return record([self.service, self.query], Answered(found.columns, found.rows, found.count))
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        found = recorded(exhibit, [self.service, self.query], Answered)
+        if found.refused:
+            return Finding(False, f"{shorten(self.service, 40)} refused the query: {shorten(found.refused, 150)}")
+        details = {"columns": list(found.columns), "rows": [list(row) for row in found.rows[:SHOWN]]}
+        wrong = next(self._wrong(found), "")
+        return Finding(not wrong, wrong or self._right(found), details=details)
+
+    def _wrong(self, found: Answered) -> Iterator[str]:
+        """Everything in which the answer is not as expected."""
+        if self.rows is not None and found.count != self.rows:
+            yield f"the query gave {_rows(found.count)}, not {self.rows}"
+        if not self._reads_value():
+            return
+        if not found.rows or not found.rows[0]:
+            if not (self.equals is None and self._reads_only_equals()):
+                yield "the query gave no row"
+            return
+        value = found.rows[0][0]
+        shown = _shown(value)
+        if self.equals is not UNSET and not equal(value, self.equals):
+            yield f"the value is {shown}, not {_shown(self.equals)}"
+        if self.one_of is not None and not any(equal(value, one) for one in self.one_of):
+            yield f"the value is {shown}, none of {_shown(list(self.one_of))}"
+        if self.matches is not None and (value is None or search(self.matches, as_text(value), "") is None):
+            yield f"the value {shown} does not match {shorten(self.matches)}"
+        yield from _beyond(value, self.at_least, self.at_most)
+
+    def _right(self, found: Answered) -> str:
+        if not self._reads_value():
+            return f"the query gave {_rows(found.count)}"
+        return f"the value is {_shown(found.rows[0][0])}" if found.rows else "the query gave no row"
+
+    def _reads_value(self) -> bool:
+        return self.equals is not UNSET or not self._reads_only_equals()
+
+    def _reads_only_equals(self) -> bool:
+        return all(one is None for one in (self.at_least, self.at_most, self.matches, self.one_of))
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        if self.matches is not None and (fault := fault_in(self.matches)):
+            yield "matches", fault
+        if not self._reads_value() and self.rows is None:
+            yield "", "needs at least one of equals, at_least, at_most, matches, one_of, rows"
+
+
+def equal(value: Any, wanted: Any) -> bool:
+    """Whether a value of a database is the one that is wanted; MySQL's booleans are 1 and 0."""
+    if isinstance(wanted, bool):
+        return value is wanted or (type(value) is int and value == int(wanted))
+    if isinstance(value, str) and isinstance(wanted, int | float) and sum(map(str.isdigit, value)) > _EXACT_DIGITS:
+        number = int(value) if isinstance(wanted, int) and value.lstrip("-").isdecimal() else as_number(value)
+        return number == wanted
+    return same(value, wanted)
+
+
+def _beyond(value: Any, least: float | None, most: float | None) -> Iterator[str]:
+    if least is None and most is None:
+        return
+    number = as_number(value)
+    if number is None:
+        yield f"the value is {_shown(value)}, which is no number"
+    elif least is not None and number < least:
+        yield f"the value is {number:g}, less than {least:g}"
+    elif most is not None and number > most:
+        yield f"the value is {number:g}, more than {most:g}"
+
+
+def _shown(value: Any) -> str:
+    return shorten(f'"{value}"' if isinstance(value, str) else as_text(value))
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"

@@ -1,0 +1,115 @@
+"""An agent in its world: opened around it for each trial, looked at when it has ended, and gone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from holdfast.errors import HarnessError, HoldfastError
+from holdfast.model.observation import Answer, ForbiddenResult, Observation
+from holdfast.model.spec import CALM, Invariant, Scenario, Spec, Task
+from holdfast.model.trial import Trial
+from holdfast.model.when import applies
+from holdfast.model.world import Evidence
+from holdfast.plan.checks import make_check, runs_inside
+from holdfast.plan.params import with_params
+from holdfast.planes.describe import said
+from holdfast.planes.harbour import Harbour
+from holdfast.protocols import Agent, Check, ForeseeingCheck, Found, GatheringCheck, Trip
+from holdfast.world.forbidden import forbidden
+from holdfast.world.live import LiveWorld
+from holdfast.world.worlds import Worlds
+
+
+class Surrounded:
+    """Gives the agent a world, and records what it leaves there."""
+
+    def __init__(self, agent: Agent, worlds: Worlds, harbour: Harbour, spec: Spec) -> None:
+        self._agent = agent
+        self._worlds = worlds
+        self._harbour = harbour
+        self._spec = spec
+        self._scenarios = {scenario.name: scenario for scenario in spec.scenarios}
+
+    async def run(self, task: Task, trip: Trip) -> Answer:
+        """One trial. Whatever the world cannot do is a HarnessError: never the agent's doing."""
+        scenario = self._scenarios.get(trip.trial.scenario, CALM)
+        async with self._worlds.open(trip) as world:
+            checks = dict(self._checks(trip.trial, scenario))
+            await _foresee(world, checks)
+            began = time.time() - trip.now()
+            trip.house = world
+            trip.watch = world.disturbances.saw
+            async with world.disturbances.around(world):
+                with world.mooring.carry(trip):
+                    answer = await self._agent.run(task, trip)
+                    while world.disturbances.restart():
+                        answer = await self._agent.run(task, trip)
+            trip.watch = None
+            await world.settle(began)
+            trip.found(await self._found(world, trip, answer, checks))
+        return answer
+
+    async def reset(self, trial: Trial) -> None:
+        await self._agent.reset(trial)
+
+    async def close(self) -> None:
+        try:
+            await self._agent.close()
+        finally:
+            try:
+                await self._worlds.close()
+            finally:
+                await self._harbour.close()
+
+    def _checks(self, trial: Trial, scenario: Scenario) -> Iterator[tuple[str, Check]]:
+        """The checks that the trial serves, by rule."""
+        own = frozenset(self._spec.cell_rules)
+        for rule in self._spec.invariants if trial.kind != "control" else ():
+            shared = trial.invariant == "*" and rule.id not in own and not rule.probes
+            if (shared or trial.invariant == rule.id) and applies(rule.when, scenario):
+                yield rule.id, make_check(_filled(rule, trial))
+
+    async def _found(self, world: LiveWorld, trip: Trip, answer: Answer, checks: Mapping[str, Check]) -> Found:
+        seen = Observation(
+            trip.trial.id,
+            turns=answer.turns,
+            output=answer.output,
+            trace=tuple(trip.traced()),
+            audit=tuple(world.audit()),
+        )
+        evidence = {}
+        for rule, check in sorted(checks.items(), key=lambda one: runs_inside(one[1])):
+            if isinstance(check, GatheringCheck):
+                evidence[rule] = await _gathered(check, world, seen)
+        return Found(evidence, seen.audit, world.isolation, self._forbidden(world, seen))
+
+    def _forbidden(self, world: LiveWorld, seen: Observation) -> tuple[ForbiddenResult, ...]:
+        rules = world.spec.forbidden
+        if not rules.rules:
+            return ()
+        answers = "\n".join(turn.text or "" for turn in seen.turns)
+        printed = {"its answer": answers, "its output": seen.output}
+        unseen = {i.feature.removeprefix("audit: "): i.why for i in world.isolation if not i.enforced}
+        return forbidden(rules, seen.audit, printed, self._worlds.order.secrets, unseen)
+
+
+def _filled(rule: Invariant, trial: Trial) -> Invariant:
+    return with_params(rule, trial.params) if trial.params else rule
+
+
+async def _foresee(world: LiveWorld, checks: Mapping[str, Check]) -> None:
+    for rule, check in checks.items():
+        if isinstance(check, ForeseeingCheck):
+            try:
+                await check.foresee(world)
+            except HoldfastError as broken:
+                raise HarnessError(f"{rule} could never be judged: {broken}") from broken
+
+
+async def _gathered(check: GatheringCheck, world: LiveWorld, seen: Observation) -> Evidence:
+    """What a check records; where it cannot, why: an error of that rule alone."""
+    try:
+        return await check.gather(world, seen)
+    except Exception as broken:  # a bug of ours or of a plug-in is one rule's error, not the trial's
+        return Evidence(error=str(broken) if isinstance(broken, HoldfastError) else said(broken))

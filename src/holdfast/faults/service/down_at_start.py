@@ -1,0 +1,31 @@
+"""down_at_start: the service is not there yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.protocols import Call, Dropped, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class DownAtStart:
+    """The first connections are closed at once, or those of the first milliseconds; then it is there."""
+
+    connections: Annotated[int, Meta(description="How many are closed; 3 unless for_ms is given.", ge=0)] = 0
+    for_ms: Annotated[int, Meta(description="How long it is down, from the start of the trial.", ge=0)] = 0
+
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        if self.connections and self.for_ms:
+            yield "for_ms", "connections and for_ms exclude each other"
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        many = self.connections or 3
+        if call.arguments.get("since_ms", 0.0) < self.for_ms if self.for_ms else ctx.n <= many:
+            raise Dropped(f"{call.target}: not there yet", kind="closed")
+        return await forward(call)

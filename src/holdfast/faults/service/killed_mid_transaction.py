@@ -1,0 +1,45 @@
+"""killed_mid_transaction: the connection dies inside a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.protocols import Call, Dropped, FaultContext, Forward, Reply, Step
+
+
+@dataclass(frozen=True)
+class KilledMidTransaction:
+    """The connection dies after the first write of a transaction, or when COMMIT is sent."""
+
+    at: Annotated[Literal["write", "commit"], Meta(description="After the first write, or when COMMIT is sent.")] = (
+        "write"
+    )
+    outcome: Annotated[
+        Literal["lost", "done"],
+        Meta(description="`lost`: it is rolled back. `done`, of a commit: it is committed and the reply is lost."),
+    ] = "lost"
+
+    sql_only: ClassVar[bool] = True
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "maybe"
+
+    @property
+    def step(self) -> Step:
+        return self.at
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        if self.outcome == "done" and self.at != "commit":
+            yield "outcome", "a transaction that dies after its first write is never done: done needs at: commit"
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        if self.outcome == "done":
+            await forward(call)
+            raise Dropped(f"{call.target}: the connection died after COMMIT was done", kind="closed")
+        if self.at == "commit":
+            raise Dropped(f"{call.target}: the connection died before COMMIT", kind="closed")
+        if not call.arguments.get("ends"):  # else the write is the whole transaction, and would be committed
+            await forward(call)
+        raise Dropped(f"{call.target}: the connection died after a write", kind="closed")

@@ -1,0 +1,27 @@
+"""latency: all that a service says comes late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from holdfast.model.delivery import Lag
+from holdfast.protocols import Call, FaultContext, Forward, Reply
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Every answer on the connection comes late."""
+
+    delay_ms: Annotated[int, Meta(description="How late, in ms.", ge=0)] = 1_000
+    jitter_ms: Annotated[int, Meta(description="Up to so much more or less.", ge=0)] = 0
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        reply = await forward(call)
+        if not self.delay_ms and not self.jitter_ms:
+            return reply
+        lag = Lag(self.delay_ms, self.jitter_ms, ctx.rng.getrandbits(32))
+        return replace(reply, delivery=replace(reply.delivery, lags=(*reply.delivery.lags, lag)))

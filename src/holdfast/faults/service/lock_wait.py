@@ -1,0 +1,25 @@
+"""lock_wait: somebody else holds the lock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply, Step
+
+
+@dataclass(frozen=True)
+class LockWait:
+    """The first write of a transaction waits for a lock and does not get it (55P03, 1205)."""
+
+    delay_ms: Annotated[int, Meta(description="How long it waits, in ms.", ge=0)] = 5_000
+
+    sql_only: ClassVar[bool] = True
+    step: ClassVar[Step] = "write"
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        await ctx.sleep(self.delay_ms)
+        raise Failed(f"{call.target}: lock wait timeout", kind="lock_timeout")

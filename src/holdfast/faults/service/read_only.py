@@ -1,0 +1,20 @@
+"""read_only: the database takes no writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply, Step
+
+
+@dataclass(frozen=True)
+class ReadOnly:
+    """The database refuses the writes of a transaction: it is read-only (25006, 1290)."""
+
+    sql_only: ClassVar[bool] = True
+    step: ClassVar[Step] = "write"
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        raise Failed(f"{call.target}: read-only", kind="read_only")

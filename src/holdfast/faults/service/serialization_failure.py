@@ -1,0 +1,29 @@
+"""serialization_failure: the transaction collided with another and is rolled back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply, Step
+
+
+@dataclass(frozen=True)
+class SerializationFailure:
+    """The transaction is refused as one that collided with another (40001, 1213). It is really rolled back."""
+
+    at: Annotated[Literal["write", "commit"], Meta(description="At the first write, or when COMMIT is sent.")] = (
+        "commit"
+    )
+
+    sql_only: ClassVar[bool] = True
+    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+
+    @property
+    def step(self) -> Step:
+        return self.at
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        raise Failed(f"{call.target}: could not serialize access", kind="serialization_failure")

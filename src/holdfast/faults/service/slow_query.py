@@ -1,0 +1,24 @@
+"""slow_query: the database takes its time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from holdfast.protocols import Call, FaultContext, Forward, Reply, Step
+
+
+@dataclass(frozen=True)
+class SlowQuery:
+    """The first statement of a transaction takes long."""
+
+    delay_ms: Annotated[int, Meta(description="How long, in ms.", ge=0)] = 5_000
+
+    sql_only: ClassVar[bool] = True
+    step: ClassVar[Step] = "statement"
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        await ctx.sleep(self.delay_ms)
+        return await forward(call)

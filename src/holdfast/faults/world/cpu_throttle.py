@@ -1,0 +1,22 @@
+"""cpu_throttle: a slow machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.faults.world.processes import disturbable
+from holdfast.protocols import FaultContext, World
+
+
+@dataclass(frozen=True)
+class CpuThrottle:
+    """The agent's processes share a part of one core from now on."""
+
+    cores: Annotated[float, Meta(description="How much of a core they have.", gt=0)] = 0.1
+
+    async def disturb(self, world: World, ctx: FaultContext) -> str:
+        await disturbable(world).limit(cpu=self.cores)
+        return f"{self.cores:g} of a core"

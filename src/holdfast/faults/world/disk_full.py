@@ -1,0 +1,33 @@
+"""disk_full: not one byte more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.errors import HarnessError
+from holdfast.faults.world.inside import command, touch
+from holdfast.protocols import FaultContext, World
+
+BALLAST = ".holdfast-ballast"
+"""A file that takes all the room there is; it goes when the agent has ended."""
+
+
+@dataclass(frozen=True)
+class DiskFull:
+    """The workspace's disk is full: nothing more can be written. It needs a disk of its own, `resources.disk`."""
+
+    async def disturb(self, world: World, ctx: FaultContext) -> str:
+        limited = next((one for one in world.sandbox.isolation if one.feature == "disk limit"), None)
+        if limited is None or not limited.enforced:
+            why = limited.why if limited is not None else "this sandbox knows of none"
+            raise HarnessError(f"disk_full needs a limit on the workspace's disk, which is not enforced here: {why}")
+        touch(ctx, [BALLAST])
+        ran = await command(world, ctx, "dd", "if=/dev/zero", f"of={BALLAST}", "bs=64k", "oflag=append", "conv=notrunc")
+        if b"No space left" not in ran.stderr:
+            said = ran.stderr.decode("utf-8", "replace").strip()[-300:]
+            raise HarnessError(f"the workspace's disk could not be filled: {said}")
+        await command(world, ctx, "dd", "if=/dev/zero", f"of={BALLAST}", "bs=1", "oflag=append", "conv=notrunc")
+        return "no space left on the disk"
+
+    async def heal(self, world: World, ctx: FaultContext) -> None:
+        await command(world, ctx, "rm", "-f", "--", BALLAST)

@@ -1,0 +1,18 @@
+"""frozen: the clock stands still."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.faults.world.clock import clocked
+from holdfast.protocols import FaultContext, World
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """The agent's clock stands still; waiting takes as long as ever."""
+
+    async def disturb(self, world: World, ctx: FaultContext) -> str:
+        clock = clocked(world)
+        await clock.set_clock(clock.time(), frozen=True)
+        return "the clock stands still"

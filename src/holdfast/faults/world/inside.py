@@ -1,0 +1,81 @@
+"""What faults of files share: paths of the workspace, and commands of ours that run beside the agent's.
+
+What a fault does is no doing of the agent's. It notes in its memory each command that it runs (`RAN`) and each path
+that it changes (`TOUCHED`), so that the audit can leave them out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+
+from holdfast.errors import HarnessError, OutsideError
+from holdfast.protocols import FaultContext, Ran, World
+
+RAN, TOUCHED = "ran", "touched"
+_PATH = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+_PATHS_AT_ONCE = 200
+_PATHS_MOST = 10_000
+
+
+def path_problems(path: str) -> Iterable[tuple[str, str]]:
+    """What is wrong with a path that leaves the workspace."""
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts:
+        yield "path", "must stay inside the workspace: no .. and no absolute path"
+
+
+def found(world: World, path: str) -> Path | None:
+    """The file or folder, for us to look at; None if there is none, or only a link that leads out."""
+    try:
+        return world.sandbox.find(path)
+    except OutsideError:
+        return None
+
+
+def below(world: World, path: str) -> list[str]:
+    """The path and all that is in it, as paths of the workspace; links are left out."""
+    top = found(world, path)
+    if top is None:
+        return []
+    paths = [path]
+    for folder, folders, files in os.walk(top):
+        at = os.path.normpath(f"{path}/{os.path.relpath(folder, top)}")
+        here = [name for name in (*folders, *files) if not os.path.islink(f"{folder}/{name}")]
+        paths += [os.path.normpath(f"{at}/{name}") for name in here]
+        if len(paths) > _PATHS_MOST:
+            raise HarnessError(f"{path} holds more than {_PATHS_MOST} files: name a smaller part of the workspace")
+    return paths
+
+
+def mode_of(world: World, path: str) -> int | None:
+    """Permissions as they are."""
+    seen = found(world, path)
+    return None if seen is None else seen.stat().st_mode & 0o7777
+
+
+def touch(ctx: FaultContext, paths: Iterable[str]) -> None:
+    """Notes that these paths are changed by us."""
+    ctx.memory.setdefault(TOUCHED, []).extend(os.path.normpath(path) for path in paths)
+
+
+async def command(world: World, ctx: FaultContext, *argv: str) -> Ran:
+    """Runs a command of ours in the workspace."""
+    ctx.memory.setdefault(RAN, []).append(tuple(argv))
+    return await world.sandbox.run(argv, _PATH, timeout_s=60.0)
+
+
+async def command_on(world: World, ctx: FaultContext, words: Sequence[str], paths: Sequence[str]) -> None:
+    """The same for many paths; HarnessError if it fails."""
+    for at in range(0, len(paths), _PATHS_AT_ONCE):
+        some = [f"./{path}" for path in paths[at : at + _PATHS_AT_ONCE]]
+        ran = await command(world, ctx, *words, "--", *some)
+        if ran.exit_code != 0:
+            said = ran.stderr.decode("utf-8", "replace").strip()[-300:]
+            raise HarnessError(f"{words[0]} could not be done in the workspace: {said or ran.exit_code}")
+
+
+async def allowed(world: World, ctx: FaultContext, how: str, path: str) -> bool:
+    """Whether the agent may still do this there: `-r` read, `-w` write."""
+    return (await command(world, ctx, "test", how, f"./{path}")).exit_code == 0

@@ -1,0 +1,78 @@
+"""jump: the clock leaps to where dates change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta
+
+from holdfast.errors import HarnessError
+from holdfast.faults.world.clock import clocked, written
+from holdfast.protocols import FaultContext, World
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+_HOUR = timedelta(hours=1)
+_SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
+"""A zone that has daylight saving at all has it in the years after this."""
+
+
+@dataclass(frozen=True)
+class Jump:
+    """The agent's clock leaps forward to just before midnight, the end of the month, or a change of daylight saving."""
+
+    to: Annotated[Literal["midnight", "month_end", "dst"], Meta(description="Which border it comes to.")] = "midnight"
+    zone: Annotated[str, Meta(description="Whose midnight it is, as Europe/Berlin.", min_length=1)] = "UTC"
+    before_s: Annotated[float, Meta(description="How long before the border.", ge=0)] = 1.0
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        zone = _zone(self.zone)
+        if zone is None:
+            yield "zone", f"no time zone is called {self.zone[:60]!r}"
+        elif self.to == "dst" and _change(_SOME_DAY, zone) is None:
+            yield "zone", f"{self.zone} has no daylight saving: name a zone that has, as Europe/Berlin"
+
+    async def disturb(self, world: World, ctx: FaultContext) -> str:
+        clock = clocked(world)
+        border = self.border(clock.time())
+        await clock.set_clock(border - self.before_s)
+        return f"the clock leaps to {self.before_s:g} s before {written(border)}"
+
+    def border(self, now: float) -> float:
+        """The next border after a moment, in seconds since 1970."""
+        zone = _zone(self.zone)
+        found = None if zone is None else _border(self.to, datetime.fromtimestamp(now + self.before_s, zone), zone)
+        if found is None:
+            raise HarnessError(f"there is no {self.to} in {self.zone}")
+        return found.timestamp()
+
+
+def _zone(name: str) -> ZoneInfo | None:
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # an unknown name, or one that is no name at all
+        return None
+
+
+def _border(to: str, now: datetime, zone: ZoneInfo) -> datetime | None:
+    if to == "dst":
+        return _change(now.astimezone(UTC), zone)
+    day = (now.replace(day=28) + timedelta(days=4)).replace(day=1) if to == "month_end" else now + timedelta(days=1)
+    return datetime(day.year, day.month, day.day, tzinfo=zone)
+
+
+def _change(now: datetime, zone: ZoneInfo) -> datetime | None:
+    """The next hour at which the zone's distance from UTC changes, within two years."""
+    at = now.replace(minute=0, second=0, microsecond=0)
+    for _ in range(2 * 366 * 24):
+        after = at + _HOUR
+        if after.astimezone(zone).utcoffset() != at.astimezone(zone).utcoffset() and after > now:
+            return after
+        at = after
+    return None

@@ -1,0 +1,27 @@
+"""killed: the agent dies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.faults.world.processes import disturbable
+from holdfast.protocols import FaultContext, World
+
+RESTART = "restart"
+"""In the memory of a fault: the agent is to be started again."""
+
+
+@dataclass(frozen=True)
+class Killed:
+    """Every process of the agent is killed (SIGKILL); it is started again with the same task."""
+
+    restart: Annotated[bool, Meta(description="Whether it is started again.")] = True
+
+    async def disturb(self, world: World, ctx: FaultContext) -> str:
+        if not await disturbable(world).kill():
+            return ""
+        ctx.memory[RESTART] = self.restart
+        return f"the agent was killed{' and started again' if self.restart else ''}"

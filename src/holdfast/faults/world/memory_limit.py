@@ -1,0 +1,22 @@
+"""memory_limit: little memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.faults.world.processes import disturbable
+from holdfast.protocols import FaultContext, World
+
+
+@dataclass(frozen=True)
+class MemoryLimit:
+    """The agent's processes have little memory from now on."""
+
+    megabytes: Annotated[int, Meta(description="How much they have, in MiB.", ge=1)] = 64
+
+    async def disturb(self, world: World, ctx: FaultContext) -> str:
+        await disturbable(world).limit(memory=self.megabytes * 1024 * 1024)
+        return f"{self.megabytes} MiB of memory"

@@ -1,0 +1,34 @@
+"""Permissions taken away and given back."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from holdfast.errors import HarnessError
+from holdfast.faults.world.inside import allowed, command_on, found, mode_of, touch
+from holdfast.protocols import FaultContext, World
+
+_MODES = "modes"
+
+
+async def take(world: World, ctx: FaultContext, paths: Sequence[str], change: str, tried: str) -> None:
+    """Changes permissions, and makes sure that it binds the agent: `tried` is what it must not be able to do."""
+    modes = ctx.memory.setdefault(_MODES, {})
+    modes |= {path: mode for path in paths if (mode := mode_of(world, path)) is not None}
+    touch(ctx, paths)
+    await command_on(world, ctx, ("chmod", change), list(reversed(paths)))  # what is in a folder before the folder
+    if await allowed(world, ctx, tried, paths[0]):
+        await give_back(world, ctx)
+        raise HarnessError("permissions do not bind the agent here: it runs as root. Use the bubblewrap backend")
+
+
+async def give_back(world: World, ctx: FaultContext) -> None:
+    """The permissions as they were, of what is still there."""
+    modes: dict[str, int] = ctx.memory.pop(_MODES, {})
+    by_mode: dict[int, list[str]] = defaultdict(list)
+    for path, mode in modes.items():
+        if found(world, path) is not None:
+            by_mode[mode].append(path)
+    for mode, paths in by_mode.items():
+        await command_on(world, ctx, ("chmod", f"{mode:o}"), paths)

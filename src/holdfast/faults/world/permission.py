@@ -1,0 +1,34 @@
+"""permission: a file that may not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.faults.world.inside import found, path_problems
+from holdfast.faults.world.modes import give_back, take
+from holdfast.protocols import FaultContext, World
+
+
+@dataclass(frozen=True)
+class Permission:
+    """A file or folder of the workspace can be neither read nor written: permission denied."""
+
+    path: Annotated[str, Meta(description="Where, in the workspace.", min_length=1)]
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        yield from path_problems(self.path)
+        if self.path in (".", "./"):
+            yield "path", "nothing can run without its workspace: name a file or a folder in it"
+
+    async def disturb(self, world: World, ctx: FaultContext) -> str:
+        if found(world, self.path) is None:
+            return ""
+        await take(world, ctx, [self.path], "000", "-r")
+        return f"{self.path}: permission denied"
+
+    async def heal(self, world: World, ctx: FaultContext) -> None:
+        await give_back(world, ctx)

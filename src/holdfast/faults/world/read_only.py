@@ -1,0 +1,33 @@
+"""read_only: files that cannot be written to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.faults.world.inside import below, path_problems
+from holdfast.faults.world.modes import give_back, take
+from holdfast.protocols import FaultContext, World
+
+
+@dataclass(frozen=True)
+class ReadOnly:
+    """A file, or a folder with all that is in it, cannot be written to."""
+
+    path: Annotated[str, Meta(description="Where, in the workspace; all of it unless given.", min_length=1)] = "."
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        return path_problems(self.path)
+
+    async def disturb(self, world: World, ctx: FaultContext) -> str:
+        paths = below(world, self.path)
+        if not paths:
+            return ""
+        await take(world, ctx, paths, "a-w", "-w")
+        return f"{self.path}: read-only"
+
+    async def heal(self, world: World, ctx: FaultContext) -> None:
+        await give_back(world, ctx)

@@ -1,0 +1,25 @@
+"""skew: the clock is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.faults.world.clock import clocked
+from holdfast.protocols import FaultContext, World
+
+
+@dataclass(frozen=True)
+class Skew:
+    """The agent's clock is wrong by so much, and goes on."""
+
+    offset_s: Annotated[float, Meta(description="Seconds that it is ahead; less than 0: behind.")] = 300.0
+
+    async def disturb(self, world: World, ctx: FaultContext) -> str:
+        clock = clocked(world)
+        if not self.offset_s:
+            return ""
+        await clock.set_clock(clock.time() + self.offset_s)
+        return f"the clock is {abs(self.offset_s):g} s {'ahead' if self.offset_s > 0 else 'behind'}"

@@ -1,0 +1,32 @@
+"""vanished: a file that is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.faults.world.inside import below, command_on, path_problems, touch
+from holdfast.protocols import FaultContext, World
+
+
+@dataclass(frozen=True)
+class Vanished:
+    """A file or folder of the workspace is gone, and stays away unless the agent makes it anew."""
+
+    path: Annotated[str, Meta(description="Where, in the workspace.", min_length=1)]
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        yield from path_problems(self.path)
+        if self.path in (".", "./"):
+            yield "path", "nothing can run without its workspace: name a file or a folder in it"
+
+    async def disturb(self, world: World, ctx: FaultContext) -> str:
+        paths = below(world, self.path)
+        if not paths:
+            return ""
+        touch(ctx, paths)
+        await command_on(world, ctx, ("rm", "-rf"), [self.path])
+        return f"{self.path}: gone"

@@ -1,0 +1,53 @@
+"""Whether a reply comes from a model's server at all: a sign-in page of a network, a wrong base URL do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.planes.llm.upstream import RawReply
+
+_PAGES = (b"<!doctype html", b"<html")
+_LOOKED_AT = 4_000_000
+"""Bytes in which the first event of a stream is looked for."""
+
+
+def foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:
+    """What came in the place of a model's reply, in a word or two; empty if it may be one.
+
+    A page is none, whatever its status. Data that is `whole` is none if it cannot be read.
+    """
+    kind = content_type(wire)
+    if kind == "text/html" or body[:200].lstrip().lower().startswith(_PAGES):
+        return "text/html"
+    if wire.status >= 300 or not whole:
+        return ""
+    if not body.strip():
+        return "nothing"
+    if stream and kind != "application/json":
+        return "" if first_event(body) is not None else kind or "no type"
+    data = decoded(body)
+    objects = data if isinstance(data, list) else [data]  # Gemini streams an array
+    return "" if objects and all(isinstance(one, dict) for one in objects) else kind or "no type"
+
+
+def content_type(wire: RawReply) -> str:
+    return (wire.get("content-type") or "").partition(";")[0].strip().lower()
+
+
+def first_event(body: bytes) -> Any:
+    """The first event of a stream, for the fields that every event repeats; None if there is none."""
+    for line in body[:_LOOKED_AT].splitlines():
+        event = line.removeprefix(b"data:").strip(b" ,[")
+        if event.startswith(b"{"):
+            return decoded(event)
+    return None
+
+
+def decoded(body: bytes) -> Any:
+    """JSON as a value; None if it is none."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return None

@@ -1,0 +1,116 @@
+"""A websocket by way of a model's base URL: it passes to a provider as it is, and nothing on it is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.model.trace import TraceEvent
+from holdfast.planes.http.request import Wanted, wanted
+from holdfast.planes.http.upgrade import Passed, switch
+from holdfast.planes.http1.client import UpstreamFailed, Upstreams
+from holdfast.planes.http1.heads import Head
+from holdfast.planes.http1.wire import UPGRADE, Wire
+from holdfast.planes.llm.assigned import Assigned
+from holdfast.planes.llm.hosts import without_key
+from holdfast.planes.llm.provider import Provider, down
+from holdfast.planes.llm.upstream import Query, Source, UpstreamDown, Way
+from holdfast.protocols import Trip
+
+if TYPE_CHECKING:
+    from holdfast.planes.http1.server import Exchange
+
+_JSON = (("content-type", "application/json"),)
+_SWITCHING = (("connection", "Upgrade"), ("upgrade", "websocket"))
+_CONNECT_S = 10.0
+
+
+class Websocket:
+    """One of them, from its request to its end."""
+
+    def __init__(self, trip: Trip, exchange: Exchange, query: Query) -> None:
+        self._trip = trip
+        self._exchange = exchange
+        self._query = query
+        self._path = without_key(query.path)
+        self._began = trip.now()
+        self._status: int | None = None
+        self._trouble = ""
+        self._told = False
+
+    async def run(self, source: Source, upstreams: Upstreams) -> None:
+        """Stays until it has ended, and tells the trace."""
+        try:
+            want, head, wire = await self._reached(source, upstreams)
+            self._status = 101
+            await switch(self._exchange, want, wire, head)
+        except Passed as passed:
+            self._status = passed.status
+        except (UpstreamDown, UpstreamFailed) as failed:
+            await self._refuse(str(failed), 502 if isinstance(failed, UpstreamFailed) or failed.kind else 400)
+        except ConnectionError:
+            self._trouble = "client_gone"
+        finally:
+            self.leave()
+
+    def leave(self) -> None:
+        """It has ended, or the trial has: told once."""
+        if self._told:
+            return
+        self._told = True
+        if self._status == 101:
+            bare = self._path.partition("?")[0]
+            why = "no fault acts on it, and what the model asked for is not in the trace"
+            self._trip.note(f"a websocket to the model ({bare}) passed unread: {why}")
+        took_ms = (self._trip.now() - self._began) * 1000
+        tool = f"{self._query.method} {self._query.base_url or ''}{self._path}"
+        self._trip.saw(
+            TraceEvent(
+                ts=self._began,
+                event_type="http_call",
+                tool=tool,
+                plane="llm",
+                duration_ms=took_ms,
+                status=self._status,
+                error_type=self._trouble or (f"http_{self._status}" if (self._status or 0) >= 400 else ""),
+            )
+        )
+
+    async def _reached(self, source: Source, upstreams: Upstreams) -> tuple[Wanted, Head, Wire]:
+        if not isinstance(source, Provider | Assigned):
+            bare = self._path.partition("?")[0]
+            raise UpstreamDown(
+                f"the agent asks for a websocket ({bare}), which neither a script nor a recording can answer, and "
+                "which cannot be recorded: have it use HTTP, or a provider"
+            )
+        way = await source.way(self._query)
+        want = wanted(Head(self._query.method, way.url, ()))
+        headers = [*way.headers, *_SWITCHING, ("host", want.origin.place)]
+        fields = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in headers)
+        return want, Head(self._query.method, want.path, fields), await _dialled(want, way, upstreams)
+
+    async def _refuse(self, why: str, status: int) -> None:
+        self._status, self._trouble = status, "upstream"
+        self._trip.broke(why)
+        if self._exchange.answered:
+            self._exchange.cut()
+        else:
+            error = {"error": {"message": why, "type": "holdfast"}}
+            await self._exchange.respond(status, _JSON, msgspec.json.encode(error))
+
+
+async def _dialled(want: Wanted, way: Way, upstreams: Upstreams) -> Wire:
+    origin = want.origin
+    context = upstreams.trusted() if origin.scheme == "https" else None
+    failure = UpstreamFailed("dns", "no address")
+    for address in way.addresses:
+        wire = Wire()
+        wire.hold(UPGRADE)
+        try:
+            await wire.connect(address or origin.host, origin.port, _CONNECT_S, context, origin.host)
+        except UpstreamFailed as failed:
+            failure = failed
+        else:
+            return wire
+    raise down(failure, str(origin)) from failure

@@ -1,0 +1,96 @@
+"""Cases: the replicas of one task in one scenario with one set of params, combined to a status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from holdfast.model.observation import Observation
+from holdfast.model.score import Case, Replica, Status
+from holdfast.model.spec import Aggregation, Spec, Task
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Verdict
+from holdfast.plan import Plan
+from holdfast.score.combine import needed, settle
+from holdfast.score.composite import SLACK, composite
+
+_Key = tuple[str, Task, int]
+
+
+class Cases:
+    """Takes the trials that serve every rule, in any order."""
+
+    def __init__(self, spec: Spec, plan: Plan) -> None:
+        self._spec = spec
+        self._plan = plan
+        self._replicas: dict[_Key, dict[int, Replica]] = {}
+
+    def add(self, trial: Trial, seen: Observation, verdicts: Iterable[Verdict]) -> None:
+        """A trial that was judged; one that serves a single rule is no part of a case."""
+        rules = self._plan.rules(trial)
+        if trial.kind != "contract" or trial.invariant != "*" or not rules:
+            return
+        key = (trial.scenario, trial.task, self._plan.params_index(trial.params))
+        by_rule = {verdict.invariant: verdict for verdict in verdicts}
+        one = composite(trial, rules, by_rule, seen.forbidden, self._spec.scoring)
+        self._replicas.setdefault(key, {})[trial.replica] = one
+
+    def all(self) -> Iterator[Case]:
+        """Every case that was begun, in plan order."""
+        scenarios = {scenario.name: n for n, scenario in enumerate(self._plan.scenarios)}
+        tasks = {task: n for n, task in enumerate(self._spec.tasks)}
+        for key in sorted(self._replicas, key=lambda k: (scenarios[k[0]], tasks.get(k[1], 0), k[2])):
+            scenario, task, params = key
+            replicas = [one for _, one in sorted(self._replicas[key].items())]
+            yield _case(scenario, task, self._spec.params[params], replicas, self._expected(len(replicas)), self._spec)
+
+    def _expected(self, there: int) -> int:
+        """How many replicas a case waits for; where trials were selected, those."""
+        return max(there, self._spec.replicas) if self._plan.whole else there
+
+
+def _case(
+    scenario: str, task: Task, params: dict[str, object], replicas: Sequence[Replica], expected: int, spec: Spec
+) -> Case:
+    status, reason = _status(replicas, expected, spec.scoring.replica_aggregation, spec.scoring.pass_threshold)
+    known = [one.composite for one in replicas if one.composite is not None]
+    return Case(
+        scenario=scenario,
+        status=status,
+        prompt=task.prompt,
+        params=dict(params),
+        flaky={"pass", "fail"} <= {one.status for one in replicas},
+        composite=sum(known) / len(known) if known and len(known) == len(replicas) else None,
+        replicas=tuple(replicas),
+        reason=reason,
+    )
+
+
+def _status(
+    replicas: Sequence[Replica], expected: int, how: Aggregation, threshold: float | None
+) -> tuple[Status, str]:
+    count = {status: sum(one.status == status for one in replicas) for status in ("pass", "fail", "error")}
+    if how.kind == "mean":
+        return _mean(replicas, expected, 1.0 if threshold is None else threshold)
+    outcome = settle(count["pass"], count["fail"], count["error"], expected, needed(how, expected))
+    if outcome == "pass":
+        return "pass", ""
+    first = next((one.reason for one in replicas if one.status == outcome), "")
+    if outcome == "fail":
+        shown = f"{count['pass']} of {expected} replicas passed: {first}" if expected > 1 else first
+        return "fail", shown
+    return "error", first or f"{expected - len(replicas)} of {expected} replicas did not run"
+
+
+def _mean(replicas: Sequence[Replica], expected: int, threshold: float) -> tuple[Status, str]:
+    """The mean of the composites against the threshold; an unknown one leaves it open unless it cannot matter."""
+    known = [one.composite for one in replicas if one.composite is not None]
+    low, high = sum(known) / expected, (sum(known) + expected - len(known)) / expected
+    if low >= threshold - SLACK:
+        return "pass", ""
+    if high < threshold - SLACK:
+        first = next((one.reason for one in replicas if one.reason), "")
+        return (
+            "fail",
+            f"the mean composite is {high if len(known) < expected else low:.3f}, below {threshold:g}: {first}",
+        )
+    return "error", next((one.reason for one in replicas if one.status == "error"), "not every replica ran")

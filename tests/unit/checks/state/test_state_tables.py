@@ -1,0 +1,95 @@
+"""`db_unchanged_except`: which tables may change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.checks.state.databases import fingerprints
+from holdfast.checks.state.db_unchanged_except import DbUnchangedExcept
+from holdfast.errors import HarnessError, QueryFailed
+from holdfast.model.verdict import Finding
+from world_kit import FakeDatabase, FakeWorld, gathered, rows, run
+
+Tables = dict[str, int]
+"""By `schema.name`, what its content sums up to."""
+
+
+class Changing(FakeDatabase):
+    """Tables that can be changed."""
+
+    def __init__(self, tables: Tables, version: str = "PostgreSQL 16.1") -> None:
+        super().__init__(self._tell)
+        self.tables = tables
+        self.version = version
+        self.fault: Exception | None = None
+
+    def _tell(self, sql: str) -> Any:
+        if self.fault is not None:
+            return self.fault
+        if "information_schema" in sql:
+            return rows(*((*name.split("."), "id", "int", "NO") for name in sorted(self.tables)))
+        if "version" in sql:
+            return rows([self.version])
+        named = [name for name in sorted(self.tables) if name.split(".")[1] in sql]
+        return rows(*((n, self.tables[name], "0") for n, name in enumerate(named)))
+
+
+def judged(before: Tables, after: Tables, *allowed: str) -> Finding:
+    check, db = DbUnchangedExcept("db", allowed), Changing(before)
+    world = FakeWorld(Path("/nowhere"), db)
+    run(check.foresee(world))
+    db.tables = after
+    finding: Finding = check.decide(gathered(check, world))
+    return finding
+
+
+BEFORE = {"public.customers": 1, "public.orders": 2, "app.log": 3}
+
+
+@pytest.mark.parametrize(
+    ("after", "allowed", "passed", "named"),
+    [
+        (BEFORE, (), True, "no other table changed, of 3"),
+        ({**BEFORE, "public.orders": 9}, (), False, "orders was changed"),
+        ({**BEFORE, "public.orders": 9}, ("orders",), True, ""),
+        ({**BEFORE, "public.orders": 9}, ("Ord*",), True, ""),
+        ({**BEFORE, "app.log": 9}, ("log",), True, ""),
+        ({**BEFORE, "app.log": 9}, ("app.*",), True, ""),
+        ({**BEFORE, "app.log": 9}, ("other.log",), False, "app.log was changed"),
+        ({"public.customers": 1, "app.log": 3}, (), False, "orders was dropped"),
+        ({**BEFORE, "public.spare": 1}, ("orders",), False, "spare was made"),
+    ],
+)
+def test_only_what_is_allowed_may_change(after: Tables, allowed: tuple[str, ...], passed: bool, named: str) -> None:
+    found = judged(BEFORE, after, *allowed)
+    assert found.passed is passed
+    assert named in found.reason
+
+
+def test_a_database_that_is_gone_is_the_agents_doing() -> None:
+    check, db = DbUnchangedExcept("db"), Changing(dict(BEFORE))
+    world = FakeWorld(Path("/nowhere"), db)
+    run(check.foresee(world))
+    db.fault = QueryFailed("database shop does not exist")
+    assert "does not exist" in check.decide(gathered(check, world)).reason
+    db.fault = TimeoutError()
+    with pytest.raises(HarnessError, match="longer than 30 s"):
+        gathered(check, world)
+
+
+def test_without_a_reading_before_there_is_no_evidence() -> None:
+    with pytest.raises(HarnessError, match="not recorded"):
+        gathered(DbUnchangedExcept("db"), FakeWorld(Path("/nowhere"), Changing(dict(BEFORE))))
+
+
+def test_many_tables_are_read_some_at_a_time_and_names_are_quoted() -> None:
+    db = Changing({f"public.t{n:03}": n for n in range(120)})
+    assert len(run(fingerprints(db, timeout_s=1))) == 120
+    assert len(db.asked) == 2 + 3
+    assert '"public"."t000"' in db.asked[2]
+    other = Changing({"shop.orders": 1}, version="10.11.6-MariaDB")
+    run(fingerprints(other, timeout_s=1))
+    assert other.asked[2] == "CHECKSUM TABLE `shop`.`orders`"

@@ -1,0 +1,41 @@
+"""A proxy of the user's own, which what the agent asks for does not go through."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.execute.site import Models, unused_proxy
+from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario, Spec
+
+SET = {"HTTPS_PROXY": "http://user:secret@proxy:3128"}
+COMMAND = AgentSpec(type="command", command="agent")
+PYTHON = AgentSpec(type="python", endpoint="agent:ask")
+ON_MODEL = (Scenario("s", (Injection("llm", "*", "timeout"),)),)
+SCRIPTED = {"*": ModelSpec("script", script="model.yaml")}
+
+
+def test_it_is_named_and_its_password_is_not() -> None:
+    said = unused_proxy(Spec("c.yaml", COMMAND), SET)
+    assert said.startswith("HTTPS_PROXY is set, and not gone through")
+    assert "secret" not in said
+    other = {"http_proxy": "http://p", "HTTPS_PROXY": ""}
+    assert unused_proxy(Spec("c.yaml", COMMAND), other).startswith("HTTP_PROXY ")
+
+
+@pytest.mark.parametrize(
+    ("spec", "models", "said"),
+    [
+        (Spec("c.yaml", COMMAND), Models(), True),
+        (Spec("c.yaml", COMMAND, models=SCRIPTED), Models(), True),  # its other requests go out
+        (Spec("c.yaml", PYTHON, scenarios=ON_MODEL), Models(), True),
+        (Spec("c.yaml", PYTHON, scenarios=ON_MODEL, models=SCRIPTED), Models(), False),
+        (Spec("c.yaml", PYTHON, scenarios=ON_MODEL), Models(replay=Path("tape")), False),
+        (Spec("c.yaml", PYTHON), Models(), False),
+        (Spec("c.yaml", AgentSpec(endpoint="http://127.0.0.1:9/")), Models(), False),
+    ],
+)
+def test_it_is_said_where_something_goes_out(spec: Spec, models: Models, said: bool) -> None:
+    assert bool(unused_proxy(spec, SET, models)) is said
+    assert unused_proxy(spec, {}, models) == ""

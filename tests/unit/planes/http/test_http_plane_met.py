@@ -1,0 +1,98 @@
+"""A fault on a reply through the proxy is met only if the client could tell."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import requests
+
+from holdfast.model.spec import Injection
+from http_proxy_kit import ROWS
+
+WITHOUT_A_BODY = pytest.mark.parametrize(
+    ("method", "path", "status"), [("HEAD", "/rows", 200), ("GET", "/nothing", 204), ("GET", "/unchanged", 304)]
+)
+
+
+def tool(mode, url, **settings):
+    return Injection("tool", "shop", mode, settings, match_url=f"{url}/*")
+
+
+def network(mode, url, **settings):
+    return Injection("http", f"{url}/*", mode, settings)
+
+
+@WITHOUT_A_BODY
+@pytest.mark.parametrize("mode", ["malformed", "oversized", "error_in_body", "indirect_injection"])
+def test_a_fault_of_content_is_not_met_where_there_is_no_body(bench, plain, method, path, status, mode):
+    plane = "context" if mode == "indirect_injection" else "tool"
+    fault = Injection(plane, "shop", mode, match_url=f"{plain.url}/*")
+    with bench.trial([fault]) as trial:
+        reply = trial.ask(method, plain.url + path)
+        (event,) = trial.events()
+    assert (reply.status_code, reply.content) == (status, b"")
+    assert [met for _, _, met in trial.met] == ["no_effect"]
+    assert trial.trip.ledger[0].note == "the reply has no body"
+    assert event.fault == ""
+
+
+@WITHOUT_A_BODY
+def test_a_status_is_met_without_a_body_too(bench, plain, method, path, status):
+    with bench.trial([tool("rate_limit", plain.url)]) as trial:
+        assert trial.ask(method, plain.url + path).status_code == 429
+    assert [met for _, _, met in trial.met] == ["met"]
+
+
+def test_a_lost_reply_and_a_delay_are_met_without_a_body_too(bench, plain):
+    with bench.trial([network("latency", plain.url, delay_ms=100)]) as trial:
+        began = time.monotonic()
+        assert trial.ask("HEAD", plain.url + "/rows").ok
+        assert time.monotonic() - began >= 0.1
+    assert trial.met == [("http", "latency", "met")]
+    with bench.trial([tool("lost_reply", plain.url)]) as trial, pytest.raises(requests.ConnectionError):
+        trial.ask("HEAD", plain.url + "/rows")
+    assert [met for _, _, met in trial.met] == ["met"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "settings"),
+    [
+        ("bandwidth", {"rate": 100_000}),
+        ("slicer", {"average_size": 400, "size_variation": 300}),
+        ("limit_data", {"bytes": 1_000}),
+    ],
+)
+def test_a_reply_that_is_too_small_for_a_network_fault_does_not_meet_it(bench, plain, mode, settings):
+    with bench.trial([network(mode, plain.url, **settings)]) as trial:
+        assert trial.get(plain.url + "/rows").json() == ROWS
+    assert trial.met == [("http", mode, "no_effect")]
+
+
+def test_a_network_fault_is_not_met_where_another_fault_left_too_little(bench, plain):
+    faults = [tool("malicious_response", plain.url, payload="x" * 500), network("limit_data", plain.url, bytes=2_000)]
+    for placed in (faults, faults[::-1]):
+        with bench.trial(placed) as trial:
+            assert trial.get(plain.url + "/text").text == "x" * 500
+        assert {mode: met for _, mode, met in trial.met} in (
+            {"malicious_response": "met", "limit_data": "no_effect"},
+            {"malicious_response": "met"},  # which never asked for the real reply
+        )
+
+
+def test_a_slow_line_holds_even_a_small_reply_back(bench, plain):
+    with bench.trial([network("bandwidth", plain.url, rate=1)]) as trial:
+        began = time.monotonic()
+        assert trial.get(plain.url + "/rows").json() == ROWS
+        took = time.monotonic() - began
+    assert took >= 0.1  # over a hundred bytes at a thousand a second
+    assert trial.met == [("http", "bandwidth", "met")]
+
+
+def test_a_client_that_left_before_the_reply_did_not_meet_it(bench, plain):
+    slow = network("latency", plain.url, delay_ms=500)
+    with bench.trial([tool("malformed", plain.url), slow]) as trial:
+        with pytest.raises(requests.Timeout):
+            trial.get(plain.url + "/rows", timeout=0.1)
+        trial.events()
+    assert {mode: met for _, mode, met in trial.met} == {"malformed": "no_effect", "latency": "met"}

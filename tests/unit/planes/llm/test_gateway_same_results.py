@@ -1,0 +1,152 @@
+"""Which tool results are the same call: whatever ids a server gives, and whatever an agent does to old messages."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.model.completion import ToolCall
+from holdfast.model.spec import Injection, Schedule
+from holdfast.planes.llm.openai_chat import OPENAI_CHAT
+from holdfast.planes.llm.results import Results
+from planes_kit import FakeTrip
+
+Messages = list[dict[str, Any]]
+SAME = '{"left": 3}'
+
+
+class Conversation:
+    """One conversation of an agent with a model that asks for a tool."""
+
+    def __init__(self, results: Results, prompt: str = "How many are left?") -> None:
+        self._results = results
+        self.messages: Messages = [{"role": "user", "content": prompt}]
+
+    def asked(self) -> Any:
+        return OPENAI_CHAT.asked("/v1/chat/completions", {"model": "m", "messages": self.messages})
+
+    def model_asks(self, id: str, q: str = "kettle") -> None:
+        call = ToolCall(id, "search", f'{{"q": "{q}"}}')
+        self._results.declared((call,), self.asked())
+        function = {"name": call.name, "arguments": call.arguments}
+        self.messages.append({"role": "assistant", "tool_calls": [{"id": id, "function": function}]})
+
+    def tool_gave(self, id: str, text: str = SAME) -> None:
+        self.messages.append({"role": "tool", "tool_call_id": id, "name": "search", "content": text})
+
+    def ask(self, *, again: bool = False) -> list[str]:
+        """What the model reads as results."""
+        changed = asyncio.run(self._results.settle(self.asked(), again=again))
+        return [changed[r.key].text or "" if r.key in changed else r.text for r in self.asked().results]
+
+    def says(self, text: str) -> None:
+        self.messages.append({"role": "assistant", "content": text})
+
+
+def opened(*injections: Injection) -> tuple[FakeTrip, Results]:
+    trip = FakeTrip(injections)
+    return trip, Results(trip, frozenset, faulty=True)
+
+
+def made(trip: FakeTrip) -> int:
+    return sum(event.phase == "done" for event in trip.trace)
+
+
+@pytest.mark.parametrize("id", ["call_1", ""])
+@pytest.mark.parametrize("prompts", [("a", "a"), ("a", "b")])
+def test_two_conversations_with_the_same_ids_and_results_are_two_calls(id: str, prompts: tuple[str, str]) -> None:
+    trip, results = opened()
+    for prompt in prompts:
+        one = Conversation(results, prompt)
+        one.model_asks(id)
+        one.tool_gave(id)
+        one.ask()
+    results.close()
+    assert [(e.tool, e.n, e.phase) for e in trip.trace] == [("search", 1, "done"), ("search", 2, "done")]
+
+
+def test_two_conversations_at_once_with_the_same_ids_are_two_calls() -> None:
+    trip, results = opened()
+    both = [Conversation(results), Conversation(results)]
+    for one in both:
+        one.model_asks("call_0")
+        one.tool_gave("call_0")
+    for one in both:
+        one.ask()
+    assert made(trip) == 2
+
+
+def test_a_result_that_the_agent_shortens_later_is_the_same_call() -> None:
+    trip, results = opened(Injection("tool", "search", "error", schedule=Schedule(times=1)))
+    one = Conversation(results)
+    one.model_asks("call_1")
+    one.tool_gave("call_1", "a long result " * 20)
+    (first,) = one.ask()
+    one.messages[-1]["content"] = "[shortened]"
+    one.model_asks("call_2", "pot")
+    one.tool_gave("call_2")
+    assert one.ask() == [first, SAME]
+    assert made(trip) == 2
+
+
+def test_rounds_that_the_agent_leaves_out_later_make_no_new_call_of_the_others() -> None:
+    trip, results = opened(Injection("tool", "search", "error", schedule=Schedule(on_call=2)))
+    one = Conversation(results)
+    for at, q in enumerate(("kettle", "pot", "pan")):
+        one.model_asks("call_0", q)
+        one.tool_gave("call_0", f"{at}")
+        before = one.ask()
+    one.messages[0:3] = [{"role": "user", "content": "(a summary)"}]
+    one.says("done")
+    assert one.ask() == before[1:]
+    assert made(trip) == 3
+
+
+def test_the_same_request_after_a_failure_meets_nothing_new() -> None:
+    trip, results = opened(Injection("tool", "search", "error", schedule=Schedule(times=1)))
+    both = [Conversation(results), Conversation(results)]
+    for one in both:
+        one.model_asks("call_0")
+        one.tool_gave("call_0")
+    first = both[0].ask()
+    assert both[0].ask(again=True) == first
+    assert both[1].ask() == [SAME]
+    assert made(trip) == 2
+
+
+_ID = {"own": "call_{0}_{1}", "by_round": "call_{1}", "one": "call_0", "none": ""}
+_STEPS = st.lists(
+    st.tuples(st.integers(0, 2), st.sampled_from(["call", "call", "again", "shorten", "leave_out"])), max_size=14
+)
+
+
+@given(_STEPS, st.sampled_from(sorted(_ID)), st.booleans())
+def test_every_call_that_the_model_asked_for_is_met_once_and_stays_as_it_was(
+    steps: list[tuple[int, str]], ids: str, same_prompt: bool
+) -> None:
+    trip, results = opened(Injection("tool", "search", "error", schedule=Schedule(every=2)))
+    talks = [Conversation(results, "" if same_prompt else str(at)) for at in range(3)]
+    rounds = [0, 0, 0]
+    read: list[list[str]] = [[], [], []]
+    twins = same_prompt and ids != "own"  # nothing tells these apart but the texts of their results
+    for at, step in steps:
+        one, n = talks[at], rounds[at]
+        if step == "call":
+            rounds[at] += 1
+            id = _ID[ids].format(at, n)
+            one.model_asks(id, "same" if ids == "own" else f"{n}")
+            one.tool_gave(id, f"result {at} {n}")
+            shown = one.ask()
+            assert shown[:-1] == read[at]
+            read[at] = shown
+        elif step == "shorten" and read[at] and not twins:
+            next(m for m in one.messages if m["role"] == "tool")["content"] = "[gone]"
+            read[at][0] = read[at][0] if "Error" in read[at][0] else "[gone]"
+        elif step == "leave_out" and len(read[at]) > 1 and ids == "own":
+            del one.messages[1:3], read[at][0]
+        assert one.ask(again=True) == read[at]
+    assert made(trip) == sum(step == "call" for _, step in steps)

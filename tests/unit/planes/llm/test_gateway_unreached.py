@@ -1,0 +1,178 @@
+"""Upstream is down, slow, or not a model's server at all: told apart from faults, and from an agent that recovers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from upstream_server import Server, serving
+
+from holdfast.model.spec import AgentSpec, Injection, ModelSpec
+from holdfast.planes.harbour import Chart, Harbour
+from holdfast.planes.http1.client import UpstreamFailed, Upstreams
+from planes_kit import FakeTrip
+
+Respond = Callable[[web.Request], Awaitable[web.StreamResponse]]
+PAGE = "<!DOCTYPE html><html><body>Please sign in to the hotel's network</body></html>"
+GOOD = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}
+
+
+def body(*, stream: bool = False) -> bytes:
+    flag = b"true" if stream else b"false"
+    return b'{"model": "m", "stream": %b, "messages": [{"role": "user", "content": "hello"}]}' % flag
+
+
+def after(
+    folder: Path,
+    responds: Sequence[Respond],
+    faults: Sequence[Injection] = (),
+    *,
+    stream: bool = False,
+    path: str = "/chat/completions",
+    leave_s: float | None = None,
+) -> FakeTrip:
+    """The trial after one request for each way to respond; with `leave_s` the client waits no longer than that."""
+    trip = FakeTrip(faults)
+
+    async def main() -> None:
+        async with serving() as server:
+            assert isinstance(server, Server)
+            models = {"*": ModelSpec("openai", base_url=f"{server.url}/v1", api_key="sk-own")}
+            harbour = Harbour(Chart(AgentSpec(type="command", command="agent"), folder, {}, models, web=False))
+            mooring = await harbour.moor()
+            client = Upstreams()
+            url = f"{mooring.environ['OPENAI_BASE_URL']}{path}"
+            kind = [("content-type", "application/json")]
+
+            async def ask() -> None:
+                with contextlib.suppress(UpstreamFailed):  # what a client sees of a lost connection
+                    await (await client.send("POST", url, kind, body(stream=stream))).read(100_000)
+
+            try:
+                with mooring.carry(trip):
+                    for respond in responds:
+                        server.respond = respond
+                        try:
+                            await asyncio.wait_for(ask(), leave_s)
+                        except TimeoutError:
+                            await asyncio.sleep(0.4)  # upstream answers while the trial goes on
+            finally:
+                await client.close()
+                await mooring.close()
+                await harbour.close()
+
+    asyncio.run(main())
+    return trip
+
+
+def says(status: int, text: str, kind: str = "application/json") -> Respond:
+    async def respond(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=status, text=text, content_type=kind)
+
+    return respond
+
+
+async def good(request: web.Request) -> web.StreamResponse:
+    return web.json_response(GOOD)
+
+
+async def gone(request: web.Request) -> web.StreamResponse:
+    assert request.transport is not None
+    request.transport.close()
+    return web.Response()
+
+
+async def late(request: web.Request) -> web.StreamResponse:
+    await asyncio.sleep(0.3)
+    return await good(request)
+
+
+@pytest.mark.parametrize("bad", [gone, says(500, "{}"), says(401, "{}"), says(200, PAGE, "text/html")])
+def test_an_upstream_that_fails_is_unreached_until_it_answers(tmp_path: Path, bad: Respond) -> None:
+    failed = after(tmp_path, [good, bad])
+    assert failed.troubles
+    recovered = after(tmp_path, [bad, good])
+    assert recovered.troubles
+    assert recovered.troubles
+
+
+@pytest.mark.parametrize("mode", ["rate_limit", "server_error", "stream_cut", "timeout", "empty"])
+def test_what_a_fault_did_is_not_upstreams(tmp_path: Path, mode: str) -> None:
+    settings = {"delay_ms": 1} if mode == "timeout" else {}
+    trip = after(tmp_path, [good], [Injection("llm", "*", mode, settings)])
+    assert [met.effect for met in trip.ledger] == ["met"]
+    assert trip.troubles == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("status", [200, 404])
+@pytest.mark.parametrize("faulty", [False, True])
+def test_a_page_where_a_reply_of_a_model_should_be_names_the_address_and_what_came(
+    tmp_path: Path, stream: bool, status: int, faulty: bool
+) -> None:
+    faults = [Injection("llm", "*", "truncated_response", {"max_tokens": 2})] if faulty else []
+    trip = after(tmp_path, [says(status, PAGE, "text/html")], faults, stream=stream)
+    (why,) = trip.troubles
+    assert "/v1/chat/completions" in why
+    assert f"answered {status} with text/html, which is no reply of a model: <!DOCTYPE html>" in why
+    assert [met.effect for met in trip.ledger] == ["no_effect"] * faulty
+
+
+@pytest.mark.parametrize("text", ["", "not json", "[1, 2]", "null"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_reply_that_nobody_can_read_is_no_doing_of_the_agents(tmp_path: Path, text: str, stream: bool) -> None:
+    trip = after(tmp_path, [says(200, text)], stream=stream)
+    assert len(trip.troubles) == 1
+    assert trip.troubles
+
+
+def test_a_refusal_in_the_providers_own_words_is_the_agents_to_meet(tmp_path: Path) -> None:
+    trip = after(tmp_path, [says(400, '{"error": {"message": "no such field"}}')])
+    assert trip.troubles == []
+
+
+def test_an_endpoint_that_is_no_completion_may_answer_as_it_likes(tmp_path: Path) -> None:
+    assert after(tmp_path, [says(200, "plain")], path="/files").troubles == []
+
+
+def test_an_upstream_that_answers_after_the_client_left_was_silent_until_then(tmp_path: Path) -> None:
+    trip = after(tmp_path, [late], leave_s=0.1)
+    (event,) = trip.trace
+    assert event.error_type == "client_gone"
+    assert 90 < event.waited_ms < 500
+
+
+def test_the_ledger_says_in_plain_words_what_would_have_come(tmp_path: Path) -> None:
+    cut = [Injection("llm", "*", "truncated_response", {"max_tokens": 2})]
+    (met,) = after(tmp_path, [says(500, "{}")], cut).ledger
+    assert met.would.startswith("http://127.0.0.1:")
+    assert met.would.endswith(" answered 500")
+    (met,) = after(tmp_path, [gone], cut).ledger
+    assert met.would.startswith("the model at http://127.0.0.1:")
+
+
+def test_a_delay_that_the_users_own_script_asks_for_is_the_agents_to_meet(tmp_path: Path) -> None:
+    (tmp_path / "model.yaml").write_text("replies: [{text: hi, delay_ms: 2000}]")
+    trip = FakeTrip()
+
+    async def main() -> None:
+        models = {"*": ModelSpec("script", script="model.yaml")}
+        harbour = Harbour(Chart(AgentSpec(type="command", command="agent"), tmp_path, {}, models, web=False))
+        mooring = await harbour.moor()
+        client = Upstreams()
+        url = f"{mooring.environ['OPENAI_BASE_URL']}/chat/completions"
+        try:
+            with mooring.carry(trip), contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(client.send("POST", url, [("content-type", "application/json")], body()), 0.2)
+        finally:
+            await client.close()
+            await mooring.close()
+            await harbour.close()
+
+    asyncio.run(main())
+    (event,) = trip.trace
+    assert (event.error_type, event.waited_ms) == ("client_gone", 0.0)

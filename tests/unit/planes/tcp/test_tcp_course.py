@@ -1,0 +1,106 @@
+"""Where a connection is in its transactions."""
+
+from holdfast.planes.tcp.course import Course
+from holdfast.planes.tcp.statements import statements
+
+
+class Counted:
+    """A course, and the transactions that it began and ended."""
+
+    def __init__(self, dialect="postgres"):
+        self.begun = self.ended = 0
+        self.dialect = dialect
+        self.course = Course(self._begin, self._end)
+
+    def _begin(self):
+        self.begun += 1
+        return self.begun
+
+    def _end(self):
+        self.ended += 1
+
+    def say(self, sql):
+        """One message: its steps, as `step n` and `!` where the transaction ends with it."""
+        dues = self.course.meet(statements(sql, self.dialect))
+        self.course.passed()
+        return [f"{due.step} {due.n}{'!' if due.ends else ''}" for due in dues]
+
+
+def test_a_statement_by_itself_is_a_transaction():
+    one = Counted()
+    assert one.say("SELECT 1") == ["statement 1!"]
+    assert one.say("INSERT INTO a VALUES (1)") == ["statement 2!", "write 2!", "commit 2!"]
+    assert one.say("SET x = 1") == []
+    assert (one.begun, one.ended) == (2, 2)
+
+
+def test_each_step_of_a_block_is_taken_once():
+    one = Counted()
+    assert one.say("BEGIN") == []
+    assert one.say("SELECT 1") == ["statement 1"]
+    assert one.say("INSERT INTO a VALUES (1)") == ["write 1"]
+    assert one.say("INSERT INTO a VALUES (2)") == []
+    assert one.say("COMMIT") == ["commit 1!"]
+    assert (one.begun, one.ended) == (1, 1)
+
+
+def test_a_commit_of_what_did_not_write_is_no_step():
+    one = Counted()
+    assert [one.say(sql) for sql in ("BEGIN", "SELECT 1", "COMMIT")] == [[], ["statement 1"], []]
+    assert [one.say(sql) for sql in ("BEGIN", "DELETE FROM a", "ROLLBACK", "COMMIT")][2:] == [[], []]
+    assert (one.begun, one.ended) == (2, 2)
+
+
+def test_a_block_in_one_message_ends_with_it():
+    one = Counted()
+    assert one.say("BEGIN; INSERT INTO a VALUES (1); COMMIT") == ["statement 1!", "write 1!", "commit 1!"]
+    assert not one.course.open
+
+
+def test_nothing_is_met_in_a_block_that_failed():
+    one = Counted()
+    one.say("BEGIN")
+    one.say("SELECT 1")
+    one.course.fail(rolled_back=False)
+    assert one.say("INSERT INTO a VALUES (1)") == []
+    assert one.say("COMMIT") == []
+    assert one.say("INSERT INTO a VALUES (1)")[0] == "statement 2!"
+
+
+def test_what_the_server_says_counts():
+    one = Counted()
+    one.course.told(open=True)
+    assert one.say("INSERT INTO a VALUES (1)") == ["statement 1", "write 1"]
+    one.course.told(open=False)
+    assert one.say("SELECT 1") == ["statement 2!"]
+    assert (one.begun, one.ended) == (2, 2)
+
+
+def test_sync_commits_what_was_written_outside_of_a_block():
+    one = Counted()
+    course = one.course
+    dues = course.meet(statements("INSERT INTO a VALUES (1)", "postgres"), commits=False)
+    assert [(due.step, due.ends) for due in dues] == [("statement", True), ("write", True)]
+    assert [due.step for due in course.sync()] == ["commit"]
+    course.passed()
+    assert course.sync() == []
+    assert one.ended == 1
+
+
+def test_without_autocommit_work_opens_a_block():
+    one = Counted("mysql")
+    assert one.say("SET autocommit = 0") == []
+    assert one.say("INSERT INTO a VALUES (1)") == ["statement 1", "write 1"]
+    assert one.say("COMMIT") == ["commit 1!"]
+    assert one.say("SELECT 1") == ["statement 2"]
+    one.say("SET autocommit = 1")
+    one.say("ROLLBACK")
+    assert one.say("INSERT INTO a VALUES (1)") == ["statement 3!", "write 3!", "commit 3!"]
+
+
+def test_a_definition_commits_in_mysql():
+    one = Counted("mysql")
+    one.say("BEGIN")
+    one.say("INSERT INTO a VALUES (1)")
+    assert one.say("CREATE TABLE b (c int)") == ["commit 1!"]
+    assert one.ended == 1

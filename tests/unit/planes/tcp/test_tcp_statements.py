@@ -1,0 +1,106 @@
+"""What SQL text does to a transaction."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.planes.tcp.statements import statements
+
+
+def kinds(sql, dialect="postgres"):
+    return [one.kind for one in statements(sql, dialect)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("BEGIN", "begin"),
+        ("begin transaction isolation level serializable", "begin"),
+        ("START TRANSACTION", "begin"),
+        ("COMMIT", "commit"),
+        ("END", "commit"),
+        ("ROLLBACK", "rollback"),
+        ("ABORT", "rollback"),
+        ("ROLLBACK TO SAVEPOINT a", "session"),
+        ("SAVEPOINT a", "session"),
+        ("RELEASE SAVEPOINT a", "session"),
+        ("SET search_path = x", "session"),
+        ("SHOW server_version", "session"),
+        ("select 1", "read"),
+        ("SELECT * FROM a FOR UPDATE", "read"),
+        ("VALUES (1)", "read"),
+        ("EXPLAIN DELETE FROM a", "read"),
+        ("INSERT INTO a VALUES (1)", "write"),
+        ("update a set b = 1", "write"),
+        ("DELETE FROM a", "write"),
+        ("TRUNCATE a", "write"),
+        ("CREATE TABLE a (b int)", "write"),
+        ("COPY a FROM STDIN", "write"),
+        ("COPY a TO STDOUT", "read"),
+        ("COPY (SELECT 1) TO STDOUT", "read"),
+        ("CALL pay(1)", "write"),
+        ("WITH x AS (SELECT 1) SELECT * FROM x", "read"),
+        ("WITH x AS (SELECT 1 FROM a FOR UPDATE) SELECT * FROM x", "read"),
+        ("WITH x AS (INSERT INTO a VALUES (1) RETURNING b) SELECT * FROM x", "write"),
+        ("/* INSERT */ SELECT 'DELETE FROM a'", "read"),
+        ("-- a note\nINSERT INTO a VALUES (1)", "write"),
+        ("(SELECT 1)", "read"),
+    ],
+)
+def test_kind(sql, kind):
+    assert kinds(sql) == [kind]
+
+
+@pytest.mark.parametrize(
+    ("sql", "table"),
+    [
+        ("INSERT INTO customers (a) VALUES (1)", "customers"),
+        ('INSERT INTO "public"."Customers" VALUES (1)', "public.Customers"),
+        ("UPDATE ONLY customers SET a = 1", "customers"),
+        ("DELETE FROM shop.customers WHERE a = 'x'", "shop.customers"),
+        ("TRUNCATE TABLE customers", "customers"),
+        ("DROP TABLE IF EXISTS customers", "customers"),
+        ("WITH x AS (SELECT 1) INSERT INTO customers SELECT * FROM x", "customers"),
+    ],
+)
+def test_table(sql, table):
+    assert statements(sql, "postgres")[0].table == table
+
+
+def test_several_statements_are_told_apart_outside_of_literals():
+    sql = "BEGIN; INSERT INTO a VALUES ('x; COMMIT'); /* ; */ UPDATE \"b;c\" SET d = $q$;$q$; COMMIT;"
+    assert kinds(sql) == ["begin", "write", "write", "commit"]
+    assert kinds(" ; ;; ") == []
+    assert kinds("") == []
+
+
+def test_backslashes_escape_only_where_the_dialect_says_so():
+    assert kinds(r"SELECT 'a\'; DELETE FROM b; --'") == ["read", "write"]
+    assert kinds(r"SELECT 'a\'; DELETE FROM b; --'", "mysql") == ["read"]
+    assert kinds(r"SELECT E'a\'; DELETE FROM b; --'") == ["read"]
+
+
+def test_mysql_commits_definitions_by_itself_and_sets_autocommit():
+    (create,) = statements("CREATE TABLE `a` (b int)", "mysql")
+    assert (create.ends, create.table) == (True, "a")
+    assert not statements("CREATE TEMPORARY TABLE a (b int)", "mysql")[0].ends
+    assert not statements("CREATE TABLE a (b int)", "postgres")[0].ends
+    assert statements("SET AUTOCOMMIT = 0", "mysql")[0].autocommit is False
+    assert statements("SET @@session.autocommit=ON", "mysql")[0].autocommit is True
+    assert statements("SET NAMES utf8", "mysql")[0].autocommit is None
+    assert kinds("# a note\nSELECT 1", "mysql") == ["read"]
+
+
+@given(st.text(alphabet="'\"`$-/*#;\\ aE\n", max_size=200), st.sampled_from(["postgres", "mysql"]))
+def test_any_text_can_be_read(sql, dialect):
+    assert all(one.kind for one in statements(sql, dialect))
+
+
+@pytest.mark.parametrize("piece", ["'", '"', "`", "$$", "$a", "/*", "--", "E'\\", "''", "(", "WITH ", "FOR UPDATE "])
+def test_long_text_is_read_in_no_time(piece):
+    began = time.process_time()
+    statements(piece * 200_000, "postgres")
+    statements(piece * 200_000, "mysql")
+    assert time.process_time() - began < 2

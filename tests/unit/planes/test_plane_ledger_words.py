@@ -1,0 +1,48 @@
+"""What the ledger says would have come, where no reply did."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from holdfast.model.spec import Injection
+from holdfast.planes.mcp.session import AsItCame
+from holdfast.protocols import Call, Dropped, Failed, Reply
+from planes_kit import FakeTrip
+
+
+async def _sleep(ms: float) -> None:
+    await asyncio.sleep(ms / 1000)
+
+
+def would(raising: BaseException) -> str:
+    trip = FakeTrip([Injection("tool", "*", "malformed")])
+
+    async def forward(call: Call) -> Reply:
+        raise raising
+
+    async def main() -> None:
+        await trip.through(Call("mcp", "search", {}, 1), forward, _sleep)
+
+    with pytest.raises(type(raising)):
+        asyncio.run(main())
+    (met,) = trip.ledger
+    assert met.effect == "no_effect"
+    return met.would
+
+
+@pytest.mark.parametrize(
+    ("raised", "words"),
+    [
+        (asyncio.CancelledError(), "nothing: the call was given up"),
+        (ConnectionResetError("the client gave up waiting"), "nothing: the client gave up waiting"),
+        (AsItCame("no such file"), "no such file"),
+        (Failed("Service Unavailable", status=503), "failed: 503 Service Unavailable"),
+        (Dropped("search: lost"), "dropped: search: lost"),
+        (ValueError("boom"), "ValueError: boom"),  # a function of the agent's own
+        (ConnectionResetError(104, "Connection reset by peer"), "ConnectionResetError: [Errno 104] "),
+    ],
+)
+def test_no_reply_is_told_in_plain_words(raised: BaseException, words: str) -> None:
+    assert would(raised).startswith(words)

@@ -1,0 +1,81 @@
+"""Cases: replicas combined to a status."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.model.observation import Observation
+from holdfast.model.score import Case
+from holdfast.model.spec import AgentSpec, Aggregation, Invariant, Scenario, Scoring, Spec, Task
+from holdfast.model.verdict import Verdict
+from holdfast.plan import plan
+from holdfast.score.cases import Cases
+
+
+def cases(outcomes: str, how: Aggregation, threshold: float | None = None, replicas: int | None = None) -> Case:
+    """One case whose replicas passed (p), failed (f) or broke (e)."""
+    spec = Spec(
+        "spec.yaml",
+        AgentSpec(),
+        tasks=(Task(("Do it.",), "task"),),
+        invariants=(Invariant("held", "output_not_empty"),),
+        scenarios=(Scenario("calm"),),
+        replicas=replicas or len(outcomes),
+        scoring=Scoring(replica_aggregation=how, pass_threshold=threshold),
+    )
+    made = plan(spec)
+    gathered = Cases(spec, made)
+    for trial, sign in reversed(list(zip(made.trials, outcomes, strict=False))):  # any order
+        outcome = {"p": "pass", "f": "fail", "e": "error"}[sign]
+        verdict = Verdict(trial.id, "held", outcome, float(sign == "p"), f"because {sign}")  # type: ignore[arg-type]
+        gathered.add(trial, Observation(trial.id), [verdict])
+    (case,) = gathered.all()
+    return case
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "how", "status"),
+    [
+        ("ppp", Aggregation("all"), "pass"),
+        ("ppf", Aggregation("all"), "fail"),
+        ("ppe", Aggregation("all"), "error"),
+        ("pfe", Aggregation("all"), "fail"),
+        ("ffp", Aggregation("any"), "pass"),
+        ("ffe", Aggregation("any"), "error"),
+        ("ppf", Aggregation("majority"), "pass"),
+        ("pf", Aggregation("majority"), "fail"),
+        ("pffe", Aggregation("at_least", 2), "error"),
+        ("ppff", Aggregation("at_least", 2), "pass"),
+        ("ppppf", Aggregation("rate", 0.8), "pass"),
+        ("pppff", Aggregation("rate", 0.8), "fail"),
+    ],
+)
+def test_replicas_combine(outcomes: str, how: Aggregation, status: str) -> None:
+    assert cases(outcomes, how).status == status
+
+
+def test_a_mean_is_of_composites() -> None:
+    assert cases("ppf", Aggregation("mean"), 0.6).status == "pass"
+    assert cases("pff", Aggregation("mean"), 0.6).status == "fail"
+    assert cases("ppe", Aggregation("mean"), 0.6).status == "pass"  # whatever the third had been
+    assert cases("pe", Aggregation("mean"), 0.6).status == "error"
+
+
+def test_replicas_that_disagree_are_flaky() -> None:
+    assert cases("pf", Aggregation("any")).flaky
+    assert not cases("pp", Aggregation("any")).flaky
+    assert not cases("pe", Aggregation("any")).flaky
+
+
+def test_a_case_that_was_interrupted_is_not_a_pass() -> None:
+    case = cases("p", Aggregation("all"), replicas=3)
+    assert (case.status, case.reason) == ("error", "2 of 3 replicas did not run")
+
+
+def test_a_failed_case_says_how_many_and_why() -> None:
+    assert cases("pf", Aggregation("all")).reason == "1 of 2 replicas passed: not passed: held"
+
+
+def test_the_composite_is_the_mean_of_its_replicas() -> None:
+    assert cases("ppff", Aggregation("any")).composite == 0.5
+    assert cases("pe", Aggregation("any")).composite is None
