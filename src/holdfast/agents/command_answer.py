@@ -8,11 +8,13 @@ from codecs import getincrementaldecoder
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from holdfast.agents.http_path import MISSING, Find, text_of
+from holdfast.agents.answer_file import Left
+from holdfast.agents.http_path import text_of
 from holdfast.model.codec import encodable
 from holdfast.model.observation import EndingKind, Turn
 from holdfast.planes.describe import shorten
 from holdfast.processes.program import how_it_ended
+from holdfast.reading.json_path import MISSING, Find
 
 TEXT_KEPT = 1_000_000
 """Bytes of an answer that are kept."""
@@ -29,6 +31,12 @@ class Print(NamedTuple):
     """Why there is nothing; then the ending is no_answer."""
     refused: str = ""
     """Why it cannot be used; then the ending is unreadable."""
+
+
+def from_file(name: str, left: Left) -> Print:
+    """What a command left in its answer file."""
+    missing = f"it wrote no {name}" if left.absent else f"{name} is empty"
+    return Print(left.data, left.cut, missing, left.refused)
 
 
 class _Said(NamedTuple):

@@ -41,8 +41,12 @@ class Ends:
 
     def listen(self) -> None:
         """Their ends are handed over: from now on whatever comes goes to the show."""
-        self._give()
+        self.listen_to_output()
         self._loop.add_reader(self._line.fileno(), self._read_line)
+
+    def listen_to_output(self) -> None:
+        """What is printed goes to the show; on the line somebody still waits for an answer."""
+        self._give()
         self._loop.add_reader(self._output, self._read_output)
 
     def send_some(self, data: bytes) -> bytes:
@@ -55,6 +59,13 @@ class Ends:
     async def say(self, data: bytes) -> None:
         with contextlib.suppress(OSError):  # it died: its exit tells
             await self._loop.sock_sendall(self._line, data)
+
+    async def heard(self) -> bytes:
+        """What comes next on the line, before anybody listens; b"" at its end."""
+        try:
+            return await self._loop.sock_recv(self._line, 1 << 16)
+        except OSError:
+            return b""
 
     def drain(self) -> None:
         """Takes what came before the end and was not read yet."""

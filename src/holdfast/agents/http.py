@@ -52,11 +52,11 @@ class HttpAgent:
         The strings of `agent` are resolved: no references are left. Raises AgentUnavailable (config)
         if no request can be made from them.
         """
-        from holdfast.agents.http_path import find_at
         from holdfast.agents.http_reply import ReplyReader
         from holdfast.agents.http_request import request_form
         from holdfast.agents.http_reset import reset_of
         from holdfast.agents.http_wire import Wire
+        from holdfast.reading.json_path import find_at
 
         form = request_form(agent)
         path = agent.response_path

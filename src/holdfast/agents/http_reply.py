@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from holdfast.agents.http_path import MISSING, Find, find_answer, text_of
+from holdfast.agents.http_path import find_answer, text_of
 from holdfast.agents.http_stream import read_stream
 from holdfast.agents.http_wire import BODY_LIMIT, Exchange
 from holdfast.model.observation import EndingKind
+from holdfast.reading.json_path import MISSING, Find
 
 TEXT_LIMIT = 1_000_000
 _SHOWN = 200

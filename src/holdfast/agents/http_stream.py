@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from holdfast.agents.http_path import MISSING, Find, find_answer, text_of
+from holdfast.agents.http_path import find_answer, text_of
+from holdfast.reading.json_path import MISSING, Find
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 

@@ -92,9 +92,9 @@ class InlineAgent:
                         turns, notes = await self._converse(task, trip)
         finally:
             sys.stdout, sys.stderr = before
-            printed = output.take()
+            printed, cut = output.take()
         calls = weather.calls if weather else {}
-        answer = Answer(tuple(turns), printed, tuple(notes), calls, weather.concurrent if weather else False)
+        answer = Answer(tuple(turns), printed, (*notes, *cut), calls, weather.concurrent if weather else False)
         if broke:
             raise HarnessError(broke[0], answer=answer)
         return answer

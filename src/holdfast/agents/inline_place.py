@@ -11,9 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from holdfast.errors import UserError
-
-OUTPUT_KEPT = 64_000
-"""Characters of output that are kept."""
+from holdfast.processes.limits import OUTPUT_KEPT
 
 
 class Output(io.TextIOBase):
@@ -22,6 +20,8 @@ class Output(io.TextIOBase):
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._size = 0
+        self.printed = 0
+        """Characters since the last time that it was taken."""
 
     def writable(self) -> bool:
         return True
@@ -29,18 +29,21 @@ class Output(io.TextIOBase):
     def write(self, text: str) -> int:
         self._parts.append(text)
         self._size += len(text)
+        self.printed += len(text)
         if self._size > 4 * OUTPUT_KEPT:
             self._parts = ["".join(self._parts)[-OUTPUT_KEPT:]]
             self._size = len(self._parts[0])
         return len(text)
 
-    def take(self) -> str:
-        """What was printed since the last time."""
+    def take(self) -> tuple[str, tuple[str, ...]]:
+        """The end of what was printed since the last time, and a note if there was more."""
         if not self._parts:
-            return ""
+            return "", ()
         text = "".join(self._parts)[-OUTPUT_KEPT:]
-        self._parts, self._size = [], 0
-        return text
+        more = f"{self.printed} characters were printed; the last {OUTPUT_KEPT} are kept"
+        notes = (more,) if self.printed > OUTPUT_KEPT else ()
+        self._parts, self._size, self.printed = [], 0, 0
+        return text, notes
 
 
 class Place:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from holdfast.agents.http import HttpAgent
 from holdfast.agents.launcher import Launcher
@@ -20,29 +20,17 @@ from holdfast.processes.piping import Pipes, Tail
 from holdfast.processes.program import Program, how_it_ended
 from holdfast.protocols import Trip
 
+if TYPE_CHECKING:
+    from holdfast.planes.mooring import Mooring
+
 NOTICE_S = 0.5
 """How long a lost connection may be ahead of the news that the process has ended."""
 WORN: frozenset[EndingKind] = frozenset(("timeout", "crashed", "closed"))
 """Endings after which an instance is not used again."""
 
 
-class Berth(Protocol):
-    """Where one instance of an agent is moored: the planes that its calls go through."""
-
-    @property
-    def environ(self) -> Mapping[str, str]:
-        """The variables that lead its calls there."""
-        ...
-
-    def carry(self, trip: Trip) -> AbstractContextManager[None]:
-        """Ties it to one trial while this is open; outside of one its calls are refused."""
-        ...
-
-    async def close(self) -> None: ...
-
-
-Moor: TypeAlias = Callable[[], Awaitable[Berth]]
-"""Opens a berth for one more instance."""
+Moor: TypeAlias = "Callable[[], Awaitable[Mooring]]"
+"""Opens an address for one more instance."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +47,9 @@ class Blueprint:
 class Instance:
     """A started copy that was ready. `end` it after use."""
 
-    def __init__(self, agent: AgentSpec, berth: Berth, program: Program, pipes: Pipes, printed: Tail) -> None:
+    def __init__(self, agent: AgentSpec, mooring: Mooring, program: Program, pipes: Pipes, printed: Tail) -> None:
         self._agent = agent
-        self._berth = berth
+        self._mooring = mooring
         self._program = program
         self._pipes = pipes
         self._printed = printed
@@ -75,17 +63,18 @@ class Instance:
         """Starts a copy on this port and waits until it is ready; AgentUnavailable if it does not get there."""
         agent = with_port(plan.agent, port)
         async with AsyncExitStack() as parts:
-            berth = await plan.moor()
-            parts.push_async_callback(berth.close)
-            env = {**BEGIN, **plan.environ, **agent.env, "PORT": str(port), **berth.environ}
+            mooring = await plan.moor()
+            parts.push_async_callback(mooring.close)
+            env = {**BEGIN, **plan.environ, **agent.env, "PORT": str(port), **mooring.environ}
             printed = Tail()
             pipes = Pipes(b"", printed, printed)
             parts.callback(pipes.close)
             argv = argv_of(with_mcp_config(agent, env), plan.root, env)
             program = await start(plan.launcher, argv, env, plan.root, pipes.stdio)
+            mooring.crew.first = program.keeper
             pipes.give()
             await parts.enter_async_context(program)
-            self = cls(agent, berth, program, pipes, printed)
+            self = cls(agent, mooring, program, pipes, printed)
             await await_ready(agent, program, pipes, printed)
             self._http = await HttpAgent.open(agent, limit=1, root=plan.root, fate=self._fate)
             parts.push_async_callback(self._http.close)
@@ -102,7 +91,7 @@ class Instance:
             await self._http.reset(trip.trial)
         self._pipes.drain()
         self._printed.restart()
-        with self._berth.carry(trip):
+        with self._mooring.carry(trip):
             answer = await self._http.run(task, trip)
         self._pipes.drain()
         if self._program.lost:

@@ -22,7 +22,9 @@ from holdfast.agents.launch_order import Order, next_order, packed
 from holdfast.processes.leftovers import die_with_parent, end_orphans, keep_orphans, kill, kill_group
 
 NOTICE = struct.Struct("=Bqqqq")
-"""What is told back: what happened, the ticket, a value, nanoseconds that the program ran, processes that survived."""
+"""What is told back: what happened, the ticket, a value, nanoseconds that the program ran, processes that survived.
+
+Of a program that has started, the last is its keeper: all that the program starts is below it."""
 TAKEN = struct.Struct("=qq")
 """What a keeper tells when it takes an order: its process id and the ticket."""
 OVER = 84
@@ -152,7 +154,7 @@ class LaunchHost:
             self._tell(REFUSED, ticket, refused.errno or 0)
             return
         order.close()
-        self._tell(STARTED, ticket, pid)
+        self._tell(STARTED, ticket, pid, left=os.getpid())
         ended, status = os.wait()
         while ended != pid:
             ended, status = os.wait()

@@ -129,7 +129,7 @@ class Launcher:
         if what == STARTED and program is None:
             kill_group(value, signal.SIGKILL)  # whoever wanted it was interrupted
         elif what == STARTED and program is not None:
-            program.pid = value
+            program.pid, program.keeper = value, left
             _settle(self._starting.get(ticket), 0)
         elif what == REFUSED:
             _settle(self._starting.get(ticket), value)

@@ -19,7 +19,7 @@ async def open_launched(
 ) -> CommandAgent | LaunchedHttpAgent:
     """The agent of a section whose references are resolved, for up to `limit` trials at once.
 
-    `environ` is the user's environment; `moor` opens a berth for each instance. AgentUnavailable if it cannot be
+    `environ` is the user's environment; `moor` opens an address for each instance. AgentUnavailable if it cannot be
     started. Its `limit` says how many trials it can really run at once, its `notes` why.
     """
     if agent.type == "command":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from holdfast.agents.answering import ANSWER_LIMIT, NoText, Take, must_wait, settle, settle_plain, text_of
+from holdfast.agents.answering import ANSWER_LIMIT, READ_LIMIT, NoText, Take, must_wait, settle, settle_plain, text_of
 from holdfast.agents.environment import set_environment
 from holdfast.agents.loading import Loaded, Reset
 from holdfast.model.codec import encodable
@@ -237,7 +237,8 @@ def _answered(asked: str, latency_ms: float, text: str | None) -> tuple[Turn, tu
     if text is None:
         return Turn(asked, None, latency_ms, "no_answer", "the agent returned None"), ()
     if len(text) > ANSWER_LIMIT:
-        note = f"answer of {len(text)} characters cut to {ANSWER_LIMIT}"
+        size = f"more than {READ_LIMIT}" if len(text) > READ_LIMIT else str(len(text))
+        note = f"answer of {size} characters cut to {ANSWER_LIMIT}"
         return Turn(asked, encodable(text[:ANSWER_LIMIT]), latency_ms, cut=True), (note,)
     return Turn(asked, encodable(text), latency_ms), ()
 
@@ -246,9 +247,12 @@ def raised_turn(asked: str, started: float, raised: BaseException, partial: str 
     """The turn of an agent that raised: SystemExit too is its own doing. What it had said counts."""
     latency_ms = (perf_counter() - started) * 1000
     text = encodable(partial[:ANSWER_LIMIT]) if partial else None
-    return Turn(
-        asked, text, latency_ms, "raised", shorten(said(raised), 2000) + _place(raised), cut=len(partial) > ANSWER_LIMIT
-    )
+    others = 0
+    while isinstance(raised, BaseExceptionGroup):  # says only that there is something in it
+        others += len(raised.exceptions) - 1
+        raised = raised.exceptions[0]
+    detail = shorten(said(raised), 2000) + (f" (and {others} more)" if others else "") + _place(raised)
+    return Turn(asked, text, latency_ms, "raised", detail, cut=len(partial) > ANSWER_LIMIT)
 
 
 def _place(raised: BaseException) -> str:

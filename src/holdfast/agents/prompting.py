@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -14,9 +13,14 @@ from holdfast.agents.placeholders import PROMPT, PROMPT_FILE, holds, in_argument
 from holdfast.errors import AgentUnavailable
 from holdfast.model.codec import encodable
 from holdfast.model.spec import AgentSpec
+from holdfast.processes import scratch
 
 WORD_LIMIT = 128 * 1024 - 64
 """Bytes of one argument or variable that the system takes, less a name."""
+
+
+Lend: TypeAlias = Callable[[str], AbstractContextManager[str]]
+"""Gives the path of a file with this content, while it is open."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +50,15 @@ class Prompting:
         self._command = None if agent.command is None else in_shell(agent.command)
 
     @contextmanager
-    def give(self, prompt: str, mcp_config: str = "") -> Iterator[Given]:
-        """The prompt, delivered while this is open; `mcp_config` is the path for its place in an argument."""
+    def give(self, prompt: str, mcp_config: str = "", lend: Lend | None = None) -> Iterator[Given]:
+        """The prompt, delivered while this is open; `mcp_config` is the path for its place in an argument.
+
+        `lend` writes the file that a prompt is read from, if that is not one of this machine's own.
+        """
         prompt = encodable(prompt)
         if self._word:
             _check_word(prompt)
-        with _prompt_file(prompt if self._file else None) as path:
+        with (lend or _on_disk)(prompt) if self._file else nullcontext("") as path:
             env = {PROMPT_FILE: path} if self._file else {}
             if self._way == "env" or (self._command is not None and self._word):
                 env[PROMPT] = prompt
@@ -81,16 +88,9 @@ def _check_word(prompt: str) -> None:
 
 
 @contextmanager
-def _prompt_file(prompt: str | None) -> Iterator[str]:
+def _on_disk(prompt: str) -> Iterator[str]:
     """The path of a file that only its owner can read; removed afterwards."""
-    if prompt is None:
-        yield ""
-        return
-    fd, path = tempfile.mkstemp(prefix="holdfast-prompt-", suffix=".txt")
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(prompt.encode())
-        yield path
-    finally:
-        if os.path.lexists(path):  # the agent may have removed it
-            os.unlink(path)
+    with scratch.folder("prompt") as folder:
+        path = folder / "prompt.txt"
+        path.write_bytes(prompt.encode())
+        yield str(path)

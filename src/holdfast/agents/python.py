@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -20,37 +20,20 @@ from holdfast.model.trial import Trial
 from holdfast.protocols import Trip
 
 if TYPE_CHECKING:
-    from holdfast.agents.instance import Berth
-
-
-class Lobby(Protocol):
-    """An address for all trials that are forked from one process."""
-
-    @property
-    def environ(self) -> Mapping[str, str]: ...
-
-    def carry(self, trip: Trip) -> AbstractContextManager[Begun]: ...
-
-    async def close(self) -> None: ...
-
-
-class Planes(Protocol):
-    """Where the traffic of an agent's process is met."""
-
-    async def lobby(self) -> Lobby: ...
-
-    async def moor(self) -> Berth: ...
+    from holdfast.planes.harbour import Harbour
+    from holdfast.planes.lobby import Lobby
+    from holdfast.planes.mooring import Mooring
 
 
 class PythonAgent:
     """Fresh: forked from a process that has imported the agent. Worker: kept between trials."""
 
-    def __init__(self, setup: Setup, environ: Mapping[str, str], planes: Planes | None) -> None:
+    def __init__(self, setup: Setup, environ: Mapping[str, str], harbour: Harbour | None) -> None:
         self._setup = setup
         self._environ = environ
-        self._planes = planes
+        self._harbour = harbour
         self._lobby: Lobby | None = None
-        self._berths: dict[Host, Berth] = {}
+        self._moorings: dict[Host, Mooring] = {}
         self._zygote: Host | None = None
         self._idle: list[Host] = []
         self._keep = setup.agent.isolation == "worker"
@@ -66,11 +49,11 @@ class PythonAgent:
         root: Path,
         scenarios: tuple[Scenario, ...],
         environ: Mapping[str, str],
-        planes: Planes | None = None,
+        harbour: Harbour | None = None,
     ) -> PythonAgent:
         """Imports the agent in a process of its own; raises AgentUnavailable if it cannot."""
         place = agent.isolation == "worker" or sys.platform != "linux"
-        opened = cls(Setup(agent, str(root), scenarios, "place" if place else "fork"), environ, planes)
+        opened = cls(Setup(agent, str(root), scenarios, "place" if place else "fork"), environ, harbour)
         try:
             first = await opened._start()
             opened.ready = first.ready
@@ -122,9 +105,9 @@ class PythonAgent:
 
     @contextmanager
     def _carried(self, host: Host, trip: Trip) -> Iterator[Begun | None]:
-        """The trial's traffic is met while this is open: by its process in a lobby, else at its host's own berth."""
-        if host in self._berths:
-            with self._berths[host].carry(trip):
+        """The trial's traffic is met while this is open: by its process in a lobby, else at its host's own mooring."""
+        if host in self._moorings:
+            with self._moorings[host].carry(trip):
                 yield None
         elif self._lobby is not None:
             with self._lobby.carry(trip) as begun:
@@ -150,25 +133,26 @@ class PythonAgent:
         return host
 
     async def _start(self) -> Host:
-        if self._planes is None:
+        if self._harbour is None:
             return await Host.start(self._setup, self._environ)
         if self._setup.mode == "fork":
-            self._lobby = self._lobby or await self._planes.lobby()
+            self._lobby = self._lobby or await self._harbour.lobby()
             return await Host.start(self._setup, {**self._environ, **self._lobby.environ})
-        berth = await self._planes.moor()
+        mooring = await self._harbour.moor()
         try:
-            host = await Host.start(self._setup, {**self._environ, **berth.environ})
+            host = await Host.start(self._setup, {**self._environ, **mooring.environ})
         except BaseException:
-            await berth.close()
+            await mooring.close()
             raise
-        self._berths[host] = berth
+        mooring.crew.first = host.process.pid
+        self._moorings[host] = mooring
         return host
 
     async def _end(self, host: Host) -> None:
         host.close()
-        berth = self._berths.pop(host, None)
-        if berth is not None:
-            await berth.close()
+        mooring = self._moorings.pop(host, None)
+        if mooring is not None:
+            await mooring.close()
 
     async def _give_back(self, host: Host) -> None:
         if self._setup.mode == "fork" and not host.alone:

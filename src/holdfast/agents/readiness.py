@@ -11,7 +11,8 @@ from holdfast.agents.startable import NOT_RUN, not_run
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
 from holdfast.processes.piping import Pipes, Tail
-from holdfast.processes.program import Program, how_it_ended
+from holdfast.processes.program import how_it_ended
+from holdfast.protocols import Started
 
 READY_S = 60.0
 """For an agent to become ready: models may be loaded, but a run must not wait for ever."""
@@ -25,11 +26,18 @@ SEARCH_S = 0.5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.003, 0.1
 
 Probe: TypeAlias = Callable[[], Awaitable[bool]]
+Accepts: TypeAlias = Callable[[str, int], Awaitable[bool]]
+"""Whether something accepts connections there."""
 
 
-async def await_ready(agent: AgentSpec, program: Program, pipes: Pipes, printed: Tail) -> None:
-    """Returns when it is ready; AgentUnavailable, with what it printed, if it ends before or takes too long."""
-    what, probe = _probe(agent, printed)
+async def await_ready(
+    agent: AgentSpec, program: Started, pipes: Pipes, printed: Tail, accepts: Accepts | None = None
+) -> None:
+    """Returns when it is ready; AgentUnavailable, with what it printed, if it ends before or takes too long.
+
+    `accepts` looks at a port that is not one of this machine's.
+    """
+    what, probe = _probe(agent, printed, accepts or _accepts)
     ready = asyncio.ensure_future(_until(probe))
     ended = asyncio.ensure_future(program.within(READY_S))
     try:
@@ -46,7 +54,7 @@ async def await_ready(agent: AgentSpec, program: Program, pipes: Pipes, printed:
     raise _not_ready(agent, program, what, printed)
 
 
-def _not_ready(agent: AgentSpec, program: Program, what: str, printed: Tail) -> Exception:
+def _not_ready(agent: AgentSpec, program: Started, what: str, printed: Tail) -> Exception:
     if program.lost:
         return HarnessError("the launch host died while the agent started")
     if program.ended and program.status in NOT_RUN and agent.command is not None:
@@ -68,7 +76,7 @@ async def _until(probe: Probe) -> None:
         pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
 
 
-def _probe(agent: AgentSpec, printed: Tail) -> tuple[str, Probe]:
+def _probe(agent: AgentSpec, printed: Tail, accepts: Accepts) -> tuple[str, Probe]:
     """What is waited for: in words when it does not come, and a look at whether it has."""
     ready = (agent.ready or "port").strip()
     if ready.startswith(("http://", "https://")):
@@ -76,7 +84,7 @@ def _probe(agent: AgentSpec, printed: Tail) -> tuple[str, Probe]:
     if ready == "port" or ready.isdecimal():
         host, port = address_of(agent.endpoint)
         port = int(ready) if ready.isdecimal() else port
-        return f"nothing accepts connections at {host}:{port}", lambda: _accepts(host, port)
+        return f"nothing accepts connections at {host}:{port}", lambda: accepts(host, port)
     lines = _Lines(ready)
     printed.watch = lines.add
     return f"no line of its output matches {ready!r}", lines.found

@@ -17,7 +17,7 @@ from holdfast.agents.wire import LOST, Frames
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, FaultMet, Turn
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
-from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT
+from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT, output_notes
 from holdfast.protocols import Trip
 
 PARTIAL_KEPT = 1_000_000
@@ -147,8 +147,9 @@ class Show:
         self._partial_size = 0
 
     def _piece(self, text: str) -> None:
-        if not self.late and self._partial_size < PARTIAL_KEPT:
-            self._partial.append(text)
+        if not self.late:
+            if self._partial_size < PARTIAL_KEPT:
+                self._partial.append(text)
             self._partial_size += len(text)
 
     def _moved(self) -> None:
@@ -163,8 +164,7 @@ class Show:
             self._trip.saw(replace(event, duration_ms=(self._trip.now() - event.ts) * 1000))
         if not self.broke and len(self.turns) < len(self.asked):
             self.turns.append(self._open_turn(timeout_s))
-        if self.output_read > OUTPUT_LIMIT:
-            self.notes.append(f"more than {OUTPUT_LIMIT} bytes were printed; only the first ones were read")
+        self.notes.extend(output_notes(self.output_read))
         answer = Answer(
             turns=tuple(self.turns),
             output=self.output[-OUTPUT_KEPT:].decode("utf-8", "replace") if self.output else "",
@@ -180,9 +180,12 @@ class Show:
         """The turn that never ended: what had been said of it counts."""
         asked = self.asked[len(self.turns)]
         text = "".join(self._partial)[:PARTIAL_KEPT] or None
+        cut = self._partial_size > PARTIAL_KEPT
+        if cut:
+            self.notes.append(f"what it had said of its answer was cut to {PARTIAL_KEPT} characters")
         if self.late:
-            return Turn(asked, text, timeout_s * 1000, "timeout", f"no answer within {timeout_s * 1000:g} ms")
-        return Turn(asked, text, (perf_counter() - self._since) * 1000, "crashed", _death(self.status))
+            return Turn(asked, text, timeout_s * 1000, "timeout", f"no answer within {timeout_s * 1000:g} ms", cut=cut)
+        return Turn(asked, text, (perf_counter() - self._since) * 1000, "crashed", _death(self.status), cut=cut)
 
 
 def _expire(waiter: asyncio.Future[bool]) -> None:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable
 from typing import Protocol
 
-from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT
+from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT, output_notes
 from holdfast.processes.reading import DRAINS, read_now
+
+_GROUP_END = re.compile(r"\s*\+-+$")
+"""How Python ends the traceback of a group of errors."""
+_GROUP_LINE = re.compile(r"\s*\| (?!Traceback \()(\S.*)$")
+"""An error inside of one: what stands deeper is where it came from."""
 
 
 class Sink(Protocol):
@@ -47,15 +53,17 @@ class Tail:
 
     @property
     def last_line(self) -> str:
-        """The last line with anything on it; empty if there is none."""
-        return next((line.strip() for line in reversed(self.text.splitlines()) if line.strip()), "")
+        """The last line with anything on it, of a group of errors the innermost's; empty if there is none."""
+        lines = [line for line in reversed(self.text.splitlines()) if line.strip()]
+        if lines and _GROUP_END.match(lines[0]):
+            named = (found[1] for line in lines if (found := _GROUP_LINE.match(line)))
+            return next(named, lines[0].strip())
+        return lines[0].strip() if lines else ""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader should know of the output."""
-        if self._read <= OUTPUT_LIMIT:
-            return ()
-        return (f"more than {OUTPUT_LIMIT} bytes were printed; only the first ones were read",)
+        return output_notes(self._read)
 
 
 class Head:

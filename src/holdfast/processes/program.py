@@ -25,6 +25,8 @@ class Program:
         self._listen = listen
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.pid = 0
+        self.keeper = 0
+        """The process that it and all that it starts are below; 0 if there is none."""
         self.status: int | None = None
         """As waitpid gives it, once it has ended; None also if something killed its keeper."""
         self.lost = False

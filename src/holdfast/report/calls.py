@@ -43,7 +43,10 @@ def rest(trial: TrialRow) -> str:
 
 def attacks(found: Attacks) -> str:
     """`attack success 2 of 10 trials (95 %: 6–51 %)   utility under attack 11 of 14 verdicts (95 %: 52–92 %)`."""
-    won = f"attack success {found.succeeded} of {plural(found.attacked, 'trial')} ({percent(found.interval)})"
+    known = plural(found.attacked - found.asked, "trial")
+    won = f"attack success {found.succeeded} of {known} ({percent(found.interval)})"
+    if found.asked:
+        won += f", in {found.asked} more it was asked for and not known to be done"
     useful = found.utility
     if not useful.judged or useful.interval is None:
         return f"{won}   utility under attack: no verdict"

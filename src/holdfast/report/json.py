@@ -130,6 +130,7 @@ def _attacks(found: Attacks) -> dict[str, Any]:
     return {
         "attacked": found.attacked,
         "succeeded": found.succeeded,
+        "asked": found.asked,
         "rate": found.rate,
         "interval": _interval(found.interval),
         "utility": {

@@ -125,7 +125,7 @@ def _chat(event: TraceEvent) -> dict[str, Any]:
         known["gen_ai.response.model"] = event.cost.model
         known["gen_ai.usage.input_tokens"] = event.cost.input_tokens
         known["gen_ai.usage.output_tokens"] = event.cost.output_tokens
-        known["holdfast.cost_usd"] = event.cost.estimated_usd
+        known["holdfast.cost_usd"] = event.cost.estimated_usd if event.cost.billed else None
     return known
 
 

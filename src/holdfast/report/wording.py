@@ -13,7 +13,13 @@ from holdfast.report.safe import one_line
 
 SIGNS: Mapping[str, str] = {"pass": "✔", "fail": "✘", "error": "!", "unproven": "?", "n/a": "–"}
 ONE_SAMPLE = "1 sample a cell: cannot tell luck from skill, try --replicas 5"
+NOT_THROUGH_GATEWAY = "no request of the agent came through the gateway"
+GATEWAY_VARIABLES = (
+    "start the agent with the gateway's variables (OPENAI_BASE_URL, ANTHROPIC_BASE_URL, HTTPS_PROXY and others): "
+    'eval "$(holdfast gateway --print)" in its own shell, then start it'
+)
 CHANGED_NOTHING = "it fired, but changed nothing"
+NOT_THROUGH_PROXY = "no request came through the proxy"
 _MARKS = ("flaky", "fails in calm too", "simulated", "order may differ")
 _VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
 
@@ -99,6 +105,8 @@ def fault(met: FaultMet) -> str:
 
 def said(trial: TrialRow) -> str:
     """The answer, or the ending that stood in its place."""
+    if not trial.answer and trial.ending == "answered":
+        return "(nothing: the answer is empty)"
     ending = f"({trial.ending}{': ' + trial.detail if trial.detail else ''})"
     if not trial.answer:
         return ending
@@ -132,10 +140,14 @@ def next_step(run: Run, row: CellRow) -> str:
         return "run it" if run.complete else f"go on with it: holdfast contract run --resume {run.id}"
     if cell.chaos and not cell.met and CHANGED_NOTHING in cell.reason:
         return "this fault finds nothing to change in what the agent got: set its mode's options, or use another mode"
+    if cell.chaos and not cell.met and run.gateway and not any(t.trace for t in row.trials):
+        return f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}"
     if cell.chaos and not cell.met:
         named = ", ".join(_targets(run, cell.scenario))
         asked = f"ask something that makes the agent call {named}, or " if named else ""
-        return f"{asked}check the fault's target and schedule"
+        unseen = NOT_THROUGH_PROXY in cell.reason
+        way = f"see whether its requests go through the proxy: holdfast doctor {run.spec_path}" if unseen else ""
+        return asked + (way or "check the fault's target and schedule")
     if row.trials and not any(t.answer for t in row.trials):
         return "there was no text to judge: a `completes` or `output_not_empty` rule catches silence"
     return "more replicas or a working agent in calm would decide it; the report has every trial"
@@ -150,6 +162,8 @@ def _targets(run: Run, scenario: str) -> list[str]:
 def _callee(fault: Injection) -> str:
     if fault.plane == "llm":
         return "its model"
+    if fault.match_url is not None:
+        return fault.match_url
     return "a tool" if fault.target in ("", "*") else fault.target
 
 

@@ -23,6 +23,7 @@ from holdfast.runner.start import stored_options, stored_spec
 from holdfast.score import Tally
 from holdfast.store.record import observations, trials
 from holdfast.store.rundir import Ended, Lines, Manifest, RunDir, number_of
+from holdfast.store.seals import check
 from holdfast.store.traces import with_trace
 
 NOT_RECORDED = "not recorded in this run"
@@ -72,6 +73,7 @@ class StoredPlan(Plan):
 def judge_again(run: RunDir, *, config: Path | None, options: Options, environ: Mapping[str, str]) -> Outcome:
     """Judges every stored trial by the rules of the spec; the verdicts become a file of their own."""
     manifest = run.manifest()
+    unsealed = check(run)
     spec, problems = stored_spec(run, manifest, config, environ)
     refuse_unbuilt(spec)
     before = stored_spec(run, manifest, None, environ)[0] if config is not None else spec
@@ -90,6 +92,8 @@ def judge_again(run: RunDir, *, config: Path | None, options: Options, environ: 
     complete = known is not None and known.complete
     if not complete:
         said = (*said, "the run is unfinished; it is judged as far as it goes")
+    if unsealed:
+        said = (*said, unsealed)
     ended = Ended(complete, 0.0, told(spec, problems), said)
     return conclude(run, spec, plan, tally, options, ended=ended, verdicts=path)
 

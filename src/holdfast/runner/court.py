@@ -21,6 +21,7 @@ from holdfast.store.mask import Masker
 from holdfast.store.record import Record
 from holdfast.store.replay import Stored
 from holdfast.store.rundir import RunDir
+from holdfast.store.seals import Seal
 
 BATCH = 64
 """Trials that are written in one go, ahead of their turn."""
@@ -36,7 +37,7 @@ class Court:
     """Takes what was seen, keeps it, judges it, adds it up and tells the listener."""
 
     def __init__(self, job: Job, run: RunDir, listen: Listen) -> None:
-        self.masker = Masker(secret_values(job.spec, job.environ))
+        self.masker = Masker((*secret_values(job.spec, job.environ), *job.secrets.values()))
         self.tally = Tally(job.spec, job.plan)
         self.controls: dict[str, Observation] = {}
         self.troubled: dict[str, int] = {}
@@ -97,6 +98,13 @@ class Court:
         """A call of a trial that is under way: on disk as it happens."""
         self._record.event(trial.id, self.masker.struct(event))
 
+    def seal(self) -> tuple[dict[str, Seal], tuple[str, ...]]:
+        """The seals of the run's files, and what to say of them; to be called when no agent is left."""
+        try:
+            return self._record.seal()
+        except OSError as broken:  # a full disk: what is there stays, without a seal
+            return {}, (f"the run's files could not be sealed: {broken.strerror}",)
+
     def close(self) -> None:
         self._record.close()
 
@@ -113,6 +121,7 @@ class Court:
 
     def _enter(self, trial: Trial, seen: Observation, verdicts: list[Verdict], *, masked: bool = False) -> None:
         self.tally.saw(trial, seen)
+        self.tally.cases.add(trial, seen, verdicts)
         for verdict in verdicts:
             if masked:
                 verdict = replace(verdict, marks=())  # they point into the text as the agent said it

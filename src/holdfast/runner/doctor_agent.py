@@ -14,7 +14,7 @@ from holdfast.plan import plan
 from holdfast.planes.http.trust import TRUST_VARIABLES
 from holdfast.report.diagnosis import Asked, Called, Finding
 from holdfast.report.safe import shorten
-from holdfast.report.wording import plural
+from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY, plural
 from holdfast.runner.doctor_waits import waits
 
 ANSWER_KEPT = 200
@@ -53,6 +53,7 @@ def told(spec: Spec, models: Models, prompt: str, seen: Observation) -> Asked:
     findings = (
         _answered(seen),
         *_certificates(seen.trace),
+        *_through_gateway(spec, seen),
         *_by_plane(calls, watched(spec, models)),
         *waits(spec, seen.trace),
     )
@@ -77,7 +78,16 @@ def _answered(seen: Observation) -> Finding:
         return Finding("answer", "not", why, "let it answer first; holdfast verify asks once more", 3)
     took = sum(turn.latency_ms for turn in seen.turns)
     text = seen.turns[-1].text or ""
+    if not text.strip():
+        fix = "check what it prints or returns, and agent.response_path: an empty answer proves no rule"
+        return Finding("answer", "unproven", f"it answered with an empty text ({took:.0f} ms)", fix)
     return Finding("answer", "ok", f"{shorten(text, ANSWER_KEPT)} ({took:.0f} ms)")
+
+
+def _through_gateway(spec: Spec, seen: Observation) -> Iterator[Finding]:
+    """An agent that was started without the variables answers as well as ever, and meets nothing."""
+    if spec.agent.gateway and not seen.trace and not seen.error:
+        yield Finding("agent.gateway", "not", NOT_THROUGH_GATEWAY, GATEWAY_VARIABLES, 3)
 
 
 def _certificates(trace: Iterable[TraceEvent]) -> Iterator[Finding]:

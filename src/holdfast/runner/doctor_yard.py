@@ -6,7 +6,6 @@ import asyncio
 import os
 import socket
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario, Task
 from holdfast.model.trial import Trial
 from holdfast.planes.harbour import Chart, Harbour
 from holdfast.planes.http1.server import Exchange, serve
+from holdfast.processes import scratch
 
 SAID = "one two three four five six"
 """What the scripted model always says."""
@@ -71,8 +71,7 @@ def trip_of(name: str, *injections: Injection) -> Voyage:
 @asynccontextmanager
 async def opened(environ: Mapping[str, str]) -> AsyncIterator[Yard]:
     """The yard, while it is needed; nothing of it is left behind."""
-    with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as folder, socket.socket() as nobody:
-        root = Path(folder)
+    with scratch.folder("doctor") as root, socket.socket() as nobody:
         (root / "model.yaml").write_text(_SCRIPT, encoding="utf-8")
         nobody.bind(("127.0.0.1", 0))  # never listens: who comes here directly is turned away
         server = await serve(_answer)

@@ -22,6 +22,16 @@ def check_target(target: str) -> None:
         raise UsageError(f"--otlp {target}: traces are sent by http or https only", hint="give such a URL, or a file")
     if "://" in target and not urlsplit(target).hostname:
         raise UsageError(f"--otlp {target}: there is no host in it")
+    if "://" not in target:
+        check_writable("--otlp", Path(target))
+
+
+def check_writable(option: str, path: Path) -> None:
+    """Refuses a file that cannot be written: no folder is made for one that may be misspelt."""
+    if path.is_dir():
+        raise UsageError(f"{option} {path}: it is a folder", hint="name a file in it")
+    if not path.parent.is_dir():
+        raise UsageError(f"{option} {path}: no such folder: {path.parent}", hint="make it first, or name another")
 
 
 def export(outcome: Outcome, target: str, environ: Mapping[str, str]) -> str | None:
@@ -39,7 +49,6 @@ def _write(path: Path, bodies: Iterator[bytes]) -> None:
     """One request a line, written beside the target and renamed."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         with open(beside, "wb") as file:
             for body in bodies:
                 file.write(body + b"\n")

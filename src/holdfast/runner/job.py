@@ -35,6 +35,14 @@ class Options(Struct, frozen=True):
     """Where every model call is kept."""
     replay: Path | None = None
     """Where model calls are answered from."""
+    backend: str = "bubblewrap"
+    """Which sandbox a world is opened in."""
+    keep: bool = False
+    """The world of a trial that failed stays for a look."""
+    strict_world: bool = False
+    """What a backend cannot enforce is refused."""
+    allow_commands: bool = False
+    """Secrets may be asked of commands, wherever the spec lies."""
 
 
 class Job:
@@ -49,6 +57,18 @@ class Job:
         self.environ = environ
         self.warnings = warnings
         self.plan: Plan = plan(spec, options.select)
+        self.secrets = _secrets(spec, options, environ)
+        """Values of the world's secrets by name."""
+
+
+def _secrets(spec: Spec, options: Options, environ: Mapping[str, str]) -> dict[str, str]:
+    if spec.world is None or not spec.world.secrets:
+        return {}
+    from holdfast.world.secrets import resolve_secrets
+
+    root = Path(spec.path).resolve().parent
+    trusted = options.allow_commands or root.is_relative_to(Path.cwd())
+    return resolve_secrets(spec.world.secrets, environ, root, spec.seed, commands=trusted)
 
 
 def told(spec: Spec, problems: Iterable[Problem]) -> tuple[str, ...]:

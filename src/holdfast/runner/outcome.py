@@ -110,6 +110,7 @@ def _view(
         spec_digest=manifest.spec_digest,
         agent_digest=manifest.agent_digest,
         params=spec.params,
+        gateway=spec.agent.gateway,
     )
 
 

@@ -9,6 +9,7 @@ from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
+from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY
 
 STATEFUL = (
     "Warning: No reset_endpoint configured. Contract matrix cells may share state. Results may be contaminated. "
@@ -34,6 +35,8 @@ async def preflight(site: Site, trial: Trial, warn: Callable[[str], None]) -> Ob
             body=turn.text or "",
             config=True,
         )
+    if site.spec.agent.gateway and not first.trace:
+        warn(f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}")
     if could_leak(site):
         second = await run_trial(site, trial)
         if not second.error and _said(first) != _said(second):

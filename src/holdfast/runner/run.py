@@ -10,15 +10,17 @@ from contextlib import aclosing
 
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.local import execute
-from holdfast.execute.site import Models, Site, open_site
+from holdfast.execute.site import Models, Site, Surroundings, open_site, unused_proxy
 from holdfast.model import events
 from holdfast.model.trial import Judged, Trial
 from holdfast.plan import FailFast, Once
+from holdfast.processes.scratch import sweep
 from holdfast.runner.court import Court
 from holdfast.runner.job import Job, Listen
 from holdfast.runner.preflight import preflight, was_stateful
 from holdfast.store.replay import Stored, replay
 from holdfast.store.rundir import Ended, RunDir, write_json
+from holdfast.store.seals import Seal
 
 BEAT_S = 0.2
 """A clock that moves five times a second looks alive."""
@@ -45,7 +47,7 @@ class Running:
             self.court.take_up(stored)
             complete = await self._interruptible(stored)
         finally:
-            self._end(complete, time.monotonic() - started)
+            self._seal(complete, time.monotonic() - started)
             self.court.close()
             self.listen(events.RunEnded(complete))
 
@@ -65,12 +67,19 @@ class Running:
     async def _all(self, stored: Stored) -> None:
         job, court = self.job, self.court
         models = Models(job.options.record, job.options.replay, court.masker.text)
-        site = await open_site(job.spec, environ=job.environ, concurrency=job.options.concurrency, models=models)
+        options = job.options
+        surroundings = Surroundings(options.backend, job.secrets, options.strict_world, options.keep)
+        site = await open_site(
+            job.spec, environ=job.environ, concurrency=options.concurrency, models=models, surroundings=surroundings
+        )
         try:
             self.notes = site.notes
             if was_stateful(self.warnings):
                 site.concurrency = 1
             self._announce(site, stored)
+            around = unused_proxy(job.spec, job.environ, models)
+            if around and around not in self.warnings:
+                self._warn(around)
             await self._controls(site)
             trials = [t for t in job.plan.trials if t.id not in stored.seen] if stored.seen else job.plan.trials
             planner = FailFast(trials, site.concurrency) if job.options.fail_fast else Once(trials)
@@ -129,8 +138,15 @@ class Running:
         self._end(False)  # on disk at once: a run that is taken up again must know
         self.listen(events.Warned(message))
 
-    def _end(self, complete: bool, duration_s: float = 0.0) -> None:
-        write_json(self.run.path / "ended.json", Ended(complete, duration_s, tuple(self.warnings), self.notes))
+    def _seal(self, complete: bool, duration_s: float) -> None:
+        sealed, said = self.court.seal()
+        for message in said:
+            self._warn(message)
+        self._end(complete, duration_s, sealed)
+
+    def _end(self, complete: bool, duration_s: float = 0.0, sealed: dict[str, Seal] | None = None) -> None:
+        ended = Ended(complete, duration_s, tuple(self.warnings), self.notes, sealed or {})
+        write_json(self.run.path / "ended.json", ended)
 
 
 async def _go(running: Running, beat: Callable[[], None] | None) -> None:
@@ -151,6 +167,7 @@ def run(job: Job, rundir: RunDir, listen: Listen, *, beat: Callable[[], None] | 
 
     `beat` is called now and then, for a listener that shows how time passes.
     """
+    sweep()  # what a run that was killed has left: certificates, prompts, MCP configurations
     running = Running(job, rundir, listen)
     try:
         asyncio.run(_go(running, beat))

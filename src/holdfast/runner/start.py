@@ -16,6 +16,7 @@ from holdfast.plan import Select
 from holdfast.runner.job import Job, Options, agent_digest, told
 from holdfast.spec import load
 from holdfast.store.rundir import FORMAT, Manifest, RunDir, write_json
+from holdfast.store.seals import check
 
 RUNS = Path(".holdfast") / "runs"
 
@@ -70,6 +71,7 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: Options, 
             hint="start a new run, or insist with --force",
         )
     _refuse_another(manifest, options)
+    said = check(run, force=force)
     options = replace(
         stored_options(manifest),
         concurrency=options.concurrency,
@@ -84,7 +86,7 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: Options, 
     run.lock()
     verdict = {name: getattr(options, name) for name in ("min_score", "strict", "allow_vacuous", "max_errors")}
     write_json(run.path / "run.json", replace(manifest, **verdict))
-    return Job(spec, options, environ, told(spec, problems))
+    return Job(spec, options, environ, (*told(spec, problems), *((said,) if said else ())))
 
 
 def stored_options(manifest: Manifest) -> Options:

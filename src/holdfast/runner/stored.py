@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from holdfast.plan import plan
 from holdfast.runner.outcome import Outcome, conclude
 from holdfast.runner.start import stored_options, stored_spec
 from holdfast.score import Tally
 from holdfast.store.replay import replay
 from holdfast.store.rundir import Ended, RunDir
+from holdfast.store.seals import check
 
 
 def look(run: RunDir, *, environ: Mapping[str, str]) -> Outcome:
     """The run with its score, made from what is stored; an unfinished one as far as it goes."""
     manifest = run.manifest()
+    said = check(run)
     spec, _ = stored_spec(run, manifest, None, environ)
     made = plan(spec, stored_options(manifest).select)
     tally = Tally(spec, made)
@@ -22,4 +26,5 @@ def look(run: RunDir, *, environ: Mapping[str, str]) -> Outcome:
     options = stored_options(manifest)
     page = run.path / "report.html"
     ended = run.ended() or Ended(False, 0.0)
+    ended = replace(ended, notes=(*ended.notes, said)) if said else ended
     return conclude(run, spec, made, tally, options, ended=ended, page=page if page.exists() else None)

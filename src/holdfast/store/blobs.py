@@ -16,7 +16,19 @@ LIMIT = 16_000
 HEAD = 200
 LOST = "a large value of this trial is missing from the run's blobs"
 
+
+class Lost(Exception):
+    """A blob that is not there, or is not what its name says."""
+
+
+class Named(msgspec.Struct):
+    """The part of an observation that says whose it is."""
+
+    trial: str
+
+
 _observations = decoder(Observation)
+_named = decoder(Named)
 _MARK = b'{"blob":'
 
 
@@ -34,8 +46,8 @@ def unpack(line: bytes, folder: Path) -> Observation:
         return _observations.decode(line)
     try:
         return msgspec.convert(_fetch(msgspec.json.decode(line), folder), Observation)
-    except OSError:  # nothing may be judged on the part that is left
-        return Observation(line[10:22].decode(), error=LOST)
+    except Lost:  # nothing may be judged on the part that is left
+        return Observation(_named.decode(line).trial, error=LOST)
 
 
 def _outsource(value: Any, folder: Path) -> Any:
@@ -60,9 +72,19 @@ def _fetch(value: Any, folder: Path) -> Any:
     if isinstance(value, dict):
         name = value.get("blob")
         if isinstance(name, str) and set(value) == {"blob", "bytes", "head"}:
-            path = folder / Path(name).name  # a name never leads out of the folder
-            return path.read_bytes().decode()  # as text it would lose its \r and follow the locale
+            return _read(folder / Path(name).name)  # a name never leads out of the folder
         return {key: _fetch(inner, folder) for key, inner in value.items()}
     if isinstance(value, list):
         return [_fetch(inner, folder) for inner in value]
     return value
+
+
+def _read(path: Path) -> str:
+    r"""As it was written: opened as text it would lose its \r and follow the locale."""
+    try:
+        data = path.read_bytes() if path.is_file() else b""
+    except OSError as broken:
+        raise Lost from broken
+    if sha256(data).hexdigest() != path.name:
+        raise Lost
+    return data.decode()

@@ -2,74 +2,106 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from holdfast.errors import AgentUnavailable
 from holdfast.model.codec import encode
 from holdfast.model.observation import Observation
+from holdfast.store.spelling import forms, spellings
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 MASK = "[masked]"
 PIECE = 6
 """Characters of a secret that tell it: as few as a secret may have."""
-_CUT = re.compile(r"\A|\s?…\s?|\Z")
-"""Where a text may have been cut before it came here: at its ends, and where its middle was left out."""
+_LEFT_OUT = "…"
+"""Where the middle of a text was left out before it came here. It may have been cut at its ends, too."""
 _OURS = frozenset(
     {"trial", "invariant", "ending", "outcome", "effect", "plane", "mode", "event_type", "phase", "digest", "span_id",
      "parent_span_id"}
 )  # fmt: skip
 """Fields that hold ids and words of ours: nothing an agent says gets there."""
 
+_PLAIN = frozenset((int, float, bool))
+
 
 class Masker:
-    """Replaces every occurrence of the given values. With none it changes nothing and costs nothing."""
+    """Replaces every occurrence of the given values, however they are written. With none it changes nothing."""
 
     def __init__(self, values: Iterable[str]) -> None:
-        self._values = sorted({v for v in values if v}, key=len, reverse=True)  # the longest first
-        self._pieces = [piece for v in self._values for piece in (v[:PIECE], v[-PIECE:])]
-        self._encoded = [encode(piece)[1:-1] for piece in self._pieces]
+        secrets = sorted({v for v in values if v}, key=len, reverse=True)  # the longest first
+        self._forms = [form for secret in secrets for form in forms(secret)]
+        self._cores = [form.core.encode() for form in self._forms]
+        self._pieces: dict[str, list[tuple[str, int, int]]] = {}
+        """Every piece of every secret: the secret as it is written, where in it, and how much of it tells it."""
+        for secret in secrets:
+            for whole in spellings(secret):
+                least = PIECE * len(whole) // len(secret)
+                for at in range(len(whole) - PIECE + 1):
+                    self._pieces.setdefault(whole[at : at + PIECE], []).append((whole, at, least))
 
     def __bool__(self) -> bool:
-        return bool(self._values)
+        return bool(self._forms)
 
     def text(self, text: str) -> str:
-        for value in self._values:
-            text = text.replace(value, MASK)
-        return self._beside_cuts(text) if any(piece in text for piece in self._pieces) else text
+        for form in self._forms:
+            if form.core in text:
+                text = form.pattern.sub(MASK, text)
+        return self._beside_cuts(text) if self._is_cut(text) else text
+
+    def _is_cut(self, text: str) -> bool:
+        """Whether a piece of a secret lies where the text may have been cut."""
+        pieces = self._pieces
+        if text[:PIECE] in pieces or text[-PIECE:] in pieces:
+            return True
+        return _LEFT_OUT in text and self._beside_cuts(text) != text
 
     def _beside_cuts(self, text: str) -> str:
-        """Masks what a cut has left of a secret: its beginning before the cut, its end behind it."""
-        parts: list[str] = []
-        done = 0
-        for cut in _CUT.finditer(text):
-            before, behind = text[done : cut.start()], cut.end()
-            parts += [before[: len(before) - self._begun(before)], MASK if self._begun(before) else "", cut.group()]
-            done = behind + self._ended(text, behind)
-            parts.append(MASK if done > behind else "")
-        return "".join(parts) + text[done:]
+        """Masks what a cut has left of a secret: its end at the beginning of a part, its beginning at the end."""
+        return _LEFT_OUT.join(map(self._without_ends, text.split(_LEFT_OUT)))
 
-    def _begun(self, text: str) -> int:
-        """How many characters at the end of the text are the beginning of a secret."""
-        sizes = (n for v in self._values for n in range(len(v) - 1, PIECE - 1, -1) if text.endswith(v[:n]))
+    def _without_ends(self, part: str) -> str:
+        """A part of a text, from one cut to the next: a space may stand between it and the cut."""
+        if len(part) < PIECE:
+            return part
+        for start in (0, 1) if part[:1].isspace() else (0,):
+            if size := self._ended(part, start):
+                part = part[:start] + MASK + part[start + size :]
+                break
+        for end in (len(part), len(part) - 1) if part[-1:].isspace() else (len(part),):
+            if size := self._begun(part, end):
+                return part[: end - size] + MASK + part[end:]
+        return part
+
+    def _begun(self, text: str, end: int) -> int:
+        """How many characters before this place are the beginning of a secret."""
+        found = self._pieces.get(text[max(0, end - PIECE) : end], ())
+        sizes = [
+            at + PIECE
+            for whole, at, least in found
+            if at + PIECE >= least and text.endswith(whole[: at + PIECE], 0, end)
+        ]
         return max(sizes, default=0)
 
-    def _ended(self, text: str, at: int) -> int:
-        """How many characters at this place are the end of a secret."""
-        sizes = (n for v in self._values for n in range(len(v) - 1, PIECE - 1, -1) if text.startswith(v[-n:], at))
+    def _ended(self, text: str, start: int) -> int:
+        """How many characters from this place on are the end of a secret."""
+        found = self._pieces.get(text[start : start + PIECE], ())
+        sizes = [
+            len(whole) - at
+            for whole, at, least in found
+            if len(whole) - at >= least and text.startswith(whole[at:], start)
+        ]
         return max(sizes, default=0)
 
     def struct(self, value: S) -> S:
         """The value with every text in it masked; words of our own stay, or it could not be read again."""
-        if not self._values:
+        if not self._forms:
             return value
-        line = encode(value)
-        if not any(secret in line for secret in self._encoded):
+        if not any(map(encode(value).__contains__, self._cores)) and not self._cut_inside(value):
             return value
         masked: S = self._inside(value)
         return value if masked == value else masked
@@ -86,6 +118,22 @@ class Masker:
         """The same failure; an agent's traceback or reply may quote a secret."""
         text = self.text
         return AgentUnavailable(text(str(gone)), hint=text(gone.hint), body=text(gone.body), config=gone.config)
+
+    def _cut_inside(self, value: Any) -> bool:
+        """Whether any text in it is cut within a secret. It sees every event: this is written for speed."""
+        kind = type(value)
+        if kind is str:
+            return self._is_cut(value)
+        if kind is dict:
+            return self._cut_inside((*value, *value.values()))
+        if isinstance(value, msgspec.Struct):
+            value = astuple(value)
+        elif kind is not tuple and kind is not list:
+            return False
+        for one in value:  # noqa: SIM110  # a generator takes half as long again
+            if one and type(one) not in _PLAIN and self._cut_inside(one):
+                return True
+        return False
 
     def _inside(self, value: Any) -> Any:
         if isinstance(value, str):

@@ -11,7 +11,8 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.store.blobs import pack, unpack
-from holdfast.store.rundir import Lines, RunDir, read_lines
+from holdfast.store.rundir import Lines, RunDir, records
+from holdfast.store.seals import Seal
 from holdfast.store.traces import Traces, with_trace
 
 _verdicts = decoder(Verdict)
@@ -30,6 +31,7 @@ class Record:
         self._trials = Lines(run.path / "trials.jsonl")
         self._observations = Lines(run.path / "observations-0.jsonl")
         self._verdicts = Lines(run.verdicts())
+        self._files = (self._trials, self._observations, self._verdicts)
 
     def trials(self, batch: Iterable[Trial]) -> None:
         self._trials.write(b"\n".join(map(encode, batch)))
@@ -45,8 +47,13 @@ class Record:
     def verdict(self, verdict: Verdict) -> None:
         self._verdicts.write(encode(verdict))
 
+    def seal(self) -> tuple[dict[str, Seal], tuple[str, ...]]:
+        """The files' seals by name, and what to say of those that something else had written to; no agent is left."""
+        found = {lines.path.name: lines.seal() for lines in self._files}
+        return {name: seal for name, (seal, _) in found.items()}, tuple(said for _, said in found.values() if said)
+
     def close(self) -> None:
-        for lines in (self._trials, self._observations, self._verdicts):
+        for lines in self._files:
             lines.close()
         if self._traces is not None:
             self._traces.close()
@@ -54,21 +61,16 @@ class Record:
 
 def trials(run: RunDir) -> dict[str, Trial]:
     """Every trial that was begun, by id."""
-    return {t.id: t for t in map(_trials.decode, read_lines(run.path / "trials.jsonl"))}
-
-
-def observation_files(run: RunDir) -> list[Path]:
-    return sorted(run.path.glob("observations-*.jsonl"))
+    return {t.id: t for _, t in records(run.path / "trials.jsonl", _trials.decode)}
 
 
 def observations(run: RunDir, *, traces: bool = True) -> Iterator[Observation]:
     """Everything that was seen, as it was stored; without the traces where nobody looks at them."""
-    for path in observation_files(run):
-        for line in read_lines(path):
-            seen = unpack(line, run.path / "blobs")
+    for path in run.observation_files():
+        for _, seen in records(path, lambda line: unpack(line, run.path / "blobs")):
             yield with_trace(run, seen) if traces else seen
 
 
 def verdicts(path: Path) -> Iterator[Verdict]:
     """The verdicts of one file."""
-    return map(_verdicts.decode, read_lines(path))
+    return (verdict for _, verdict in records(path, _verdicts.decode))

@@ -32,8 +32,9 @@ def replay(run: RunDir, plan: Plan, tally: Tally, *, keep_errors: bool = False) 
     begun = trials(run)
     if not begun:  # a new run: nothing to read, and no reason to walk through the plan
         return stored
-    planned = {trial.id for trial in plan.trials}  # a run that was forced may hold trials of another spec
-    begun = {id: trial for id, trial in begun.items() if trial.kind == "control" or id in planned}
+    controls = {id: trial for id, trial in begun.items() if trial.kind == "control"}
+    # A run that was forced may hold trials of another spec; and an id says which trial it is, whatever else is stored.
+    begun = {**{trial.id: trial for trial in plan.trials if trial.id in begun}, **controls}
     given = _given(run)
     broken: dict[str, Observation] = {}
     for seen in observations(run):
@@ -78,5 +79,6 @@ def _add(
         stored.unjudged.append((trial, seen))
         return
     tally.saw(trial, seen)
+    tally.cases.add(trial, seen, verdicts.values())
     for rule in rules:
         tally.add(trial, seen, verdicts[rule.id])

@@ -8,16 +8,22 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from holdfast.errors import UsageError, UserError
 from holdfast.model.codec import decoder, encode
+from holdfast.store.seals import Seal, Written
 
 FORMAT = 1
+_MEND_LINE = "it was changed by hand or by the agent: put the line right or remove it; --resume runs what is missing"
+_MEND_FILE = "it was changed by hand or by the agent: put it right, or run anew"
+
+T = TypeVar("T")
 
 
 class Manifest(Struct, frozen=True, omit_defaults=True):
@@ -56,18 +62,28 @@ class Ended(Struct, frozen=True, omit_defaults=True):
     duration_s: float
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    sealed: dict[str, Seal] = {}
+    """The run's files as it wrote them, by name; none while it runs, or if it was killed."""
 
 
 class Lines:
     """A JSONL file open for appending: one write a record, nothing held back."""
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.path = path
+        self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         _mend(path, self._fd)
+        self._written = Written(self._fd)
 
     def write(self, line: bytes) -> None:
         """Appends one record."""
-        write_all(self._fd, line + b"\n")
+        data = line + b"\n"
+        write_all(self._fd, data)
+        self._written.wrote(data)
+
+    def seal(self) -> tuple[Seal, str]:
+        """The file's seal, and what to say if something else had written to it; when no agent is left."""
+        return self._written.seal(self.path)
 
     def close(self) -> None:
         os.close(self._fd)
@@ -101,7 +117,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 def placed_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The same, each with the offset at which it starts."""
-    if not path.exists():
+    if not path.is_file():  # a pipe that somebody put there would never end
         return
     start = 0
     with open(path, "rb") as file:
@@ -109,6 +125,20 @@ def placed_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             if line.endswith(b"\n"):
                 yield start, line
             start += len(line)
+
+
+def records(path: Path, decode: Callable[[bytes], T]) -> Iterator[tuple[int, T]]:
+    """Every record, with the offset at which its line starts; UserError names a line that is none."""
+    for number, (start, line) in enumerate(placed_lines(path), 1):
+        yield start, _decoded(decode, line, f"{path}:{number}", _MEND_LINE)
+
+
+def _decoded(decode: Callable[[bytes], T], data: bytes, where: str, hint: str) -> T:
+    """What Holdfast did not write itself is the user's to put right, not a bug."""
+    try:
+        return decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as broken:
+        raise UserError(f"{where}: not a record of a run: {broken}", hint=hint) from broken
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -179,7 +209,8 @@ class RunDir:
         shutil.rmtree(self.path)
 
     def manifest(self) -> Manifest:
-        manifest = decoder(Manifest).decode((self.path / "run.json").read_bytes())
+        path = self.path / "run.json"
+        manifest = _decoded(decoder(Manifest).decode, path.read_bytes(), str(path), _MEND_FILE)
         if manifest.format != FORMAT:
             raise UserError(
                 f"run {self.id} has format {manifest.format}; this version reads {FORMAT}",
@@ -189,7 +220,7 @@ class RunDir:
 
     def ended(self) -> Ended | None:
         path = self.path / "ended.json"
-        return decoder(Ended).decode(path.read_bytes()) if path.exists() else None
+        return _decoded(decoder(Ended).decode, path.read_bytes(), str(path), _MEND_FILE) if path.is_file() else None
 
     def verdicts(self, number: int = 1) -> Path:
         """A file of verdicts; the first is the run's own, the others were made by judging it anew."""
@@ -197,8 +228,15 @@ class RunDir:
 
     def verdict_files(self) -> list[Path]:
         """All files of verdicts, the newest last."""
-        found = self.path.glob("verdicts-*.jsonl")
+        found = (path for path in self.path.glob("verdicts-*.jsonl") if path.stem.rpartition("-")[2].isdecimal())
         return sorted(found, key=number_of)
+
+    def observation_files(self) -> list[Path]:
+        return sorted(path for path in self.path.glob("observations-*.jsonl") if path.is_file())
+
+    def record_files(self) -> list[Path]:
+        """What the run itself writes, line by line."""
+        return [self.path / "trials.jsonl", *self.observation_files(), self.verdicts()]
 
 
 def number_of(verdicts: Path) -> int:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from holdfast.model.codec import decoder, encode
 from holdfast.model.observation import Observation
 from holdfast.model.trace import TraceEvent
 from holdfast.store.rundir import RunDir, read_lines, write_all
+from holdfast.store.seals import SIZE
 
 LOST = "the trace of this trial is missing from the run's traces, or damaged"
 
@@ -20,13 +22,27 @@ _events = decoder(TraceEvent)
 _AFRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
+class Traced:
+    """What was written to one trace file: how much, and its digest."""
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.digest = blake2b(digest_size=SIZE)
+
+    def add(self, fd: int, event: TraceEvent) -> None:
+        line = encode(event) + b"\n"
+        write_all(fd, line)
+        self.digest.update(line)
+        self.events += 1
+
+
 class Traces:
     """The trace files of trials that are under way: one open file for each."""
 
     def __init__(self, run: RunDir) -> None:
         self._folder = run.path / "traces"
         self._open: dict[str, int] = {}
-        self._written: dict[str, int] = {}
+        self._written: dict[str, Traced] = {}
         self._settled: set[str] = set()
         """Trials whose trace is whole: a plane may still tell of a call that ended with the trial."""
 
@@ -39,26 +55,26 @@ class Traces:
             if not is_id(trial):
                 return  # then it stays in the observation
             fd = self._open[trial] = self._create(trial)
-            self._written[trial] = 0
-        write_all(fd, encode(event) + b"\n")
-        self._written[trial] += 1
+            self._written[trial] = Traced()
+        self._written[trial].add(fd, event)
 
     def settle(self, seen: Observation) -> Observation:
         """The observation as it is stored: its trace is in the file, whole, and here is only how long it is.
 
         A trial that was repeated has events of an earlier attempt in its file: then it is written anew.
         """
-        written = self._let_go(seen.trial)
+        traced = self._let_go(seen.trial)
         self._settled.add(seen.trial)
         if not is_id(seen.trial) or not seen.trace:
             return seen
-        if written != len(seen.trace) or seen.attempts > 1:
-            fd = self._create(seen.trial)
+        if traced.events != len(seen.trace) or seen.attempts > 1:
+            fd, traced = self._create(seen.trial), Traced()
             try:
-                write_all(fd, b"".join(encode(event) + b"\n" for event in seen.trace))
+                for event in seen.trace:
+                    traced.add(fd, event)
             finally:
                 os.close(fd)
-        return replace(seen, trace=(), events=len(seen.trace))
+        return replace(seen, trace=(), events=traced.events, events_digest=traced.digest.hexdigest())
 
     def close(self) -> None:
         for trial in list(self._open):
@@ -68,12 +84,12 @@ class Traces:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         return os.open(trace_file(self._folder, trial), _AFRESH, 0o600)
 
-    def _let_go(self, trial: str) -> int:
-        """Closes the trial's file; how many events it holds."""
+    def _let_go(self, trial: str) -> Traced:
+        """Closes the trial's file; what was written to it."""
         fd = self._open.pop(trial, None)
         if fd is not None:
             os.close(fd)
-        return self._written.pop(trial, 0)
+        return self._written.pop(trial, None) or Traced()
 
 
 def is_id(trial: str) -> bool:
@@ -91,10 +107,17 @@ def with_trace(run: RunDir, seen: Observation) -> Observation:
     if not seen.events:
         return seen
     try:
-        lines = read_lines(trace_file(run.path / "traces", seen.trial)) if is_id(seen.trial) else iter(())
-        events = tuple(sorted(map(_events.decode, lines), key=lambda event: event.ts))
-    except (OSError, msgspec.DecodeError):
+        events = tuple(sorted(map(_events.decode, _lines(run, seen)), key=lambda event: event.ts))
+    except (OSError, ValueError, RecursionError):
         events = ()
     if len(events) != seen.events:
-        return replace(seen, events=0, error=seen.error or LOST)
-    return replace(seen, trace=events, events=0)
+        return replace(seen, events=0, events_digest="", error=seen.error or LOST)
+    return replace(seen, trace=events, events=0, events_digest="")
+
+
+def _lines(run: RunDir, seen: Observation) -> list[bytes]:
+    """The lines of the trial's trace file; none if it is not as it was written."""
+    if not is_id(seen.trial):
+        return []
+    lines = list(islice(read_lines(trace_file(run.path / "traces", seen.trial)), seen.events + 1))
+    return lines if blake2b(b"".join(lines), digest_size=SIZE).hexdigest() == seen.events_digest else []

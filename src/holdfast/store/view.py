@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, overload
@@ -18,14 +19,17 @@ from holdfast.plan import Plan
 from holdfast.score import Tally
 from holdfast.spec.references import interpolate
 from holdfast.store.blobs import unpack
-from holdfast.store.record import observation_files
-from holdfast.store.rundir import RunDir, placed_lines
+from holdfast.store.rundir import RunDir, records
 from holdfast.store.traces import with_trace
 
 _verdicts = decoder(Verdict)
 _trials = decoder(Trial)
-_ID = slice(10, 22)
-"""Where an observation or verdict has its trial's id: `{"trial":"0123456789ab"`."""
+_START = b'{"trial":"'
+_ID = slice(len(_START), len(_START) + 12)
+"""Where an observation has its trial's id, as we write it: `{"trial":"0123456789ab"`."""
+
+
+DAMAGED = "the record of this trial is damaged"
 
 
 class StoredCells(Sequence[CellRow]):
@@ -107,16 +111,16 @@ class Files:
             if verdict.trial not in self._begun or verdict.trial not in self._seen:
                 continue
             trial = _trials.decode(self._line(self._trial_file, self._begun[verdict.trial]))
-            seen = self._observation(verdict.trial)
-            rows.append((self._plan.tasks(verdict.invariant).index(trial.task), self._row(trial, seen, verdict)))
+            tasks = self._plan.tasks(verdict.invariant)
+            if trial.task in tasks:  # else something else wrote the line
+                rows.append((tasks.index(trial.task), self._row(trial, self._observation(verdict.trial), verdict)))
         rows.sort(key=lambda row: (row[0], row[1].replica))
         return [row for _, row in rows]
 
     def traced(self) -> Iterator[Traced]:
         """Every trial that was seen, with its verdicts; only where they lie is held in memory."""
         given: dict[str, dict[str, int]] = {}
-        for start, line in placed_lines(self._verdict_file):
-            verdict = _verdicts.decode(line)
+        for start, verdict in records(self._verdict_file, _verdicts.decode):
             given.setdefault(verdict.trial, {})[verdict.invariant] = start  # the last of several counts
         for id, start in self._begun.items():
             if id in self._seen:
@@ -125,10 +129,14 @@ class Files:
                 yield Traced(trial, self._observation(id), tuple(map(_verdicts.decode, lines)))
 
     def _observation(self, trial: str) -> Observation:
-        return with_trace(self._run, unpack(self._line(*self._seen[trial]), self._run.path / "blobs"))
+        try:
+            return with_trace(self._run, unpack(self._line(*self._seen[trial]), self._run.path / "blobs"))
+        except (ValueError, RecursionError):  # something else wrote the line, which nothing is judged by here
+            return Observation(trial, error=DAMAGED)
 
     def _row(self, trial: Trial, seen: Observation, verdict: Verdict) -> TrialRow:
-        turn = seen.turns[min(verdict.turn, len(seen.turns) - 1)] if seen.turns else None
+        at = min(max(verdict.turn, 0), max(len(seen.turns) - 1, 0))
+        turn = seen.turns[at] if seen.turns else None
         return TrialRow(
             id=trial.id,
             prompt=interpolate(trial.task.prompt, trial.params),
@@ -142,7 +150,7 @@ class Files:
             replica=trial.replica,
             faults=seen.ledger,
             turns=seen.turns,
-            turn=verdict.turn,
+            turn=at,
             marks=verdict.marks,
             details=verdict.details,
             output=seen.output,
@@ -159,21 +167,27 @@ class Files:
 
     @cached_property
     def _begun(self) -> dict[str, int]:
-        return {_trials.decode(line).id: start for start, line in placed_lines(self._trial_file)}
+        found = records(self._trial_file, _trials.decode)
+        return {trial.id: start for start, trial in found if trial.task.turns}
 
     @cached_property
     def _seen(self) -> dict[str, tuple[Path, int]]:
         """The last observation of every trial that was not our failure, else the last of all."""
         places: dict[str, tuple[Path, int]] = {}
         broken: set[str] = set()
-        for path in observation_files(self._run):
-            for start, line in placed_lines(path):
-                id = line[_ID].decode()
-                failed = b'"error":' in line and bool(unpack(line, self._run.path / "blobs").error)
+        for path in self._run.observation_files():
+            for start, (id, failed) in records(path, self._glance):
                 if id not in places or id in broken or not failed:
                     places[id] = (path, start)
                     (broken.add if failed else broken.discard)(id)
         return places
+
+    def _glance(self, line: bytes) -> tuple[str, bool]:
+        """An observation's trial, and whether it was our failure; one as we write it is not read whole for that."""
+        if b'"error":' not in line and line.startswith(_START) and line[_ID.stop : _ID.stop + 1] == b'"':
+            return line[_ID].decode(), False
+        seen = unpack(line, self._run.path / "blobs")
+        return seen.trial, bool(seen.error)
 
     @cached_property
     def _given(self) -> dict[int, list[int]]:
@@ -181,8 +195,7 @@ class Files:
         found: dict[int, list[int]] = {}
         rules = {rule.id for rule in self._plan.invariants}
         cells = self._cells_of_trials
-        for start, line in placed_lines(self._verdict_file):
-            verdict = _verdicts.decode(line)
+        for start, verdict in records(self._verdict_file, _verdicts.decode):
             at = cells.get(verdict.trial)
             if at is not None and verdict.invariant in rules:
                 found.setdefault(self._plan.position(verdict.invariant, *at), []).append(start)
@@ -197,10 +210,10 @@ class Files:
         own = self._verdict_file == self._run.verdicts()
         planned = {trial.id for trial in self._plan.trials} if own else None
         found = {}
-        for _, line in placed_lines(self._trial_file):
-            trial = _trials.decode(line)
+        for _, trial in records(self._trial_file, _trials.decode):
             if trial.scenario in scenarios and (planned is None or trial.id in planned):
-                found[trial.id] = (scenarios[trial.scenario], self._plan.params_index(trial.params))
+                with suppress(KeyError):  # params that the spec does not have: something else wrote the line
+                    found[trial.id] = (scenarios[trial.scenario], self._plan.params_index(trial.params))
         return found
 
     def _lines(self, path: Path, starts: Sequence[int]) -> Iterator[bytes]:

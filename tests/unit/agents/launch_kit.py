@@ -12,12 +12,12 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from holdfast.agents.instance import Berth
 from holdfast.agents.launching import open_launched
 from holdfast.execute.trial import Voyage
 from holdfast.model.observation import Answer
 from holdfast.model.spec import CALM, AgentSpec, Task
 from holdfast.model.trial import Trial
+from holdfast.planes.crew import Crew
 
 PYTHON = sys.executable
 
@@ -72,9 +72,10 @@ def trip_of(*turns: str, **fields: Any) -> Voyage:
 
 
 class Noted:
-    """A berth that remembers what was done with it."""
+    """A mooring that remembers what was done with it."""
 
     def __init__(self) -> None:
+        self.crew = Crew()
         self.environ: Mapping[str, str] = {"BERTH": f"berth-{id(self):x}"}
         self.carried: list[str] = []
         self.carries = False
@@ -94,20 +95,23 @@ class Noted:
 
 
 class Pier:
-    """Opens berths and keeps them for a look afterwards."""
+    """Opens moorings and keeps them for a look afterwards."""
 
     def __init__(self) -> None:
         self.berths: list[Noted] = []
 
-    async def __call__(self) -> Berth:
+    async def __call__(self) -> Any:
         self.berths.append(Noted())
         return self.berths[-1]
 
 
 class Unmoored:
-    """A berth without planes: calls go where they always went."""
+    """A mooring without planes: calls go where they always went."""
 
     environ: Mapping[str, str] = {}
+
+    def __init__(self) -> None:
+        self.crew = Crew()
 
     @contextmanager
     def carry(self, trip: Any) -> Iterator[None]:
@@ -117,8 +121,8 @@ class Unmoored:
         return
 
 
-async def unmoored() -> Berth:
-    """Opens a berth without planes."""
+async def unmoored() -> Any:
+    """Opens a mooring without planes."""
     return Unmoored()
 
 

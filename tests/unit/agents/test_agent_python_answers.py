@@ -143,6 +143,7 @@ def explode(raised: BaseException) -> Any:
         (asyncio.CancelledError(), "CancelledError ("),
         (StopIteration("end"), "StopIteration: end ("),
         (Unprintable(), "Unprintable: (its message cannot be read) ("),
+        (ExceptionGroup("two", [ExceptionGroup("one", [KeyError("k")]), OSError("o")]), "KeyError: 'k' (and 1 more)"),
         (ValueError("\ud800"), "ValueError: ��� ("),
     ],
 )

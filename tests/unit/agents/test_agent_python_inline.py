@@ -40,6 +40,7 @@ def test_output_is_captured_and_bounded(tmp_path: Path) -> None:
     found = inline(tmp_path, code)
     assert len(found.output) == 64_000
     assert found.output.endswith("x\nend\n")
+    assert found.notes == ("1000004 characters were printed; the last 64000 are kept",)
 
 
 def test_a_plain_agent_may_run_an_event_loop_of_its_own(tmp_path: Path) -> None:

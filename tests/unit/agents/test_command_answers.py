@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,23 @@ def test_exit_zero_without_text_is_no_answer(tmp_path: Path) -> None:
 def test_a_bad_exit_is_a_crash_that_keeps_the_text_and_the_last_line_of_stderr(tmp_path: Path) -> None:
     seen = turn(tmp_path, "echo half; echo first >&2; echo no luck >&2; exit 3")
     assert (seen.text, seen.ending, seen.detail) == ("half", "crashed", "exit code 3: no luck")
+
+
+GROUP = """
+import asyncio
+async def fails(): raise ValueError("no key\\nat all")
+async def inner():
+    async with asyncio.TaskGroup() as group: group.create_task(fails())
+async def main():
+    async with asyncio.TaskGroup() as group: group.create_task(inner())
+asyncio.run(main())
+"""
+
+
+def test_a_crash_by_a_group_of_errors_names_the_innermost(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(GROUP)
+    seen = turn(tmp_path, f"{sys.executable} agent.py")
+    assert (seen.ending, seen.detail) == ("crashed", "exit code 1: ValueError: no key")
 
 
 def test_a_signal_is_a_crash(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
+from holdfast.model.run import TrialRow
 from holdfast.model.score import Interval
-from holdfast.report.wording import interval, plural, warned
+from holdfast.report.wording import interval, plural, said, warned
 
 
 def test_a_wide_interval_is_told_in_whole_numbers() -> None:
@@ -17,3 +18,8 @@ def test_the_documented_warning_keeps_its_own_first_word() -> None:
 
 def test_one_of_a_kind_has_no_s() -> None:
     assert (plural(1, "rule"), plural(2, "rule"), plural(0, "rule")) == ("1 rule", "2 rules", "0 rules")
+
+
+def test_an_empty_answer_is_no_ending_of_its_own() -> None:
+    assert said(TrialRow("1", "q", "", "answered", 1.0, "fail", "r")) == "(nothing: the answer is empty)"
+    assert said(TrialRow("1", "q", None, "timeout", 1.0, "fail", "r")) == "(timeout)"

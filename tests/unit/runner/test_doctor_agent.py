@@ -140,3 +140,21 @@ def test_an_agent_that_does_not_answer_in_calm_is_broken(more, ending, words):
     found = by_route(asked)["answer"]
     assert (asked.ending, found.outcome, found.code) == (ending, "not", 3)
     assert words in found.detail
+
+
+def test_an_empty_answer_is_not_told_as_a_good_one():
+    found = by_route(seen_by(LAUNCHED, model_call(), turns=(Turn("hi", " ", 12.0),)))["answer"]
+    assert (found.outcome, found.broken) == ("unproven", False)
+    assert "an empty text" in found.detail
+
+
+BEHIND = AgentSpec(endpoint="http://127.0.0.1:1/", gateway=True)
+
+
+def test_an_agent_behind_a_gateway_that_sends_nothing_through_it_is_broken():
+    found = by_route(seen_by(BEHIND))["agent.gateway"]
+    assert (found.outcome, found.code) == ("not", 3)
+    assert found.detail == "no request of the agent came through the gateway"
+    assert "holdfast gateway --print" in found.fix
+    assert "agent.gateway" not in by_route(seen_by(BEHIND, model_call()))
+    assert "agent.gateway" not in by_route(seen_by(LAUNCHED))

@@ -73,10 +73,10 @@ def sent(target: str, environ: dict[str, str] | None = None) -> str | None:
 
 
 def test_a_file_has_one_request_a_line(tmp_path: Path) -> None:
-    assert sent(str(tmp_path / "new" / "t.jsonl")) is None
-    (line,) = (tmp_path / "new" / "t.jsonl").read_bytes().splitlines()
+    assert sent(str(tmp_path / "t.jsonl")) is None
+    (line,) = (tmp_path / "t.jsonl").read_bytes().splitlines()
     assert json.loads(line)["resourceSpans"]
-    assert [p.name for p in (tmp_path / "new").iterdir()] == ["t.jsonl"]
+    assert [p.name for p in tmp_path.iterdir()] == ["t.jsonl"]
 
 
 def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:

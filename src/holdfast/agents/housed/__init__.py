@@ -1,0 +1,26 @@
+"""Agents that run inside a sandbox: their world gives them a place, an environment and their sockets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.agents.housed.placing import Placed, placed
+from holdfast.model.spec import AgentSpec, Scenario
+from holdfast.protocols import Agent
+
+__all__ = ["Placed", "open_housed", "placed"]
+
+
+def open_housed(agent: AgentSpec, root: Path, scenarios: tuple[Scenario, ...]) -> Agent:
+    """The agent of a section whose references are resolved and whose files are placed."""
+    if agent.in_python:
+        from holdfast.agents.housed.python import HousedPython
+
+        return HousedPython(agent, scenarios)
+    if agent.type == "http":
+        from holdfast.agents.housed.http import HousedHttp
+
+        return HousedHttp(agent, root)
+    from holdfast.agents.housed.command import HousedCommand
+
+    return HousedCommand(agent)

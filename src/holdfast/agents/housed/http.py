@@ -1,0 +1,164 @@
+"""An HTTP agent inside a sandbox: started in its trial's world, and asked through a port of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from holdfast.agents.housed.command import start_inside
+from holdfast.agents.http import HttpAgent
+from holdfast.agents.placeholders import PORT, with_mcp_config, with_port
+from holdfast.agents.ports import Ports
+from holdfast.agents.readiness import address_of, await_ready
+from holdfast.agents.startable import BEGIN, SHELL
+from holdfast.errors import HarnessError
+from holdfast.model.observation import Answer, EndingKind
+from holdfast.model.spec import AgentSpec, Task
+from holdfast.model.trial import Trial
+from holdfast.processes.piping import Pipes, Tail
+from holdfast.processes.program import how_it_ended
+from holdfast.protocols import House, Sandbox, Started, Trip
+
+NOTICE_S = 0.5
+"""How long a lost connection may be ahead of the news that the process has ended."""
+_CHUNK = 1 << 16
+
+
+class HousedHttp:
+    """A new instance for every trial, in its sandbox."""
+
+    def __init__(self, agent: AgentSpec, root: Path) -> None:
+        self._agent = agent
+        self._root = root
+        self._ports = Ports()
+
+    async def run(self, task: Task, trip: Trip) -> Answer:
+        if trip.house is None:
+            raise HarnessError("this agent runs in a sandbox, and there is none")
+        async with AsyncExitStack() as parts:
+            printed = Tail()
+            pipes = Pipes(b"", printed, printed)
+            parts.callback(pipes.close)
+            port = self._ports.take() if PORT in self._agent.endpoint else address_of(self._agent.endpoint)[1]
+            inside = with_port(self._agent, port)
+            program = await _start(inside, trip.house, port, pipes)
+            parts.push_async_callback(program.end)
+            http = await self._reached(inside, port, trip.house.sandbox, program, pipes, printed, parts)
+            if inside.has_reset:
+                await http.reset(trip.trial)
+            answer = await http.run(task, trip)
+            pipes.drain()
+        if program.lost:
+            raise HarnessError("our side lost sight of the agent's process")
+        return Answer(answer.turns, output=printed.text, notes=(*answer.notes, *printed.notes, *program.notes))
+
+    async def reset(self, trial: Trial) -> None:
+        """What the spec names for a reset is called by `run`, on the instance that is asked."""
+
+    async def close(self) -> None:
+        """Its world closes what it has started."""
+
+    async def _reached(
+        self,
+        inside: AgentSpec,
+        port: int,
+        sandbox: Sandbox,
+        program: Started,
+        pipes: Pipes,
+        printed: Tail,
+        parts: AsyncExitStack,
+    ) -> HttpAgent:
+        """The client that asks it, when it is ready."""
+        way = await Way.open(sandbox, port)
+        parts.push_async_callback(way.close)
+        outside = _seen_from_outside(inside, port, way.port)
+
+        async def accepts(host: str, wanted: int) -> bool:
+            return await way.leads(port if wanted == way.port else wanted)
+
+        async def fate() -> tuple[EndingKind, str]:
+            if await program.within(NOTICE_S):
+                return "crashed", f"its process {how_it_ended(program.status)}"
+            return "closed", "its process runs, but takes no connections any more"
+
+        await await_ready(outside, program, pipes, printed, accepts)
+        http = await HttpAgent.open(outside, limit=1, root=self._root, fate=fate)
+        parts.push_async_callback(http.close)
+        return http
+
+
+async def _start(agent: AgentSpec, house: House, port: int, pipes: Pipes) -> Started:
+    env = {**BEGIN, **house.environ, "PORT": str(port)}
+    called = with_mcp_config(agent, env)
+    argv = [SHELL, "-c", called.command] if called.command is not None else [called.binary or "", *called.args]
+    program = await start_inside(house.sandbox, argv, env, pipes.stdio)
+    pipes.give()
+    return program
+
+
+def _seen_from_outside(agent: AgentSpec, port: int, ours: int) -> AgentSpec:
+    """The section with our port where the agent's own stands."""
+
+    def moved(url: str) -> str:
+        return re.sub(rf"(//[^/]*):{port}\b", rf"\1:{ours}", url)
+
+    def maybe(url: str | None) -> str | None:
+        return None if url is None else str(ours) if url == str(port) else moved(url)
+
+    endpoint = moved(agent.endpoint)
+    if endpoint == agent.endpoint:  # the port was left out
+        endpoint = re.sub(r"^(https?://[^/]+)", rf"\1:{ours}", endpoint)
+    return replace(agent, endpoint=endpoint, ready=maybe(agent.ready), reset_endpoint=maybe(agent.reset_endpoint))
+
+
+class Way:
+    """A port of this machine's that leads to one inside a sandbox."""
+
+    def __init__(self, sandbox: Sandbox, port: int) -> None:
+        self._sandbox = sandbox
+        self._inside = port
+        self._server: asyncio.Server
+
+    @classmethod
+    async def open(cls, sandbox: Sandbox, port: int) -> Way:
+        self = cls(sandbox, port)
+        self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
+        return self
+
+    @property
+    def port(self) -> int:
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def leads(self, port: int) -> bool:
+        """Whether something inside accepts connections."""
+        try:
+            (await self._sandbox.connect(port)).close()
+        except OSError:
+            return False
+        return True
+
+    async def close(self) -> None:
+        self._server.close()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            sock = await self._sandbox.connect(self._inside)
+            inner_reader, inner_writer = await asyncio.open_connection(sock=sock)
+        except OSError:
+            writer.transport.abort()
+            return
+        await asyncio.gather(_pump(reader, inner_writer), _pump(inner_reader, writer))
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(_CHUNK):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+    except OSError:
+        writer.transport.abort()

@@ -1,0 +1,77 @@
+"""What of the spec's folder a sandboxed agent sees: its own files, and nothing else of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.errors import AgentUnavailable
+from holdfast.model.spec import AgentSpec
+
+AGENT = "/agent"
+"""Where a sandboxed agent finds its own files."""
+_WORD = re.compile(r"""(?<![^\s'"=;&|(])[^\s'"=;&|()<>$`\\]+""")
+
+
+class Placed(Struct, frozen=True):
+    """An agent's section with the paths that hold inside, and what is seen there."""
+
+    agent: AgentSpec
+    visible: Mapping[str, Path]
+
+
+def placed(agent: AgentSpec, root: Path) -> Placed:
+    """Puts `agent.dir`, and every file beside the spec that the command names, read-only into /agent."""
+    visible: dict[str, Path] = {}
+    if agent.dir is not None:
+        folder = _inside(root, agent.dir)
+        if folder is None or not folder.is_dir():
+            raise AgentUnavailable(f"agent.dir {agent.dir!r} is no folder beside the spec", config=True)
+        visible[AGENT] = folder
+
+    def word(text: str) -> str:
+        return _moved(text, root, visible)
+
+    changes: dict[str, object] = {"args": tuple(map(word, agent.args))}
+    if agent.command is not None:
+        changes["command"] = _WORD.sub(lambda found: word(found[0]), agent.command)
+    if agent.binary is not None:
+        changes["binary"] = word(agent.binary)
+    if agent.in_python and agent.dir is None:
+        visible |= _modules(agent, root)
+    return Placed(replace(agent, **changes), visible)
+
+
+def _moved(text: str, root: Path, visible: dict[str, Path]) -> str:
+    """The path inside of a file that lies beside the spec; any other word as it is."""
+    pure = PurePosixPath(text)
+    if not text or len(text) > 255 or pure.is_absolute() or ".." in pure.parts:
+        return text
+    if AGENT in visible:
+        return f"{AGENT}/{pure}" if (visible[AGENT] / pure).is_file() else text
+    beside = root / pure
+    if not beside.is_file():
+        return text
+    visible[f"{AGENT}/{pure}"] = beside
+    return f"{AGENT}/{pure}"
+
+
+def _modules(agent: AgentSpec, root: Path) -> dict[str, Path]:
+    """The modules beside the spec that a Python agent's section names, whole packages too."""
+    paths = [agent.endpoint, agent.tool_registry or "", agent.reset_function or ""]
+    paths += [tool.path for tool in (*agent.tools, *agent.llm)]
+    found = {}
+    for name in {path.partition(":")[0].partition(".")[0] for path in paths if path}:
+        for place in (root / f"{name}.py", root / name):
+            if place.exists():
+                found[f"{AGENT}/{place.name}"] = place
+    return found
+
+
+def _inside(root: Path, name: str) -> Path | None:
+    folder = (root / name).resolve()
+    return folder if folder.is_relative_to(root.resolve()) else None

@@ -1,0 +1,108 @@
+"""Temporary folders that tell whose they are, so that what a killed process left can be found and removed.
+
+A folder's name has the process's number, and its lock file is locked as long as that process, or a fork of it, lives.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+LOCK = ".lock"
+UNLOCKED_S = 60.0
+"""A folder without a lock that is older than this was left by a process that died while it made it."""
+
+_NAME = re.compile(r"holdfast-[a-z]+-(\d+)-\w+")
+_held: dict[Path, int] = {}
+"""The locks of this process's folders."""
+
+
+def make(kind: str) -> Path:
+    """A new folder that only its owner can read; `remove` it after use."""
+    path = Path(tempfile.mkdtemp(prefix=f"holdfast-{kind}-{os.getpid()}-"))
+    fd = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    _held[path] = fd
+    return path
+
+
+def remove(path: Path) -> None:
+    """Removes a folder with all that is in it."""
+    shutil.rmtree(path, ignore_errors=True)
+    fd = _held.pop(path, None)
+    if fd is not None:
+        os.close(fd)
+
+
+@contextmanager
+def folder(kind: str) -> Iterator[Path]:
+    """A folder while it is needed."""
+    path = make(kind)
+    try:
+        yield path
+    finally:
+        remove(path)
+
+
+def sweep() -> list[Path]:
+    """Removes what dead processes of this user left; what was removed."""
+    found = [Path(entry.path) for entry in _entries() if _dead(entry)]
+    for path in found:
+        shutil.rmtree(path, ignore_errors=True)
+    return sorted(path for path in found if not path.exists())
+
+
+def _entries() -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(tempfile.gettempdir()) as entries:
+            return [entry for entry in entries if _NAME.fullmatch(entry.name)]
+    except OSError:
+        return []
+
+
+def _dead(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder of our own whose process has gone. A number may be in use again: then it stays."""
+    try:
+        about = entry.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    match = _NAME.fullmatch(entry.name)
+    own = stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid()
+    if match is None or not own or _lives(int(match[1])):
+        return False
+    return _unlocked(Path(entry.path) / LOCK, time.time() - about.st_mtime)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _unlocked(lock: Path, age_s: float) -> bool:
+    """Nobody holds it, also not in another container, where process numbers are others."""
+    try:
+        fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return age_s > UNLOCKED_S
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True

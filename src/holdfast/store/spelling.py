@@ -1,0 +1,106 @@
+"""The ways in which a secret may be written: as it is, escaped for JSON or a URL, or inside of base64."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import groupby
+from urllib.parse import quote, quote_plus
+
+_LITERAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~")
+"""Characters that neither JSON nor a URL writes in another way."""
+_SHORT = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+_BACKSLASH = r"(?:\\|%(?:25){0,2}5[cC])"
+_ESCAPES = _BACKSLASH + "{1,15}"
+"""JSON within JSON within JSON doubles them each time. The bound keeps a flood of backslashes cheap."""
+_BEGUN = (0, 2, 3)
+"""By how many bytes stand before the secret in its group of three: characters of base64 that are not its own alone."""
+
+
+class Form:
+    """One way to write a secret, in all its variants: how to find it, and how to find out fast that it is not there."""
+
+    def __init__(self, parts: Sequence[str]) -> None:
+        self._parts = parts
+        runs = ("".join(run) for literal, run in groupby(parts, key=_LITERAL.__contains__) if literal)
+        self.core = max(runs, key=len, default="")
+        """A text that does not hold this does not hold the secret."""
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Made when it is first needed: compiling it takes longer than most texts do."""
+        return re.compile("".join(self._parts))
+
+
+def forms(secret: str) -> Iterator[Form]:
+    """Every way in which it is looked for."""
+    yield Form(tuple(_spelled(secret)))
+    for coded in _coded(secret):
+        yield Form([_spelled_digit(digit) for digit in coded])
+
+
+def spellings(secret: str) -> set[str]:
+    """The usual ways to write it, each as one text: what a cut has left of it is recognised by these."""
+    escaped = {json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)}
+    in_url = {way(secret, safe, errors="surrogateescape") for way in (quote, quote_plus) for safe in ("", "/")}
+    lower = {re.sub("%..", lambda found: found.group().lower(), text) for text in in_url}
+    coded = {text.translate(to) for text in _coded(secret) for to in ({}, {ord("+"): "-", ord("/"): "_"})}
+    return {secret} | escaped | in_url | lower | coded
+
+
+def _coded(secret: str) -> Iterator[str]:
+    """Its base64, for each of the three places where it may begin: the characters that are its own alone."""
+    data = secret.encode("utf-8", "surrogateescape")
+    for before, begun in enumerate(_BEGUN):
+        text = b64encode(bytes(before) + data).decode()
+        yield text[begun : (before + len(data)) * 8 // 6]
+
+
+def _spelled(secret: str) -> Iterator[str]:
+    """A pattern for each character; for a run of backslashes only one, or they would be tried in every division."""
+    for char, run in groupby(secret):
+        count = len(list(run))
+        if char == "\\":
+            yield f"{_BACKSLASH}{{{count},{16 * count}}}"
+        else:
+            yield from [_spelled_char(char)] * count
+
+
+def _spelled_char(char: str) -> str:
+    if char in _LITERAL:
+        return char
+    ways = [re.escape(char), _percent(char), _unicode(char)]
+    if char in "\"'/":
+        ways.append(f"{_ESCAPES}(?:{char}|{_percent(char)})")
+    if char in _SHORT:
+        ways.append(_ESCAPES + _SHORT[char])
+    if char == " ":
+        ways.append(r"\+")
+    return f"(?:{'|'.join(ways)})"
+
+
+def _spelled_digit(digit: str) -> str:
+    """A character of base64, in both alphabets; a URL or JSON may have escaped it."""
+    other = {"+": "-", "/": "_"}.get(digit)
+    return digit if other is None else f"(?:{_spelled_char(digit)}|{other})"
+
+
+def _percent(char: str) -> str:
+    """As a URL has it, also a URL within a URL."""
+    return "".join(f"%(?:25){{0,2}}{_hex(f'{byte:02x}')}" for byte in char.encode("utf-8", "surrogateescape"))
+
+
+def _unicode(char: str) -> str:
+    r"""As `\u00e9`; Python also has `\xe9` and `\U0001f600`."""
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    whole = "".join(f"{_ESCAPES}u{_hex(units[at : at + 4])}" for at in range(0, len(units), 4))
+    if len(units) > 4:
+        return f"{whole}|{_ESCAPES}U{_hex(f'{ord(char):08x}')}"
+    return f"{whole}|{_ESCAPES}x{_hex(units[2:])}" if units.startswith("00") else whole
+
+
+def _hex(digits: str) -> str:
+    return "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in digits)

@@ -1,0 +1,185 @@
+"""A run's files are put back as the run wrote them when the agents are gone, and sealed."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import UserError
+from holdfast.model.observation import Observation
+from holdfast.model.trace import TraceEvent
+from holdfast.store.record import Record, observations
+from holdfast.store.rundir import Ended, Lines, RunDir, write_json
+from holdfast.store.seals import LOST, NOT_SEALED, PUT_BACK, check, seal_of
+
+OURS = (b'{"a":1}', b'{"b":2}', b'{"c":3}')
+WHOLE = b"".join(line + b"\n" for line in OURS)
+
+
+def written(path: Path, *between) -> str:
+    """Our lines in a file, with what somebody does before each and after the last."""
+    lines = Lines(path)
+    for n, line in enumerate(OURS):
+        if n < len(between):
+            between[n](path)
+        lines.write(line)
+    for last in between[len(OURS) :]:
+        last(path)
+    _, said = lines.seal()
+    lines.close()
+    return said
+
+
+def appends(path: Path) -> None:
+    with open(path, "ab") as file:
+        file.write(b'{"forged":true}\n')
+
+
+def replaces(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_bytes(b'{"forged":true}\n')
+    other.replace(path)
+
+
+def nothing(path: Path) -> None:
+    return
+
+
+def test_a_file_that_nobody_touched_is_sealed_as_it_is(tmp_path):
+    said = written(tmp_path / "x.jsonl")
+    assert said == ""
+    assert (tmp_path / "x.jsonl").read_bytes() == WHOLE
+    assert seal_of(tmp_path / "x.jsonl").lines == 3
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        (appends,), (nothing, appends), (nothing, nothing, nothing, appends), (appends, appends, appends, appends),
+        (replaces,), (nothing, replaces), (nothing, nothing, nothing, replaces), (appends, replaces, nothing, appends),
+        (nothing, nothing, nothing, os.unlink), (nothing, os.unlink),
+    ],
+)  # fmt: skip
+def test_what_others_wrote_is_taken_out_again(tmp_path, between):
+    said = written(tmp_path / "x.jsonl", *between)
+    assert said == f"x.jsonl: {PUT_BACK}"
+    assert (tmp_path / "x.jsonl").read_bytes() == WHOLE
+    assert os.stat(tmp_path / "x.jsonl").st_mode & 0o077 == 0
+    assert [path.name for path in tmp_path.iterdir() if path.name != "other"] == ["x.jsonl"]
+
+
+def overwrites(path: Path) -> None:
+    with open(path, "r+b") as file:
+        file.write(b'{"z"')
+
+
+@pytest.mark.parametrize("between", [(nothing, nothing, overwrites), (nothing, nothing, nothing, overwrites)])
+def test_what_was_overwritten_cannot_be_put_back_and_that_is_said(tmp_path, between):
+    said = written(tmp_path / "x.jsonl", *between)
+    assert said == f"x.jsonl: {LOST}"
+
+
+def test_a_file_that_was_cut_short_is_noticed(tmp_path):
+    said = written(tmp_path / "x.jsonl", nothing, nothing, lambda path: os.truncate(path, 3))
+    assert said == f"x.jsonl: {LOST}"
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.binary(min_size=1, max_size=30)), max_size=20))
+def test_whoever_appends_in_whatever_order_our_lines_are_what_is_left(tmp_path_factory, writes):
+    path = tmp_path_factory.mktemp("sealed") / "x.jsonl"
+    lines = Lines(path)
+    ours = b""
+    with open(path, "ab", buffering=0) as other:
+        for is_ours, data in writes:
+            if is_ours:
+                lines.write(data)
+                ours += data + b"\n"
+            else:
+                other.write(data)
+        seal, _ = lines.seal()
+    lines.close()
+    assert path.read_bytes() == ours
+    assert seal == seal_of(path)
+
+
+def test_a_run_that_is_taken_up_goes_on_with_what_was_there(tmp_path):
+    written(tmp_path / "x.jsonl")
+    again = Lines(tmp_path / "x.jsonl")
+    again.write(b"{}")
+    appends(tmp_path / "x.jsonl")
+    seal, _ = again.seal()
+    again.close()
+    assert (tmp_path / "x.jsonl").read_bytes() == WHOLE + b"{}\n"
+    assert (seal.lines, seal) == (4, seal_of(tmp_path / "x.jsonl"))
+
+
+@pytest.fixture
+def run(tmp_path):
+    made = RunDir.create(tmp_path)
+    record = Record(made)
+    event = TraceEvent(0.1, "llm_call", "m", "llm", 1)
+    record.event("0123456789ab", event)
+    record.observation(Observation("0123456789ab", trace=(event,), output="x" * 20_000))
+    sealed, said = record.seal()
+    record.close()
+    assert said == ()
+    write_json(made.path / "ended.json", Ended(True, 1.0, sealed=sealed))
+    return made
+
+
+def test_a_run_as_it_was_sealed_is_taken(run):
+    assert check(run) == ""
+
+
+def test_a_run_without_a_seal_is_taken_and_that_is_said(run):
+    write_json(run.path / "ended.json", Ended(False, 0.0))
+    assert check(run) == NOT_SEALED
+    (run.path / "ended.json").unlink()
+    assert check(run) == NOT_SEALED
+
+
+@pytest.mark.parametrize("name", ["trials.jsonl", "observations-0.jsonl", "verdicts-1.jsonl", "observations-7.jsonl"])
+def test_a_run_that_was_changed_after_its_seal_is_refused_and_says_which_file(run, name):
+    with open(run.path / name, "ab") as file:
+        file.write(b'{"forged":true}\n')
+    with pytest.raises(UserError, match=name) as refused:
+        check(run)
+    assert "--force" in refused.value.hint
+    assert name in check(run, force=True)
+
+
+def test_a_file_of_the_run_that_is_gone_is_missed(run):
+    (run.path / "observations-0.jsonl").unlink()
+    with pytest.raises(UserError, match="observations-0"):
+        check(run)
+
+
+def test_a_trace_or_a_large_value_that_was_exchanged_is_not_believed(run):
+    (seen,) = observations(run)
+    assert (len(seen.trace), len(seen.output), seen.error) == (1, 20_000, "")
+    file = run.path / "traces" / "0123456789ab.jsonl"
+    before = file.read_bytes()
+    file.write_bytes(before.replace(b'"m"', b'"n"'))
+    (seen,) = observations(run)
+    assert (seen.trace, seen.error) == ((), "the trace of this trial is missing from the run's traces, or damaged")
+    file.write_bytes(before)
+    (blob,) = (run.path / "blobs").iterdir()
+    blob.write_bytes(b"y" * 20_000)
+    (seen,) = observations(run)
+    assert (seen.output, seen.trial) == ("", "0123456789ab")
+    assert "large value" in seen.error
+
+
+def test_pipes_that_somebody_put_in_the_place_of_files_do_not_hold_us_up(run):
+    for name in ("observations-0.jsonl", "ended.json", "traces/0123456789ab.jsonl"):
+        (run.path / name).unlink()
+        os.mkfifo(run.path / name)
+    os.mkfifo(run.path / "observations-3.jsonl")
+    assert list(observations(run)) == []
+    assert run.ended() is None
+    (run.path / "verdicts-x.jsonl").touch()
+    (run.path / "verdicts-2.jsonl").touch()
+    assert [path.name for path in run.verdict_files()] == ["verdicts-1.jsonl", "verdicts-2.jsonl"]
