@@ -1,5 +1,6 @@
 #!/bin/sh
-# What the tests need beyond Python packages: MCP servers of Node's, and a Chromium for the report's page.
+# What the tests need beyond Python packages: MCP servers of Node's, a Chromium for the report's page, and real servers
+# for the worlds that agents are put in.
 set -eu
 
 node=.venv/node
@@ -12,17 +13,23 @@ elif ! cmp -s tests/node/package-lock.json "$node/installed.json"; then
   cp tests/node/package-lock.json "$node/installed.json"
 fi
 
-if [ -x /usr/bin/chromium ]; then
+missing=""
+[ -x /usr/bin/chromium ] || missing="$missing chromium"
+ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || missing="$missing postgresql"
+[ -x /usr/sbin/mariadbd ] || missing="$missing mariadb-server"
+[ -x /usr/bin/redis-server ] || missing="$missing redis-server"
+if [ -z "$missing" ]; then
   exit 0
 fi
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-  echo "tests: /usr/bin/chromium is missing, so the browser tests are skipped (fatal with CI=true)." >&2
-  echo "tests: on Debian, as root: apt-get update && apt-get install -y --no-install-recommends chromium" >&2
+  echo "tests: these are missing, so their tests are skipped (fatal with CI=true):$missing" >&2
+  echo "tests: on Debian, as root: apt-get update && apt-get install -y --no-install-recommends$missing" >&2
   exit 0
 fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if ! { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium; } >"$log" 2>&1; then
-  echo "tests: chromium could not be installed, so the browser tests are skipped (fatal with CI=true):" >&2
+# shellcheck disable=SC2086  # one word a package
+if ! { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing; } >"$log" 2>&1; then
+  echo "tests: these could not be installed, so their tests are skipped (fatal with CI=true):$missing" >&2
   tail -n 5 "$log" >&2
 fi

@@ -6,14 +6,19 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace as replaced
 
 from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.model import codec
 from holdfast.model.observation import ENDINGS, Observation, Turn
+from holdfast.model.spec import Invariant
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
+from holdfast.model.world import Evidence
+from holdfast.plan.checks import make_check
+from holdfast.protocols import Exhibit, GatheringCheck
+from holdfast.reading.fields import keys_of
 
 SETTINGS = {
     "behavior_unchanged": [{}, {"baseline": "It is 4.", "method": "semantic"}],
@@ -40,6 +45,22 @@ SETTINGS = {
     "tool_order": [{"tools": ("a", "b")}, {"tools": ("*", "https://*"), "strict": True}],
     "valid_json": [{}, {"schema": {"type": "object"}, "path": "$..a"}],
 }
+OF_STATE = {
+    "claim_matches_state": [{"claims": [{"says": "sent", "did": {"type": "http_call", "host": "smtp"}}]}],
+    "command_exit": [{"command": "npm test"}, {"command": "x", "exit_code": 3, "timeout": 5}],
+    "custom": [{"script": "a.py"}, {"script": "a.py", "runs_in": "sandbox"}],
+    "db_unchanged_except": [{"service": "db"}, {"service": "db", "tables": ["a", "b.*"]}],
+    "file_absent": [{"path": "a"}],
+    "file_content": [{"path": "a", "contains": "x", "not_contains": "y", "pattern": "^z"}],
+    "file_exists": [{"path": "a/b"}],
+    "files_changed_only": [{}, {"paths": ["src/", "*.md"]}],
+    "http_mock_assertions": [{"service": "s", "assertions": [{"field": "request_count", "equals": 1}]}],
+    "sql": [
+        {"service": "db", "query": "SELECT 1", "equals": None},
+        {"service": "db", "query": "q", "one_of": [1, "a"]},
+    ],
+}
+"""Checks of the state, by settings as a file has them: they need evidence, and without it say so."""
 CHECKS = [
     pytest.param(plugins.find("checks", n)(**s), id=f"{n}-{i}")
     for n, all in SETTINGS.items()
@@ -80,7 +101,7 @@ def holds(check, shown: Exhibit) -> None:
 
 
 def test_every_built_in_check_is_tried():
-    assert set(SETTINGS) == set(plugins.BUILT_IN["checks"])
+    assert {*SETTINGS, *OF_STATE} == set(plugins.BUILT_IN["checks"])
 
 
 @pytest.mark.parametrize("kind", CLASSES)
@@ -90,16 +111,12 @@ def test_check_is_a_frozen_dataclass_with_contract_polarity_and_reads(kind):
     assert kind.__doc__
     assert not kind.__doc__.startswith(f"{kind.__name__}(")
     assert kind.polarity in ("positive", "negative")
-    assert kind.reads in ("text", "ending", "latency", "trace")
+    assert kind.reads in ("text", "ending", "latency", "trace", "state")
 
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_settings_are_described_and_never_the_contract_of_the_rule_itself(kind):
-    from typing import get_type_hints
-
-    hints = get_type_hints(kind, include_extras=True)
-    for field in dataclasses.fields(kind):
-        assert hints[field.name].__metadata__[0].description
+    assert all(field.hint.description for field in keys_of(kind))
     judged_elsewhere = {"id", "type", "severity", "when", "negate", "over", "probes", "weight", "gate", "description"}
     assert not judged_elsewhere & {field.name for field in dataclasses.fields(kind)}
 
@@ -137,6 +154,22 @@ def test_check_never_raises_on_odd_text(check, odd):
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_check_never_raises_on_any_ending(check, ending):
     holds(check, exhibit("partial", ending))
+
+
+GARBLED = [None, [], {}, {"of": "x"}, {"of": None, "found": 4}, "text", 7]
+
+
+@pytest.mark.parametrize("name", OF_STATE)
+def test_check_of_the_state_takes_plain_settings_and_says_what_was_not_recorded(name):
+    for plain in OF_STATE[name]:
+        check = make_check(Invariant("r", name, plain))
+        assert isinstance(check, GatheringCheck)
+        assert not list(check.problems() if hasattr(check, "problems") else ())
+        for evidence in [None, *(Evidence(data) for data in GARBLED)]:
+            with pytest.raises(HarnessError, match="not recorded in this run"):
+                check.decide(replaced(exhibit("x"), evidence=evidence))
+        with pytest.raises(HarnessError, match="disk full"):
+            check.decide(replaced(exhibit("x"), evidence=Evidence(error="disk full")))
 
 
 NAMES = st.sampled_from(["a", "b", "POST https://x.example/p", "GET https://x.example/", "odd-model", ""]) | st.text()

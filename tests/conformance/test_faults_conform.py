@@ -17,7 +17,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.completion import Completion, Cut, Finish, Hollow, Pause, Text, ToolCall, Trouble, Usage
 from holdfast.protocols import Call, Failed, FaultContext, Reply
 
-FAMILIES = ("faults.tool", "faults.llm", "faults.mcp", "faults.http", "faults.context")
+FAMILIES = ("faults.tool", "faults.llm", "faults.mcp", "faults.http", "faults.service", "faults.context")
 ALL = [
     pytest.param(plugin, id=f"{family[7:]}-{name}") for family in FAMILIES for name, plugin in plugins.catalogue(family)
 ]
@@ -239,7 +239,7 @@ def test_faults_do_not_import_asyncio_or_heavy_libraries():
 
     code = (
         "import sys; from holdfast import plugins\n"
-        "for f in ('faults.tool', 'faults.llm', 'faults.mcp', 'faults.context'): list(plugins.catalogue(f))\n"
+        "for f in ('tool', 'llm', 'mcp', 'service', 'world', 'context'): list(plugins.catalogue(f'faults.{f}'))\n"
         "print(sorted({'asyncio', 'yaml', 'aiohttp', 'regex', 'rapidfuzz'} & set(sys.modules)))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout

@@ -57,7 +57,7 @@ BOTH: Wants = drifts("stop", OllamaChat.smaller) | {
     "slow_tokens": Want("stop"),
     "empty_choices": (Want("stop", ""), Want("stop", hollow=1)),
     "content_filter": Want("stop", ""),  # nor a word for a filtered answer
-    "odd_chunks": (Want("stop", effect="no_effect"), Want("stop")),
+    "odd_chunks": (Want("stop", effect="no_effect"), Want("stop", hollow=2)),
 }
 CHAT: Wants = BOTH | {
     "empty message": replace(fails(pydantic.ValidationError, says="message"), failed=False),

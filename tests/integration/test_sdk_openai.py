@@ -108,7 +108,7 @@ RESPONSES: Wants = (
         "malformed, not object": Want("completed", "", no_object),
         "unknown_tool": Want("completed", "", invented),
         "wrong_args": Want("completed", "", incomplete),
-        "odd_chunks": (Want("completed", effect="no_effect"), Want("completed")),
+        "odd_chunks": (Want("completed", effect="no_effect"), Want("completed", hollow=1)),
     }
 )
 

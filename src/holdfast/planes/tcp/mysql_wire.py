@@ -1,0 +1,85 @@
+"""MySQL's packets: what we read of them, and those we write ourselves."""
+
+from __future__ import annotations
+
+import struct
+
+HEAD = 4
+LONGEST = 0xFFFFFF
+"""A packet of this size goes on in the next."""
+
+QUIT, QUERY, CHANGE_USER, PREPARE, EXECUTE, LONG_DATA, CLOSE, RESET = 0x01, 0x03, 0x11, 0x16, 0x17, 0x18, 0x19, 0x1F
+SILENT = (QUIT, LONG_DATA, CLOSE)
+"""Commands without an answer."""
+
+_COMPRESS, _TLS, _ZSTD = 1 << 5, 1 << 11, 1 << 26
+IN_TRANSACTION, AUTOCOMMIT = 1, 2
+
+CODES = {
+    "serialization_failure": (1213, "40001", "Deadlock found when trying to get lock; try restarting transaction"),
+    "lock_timeout": (1205, "HY000", "Lock wait timeout exceeded; try restarting transaction"),
+    "read_only": (
+        1290,
+        "HY000",
+        "The MariaDB server is running with the --read-only option so it cannot execute this statement",
+    ),
+}
+
+
+def packet(payload: bytes, number: int) -> bytes:
+    """A packet with its head."""
+    return struct.pack("<I", len(payload))[:3] + bytes((number,)) + payload
+
+
+def error(kind: str) -> bytes:
+    """The server's refusal of a command."""
+    code, state, text = CODES[kind]
+    return packet(b"\xff" + struct.pack("<H", code) + b"#" + state.encode() + text.encode(), 1)
+
+
+def too_many() -> bytes:
+    """What a server that is full says before any greeting; it has no SQL state yet."""
+    return packet(b"\xff" + struct.pack("<H", 1040) + b"Too many connections", 0)
+
+
+def query(sql: str) -> bytes:
+    """A command of our own."""
+    return packet(bytes((QUERY,)) + sql.encode(), 0)
+
+
+def wants_tls(hello: bytes) -> bool:
+    """Whether the client's first packet asks for TLS and says no more."""
+    return len(hello) == 32 and bool(int.from_bytes(hello[:4], "little") & _TLS)
+
+
+def compresses(hello: bytes) -> bool:
+    """Whether what follows the client's first packet is compressed."""
+    return bool(int.from_bytes(hello[:4], "little") & (_COMPRESS | _ZSTD))
+
+
+def text_of(payload: bytes) -> str:
+    """The SQL of a query; newer clients put an empty list of attributes before it."""
+    return payload[1:].lstrip(b"\0\1").decode("utf-8", "replace")
+
+
+def status(payload: bytes) -> int | None:
+    """The server's state, if this is an OK packet."""
+    if payload[:1] != b"\0":
+        return None
+    at = _after(payload, _after(payload, 1))
+    found = payload[at : at + 2]
+    return int.from_bytes(found, "little") if len(found) == 2 else None
+
+
+def told(payload: bytes) -> str:
+    """What an answer says, in a few words."""
+    if payload[:1] == b"\xff":
+        code = int.from_bytes(payload[1:3], "little")
+        return f"error {code}: {payload[9:].decode('utf-8', 'replace')}"
+    return "OK" if payload[:1] == b"\0" else "rows"
+
+
+def _after(payload: bytes, at: int) -> int:
+    """Where a length-encoded number ends."""
+    first = payload[at] if at < len(payload) else 0
+    return at + {0xFC: 3, 0xFD: 4, 0xFE: 9}.get(first, 1)

@@ -1,0 +1,135 @@
+"""Names of services that a fault may keep from resolving: a small name server, over TCP, for one trial.
+
+A sandbox's own hosts file answers without asking anybody, so that nobody could count or tell. Names that a fault of
+the scenario acts on are left out of it (`unresolved`) and asked for here instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+from socket import socket
+from typing import NamedTuple
+
+from holdfast.model.spec import Scenario
+from holdfast.planes.weather import step_plane
+from holdfast.protocols import Call, Failed, Reply, Trip
+
+RESOLV_CONF = "nameserver {host}\noptions use-vc timeout:2 attempts:1\n"
+"""What /etc/resolv.conf inside says, for a plane that listens at port 53 of that loopback address."""
+NSSWITCH_CONF = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"
+"""What /etc/nsswitch.conf inside says."""
+
+_A = 1
+_FAILED, _UNKNOWN = 2, 3
+_LOOKUPS_AT_ONCE = 100
+
+
+class _Question(NamedTuple):
+    name: str
+    kind: int
+    raw: bytes
+    """As it was written."""
+
+
+class NamePlane:
+    """Answers for the names of one trial: `names` to the service and the address that each stands for."""
+
+    def __init__(self, names: Mapping[str, tuple[str, str]], trip: Trip) -> None:
+        self._names = {name.lower(): found for name, found in names.items()}
+        self._trip = trip
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    async def open(cls, sock: socket, names: Mapping[str, tuple[str, str]], trip: Trip) -> NamePlane:
+        """Serves a listening socket, which it closes in the end."""
+        plane = cls(names, trip)
+        plane._server = await asyncio.start_server(plane._serve, sock=sock)
+        return plane
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._server is not None:
+            await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            if len(self._tasks) <= _LOOKUPS_AT_ONCE:
+                await self._answer_all(reader, writer)
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):  # the client left, or the trial ended
+            pass
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _answer_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            (size,) = struct.unpack("!H", await reader.readexactly(2))
+            answer = await self._answer(await reader.readexactly(size))
+            writer.write(struct.pack("!H", len(answer)) + answer)
+            await writer.drain()
+
+    async def _answer(self, query: bytes) -> bytes:
+        question = _question(query)
+        if question is None:
+            return _head(query, 0, 0, _FAILED)
+        service, address = self._names.get(question.name, ("", ""))
+        if not service:
+            return _head(query, 1, 0, _UNKNOWN) + question.raw
+        if question.kind != _A:  # there is no such address, whatever becomes of the other one
+            return _head(query, 1, 0) + question.raw
+        try:
+            await self._look_up(service)
+        except Failed:
+            return _head(query, 1, 0, _UNKNOWN) + question.raw
+        record = b"\xc0\x0c" + struct.pack("!HHIH", _A, 1, 0, 4) + IPv4Address(address).packed
+        return _head(query, 1, 1) + question.raw + record
+
+    async def _look_up(self, service: str) -> None:
+        call = Call(step_plane("name"), service, {}, self._trip.count("name", service))
+        await self._trip.through(call, _found, _sleep)
+
+
+def unresolved(scenario: Scenario) -> frozenset[str]:
+    """The services whose names a fault may keep from resolving: they are left out of the sandbox's hosts."""
+    return frozenset(i.target for i in scenario.injections if i.plane == "service" and i.mode == "dns_failure")
+
+
+def _question(query: bytes) -> _Question | None:
+    """The first question, if it can be read."""
+    at, labels = 12, []
+    while at < len(query) and query[at]:
+        size = query[at]
+        if size > 63:
+            return None
+        labels.append(query[at + 1 : at + 1 + size].decode("latin-1").lower())
+        at += 1 + size
+    if len(query) < at + 5 or not labels:
+        return None
+    kind = int.from_bytes(query[at + 1 : at + 3])
+    return _Question(".".join(labels), kind, query[12 : at + 5])
+
+
+def _head(query: bytes, questions: int, answers: int, code: int = 0) -> bytes:
+    """An authoritative answer, with recursion said to be there: some resolvers want it."""
+    flags = 0x8580 | code
+    return query[:2].ljust(2, b"\0") + struct.pack("!HHHHH", flags, questions, answers, 0, 0)
+
+
+async def _found(call: Call) -> Reply:
+    return Reply("its address")
+
+
+async def _sleep(ms: float) -> None:
+    await asyncio.sleep(ms / 1000)

@@ -1,0 +1,216 @@
+"""PostgreSQL read along: simple and extended queries, pipelines, COPY; who is in a transaction, and what is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from holdfast.planes.tcp.course import Course, Due
+from holdfast.planes.tcp.end import End
+from holdfast.planes.tcp.frames import LIMIT, Frames
+from holdfast.planes.tcp.lane import Lane
+from holdfast.planes.tcp.postgres_replies import FIX, Replies
+from holdfast.planes.tcp.postgres_wire import (
+    CANCEL,
+    FLUSH,
+    GSS,
+    ROLLBACK,
+    SSL,
+    error,
+    query,
+    raising,
+    words,
+)
+from holdfast.planes.tcp.sinks import Sink
+from holdfast.planes.tcp.statements import Statement, statements
+from holdfast.planes.tcp.talk import Answers, Faulty, Refused, listen
+from holdfast.protocols import Reply
+
+_STARTUP = 10_000
+"""The longest start-up message that PostgreSQL takes."""
+_NAMES_KEPT = 5_000
+"""Prepared statements and portals of one connection that are known."""
+_UNKNOWN = Statement("read", "")
+
+
+class _Message(NamedTuple):
+    kind: bytes
+    data: bytes
+    """As it came; of a long one the beginning."""
+    rest: int = 0
+    """Bytes that follow."""
+
+    @property
+    def body(self) -> bytes:
+        return self.data[5:]
+
+
+class PostgresTalk:
+    """One connection, client to server (`up`) and back (`down`)."""
+
+    def __init__(self, client: End, server: End, to_client: Sink, to_server: Sink, faults: Faulty) -> None:
+        self._server = server
+        self._to_client = to_client
+        self._faults = faults
+        self._lane = Lane(client.read, to_server)
+        self._course = Course(faults.begin, faults.end)
+        self._replies = Replies(self._course)
+        self._answers = Answers(to_client.write)
+        self._prepared: dict[str, Statement] = {}
+        self._portals: dict[str, Statement] = {}
+
+    async def down(self) -> None:
+        await listen(self._server, self._replies, self._answers, self._to_client, self._course)
+
+    async def up(self) -> None:
+        if await self._opened():
+            while (message := await self._message()) is not None:
+                await self._one(message)
+        else:
+            await self._lane.pass_all()
+        await self._lane.finish()
+
+    async def _opened(self) -> bool:
+        """Passes on how the connection begins; False if what follows cannot be read."""
+        while True:
+            size = await self._lane.frames.exactly(4)
+            length = int.from_bytes(size)
+            if len(size) < 4 or not 8 <= length <= _STARTUP:
+                return self._give_up(size, "it does not begin as PostgreSQL's" if size else "")
+            body = await self._lane.frames.exactly(length - 4)
+            code = int.from_bytes(body[:4])
+            if code not in (SSL, GSS):
+                self._lane.put(size + body)
+                return code != CANCEL or self._give_up(b"", "")
+            if code == SSL:
+                await self._faults.tls()
+            answer = self._replies.expect_byte()
+            self._lane.put(size + body)
+            await self._lane.flush()
+            if await answer != b"N":
+                return self._give_up(b"", "it is encrypted")
+
+    def _give_up(self, data: bytes, why: str) -> bool:
+        self._lane.put(data)
+        self._replies.opaque = True
+        if why:
+            self._faults.unreadable(why)
+        return False
+
+    async def _message(self) -> _Message | None:
+        head = await self._lane.frames.exactly(5)
+        if len(head) < 5:
+            self._lane.put(head)
+            return None
+        size = max(0, int.from_bytes(head[1:]) - 4)
+        body = await self._lane.frames.exactly(min(size, LIMIT))
+        return _Message(head[:1], head + body, size - len(body) if len(body) == LIMIT else 0)
+
+    async def _one(self, message: _Message) -> None:
+        match message.kind:
+            case b"Q":
+                said = statements(message.body.rstrip(b"\0").decode("utf-8", "replace"), "postgres")
+                await self._work(message, self._course.meet(said), said)
+                self._course.passed()
+            case b"E":
+                (portal,) = words(message.body, 1)
+                said = [self._portals.get(portal, _UNKNOWN)]
+                await self._work(message, self._course.meet(said, commits=False), said)
+            case b"S":
+                await self._work(message, self._course.sync(), ())
+                self._course.passed()
+            case _:
+                self._name(message)
+                await self._send(message)
+
+    def _name(self, message: _Message) -> None:
+        if message.kind not in (b"P", b"B"):
+            return
+        name, second = words(message.body, 2)
+        if message.kind == b"P":
+            said = statements(second, "postgres")
+            _keep(self._prepared, name, said[0] if said else _UNKNOWN)
+        else:
+            _keep(self._portals, name, self._prepared.get(second, _UNKNOWN))
+
+    async def _work(self, message: _Message, dues: list[Due], said: Sequence[Statement]) -> None:
+        """A message that does something: through the faults that wait for it."""
+
+        async def send(*, answered: bool) -> Reply:
+            return await self._forward(message, answered)
+
+        self._replies.attending = True
+        try:
+            await self._faults.take(dues, send)
+        except Refused as refused:
+            await self._refuse(message, refused)
+        else:
+            for statement in said:
+                if statement.kind == "write":
+                    self._faults.wrote(statement)
+        self._replies.attending = False
+        await self._answers.release()
+
+    async def _forward(self, message: _Message, answered: bool) -> Reply:
+        if not answered:
+            await self._send(message)
+            return Reply(None)
+        self._answers.hold()
+        await self._send(message)
+        if message.kind == b"E":
+            self._lane.put(FLUSH)
+        await self._lane.flush()
+        await self._replies.answered()
+        return Reply(self._replies.tag)
+
+    async def _refuse(self, message: _Message, refused: Refused) -> None:
+        """Tells the client, and puts the server's transaction into the state that the client is told of."""
+        await self._lane.skip(message.rest)
+        if self._replies.waiting:
+            self._lane.put(FLUSH)
+            await self._lane.flush()
+            await self._replies.answered()
+        verb = refused.statement.verb
+        await self._answers.release()
+        await self._answers.put(error(refused.kind, verb))
+        if message.kind == b"E":
+            await self._skip_to_sync()
+        commit = refused.statement.kind == "commit"
+        self._course.fail(rolled_back=commit)
+        self._replies.expect(FIX)
+        self._lane.put(query(ROLLBACK if commit else raising(refused.kind)))
+        await self._lane.flush()
+        await self._replies.answered()
+
+    async def _skip_to_sync(self) -> None:
+        while (message := await self._message()) is not None:
+            await self._lane.skip(message.rest)
+            if message.kind == b"S":
+                return
+            self._name(message)
+
+    async def _send(self, message: _Message) -> None:
+        self._replies.expect(message.kind)
+        await self._lane.send(message.data, message.rest)
+
+
+def _keep(names: dict[str, Statement], name: str, statement: Statement) -> None:
+    if len(names) >= _NAMES_KEPT and name not in names:
+        names.pop(next(iter(names)))
+    names[name] = statement
+
+
+async def turn_away(client: End) -> None:
+    """Tells a new client that there are too many, as the server does; its wish for TLS is declined first."""
+    frames = Frames(client.read, _at_once)
+    while len(size := await frames.exactly(4)) == 4 and 8 <= int.from_bytes(size) <= _STARTUP:
+        body = await frames.exactly(int.from_bytes(size) - 4)
+        if int.from_bytes(body[:4]) not in (SSL, GSS):
+            await client.write(error("too_many_connections", severity="FATAL"))
+            return
+        await client.write(b"N")
+
+
+async def _at_once() -> None:
+    await asyncio.sleep(0)

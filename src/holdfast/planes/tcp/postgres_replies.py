@@ -1,0 +1,153 @@
+"""PostgreSQL's answers: which question each one belongs to, and what they say of the transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from holdfast.planes.tcp.course import Course
+
+FIX = b"!"
+"""A query of our own: of its answer the client gets only ReadyForQuery, in place of the one that it waits for."""
+_LONG = 65_536
+"""A longer message passes piece by piece."""
+_ASKING = b"PBDCESQF" + FIX
+_READY = (b"Q", b"S", b"F", FIX)
+"""Questions that end with ReadyForQuery."""
+_ENDS = {b"1": b"P", b"2": b"B", b"3": b"C", b"T": b"D", b"n": b"D", b"C": b"E", b"I": b"E", b"s": b"E"}
+"""An answer, and the question of the extended protocol that it ends."""
+_OURS = (b"C", b"E", b"N")
+"""What a query of ours brings about and the client did not ask for."""
+_QUESTIONS_KEPT = 1_000_000
+
+
+class Replies:
+    """Reads what the server says. What it keeps is for the client."""
+
+    def __init__(self, course: Course) -> None:
+        self.opaque = False
+        self.tag = ""
+        """What the last command that was answered did, as `INSERT 0 1`."""
+        self.attending = False
+        """A message is on its way of which the server does not know yet: what it says is about the time before."""
+        self._course = course
+        self._waiting: deque[bytes] = deque()
+        self._byte: asyncio.Future[bytes] | None = None
+        self._skipping = False
+        self._copying = False
+        self._part = b""
+        self._long = 0
+        self._moved = asyncio.Event()
+        self._over = False
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def expect(self, kind: bytes) -> None:
+        """A message of this kind goes to the server."""
+        if kind not in _ASKING or len(self._waiting) > _QUESTIONS_KEPT:
+            return
+        if self._skipping and kind != b"S":  # after an error the server is deaf until Sync
+            return
+        self._skipping = self._copying = False
+        self._waiting.append(kind)
+
+    def expect_byte(self) -> asyncio.Future[bytes]:
+        """The next byte is an answer by itself: whether there is TLS."""
+        self._byte = asyncio.get_running_loop().create_future()
+        return self._byte
+
+    async def answered(self) -> None:
+        """Waits until every question is answered, or the server wants data; ConnectionResetError if it is gone."""
+        while self._waiting and not self._copying:
+            if self._over:
+                raise ConnectionResetError("the server is gone")
+            self._moved.clear()
+            await self._moved.wait()
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        self._over = True
+        self._moved.set()
+        if self._byte is not None and not self._byte.done():
+            self._byte.set_result(b"")
+
+    def scan(self, data: bytes) -> bytes:
+        """What of it is for the client; a message that is not whole yet waits here."""
+        if self._byte is not None and not self._byte.done():
+            self._byte.set_result(data[:1])
+            return data[:1] + self.scan(data[1:]) if data[1:] else data
+        if self.opaque:
+            return data
+        data, self._part = self._part + data, b""
+        kept: list[bytes] = []
+        at = start = 0
+        while at < len(data):
+            step, keep = self._next(data, at)
+            if not step:
+                break
+            if not keep:
+                kept.append(data[start:at])
+                start = at + step
+            at += step
+        self._part = data[at:]
+        kept.append(data[start:at])
+        return b"".join(kept)
+
+    def _next(self, data: bytes, at: int) -> tuple[int, bool]:
+        """How many bytes belong together, and whether the client gets them; 0: the message is not whole yet."""
+        if self._long:
+            step = min(self._long, len(data) - at)
+            self._long -= step
+            return step, True
+        if len(data) - at < 5:
+            return 0, True
+        size = 1 + int.from_bytes(data[at + 1 : at + 5])
+        kind = data[at : at + 1]
+        if size > _LONG:
+            self._long = size
+            return self._next(data, at)
+        if len(data) - at < size:
+            return 0, True
+        return size, self._reply(kind, data[at + 5 : at + size])
+
+    def _reply(self, kind: bytes, body: bytes) -> bool:
+        waiting = self._waiting
+        first = waiting[0] if waiting else b""
+        if kind in b"DdSKRAv":  # rows and the like, most of what comes
+            return True
+        if kind == b"C":
+            self.tag = body.rstrip(b"\0").decode("utf-8", "replace")
+        if kind == b"Z":
+            self._ready(body)
+        elif kind in _ENDS and first == _ENDS[kind]:
+            waiting.popleft()
+        elif kind == b"E":
+            self.tag = _told(body)
+            self._failed(first)
+        elif kind in (b"G", b"W"):
+            self._copying = True
+        self._moved.set()
+        return not (first == FIX and kind in _OURS)
+
+    def _ready(self, body: bytes) -> None:
+        if self._waiting and self._waiting[0] in _READY:
+            self._waiting.popleft()
+        self._copying = False
+        if not self._waiting and not self.attending:
+            self._course.told(open=body != b"I", failed=body == b"E")
+
+    def _failed(self, first: bytes) -> None:
+        """An error in the extended protocol: what follows up to Sync gets no answer."""
+        if not first or first in _READY:
+            return
+        while self._waiting and self._waiting[0] != b"S":
+            self._waiting.popleft()
+        self._skipping = not self._waiting
+
+
+def _told(body: bytes) -> str:
+    """The code and the message of an error."""
+    fields = {part[:1]: part[1:].decode("utf-8", "replace") for part in body.split(b"\0") if part}
+    return f"error {fields.get(b'C', '')}: {fields.get(b'M', '')}"

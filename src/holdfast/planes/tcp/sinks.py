@@ -1,0 +1,143 @@
+"""Where bytes go: straight on, or as a Delivery wants it. Each sink wraps the next and remembers what was felt."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from random import Random
+from typing import Protocol
+
+from holdfast.model.delivery import Delivery, Lag
+from holdfast.planes.http.pacing import FELT_MS, Pacing
+from holdfast.planes.tcp.end import End
+from holdfast.protocols import Sleep
+
+LATE_KEPT = 64
+"""Pieces that wait for their time; a sender that is faster waits too."""
+
+
+class CutOff(Exception):
+    """So many bytes have passed that the connection closes."""
+
+
+class Sink(Protocol):
+    """One direction of a connection."""
+
+    async def write(self, data: bytes) -> None: ...
+
+    async def finish(self) -> None:
+        """No more will come."""
+        ...
+
+    def stop(self) -> None:
+        """The connection is over."""
+        ...
+
+
+class Straight:
+    """Passes everything on at once."""
+
+    def __init__(self, end: End) -> None:
+        self._end = end
+
+    async def write(self, data: bytes) -> None:
+        await self._end.write(data)
+
+    async def finish(self) -> None:
+        self._end.finish()
+
+    def stop(self) -> None:
+        """Nothing waits here."""
+
+
+class Paced:
+    """Passes bytes on as a delivery says; adds to `felt` the modes that had an effect."""
+
+    def __init__(self, end: End, delivery: Delivery, felt: set[str], sleep: Sleep) -> None:
+        self._end = end
+        self._delivery = delivery
+        self._pacing = Pacing(delivery)
+        self._felt = felt
+        self._sleep = sleep
+        self._sent = 0
+
+    async def write(self, data: bytes) -> None:
+        self._feel(len(data))
+        for at, (wait_ms, piece) in enumerate(self._pacing.pieces(data)):
+            if at == 1 and self._delivery.slices is not None:
+                self._felt.add("slicer")
+            if wait_ms:
+                await self._sleep(wait_ms)
+            await self._end.write(piece)
+        if self._pacing.cut_off:
+            self._felt.add("limit_data")
+            raise CutOff
+
+    async def finish(self) -> None:
+        if self._delivery.close_ms and not self._end.gone:
+            self._felt.add("slow_close")
+            await self._sleep(self._delivery.close_ms)
+        self._end.finish()
+
+    def stop(self) -> None:
+        """Nothing waits here."""
+
+    def _feel(self, size: int) -> None:
+        self._sent += size
+        rate = self._delivery.rate
+        if rate is not None and self._sent / rate * 1000 >= FELT_MS:
+            self._felt.add("bandwidth")
+
+
+class Late:
+    """Passes bytes on a while after they came, in order; `steady_ms` is no fault's doing."""
+
+    def __init__(
+        self, inner: Sink, lags: Sequence[Lag], felt: set[str], sleep: Sleep, *, steady_ms: float = 0.0
+    ) -> None:
+        self._inner = inner
+        self._lags = [(lag, Random(lag.seed)) for lag in lags]
+        self._felt = felt
+        self._sleep = sleep
+        self._steady_ms = steady_ms
+        self._queue: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(LATE_KEPT)
+        self._due = 0.0
+        self._failure: Exception | None = None
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._pass_on())
+
+    async def write(self, data: bytes) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._lags:
+            self._felt.add("latency")
+        self._due = max(self._due, self._loop.time() + self._lag_ms() / 1000)
+        await self._queue.put((self._due, data))
+
+    async def finish(self) -> None:
+        await self._queue.put((self._due, b""))
+        await asyncio.wait({self._task})
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self) -> None:
+        self._task.cancel()
+
+    def _lag_ms(self) -> float:
+        drawn = (lag.delay_ms + rng.uniform(-lag.jitter_ms, lag.jitter_ms) for lag, rng in self._lags)
+        return self._steady_ms + sum(max(0.0, ms) for ms in drawn)
+
+    async def _pass_on(self) -> None:
+        while True:
+            due, data = await self._queue.get()
+            if self._failure is None:
+                await self._one(due, data)
+            if not data:
+                return
+
+    async def _one(self, due: float, data: bytes) -> None:
+        try:
+            await self._sleep(max(0.0, (due - self._loop.time()) * 1000))
+            await (self._inner.write(data) if data else self._inner.finish())
+        except (OSError, CutOff) as failure:  # told to whoever writes next; the queue goes on being emptied
+            self._failure = failure

@@ -1,0 +1,87 @@
+"""The faults of one trial that wait at the steps of a service's transactions, for one connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.planes.tcp.course import Due
+from holdfast.planes.tcp.statements import Statement
+from holdfast.planes.tcp.talk import REFUSALS, Refused, Sending
+from holdfast.planes.weather import step_plane
+from holdfast.protocols import Call, Failed, Reply, Sleep
+
+if TYPE_CHECKING:
+    from holdfast.planes.tcp.plane import TcpPlane
+
+
+class Steps:
+    """Leads a connection's messages through the weather; `n` is the connection's number."""
+
+    def __init__(self, plane: TcpPlane, n: int, sleep: Sleep) -> None:
+        self._plane = plane
+        self._n = n
+        self._sleep = sleep
+        self._met: Due | None = None
+
+    def begin(self) -> int:
+        plane = self._plane
+        plane.transactions += 1
+        if plane.transactions > 1:
+            plane.trip.overlapped()
+        return plane.trip.count("transaction", plane.service)
+
+    def end(self) -> None:
+        self._plane.transactions -= 1
+
+    def wrote(self, statement: Statement) -> None:
+        self._plane.wrote(statement)
+
+    async def take(self, dues: Sequence[Due], send: Sending) -> None:
+        self._met = None
+        waited = [due for due in dues if due.step in self._plane.steps]
+        try:
+            await self._take(waited, 0, send, False)
+        except Failed as failed:
+            met: Due | None = self._met
+            if met is None or failed.kind not in REFUSALS:
+                raise
+            raise Refused(failed.kind, met.statement) from failed
+
+    async def _take(self, dues: Sequence[Due], at: int, send: Sending, answered: bool) -> Reply:
+        if at == len(dues):
+            return await send(answered=answered)
+        due = dues[at]
+
+        async def forward(call: Call) -> Reply:
+            return await self._take(dues, at + 1, send, True)
+
+        async def untouched(call: Call) -> Reply:
+            return await self._take(dues, at + 1, send, answered)
+
+        call = Call(step_plane(due.step), self._plane.service, _arguments(due), due.n)
+        try:
+            return await self._plane.trip.through(call, forward, self._sleep, untouched=untouched)
+        except Failed:
+            self._met = self._met or due
+            raise
+
+    async def tls(self) -> None:
+        if "tls" in self._plane.steps:
+            call = Call(step_plane("tls"), self._plane.service, {}, self._n)
+            await self._plane.trip.through(call, _begun, self._sleep)
+
+    def unreadable(self, why: str) -> None:
+        plane = self._plane
+        if plane.reads_along:
+            plane.trip.note(f"a connection to {plane.service} could not be read: {why}; no transaction of it was seen")
+
+
+def _arguments(due: Due) -> dict[str, object]:
+    """What a schedule's `match` looks at, and what a fault may want to know."""
+    said = due.statement
+    return {"verb": said.verb, "table": said.table, "statement": said.text, "ends": due.ends}
+
+
+async def _begun(call: Call) -> Reply:
+    return Reply("a TLS handshake")

@@ -1,0 +1,93 @@
+"""The audit log of one trial: what the agent did, in order, where the agent cannot reach it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from holdfast.model.codec import encode
+from holdfast.model.trace import TraceEvent
+from holdfast.model.world import Audited, AuditEvent, AuditType
+from holdfast.protocols import Database, FileChange, Mock, Recorded
+
+EVENTS_KEPT = 10_000
+"""Events of one trial that are kept: an agent that never stops does not fill the disk."""
+BODY_KEPT = 64_000
+"""Characters of a body that an event keeps."""
+
+
+class AuditLog:
+    """Gathers events as they come and writes them as JSONL when the agent has ended."""
+
+    def __init__(self, path: Path, wanted: Audited) -> None:
+        self.path = path
+        self._wanted = wanted
+        self._events: list[tuple[float, AuditType, dict[str, Any]]] = []
+        self.cut = False
+
+    def command(self, argv: Sequence[str], cwd: str, ts: float) -> None:
+        """A command started inside."""
+        if self._wanted.commands:
+            self._add(ts, "command", {"argv": list(argv), "cwd": cwd})
+
+    def files(self, changes: Iterable[FileChange]) -> None:
+        """How the workspace differs from the snapshot, seen at the end."""
+        now = time.time()
+        for change in changes if self._wanted.file_writes else ():
+            self._add(now, "file_write", {"path": change.path, "op": change.op, "bytes": change.bytes})
+
+    async def database(self, service: Database) -> None:
+        """The writes that a database saw."""
+        for event in await service.writes() if self._wanted.db_writes else ():
+            self._add(event.ts, "db_write", event.details)
+
+    def calls(self, trace: Iterable[TraceEvent], began: float, mocks: Mapping[str, Mock]) -> None:
+        """The HTTP calls of the trace; the record of a mock, by host, has their whole bodies."""
+        if not self._wanted.http_calls:
+            return
+        kept = {id(mock): list(mock.requests) for mock in mocks.values()}
+        recorded = {host: kept[id(mock)] for host, mock in mocks.items()}
+        for event in trace:
+            if event.event_type == "http_call" and event.plane == "http":
+                self._add(began + event.ts, "http_call", _call(event, recorded))
+
+    def close(self) -> tuple[AuditEvent, ...]:
+        """Every event in order, numbered; written to the log."""
+        ordered = sorted(self._events, key=lambda event: event[0])
+        events = tuple(AuditEvent(ts, n, type, details) for n, (ts, type, details) in enumerate(ordered, 1))
+        self.path.write_bytes(b"".join(encode(event) + b"\n" for event in events))
+        return events
+
+    def _add(self, ts: float, type: AuditType, details: dict[str, Any]) -> None:
+        if len(self._events) < EVENTS_KEPT:
+            self._events.append((ts, type, details))
+        else:
+            self.cut = True
+
+
+def _call(event: TraceEvent, recorded: Mapping[str, list[Recorded]]) -> dict[str, Any]:
+    method, _, url = event.tool.partition(" ")
+    parts = urlsplit(url)
+    details = {
+        "method": method,
+        "url": url,
+        "host": parts.hostname or "",
+        "status": event.status,
+        "request_body": event.input,
+        "response_body": event.output,
+    }
+    whole = _taken(recorded.get(parts.hostname or "", []), method, parts.path or "/")
+    if whole is not None:
+        details |= {"request_body": whole.body[:BODY_KEPT], "response_body": whole.response[:BODY_KEPT]}
+    return details
+
+
+def _taken(requests: list[Recorded], method: str, path: str) -> Recorded | None:
+    """The first request of a mock's record that is this one; it is not found twice."""
+    for n, request in enumerate(requests):
+        if (request.method, request.path) == (method, path):
+            return requests.pop(n)
+    return None

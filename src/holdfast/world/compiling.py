@@ -1,0 +1,71 @@
+"""Small programs and libraries in C, compiled once for this machine and kept in the user's cache."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+COMPILERS = ("cc", "gcc", "clang")
+INSTALL = "apt-get install gcc libc6-dev"
+_COMPILE_S = 60.0
+
+
+class CannotCompile(Exception):
+    """Why it cannot be had here, and what to do."""
+
+
+def compiled(source: Path, flags: Sequence[str], libraries: Sequence[str], tried: Callable[[Path], None]) -> Path:
+    """What is made of a source, for this machine; `tried` raises CannotCompile where it would be of no use."""
+    environ = os.environ
+    target = cache_folder(environ) / name(source, [*flags, *libraries], platform.machine(), platform.libc_ver())
+    try:
+        if target.exists():
+            return target
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryDirectory(prefix=".making-", dir=target.parent) as folder:
+            half = Path(folder) / target.name
+            _compile([*flags, "-o", str(half), str(source), *libraries], environ.get("PATH", os.defpath))
+            half.chmod(0o755)
+            tried(half)
+            half.replace(target)
+    except OSError as refused:
+        raise CannotCompile(
+            f"what is compiled for it is kept in {target.parent}, which cannot be used: {refused.strerror or refused}; "
+            "set XDG_CACHE_HOME to a folder that you can write to"
+        ) from refused
+    return target
+
+
+def cache_folder(environ: Mapping[str, str]) -> Path:
+    """Ours alone, below the user's cache."""
+    above = environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(above) / "holdfast" / "compiled"
+
+
+def name(source: Path, words: Sequence[str], machine: str, libc: tuple[str, str]) -> str:
+    """What the result is called: another source, other options or another machine give another name."""
+    made_of = "\0".join((machine, *libc, *words)).encode() + b"\0" + source.read_bytes()
+    return f"{source.stem}-{blake2b(made_of, digest_size=12).hexdigest()}"
+
+
+def _compile(words: Sequence[str], path: str) -> None:
+    compiler = next((found for one in COMPILERS if (found := shutil.which(one, path=path))), None)
+    if compiler is None:
+        raise CannotCompile(f"it has to be compiled, and there is no C compiler: {INSTALL}")
+    env = {"PATH": path, "LC_ALL": "C"}
+    try:
+        ran = subprocess.run(  # noqa: S603
+            [compiler, *words], capture_output=True, timeout=_COMPILE_S, env=env, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise CannotCompile(f"{compiler} took more than {_COMPILE_S:g} s to compile it") from None
+    if ran.returncode:
+        said = ran.stderr.decode("utf-8", "replace").strip().splitlines() or ["nothing was said"]
+        why = next((line for line in said if "error" in line), said[0])
+        raise CannotCompile(f"{compiler} could not compile it ({why[-200:]}): {INSTALL}")

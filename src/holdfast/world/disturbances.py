@@ -1,0 +1,158 @@
+"""The faults of the machine in one trial: each begins at its time or its event, once, and stands in the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.errors import HarnessError
+from holdfast.faults.world.inside import RAN, TOUCHED
+from holdfast.faults.world.killed import RESTART
+from holdfast.model.observation import FaultMet
+from holdfast.model.spec import Injection, Scenario
+from holdfast.planes.describe import said
+from holdfast.planes.luck import Luck
+from holdfast.planes.weather import make_fault
+from holdfast.protocols import FaultContext, HealingFault, Trip, World
+
+LOOK_S = 0.05
+"""How often the workspace is looked at, where a fault waits for a file to be written."""
+HEAL_S = 60.0
+
+
+@dataclass
+class _Placed:
+    index: int
+    injection: Injection
+    fault: Any
+    ctx: FaultContext
+    begun: bool = False
+
+    @property
+    def after_ms(self) -> int:
+        return int(self.injection.settings.get("after_ms", 0))
+
+    @property
+    def on_event(self) -> str | None:
+        return self.injection.settings.get("on_event")
+
+
+class Disturbances:
+    """Runs the world faults of a scenario. What it does in the sandbox is no doing of the agent's."""
+
+    def __init__(self, scenario: Scenario, trip: Trip) -> None:
+        self._trip = trip
+        luck = Luck(trip.trial)
+        self._placed = [
+            _Placed(index, one, make_fault(one), FaultContext(luck.rng(index, "world"), _sleep, 1))
+            for index, one in enumerate(scenario.injections)
+            if one.plane == "world"
+        ]
+        self._world: World | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def around(self, world: World) -> AsyncIterator[Disturbances]:
+        """The faults act while this is open: around the run of the agent."""
+        await self.start(world)
+        try:
+            yield self
+        finally:
+            await self.stop()
+
+    async def start(self, world: World) -> None:
+        """The agent is about to start: what begins at once is done when this returns."""
+        self._world = world
+        for placed in self._placed:
+            if placed.on_event is None and not placed.after_ms:
+                await self._begin(placed)
+            elif placed.on_event is None:
+                self._task(self._later(placed))
+        if any(placed.on_event == "file_write" for placed in self._placed):
+            self._task(self._look())
+
+    def saw(self, event: str) -> None:
+        """Something happened: a type of the trace or of the audit, as `http_call` or `command`."""
+        for placed in self._placed:
+            if placed.on_event == event and not placed.begun and self._world is not None:
+                placed.begun = True
+                self._task(self._begin(placed))
+
+    async def stop(self) -> None:
+        """The agent has ended: nothing begins any more, and what can be healed is."""
+        world, self._world = self._world, None
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if world is not None:
+            for placed in reversed(self._placed):
+                await self._heal(placed, world)
+
+    def own(self, argv: Sequence[str]) -> bool:
+        """Whether a command that started inside is ours; each is told once."""
+        for placed in self._placed:
+            ran: list[tuple[str, ...]] = placed.ctx.memory.get(RAN, [])
+            if tuple(argv) in ran:
+                ran.remove(tuple(argv))
+                return True
+        return False
+
+    def touched(self, path: str) -> bool:
+        """Whether a fault changed this path of the workspace."""
+        return any(path in placed.ctx.memory.get(TOUCHED, ()) for placed in self._placed)
+
+    def restart(self) -> bool:
+        """Whether the agent was killed by a fault that wants it started again; told once for each."""
+        return any(placed.ctx.memory.pop(RESTART, False) for placed in self._placed)
+
+    # -- inside ---------------------------------------------------------------------------------
+    def _task(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _later(self, placed: _Placed) -> None:
+        await _sleep(placed.after_ms)
+        await self._begin(placed)
+
+    async def _look(self) -> None:
+        """Looks until something in the workspace has changed that no fault of ours did."""
+        while self._world is not None:
+            await asyncio.sleep(LOOK_S)
+            changes = await asyncio.to_thread(list, self._world.sandbox.changes())
+            if any(not self.touched(change.path) for change in changes):
+                self.saw("file_write")
+                return
+
+    async def _begin(self, placed: _Placed) -> None:
+        placed.begun = True
+        world, mode = self._world, placed.injection.mode
+        if world is None:
+            return
+        try:
+            done = await placed.fault.disturb(world, placed.ctx)
+        except HarnessError as broken:
+            self._trip.broke(f"world fault {mode}: {broken}")
+        except Exception as broken:  # a bug of ours or of a plug-in
+            self._trip.broke(f"world fault {mode} broke: {said(broken)}")
+        else:
+            effect: Any = "met" if done else "no_effect"
+            got = done or "nothing was there to disturb"
+            self._trip.met(FaultMet(placed.index, "world", "world", mode, 1, effect, "", got))
+
+    async def _heal(self, placed: _Placed, world: World) -> None:
+        if not placed.begun or not isinstance(placed.fault, HealingFault):
+            return
+        try:
+            async with asyncio.timeout(HEAL_S):
+                await placed.fault.heal(world, placed.ctx)
+        except (HarnessError, OSError) as broken:  # OSError: a timeout, too
+            self._trip.broke(f"world fault {placed.injection.mode} could not be undone: {broken or 'timeout'}")
+
+
+async def _sleep(ms: float) -> None:
+    await asyncio.sleep(ms / 1000)

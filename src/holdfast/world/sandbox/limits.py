@@ -1,0 +1,155 @@
+"""Memory and processor time of a whole sandbox, by control groups where the machine lets us."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from holdfast.errors import HarnessError
+from holdfast.model.world import Isolation, Resources
+from holdfast.processes.program import KILL_S
+
+PREFIX = "holdfast-"
+"""Of every group that we make: so that what a killed run left is found."""
+_PERIOD_US = 100_000
+_PAUSE_S = 0.002
+_MOUNTS = Path("/proc/self/mountinfo")
+_OWN = Path("/proc/self/cgroup")
+
+
+class Group:
+    """The control groups of one sandbox, one per controller. Close it once the sandbox is empty."""
+
+    def __init__(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
+        """`wanted`: what to write, by controller and file."""
+        self._folders: list[Path] = []
+        name = f"{PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
+        try:
+            for controller, settings in wanted.items():
+                folder = parents()[controller] / name
+                if folder not in self._folders:
+                    folder.mkdir()
+                    self._folders.append(folder)
+                for file, value in settings.items():
+                    (folder / file).write_text(value)
+        except (OSError, KeyError) as broken:
+            self._remove()
+            raise HarnessError(f"the limits of the sandbox could not be set: {broken}") from broken
+
+    def add(self, pid: int) -> None:
+        """That process, and all that it starts from now on."""
+        for folder in self._folders:
+            (folder / "cgroup.procs").write_text(str(pid))
+
+    async def close(self) -> None:
+        """Waits for the last process to be gone: its holder closes our line a moment before it is."""
+        until = time.monotonic() + KILL_S
+        while not self._remove():
+            if time.monotonic() > until:
+                raise HarnessError("the limits of a sandbox could not be lifted: its processes do not end")
+            await asyncio.sleep(_PAUSE_S)
+
+    def _remove(self) -> bool:
+        for folder in [*self._folders]:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+                self._folders.remove(folder)
+        return not self._folders
+
+
+def wanted(resources: Resources) -> dict[str, dict[str, str]]:
+    """What to write for these limits, where the machine can keep them."""
+    found: dict[str, dict[str, str]] = {}
+    asked = {name: limit for name, limit in (("memory", resources.memory), ("cpu", resources.cpu)) if limit is not None}
+    can = parents() if asked else {}  # a third of a millisecond to find out
+    for controller, limit in asked.items():
+        folder = can.get(controller)
+        if folder is not None:
+            found[controller] = dict(_settings(controller, limit, unified=_unified(folder)))
+    return found
+
+
+def kept() -> tuple[Isolation, ...]:
+    """Whether a machine keeps limits of memory and processor time for a sandbox as a whole."""
+    found = parents()
+    alone = "no control group may be made here; each process is limited on its own"
+    memory = "" if "memory" in found else alone
+    cpu = "" if "cpu" in found else "no control group may be made here"
+    counted = "with what is written to disk, which is kept in memory"
+    return (Isolation("memory limit", not memory, memory or counted), Isolation("cpu limit", not cpu, cpu))
+
+
+def parents() -> dict[str, Path]:
+    """Our own control group, by controller, where groups can be made below it."""
+    own = _own_groups()
+    found: dict[str, Path] = {}
+    for mounted, kind, controllers in _hierarchies():
+        for controller in ("memory", "cpu"):
+            if kind == "cgroup" and controller in controllers:
+                folder = mounted / own.get(controller, "").lstrip("/")
+            elif kind == "cgroup2" and controller in _delegated(mounted / own.get("", "").lstrip("/")):
+                folder = mounted / own.get("", "").lstrip("/")
+            else:
+                continue
+            if os.access(folder, os.W_OK):
+                found.setdefault(controller, folder)
+    return found
+
+
+def sweep() -> tuple[str, ...]:
+    """Removes the groups of runs that were killed; their names."""
+    removed = []
+    for parent in set(parents().values()):
+        for folder in parent.glob(f"{PREFIX}*-*"):
+            pid = folder.name.removeprefix(PREFIX).partition("-")[0]
+            if pid.isdigit() and not Path(f"/proc/{pid}").exists():
+                with contextlib.suppress(OSError):
+                    folder.rmdir()  # fails while anything runs in it
+                    removed.append(folder.name)
+    return tuple(sorted(set(removed)))
+
+
+def _settings(controller: str, limit: float, *, unified: bool) -> Iterator[tuple[str, str]]:
+    if controller == "memory":
+        yield ("memory.max", str(int(limit))) if unified else ("memory.limit_in_bytes", str(int(limit)))
+    elif unified:
+        yield "cpu.max", f"{int(limit * _PERIOD_US)} {_PERIOD_US}"
+    else:
+        yield "cpu.cfs_period_us", str(_PERIOD_US)
+        yield "cpu.cfs_quota_us", str(int(limit * _PERIOD_US))
+
+
+def _own_groups() -> dict[str, str]:
+    """Our group by controller; the unified hierarchy's is at the empty name."""
+    found: dict[str, str] = {}
+    for line in _lines(_OWN):
+        _, controllers, path = line.split(":", 2)
+        found.update(dict.fromkeys(controllers.split(","), path))
+    return found
+
+
+def _hierarchies() -> Iterator[tuple[Path, str, frozenset[str]]]:
+    for line in _lines(_MOUNTS):
+        before, _, after = line.partition(" - ")
+        kind, _, options = after.split(" ")[:3]
+        if kind in ("cgroup", "cgroup2"):
+            yield Path(before.split(" ")[4]), kind, frozenset(options.split(","))
+
+
+def _delegated(folder: Path) -> set[str]:
+    return set(" ".join(_lines(folder / "cgroup.subtree_control")).split())
+
+
+def _unified(folder: Path) -> bool:
+    return (folder / "cgroup.controllers").exists()
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,221 @@
+"""The process backend: plain processes of this machine, in a private folder. It isolates nothing, and says so."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from holdfast.errors import HarnessError
+from holdfast.model.world import Isolation
+from holdfast.protocols import FileChange, Plot, Ran, Stdio
+from holdfast.world.sandbox import tree, wire
+from holdfast.world.sandbox.lines import GONE, HostProcess, Line
+from holdfast.world.sandbox.paths import resolve
+from holdfast.world.sandbox.promises import ALWAYS
+from holdfast.world.sandbox.running import Lodger, run_to_end
+from holdfast.world.sandbox.wire import Message
+
+WHY = "the process backend isolates nothing"
+ISOLATION = (
+    *(Isolation(feature, False, WHY) for feature in (*ALWAYS, "socket families")),
+    *(Isolation(f"{what} limit", False, WHY) for what in ("pids", "memory", "cpu")),
+    Isolation("command audit", False, "the process backend does not hear of commands"),
+    Isolation("throwaway checks", False, "commands of checks run in the workspace itself, last"),
+)
+_TICKET = 1
+"""A keeper has one order: its program."""
+
+
+class ProcessBackend:
+    """Opens private folders and starts plain processes in them. Close it after use."""
+
+    name = "process"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._host = HostProcess("bare")
+
+    @property
+    def isolation(self) -> tuple[Isolation, ...]:
+        return ISOLATION
+
+    async def open(self, plot: Plot) -> ProcessSandbox:
+        if not self._host.alive:  # something killed it: the trials that it held are lost, not those to come
+            await self._host.close()
+            self._host = HostProcess("bare")
+        folder = self._folder / f"place-{os.urandom(6).hex()}"
+        sandbox = ProcessSandbox(plot, folder, self._host)
+        try:
+            await sandbox.open()
+        except OSError as broken:
+            await sandbox.close()
+            raise HarnessError(f"the workspace could not be made: {broken}") from broken
+        except BaseException:
+            await sandbox.close()
+            raise
+        return sandbox
+
+    async def close(self) -> None:
+        await self._host.close()
+
+
+class ProcessSandbox:
+    """One folder and the programs that were started in it."""
+
+    def __init__(self, plot: Plot, folder: Path, host: HostProcess) -> None:
+        self._plot = plot
+        self._folder = folder
+        self._host = host
+        self._root = folder / "workspace"
+        self.workspace = str(self._root)
+        self._listeners: dict[tuple[str, int], socket.socket] = {}
+        self._lines: dict[Line, Lodger] = {}
+        self._before: list[tree.Entry] = []
+        self._seen: Path | None = None
+        """The copy that scripts read, once it is made."""
+        self._frozen = False
+
+    async def open(self) -> None:
+        self._folder.mkdir(mode=0o700)
+        self._root.mkdir()
+        for layer in self._plot.layers:
+            await asyncio.to_thread(tree.copy, layer, self._root)
+        for address in self._plot.listen:
+            self._listeners[address] = _listener()
+        await self.snapshot()
+
+    @property
+    def isolation(self) -> tuple[Isolation, ...]:
+        return ISOLATION
+
+    def listener(self, host: str, port: int) -> socket.socket:
+        return self._listeners[host, port]
+
+    def address(self, host: str, port: int) -> tuple[str, int]:
+        """There is one network for all, so every listener has a port of its own in it."""
+        real = self._listeners[host, port].getsockname()
+        return str(real[0]), int(real[1])
+
+    def inside(self, path: str) -> str:
+        """Nothing can be placed at a path of our choice: programs use what is meant itself."""
+        return str(self._plot.visible[path].resolve())
+
+    async def connect(self, port: int) -> socket.socket:
+        way = socket.socket()
+        way.setblocking(False)
+        try:
+            await asyncio.get_running_loop().sock_connect(way, ("127.0.0.1", port))
+        except BaseException:
+            way.close()
+            raise
+        return way
+
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Lodger:
+        if self._frozen:
+            raise HarnessError("the sandbox is frozen: nothing starts in it any more")
+        return await self._start(argv, env, stdio, cwd)
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        stdin: bytes = b"",
+        timeout_s: float = 120.0,
+        keep: int = 8_000,
+        throwaway: bool = False,
+    ) -> Ran:
+        """A throwaway command leaves its traces here: `isolation` says so."""
+        return await run_to_end(self._start, argv, env, stdin, timeout_s, keep)
+
+    async def snapshot(self) -> None:
+        self._before = await asyncio.to_thread(lambda: [*tree.entries(self.workspace)])
+
+    async def freeze(self) -> None:
+        self._frozen = True
+        await asyncio.gather(*(line.close() for line in [*self._lines]))
+
+    def changes(self) -> Iterator[FileChange]:
+        return tree.compared(iter(self._before), tree.entries(self.workspace))
+
+    def find(self, path: str) -> Path | None:
+        root = os.open(self._root, os.O_PATH | os.O_DIRECTORY)
+        try:
+            found = resolve(root, self.workspace, path)
+        finally:
+            os.close(root)
+        return None if found is None else self._root / found
+
+    def view(self) -> Path:
+        """A copy, made once: what a script does there changes nothing."""
+        if self._seen is None:
+            seen = self._folder / "view"
+            tree.copy(self._root, seen)
+            self._seen = seen
+        return self._seen
+
+    async def close(self) -> None:
+        await self.freeze()
+        for listener in self._listeners.values():
+            listener.close()
+        await asyncio.to_thread(_remove, self._folder)
+
+    async def _start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "") -> Lodger:
+        lodger = Lodger(lambda number: self._signal(line, number))
+        order = wire.Order(tuple(argv), dict(env), os.path.normpath(os.path.join(self.workspace, cwd)))
+        line = self._host.order(
+            order,
+            [stdio.stdin, stdio.stdout, stdio.stderr],
+            lambda message: _ended(lodger, message),
+            lambda: self._lost(line, lodger),
+        )
+        line.expect(_TICKET)
+        self._lines[line] = lodger
+        try:
+            await line.reply(_TICKET)
+        except OSError as refused:
+            await line.close()
+            raise OSError(refused.errno, refused.strerror, argv[0]) from None
+        except BaseException:
+            await line.close()
+            raise
+        return lodger
+
+    def _signal(self, line: Line, number: int) -> None:
+        if not line.closed.is_set():
+            line.tell(wire.SIGNAL, _TICKET, number)
+
+    def _lost(self, line: Line, lodger: Lodger) -> None:
+        self._lines.pop(line, None)
+        lodger.finish(None, lost=not self._frozen, note=GONE)
+
+
+async def open_backend(folder: Path) -> ProcessBackend:
+    """The backend; `folder` holds its workspaces."""
+    return ProcessBackend(folder)
+
+
+def _ended(lodger: Lodger, message: Message) -> None:
+    if message.what == wire.ENDED:
+        lodger.finish(message.value, message.took_ns / 1e6)
+
+
+def _listener() -> socket.socket:
+    listener = socket.socket()
+    listener.setblocking(False)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(128)
+    return listener
+
+
+def _remove(folder: Path) -> None:
+    """Also where an agent took its own rights away."""
+    for at, folders, _ in os.walk(folder):
+        for name in folders:
+            if not os.path.islink(os.path.join(at, name)):
+                os.chmod(os.path.join(at, name), 0o700)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,66 @@
+"""What a bubblewrap sandbox promises, and what of it this machine keeps."""
+
+from __future__ import annotations
+
+import platform
+
+from holdfast.model.world import Isolation, Resources
+from holdfast.world.sandbox import bpf, limits
+
+ALWAYS = (
+    "host files",
+    "read-only system",
+    "host processes",
+    "network",
+    "other trials",
+    "evidence",
+    "ipc",
+    "no new privileges",
+    "no capabilities",
+    "nested user namespaces",
+    "kernel settings",
+    "workspace",
+    "disk limit",
+)
+"""Without these there is no sandbox: one that cannot have them is not opened."""
+_PER_NAMESPACE = (5, 14)
+"""The kernel from which on a limit on processes counts those of one user namespace only."""
+
+
+def of_machine(*, commands: bool) -> tuple[Isolation, ...]:
+    """What holds for every sandbox here; `commands`: whether we heard of the one that was tried."""
+    machine = platform.machine()
+    families = "" if bpf.known() else f"no filter is known for {machine}: AF_VSOCK and others can be opened"
+    heard = "" if commands else "the kernel does not tell of commands here"
+    alone = _kernel() >= _PER_NAMESPACE
+    shared = "" if alone else "this kernel counts all processes of the user, also those outside"
+    return (
+        *(Isolation(feature, True) for feature in ALWAYS),
+        Isolation("socket families", not families, families),
+        Isolation("pids limit", alone, shared),
+        *limits.kept(),
+        Isolation("command audit", not heard, heard),
+    )
+
+
+def of_sandbox(machine: tuple[Isolation, ...], resources: Resources, pids: int) -> tuple[Isolation, ...]:
+    """The same with what was asked for: a limit that nobody set is not kept."""
+    asked = {
+        "memory limit": resources.memory is not None,
+        "cpu limit": resources.cpu is not None,
+        "disk limit": resources.disk is not None,
+    }
+    told = []
+    for one in machine:
+        if one.feature in asked and not asked[one.feature]:
+            told.append(Isolation(one.feature, False, "none was set"))
+        elif one.feature == "pids limit" and resources.pids is None and one.enforced:
+            told.append(Isolation(one.feature, True, f"{pids}, as none was set"))
+        else:
+            told.append(one)
+    return tuple(told)
+
+
+def _kernel() -> tuple[int, int]:
+    major, minor, *_ = platform.release().split(".")
+    return int(major), int("".join(c for c in minor if c.isdigit()) or 0)

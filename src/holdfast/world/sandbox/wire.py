@@ -1,0 +1,139 @@
+"""What Holdfast and the holder of a sandbox say to each other, with descriptors. Standard library only."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, NamedTuple
+
+HEAD = struct.Struct("=Bqqq")
+"""What it is, the ticket of the order that it is about, a value, nanoseconds."""
+START, SIGNAL, CONNECT, SNAPSHOT, FREEZE, CHANGES = 1, 2, 3, 4, 5, 6
+"""Orders: the value is 1 for a throwaway start, a signal's number, a port."""
+DONE, REFUSED, ENDED, COMMAND, BROKE = 16, 17, 18, 19, 20
+"""Replies and notices: the value is an errno if REFUSED, a status as waitpid gives it if ENDED."""
+TEXT = 60_000
+"""Bytes of text in a message: less than a socket takes at once."""
+DESCRIPTORS = 250
+"""In one message; the kernel allows 253."""
+UNTOLD = -1
+"""The value of ENDED where the program was never executed: the place for it could not be made."""
+
+
+class Message(NamedTuple):
+    """One message."""
+
+    what: int
+    ticket: int
+    value: int = 0
+    took_ns: int = 0
+    text: bytes = b""
+    fds: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a holder is told of the sandbox that it is to hold."""
+
+    sources: tuple[str | None, ...] = ()
+    """Paths that are needed inside; None: a mount that comes as a descriptor, in this order."""
+    folders: tuple[bool, ...] = ()
+    """Which of the sources are folders."""
+    layers: tuple[int, ...] = ()
+    """Which sources the workspace is made of, lowest first."""
+    listen: tuple[tuple[str, int], ...] = ()
+    visible: dict[str, int] = field(default_factory=dict)
+    """Which sources are seen inside, by the path there."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Small files of its own, by path."""
+    bwrap: str = ""
+    """Bubblewrap, where a holder can execute it."""
+    disk: int | None = None
+    pids: int = 0
+    memory: int | None = None
+    """Address space of each process."""
+    commands: bool = False
+
+
+@dataclass(frozen=True)
+class Order:
+    """A program to start."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    cwd: str
+
+
+def send(
+    to: socket.socket,
+    what: int,
+    ticket: int,
+    value: int = 0,
+    took_ns: int = 0,
+    *,
+    text: bytes = b"",
+    fds: Sequence[int] = (),
+) -> None:
+    """Sends one message; OSError if nobody listens."""
+    head = HEAD.pack(what, ticket, value, took_ns) + text[:TEXT]
+    if fds:
+        socket.send_fds(to, [head], fds)
+    else:
+        to.send(head)
+
+
+def receive(source: socket.socket) -> Message | None:
+    """The next message; None at the end. BlockingIOError if there is none yet on a socket that does not wait."""
+    try:
+        data, fds, _, _ = socket.recv_fds(source, HEAD.size + TEXT, DESCRIPTORS)
+    except ConnectionError:
+        return None
+    for fd in fds:
+        os.set_inheritable(fd, False)  # no program may hold it; recv_fds forgets the flag that would do this
+    if len(data) < HEAD.size:
+        return None
+    what, ticket, value, took_ns = HEAD.unpack_from(data)
+    return Message(what, ticket, value, took_ns, data[HEAD.size :], tuple(fds))
+
+
+def written(thing: Layout | Order) -> int:
+    """A layout or an order as a file in memory, to be handed over; the caller closes it."""
+    fd = os.memfd_create("holdfast", os.MFD_CLOEXEC)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(json.dumps(asdict(thing)).encode())
+    return fd
+
+
+def read(fd: int) -> Any:
+    """What was written; closes the file."""
+    with open(fd, "rb") as file:
+        file.seek(0)
+        return json.loads(file.read())
+
+
+def layout_of(fd: int) -> Layout:
+    """The layout in a file, which is closed."""
+    data = read(fd)
+    data["listen"] = tuple((str(host), int(port)) for host, port in data["listen"])
+    for name in ("sources", "folders", "layers"):
+        data[name] = tuple(data[name])
+    return Layout(**data)
+
+
+def order_of(fd: int) -> Order:
+    """The order in a file, which is closed."""
+    data = read(fd)
+    return Order(tuple(data["argv"]), data["env"], data["cwd"])
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Both ends of a line on which messages stay whole."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+Kind = Literal["jail", "bare"]
+"""What a host makes: sandboxes with namespaces of their own, or keepers of plain programs."""

@@ -1,0 +1,69 @@
+"""The values of a world's secrets. Resolved once a run, held in memory, masked everywhere."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from holdfast.errors import UserError
+from holdfast.model.codec import canonical, digest
+from holdfast.model.world import Secret
+
+SHORTEST = 6
+"""A shorter value would be masked in places where it means something else."""
+COMMAND_S = 30.0
+"""How long a command may take to give a secret."""
+
+
+def resolve_secrets(
+    secrets: Iterable[Secret], environ: Mapping[str, str], root: Path, seed: int, *, commands: bool
+) -> dict[str, str]:
+    """The value of each secret by its name; UserError for one that has none. `commands`: its commands may be run."""
+    found = {secret.name: _value(secret, environ, root, seed, commands) for secret in secrets}
+    for name, value in found.items():
+        if len(value) < SHORTEST:
+            message = f"the secret {name} is shorter than {SHORTEST} characters: it cannot be kept secret"
+            raise UserError(message, hint="masking it would hide ordinary text; use a longer value")
+    return found
+
+
+def _value(secret: Secret, environ: Mapping[str, str], root: Path, seed: int, commands: bool) -> str:
+    kind, _, rest = secret.source.partition(":")
+    if secret.source == "generated":
+        return "hf-" + digest(canonical([seed, "secret", secret.name]), 16)
+    if secret.source.startswith("static://"):
+        return secret.source.removeprefix("static://")
+    if kind == "file":
+        return _from_file(secret.name, root / rest)
+    if kind == "command":
+        return _from_command(secret.name, rest, root, environ, commands)
+    variable = rest or secret.name
+    if not environ.get(variable):
+        raise UserError(
+            f"the secret {secret.name} is read from {variable}, which is not set", hint=f"export {variable}=…"
+        )
+    return environ[variable]
+
+
+def _from_file(name: str, path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").rstrip("\n")
+    except (OSError, UnicodeDecodeError) as refused:
+        raise UserError(f"the secret {name} cannot be read from {path.name}: {refused}") from refused
+
+
+def _from_command(name: str, command: str, root: Path, environ: Mapping[str, str], allowed: bool) -> str:
+    if not allowed:
+        message = f"the secret {name} is given by a command, and this spec lies outside of your project folder"
+        raise UserError(message, hint="if you trust the file, add --allow-commands")
+    try:
+        ran = subprocess.run(  # noqa: S602  # the spec's own words, which the user trusts
+            command, shell=True, cwd=root, env=dict(environ), capture_output=True, timeout=COMMAND_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise UserError(f"the command of the secret {name} did not end within {COMMAND_S:g} s") from None
+    if ran.returncode:
+        said = ran.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise UserError(f"the command of the secret {name} exited with {ran.returncode}: {said[-1] if said else ''}")
+    return ran.stdout.decode("utf-8", "replace").rstrip("\n")

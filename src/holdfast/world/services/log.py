@@ -1,0 +1,100 @@
+"""What a server prints, read as it comes and in bounded memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+
+from holdfast.processes.piping import Tail
+from holdfast.processes.reading import DRAINS, read_now
+
+LINE_LIMIT = 65_536
+"""Bytes of a line that are kept: enough to see what a statement does to which table."""
+
+
+class Lines:
+    """Bytes into lines; a longer one is cut, never held whole."""
+
+    def __init__(self, take: Callable[[bytes], None]) -> None:
+        self._take = take
+        self._held = bytearray()
+
+    def add(self, data: bytes) -> None:
+        *whole, rest = data.split(b"\n")
+        for part in whole:
+            self._keep(part)
+            self._take(bytes(self._held))
+            self._held.clear()
+        self._keep(rest)
+
+    def _keep(self, part: bytes) -> None:
+        self._held += part[: LINE_LIMIT - len(self._held)]
+
+
+class ServerLog:
+    """The log of one server: its end is kept, every line is shown to `line`, and somebody may wait for a text."""
+
+    def __init__(self, fd: int, line: Callable[[bytes], None] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._fd = fd
+        self._tail = Tail()
+        self._line = line
+        self._lines = Lines(self._show)
+        self._awaited = b""
+        self._said = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._closed = False
+        os.set_blocking(fd, False)
+        self._loop.add_reader(fd, self.drain, 1)
+
+    @property
+    def text(self) -> str:
+        """The last that it printed."""
+        return self._tail.text
+
+    @property
+    def ended(self) -> bool:
+        """Nobody is left who could print: the server is gone."""
+        return self._ended.is_set()
+
+    async def says(self, text: bytes) -> bool:
+        """Whether a line with this text comes before the end."""
+        self._awaited = text
+        if any(text in line for line in self._tail.text.encode().splitlines()):
+            return True
+        await self._said.wait()
+        return not self._ended.is_set()
+
+    async def at_end(self, within_s: float) -> None:
+        """Waits until the server is gone."""
+        await asyncio.wait_for(self._ended.wait(), within_s)
+
+    def drain(self, reads: int = DRAINS) -> None:
+        """Takes what was printed so far."""
+        for _ in range(reads):
+            data = None if self._closed else read_now(self._fd)
+            if data is None:
+                return
+            if not data:
+                self._end()
+                return
+            self._tail.add(data)
+            self._lines.add(data)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._end()
+            self._closed = True
+            os.close(self._fd)
+
+    def _end(self) -> None:
+        self._loop.remove_reader(self._fd)
+        self._ended.set()
+        self._said.set()
+
+    def _show(self, line: bytes) -> None:
+        if self._awaited and self._awaited in line:
+            self._said.set()
+        if self._line is not None:
+            self._line(line)

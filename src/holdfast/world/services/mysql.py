@@ -1,0 +1,259 @@
+"""MariaDB or MySQL: a server of its own for every trial, from a prepared data directory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from holdfast.errors import UserError
+from holdfast.model.world import AuditEvent, ServiceSpec
+from holdfast.protocols import Rows
+from holdfast.world.services.confined import unconfined
+from holdfast.world.services.found import Found, candidates, choose, note, version
+from holdfast.world.services.home import Home, sweep
+from holdfast.world.services.my_audit import AUDITED, MyCounters, MyLog, my_events
+from holdfast.world.services.my_door import MyDoor
+from holdfast.world.services.passwords import native
+from holdfast.world.services.prepared import Prepared, Run, prepared
+from holdfast.world.services.server import Launch, Server, start
+from holdfast.world.services.settings import OURS, MysqlSettings, mysql_settings, url
+from holdfast.world.services.spares import SpareKeeper
+from holdfast.world.services.user import User, reachable, server_user
+from holdfast.world.services.waiting import wait_for
+
+PLACES = ("/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/mysql/bin", "/opt/homebrew/opt/*/bin")
+_SHARED = (
+    "--no-defaults",
+    "--innodb-log-file-size=4M",
+    "--innodb-data-file-path=ibdata1:2M:autoextend",
+    "--innodb-autoextend-increment=1",
+    "--innodb-buffer-pool-size=32M",
+)
+_INSTALL = {True: ("--innodb-undo-tablespaces=0",), False: ()}
+SERVER = (
+    "--skip-networking",
+    "--skip-name-resolve",
+    "--character-set-server=utf8mb4",
+    "--innodb-flush-log-at-trx-commit=0",
+    "--innodb-doublewrite=0",
+    "--innodb-fast-shutdown=2",
+    "--innodb-buffer-pool-dump-at-shutdown=0",
+    "--innodb-buffer-pool-load-at-startup=0",
+    "--general-log=1",
+    "--log-output=FILE",
+    "--general-log-file=/dev/stderr",
+    "--default-time-zone=+00:00",
+)
+"""Quick, forgetful, and its statements logged to us. Nothing listens on the network."""
+_ONLY = {
+    True: ("--userstat=1", "--innodb-undo-tablespaces=0", "--innodb-temp-data-file-path=ibtmp1:1M:autoextend"),
+    False: ("--skip-log-bin", "--performance-schema=1", "--mysqlx=0", "--mysql-native-password=ON"),
+}
+"""What MariaDB and MySQL each have alone."""
+POWERS = {True: "SUPER, SHUTDOWN", False: "SUPER, SHUTDOWN, SYSTEM_VARIABLES_ADMIN, SESSION_VARIABLES_ADMIN"}
+"""What root loses when the agent starts: it could turn the audit off."""
+
+
+class Mysql:
+    """One trial's MariaDB or MySQL."""
+
+    def __init__(
+        self,
+        spec: ServiceSpec,
+        settings: MysqlSettings,
+        server: Server,
+        log: MyLog,
+        door: MyDoor,
+        counters: MyCounters,
+        notes: tuple[str, ...],
+    ) -> None:
+        self.spec = spec
+        self.upstream: tuple[str, int] | str = str(server.room / "mysql.sock")
+        self.notes = notes
+        self._settings = settings
+        self._server = server
+        self._log = log
+        self._door = door
+        self._counters = counters
+
+    @property
+    def alive(self) -> bool:
+        return self._server.alive
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        return {"URL": url("mysql", *self._settings.account, self._settings.database)}
+
+    async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
+        return await self._door.query(sql, timeout_s=timeout_s, keep=keep)
+
+    async def execute(self, sql: str) -> None:
+        """As root, so that what a fixture defines is root's."""
+        await self._door.execute(sql, user="root", password=self._settings.root_password)
+
+    async def prepare(self, sql: str) -> None:
+        await self._door.prepare(sql)
+
+    async def mark(self) -> None:
+        """Writes count from here, and root can no longer stop the log or the server."""
+        await asyncio.to_thread(self._restrict)
+        await asyncio.to_thread(self._counters.mark)
+        self._log_now()
+        self._log.tally.clear()
+
+    async def writes(self) -> list[AuditEvent]:
+        counters = await asyncio.to_thread(self._counters.since)
+        self._log_now()
+        return my_events(self.spec.name, self._log, counters)
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    def _restrict(self) -> None:
+        with self._door.session(database=None) as session, session.cursor() as cursor:
+            powers = POWERS["MariaDB" in session.get_server_info()]
+            for host in ("%", "localhost"):
+                cursor.execute(f"REVOKE {powers} ON *.* FROM 'root'@'{host}'")
+
+    def _log_now(self) -> None:
+        self._server.log.drain()
+        self._log.flush()
+
+
+async def open_mysql(spec: ServiceSpec, folder: Path) -> SpareKeeper[Mysql]:
+    """Keeps fresh servers ready for trials; UserError if the machine has neither MariaDB nor MySQL."""
+    settings = mysql_settings(spec)
+    user = server_user("mysql")
+    found = _server(spec.image, user)
+    mariadb = _is_mariadb(found)
+    data = await prepared(
+        "mysql", [found.version, _SHARED, _INSTALL[mariadb]], user, found.prefix, Maker(found.program, mariadb)
+    )
+    sweep()
+    home = Home(folder, user)
+    audited = f"service {spec.name}: {AUDITED}"
+    notes = (*note(spec.image, spec.name, found.version), *settings.notes, audited, *unconfined(spec.name, user))
+    launch = _launch(spec, found, settings, data, user)
+
+    async def fresh() -> Mysql:
+        return await _start(spec, settings, home, launch, data, notes)
+
+    return SpareKeeper(fresh, home.close)
+
+
+async def _start(
+    spec: ServiceSpec, settings: MysqlSettings, home: Home, launch: Launch, data: Prepared, notes: tuple[str, ...]
+) -> Mysql:
+    log = MyLog(settings.database)
+    server = await start(launch, home, log.line)
+    try:
+        user, password = settings.account
+        socket = str(server.room / "mysql.sock")
+        address = {"MYSQL_HOST": "localhost", "MYSQL_UNIX_PORT": socket, "MYSQL_PWD": password, "MYSQL_USER": user}
+        await wait_for(spec, address, launch.user)
+    except BaseException:
+        await server.close()
+        raise
+    login: dict[str, str | bool | None] = {"unix_socket": socket, "user": OURS, "password": data.password}
+    login |= {"database": settings.database or None, "ssl_disabled": True}
+    door = MyDoor(spec.name, login, log.opened)
+    counters = MyCounters(door, settings.database)
+    return Mysql(spec, settings, server, log, door, counters, notes)
+
+
+def _launch(spec: ServiceSpec, found: Found, settings: MysqlSettings, data: Prepared, user: User | None) -> Launch:
+    mariadb = _is_mariadb(found)
+
+    def argv(sockets: str, files: str) -> list[str]:
+        places = [f"--datadir={files}", f"--socket={sockets}/mysql.sock", f"--pid-file={files}/server.pid"]
+        first = f"--init-file={sockets}/accounts.sql"
+        return [str(found.program), *_SHARED, *SERVER, *_ONLY[mariadb], *places, first]
+
+    files = {"accounts.sql": accounts(settings, data.password, mariadb=mariadb)}
+    return Launch(
+        spec.name, argv, b"ready for connections", user, data.archive, files, settings.server, (found.prefix,)
+    )
+
+
+def accounts(settings: MysqlSettings, password: str, *, mariadb: bool) -> str:
+    """One statement a line: our own account, root, and the user of one database. Passwords only as hashes."""
+    everyone = {("root", "localhost"): settings.root_password, ("root", "%"): settings.root_password}
+    lines = (
+        ["DELETE FROM mysql.global_priv WHERE User='root' AND Host<>'localhost'", "FLUSH PRIVILEGES"] if mariadb else []
+    )
+    for (name, host), secret in {(OURS, "localhost"): password, **everyone}.items():
+        lines += _account(name, host, secret, mariadb=mariadb)
+        lines.append(f"GRANT ALL PRIVILEGES ON *.* TO {text(name)}@{text(host)} WITH GRANT OPTION")
+    if settings.database:
+        lines.append(f"CREATE DATABASE IF NOT EXISTS {quoted(settings.database)}")
+    if settings.user:
+        lines += _account(settings.user, "%", settings.password, mariadb=mariadb)
+    if settings.user and settings.database:
+        pattern = settings.database.replace("_", "\\_").replace("%", "\\%")
+        lines.append(f"GRANT ALL PRIVILEGES ON {quoted(pattern)}.* TO {text(settings.user)}@'%'")
+    return "".join(f"{line};\n" for line in lines)
+
+
+def _account(name: str, host: str, password: str, *, mariadb: bool) -> list[str]:
+    """An account with that password, whether or not it was there."""
+    who = f"{text(name)}@{text(host)}"
+    how = f"IDENTIFIED VIA mysql_native_password USING '{native(password)}'"
+    if not mariadb:
+        how = f"IDENTIFIED WITH mysql_native_password AS '{native(password)}'"
+    return [f"CREATE USER IF NOT EXISTS {who} {how}", f"ALTER USER {who} {how}"]
+
+
+def text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+class Maker:
+    """Makes the data directory that all servers start from."""
+
+    def __init__(self, program: Path, mariadb: bool) -> None:
+        self._program = program
+        self._mariadb = mariadb
+
+    def __call__(self, data: Path, password: str, run: Run) -> None:
+        if not self._mariadb:
+            run([str(self._program), *_SHARED, f"--datadir={data}", "--initialize-insecure"])
+            return
+        install = _installer(self._program)
+        plain = ["--auth-root-authentication-method=normal", "--skip-test-db", "--force"]  # looks no host up
+        run([str(install), *_SHARED, *_INSTALL[True], f"--datadir={data}", *plain])
+
+
+def _installer(program: Path) -> Path:
+    near = [program.parent, program.parent.parent / "bin", program.parent.parent / "scripts"]
+    for path in (folder / name for folder in near for name in ("mariadb-install-db", "mysql_install_db")):
+        if os.access(path, os.X_OK):
+            return path
+    raise UserError(f"{program} has no mariadb-install-db beside it", hint="apt-get install mariadb-server")
+
+
+def _server(image: str | None, user: User | None) -> Found:
+    paths = candidates(["mysqld", "mariadbd"], PLACES, ())
+    found = [Found(path, _named(said)) for path in paths if reachable(path, user) and (said := version(path))]
+    if not found:
+        raise UserError(
+            "a mysql service needs MariaDB or MySQL, and none is on this machine",
+            hint="apt-get install mariadb-server (no wheel bundles one), or use --backend docker",
+        )
+    wanted = [one for one in found if _is_mariadb(one) == ("mariadb" in (image or ""))]
+    return choose(wanted or found, image)
+
+
+def _named(said: str) -> str:
+    """`mariadbd  Ver 10.11.6-MariaDB-… for …` as `MariaDB 10.11.6`."""
+    number = said.partition("Ver ")[2].partition(" ")[0]
+    return f"{'MariaDB' if 'MariaDB' in said else 'MySQL'} {number.partition('-')[0]}"
+
+
+def _is_mariadb(found: Found) -> bool:
+    return found.version.startswith("MariaDB")

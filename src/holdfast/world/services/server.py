@@ -1,0 +1,190 @@
+"""A server process of one trial: started, awaited, ended. It dies with us, whatever becomes of us.
+
+Inside, a shell unpacks the prepared data, says so, and waits for our word before it becomes the server. By then the
+kernel has been told to end it with us; were we gone already, the word would never come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import HarnessError
+from holdfast.processes.leftovers import kill_group
+from holdfast.processes.limits import GRACE_S
+from holdfast.world.services.confined import DATA, SOCKETS, walls
+from holdfast.world.services.home import Home
+from holdfast.world.services.log import ServerLog
+from holdfast.world.services.user import User, give
+
+START_S = 30.0
+"""For a server to take connections: long, since on a busy machine slowness is ours."""
+END_S = 10.0
+SHELL = "/bin/sh"
+_SCRIPT = """umask 077; mkdir -p "$1" && chmod 700 "$1" && cd "$1" || exit
+if [ "$2" = unpack ]; then tar -xf - || exit; fi
+shift 2; echo >&1; read -r go <&1 || exit; exec "$@" </dev/null >&2"""
+_TIED = """import ctypes, os, sys
+parent, drop, stop, *argv = sys.argv[1:]
+if drop:
+    uid, gid = map(int, drop.split())
+    os.setgroups([]); os.setresgid(gid, gid, gid); os.setresuid(uid, uid, uid)
+if sys.platform == "linux": ctypes.CDLL(None).prctl(1, int(stop), 0, 0, 0)
+if os.getppid() == int(parent): os.execv(argv[0], argv)"""
+"""Becomes the server's user, ends with its parent, and becomes the server."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a kind of server is started."""
+
+    name: str
+    argv: Callable[[str, str], list[str]]
+    """Of the folder for its socket and the one for its data, as the server sees them."""
+    ready: bytes
+    """What its log says once it takes connections."""
+    user: User | None
+    archive: Path | None = None
+    """Its prepared data."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Put beside its socket, and gone when it is ready."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    sees: tuple[Path, ...] = ()
+    """What it must read beyond the system's folders."""
+    stop: int = signal.SIGKILL
+    """What ends it at once and leaves nothing behind where it has no walls: PostgreSQL would leave shared memory."""
+
+
+class Server:
+    """One running server."""
+
+    def __init__(self, room: Path, process: subprocess.Popen[bytes], log: ServerLog, stop: int) -> None:
+        self.room = room
+        """Its socket is in here."""
+        self.log = log
+        self._process = process
+        self._stop = stop
+
+    @property
+    def alive(self) -> bool:
+        return not self.log.ended
+
+    @property
+    def pid(self) -> int:
+        """Of the process that the server ends with."""
+        return self._process.pid
+
+    async def close(self) -> None:
+        """Nothing of it is left: no process, no data, no socket."""
+        try:
+            await self._end()
+            await asyncio.to_thread(self._process.wait, END_S)
+        except (TimeoutError, subprocess.TimeoutExpired) as stuck:
+            raise HarnessError(f"process {self._process.pid} of a service could not be ended") from stuck
+        finally:
+            self.log.close()
+            shutil.rmtree(self.room, ignore_errors=True)
+
+    async def _end(self) -> None:
+        if self._stop != signal.SIGKILL:
+            kill_group(self._process.pid, self._stop)
+            with contextlib.suppress(TimeoutError):
+                await self.log.at_end(GRACE_S)
+        kill_group(self._process.pid, signal.SIGKILL)
+        await self.log.at_end(END_S)
+
+
+async def start(launch: Launch, home: Home, line: Callable[[bytes], None] | None = None) -> Server:
+    """A server that takes connections; `line` is shown all that it logs."""
+    room = home.room()
+    for name, text in launch.files.items():
+        (room / name).write_text(text)
+        (room / name).chmod(0o600)
+        give(room / name, launch.user)
+    ours, theirs = socket.socketpair()
+    try:
+        server = _spawn(launch, room, theirs, line)
+    except OSError as broken:
+        ours.close()
+        shutil.rmtree(room, ignore_errors=True)
+        raise HarnessError(f"service {launch.name}: the server cannot be started: {broken}") from broken
+    finally:
+        theirs.close()
+    try:
+        with ours:  # closed before the server is: what was started and not yet tied to us waits for our word
+            await _begun(server, ours, launch)
+    except BaseException:
+        await server.close()
+        raise
+    for name in launch.files:
+        (room / name).unlink(missing_ok=True)
+    return server
+
+
+async def _begun(server: Server, word: socket.socket, launch: Launch) -> None:
+    """Gives the word, and waits for the server."""
+    loop = asyncio.get_running_loop()
+    word.setblocking(False)
+    try:
+        async with asyncio.timeout(START_S):
+            if await loop.sock_recv(word, 1):
+                await loop.sock_sendall(word, b"go\n")
+                if await server.log.says(launch.ready):
+                    return
+    except TimeoutError:
+        why = f"is not ready after {START_S:.0f} s"
+    except OSError as broken:
+        why = f"ended while it started ({broken})"
+    else:
+        why = "ended while it started"
+    said = server.log.text.strip()[-2000:] or "nothing"
+    raise HarnessError(f"service {launch.name}: the server {why}. Its log says:\n{said}")
+
+
+def _spawn(launch: Launch, room: Path, word: socket.socket, line: Callable[[bytes], None] | None) -> Server:
+    read, write = os.pipe()
+    if launch.user is not None:
+        os.fchown(write, launch.user.uid, launch.user.gid)  # MariaDB opens its log by name
+    try:
+        with open(launch.archive or os.devnull, "rb") as given:
+            process = _process(launch, room, (given.fileno(), word.fileno(), write))
+    except OSError:
+        os.close(read)
+        raise
+    finally:
+        os.close(write)
+    stop = signal.SIGKILL if walls(launch.user)[0] else launch.stop
+    return Server(room, process, ServerLog(read, line), stop)
+
+
+def _process(launch: Launch, room: Path, stdio: tuple[int, int, int]) -> subprocess.Popen[bytes]:
+    """Behind walls where there are any; else tied to us by the kernel alone."""
+    raised, _ = walls(launch.user)
+    sockets, data = (SOCKETS, f"{DATA}/files") if raised else (str(room), str(room / "data"))
+    script = [SHELL, "-c", _SCRIPT, "sh", data, "unpack" if launch.archive else "empty", *launch.argv(sockets, data)]
+    env = {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC", **launch.env}
+    if raised is None:
+        drop = f"{launch.user.uid} {launch.user.gid}" if launch.user else ""
+        argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), drop, str(int(launch.stop)), *script]
+        return _popen(argv, stdio, env, {})
+    argv = raised.around(script, {SOCKETS: room}, {str(path): path for path in launch.sees})
+    return _popen(argv, stdio, env, raised.how)
+
+
+def _popen(
+    argv: list[str], stdio: tuple[int, int, int], env: Mapping[str, str], more: dict[str, Any]
+) -> subprocess.Popen[bytes]:
+    given, word, log = stdio
+    return subprocess.Popen(  # noqa: S603
+        argv, stdin=given, stdout=word, stderr=log, env=env, start_new_session=True, cwd="/", **more
+    )

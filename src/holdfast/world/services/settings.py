@@ -1,0 +1,137 @@
+"""What the environment of a service means, as the official images read it. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from holdfast.errors import UserError
+from holdfast.model.world import ServiceSpec
+
+OURS = "holdfast_observer"
+"""The account of our own in every database server."""
+_METHODS = {"scram-sha-256", "md5", "password", "trust"}
+
+
+class PostgresSettings(Struct, frozen=True):
+    user: str
+    password: str
+    database: str
+    method: str
+    initdb: tuple[str, ...]
+    server: dict[str, str]
+    """What reaches the server's own environment."""
+    notes: tuple[str, ...] = ()
+
+
+class MysqlSettings(Struct, frozen=True):
+    root_password: str
+    database: str
+    user: str
+    password: str
+    server: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def account(self) -> tuple[str, str]:
+        """The user that the agent is told of, and its password."""
+        return (self.user, self.password) if self.user else ("root", self.root_password)
+
+
+class RedisSettings(Struct, frozen=True):
+    password: str
+    args: tuple[str, ...]
+    server: dict[str, str]
+
+
+def postgres_settings(spec: ServiceSpec) -> PostgresSettings:
+    """POSTGRES_*: a user that is superuser and owns a database of its name."""
+    known = {"USER", "PASSWORD", "DB", "HOST_AUTH_METHOD", "INITDB_ARGS"}
+    env, server = _split(spec, ("POSTGRES_",), known)
+    user = env.get("USER") or "postgres"
+    password = env.get("PASSWORD", "")
+    method = env.get("HOST_AUTH_METHOD") or ("scram-sha-256" if password else "trust")
+    if method not in _METHODS:
+        raise UserError(
+            f"service {spec.name}: POSTGRES_HOST_AUTH_METHOD is {method!r}", hint=f"use {', '.join(sorted(_METHODS))}"
+        )
+    _free(spec, user)
+    notes = () if password or "HOST_AUTH_METHOD" in env else (_open(spec, "POSTGRES_PASSWORD"),)
+    initdb = tuple(shlex.split(env.get("INITDB_ARGS", "")))
+    return PostgresSettings(user, password, env.get("DB") or user, method, initdb, server, notes)
+
+
+def mysql_settings(spec: ServiceSpec) -> MysqlSettings:
+    """MYSQL_* or MARIADB_*: root, and a user that owns one database."""
+    known = {"ROOT_PASSWORD", "DATABASE", "USER", "PASSWORD"}
+    allowed = known | {"ALLOW_EMPTY_PASSWORD", "ALLOW_EMPTY_ROOT_PASSWORD", "RANDOM_ROOT_PASSWORD"}
+    env, server = _split(spec, ("MARIADB_", "MYSQL_"), allowed)
+    user = env.get("USER", "")
+    if user == "root":
+        raise UserError(
+            f"service {spec.name}: MYSQL_USER is root, who is there already", hint="leave it out, or name another user"
+        )
+    if bool(user) != ("PASSWORD" in env):
+        raise UserError(f"service {spec.name}: MYSQL_USER and MYSQL_PASSWORD need each other", hint="give both")
+    _free(spec, user)
+    asked = {"ROOT_PASSWORD", "ALLOW_EMPTY_PASSWORD", "ALLOW_EMPTY_ROOT_PASSWORD", "RANDOM_ROOT_PASSWORD"} & env.keys()
+    password = env.get("ROOT_PASSWORD", "")
+    if env.get("RANDOM_ROOT_PASSWORD") and not password:
+        import secrets
+
+        password = secrets.token_urlsafe(24)
+    notes = () if asked else (_open(spec, "MYSQL_ROOT_PASSWORD"),)
+    return MysqlSettings(password, env.get("DATABASE", ""), user, env.get("PASSWORD", ""), server, notes)
+
+
+def redis_settings(spec: ServiceSpec) -> RedisSettings:
+    """REDIS_PASSWORD, and REDIS_ARGS as options of the server."""
+    env, server = _split(spec, ("REDIS_",), {"PASSWORD", "ARGS"})
+    args = tuple(shlex.split(env.get("ARGS", "")))
+    password = env.get("PASSWORD", "")
+    if "--requirepass" in args[:-1]:
+        at = args.index("--requirepass")
+        password, args = args[at + 1], args[:at] + args[at + 2 :]
+    return RedisSettings(password, args, server)
+
+
+def _split(
+    spec: ServiceSpec, prefixes: tuple[str, ...], known: Collection[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The variables of the image by their short names, the first prefix first, and the rest."""
+    found: dict[str, str] = {}
+    for prefix in prefixes:
+        for name, value in spec.env.items():
+            if name.startswith(prefix):
+                short = name.removeprefix(prefix)
+                if short not in known:
+                    raise UserError(
+                        f"service {spec.name}: the local server cannot honour {name}",
+                        hint=f"known: {', '.join(sorted(prefixes[-1] + k for k in known))}; or use --backend docker",
+                    )
+                found.setdefault(short, value)
+    return found, {name: value for name, value in spec.env.items() if not name.startswith(prefixes)}
+
+
+def _free(spec: ServiceSpec, user: str) -> None:
+    if user == OURS:
+        raise UserError(f"service {spec.name}: the user {OURS} is Holdfast's own", hint="name another user")
+
+
+def _open(spec: ServiceSpec, variable: str) -> str:
+    return f"service {spec.name}: no {variable} is set, so no password is needed (the official image would not start)"
+
+
+def url(scheme: str, user: str, password: str, path: str) -> str:
+    """Where the agent finds it, with places for {host} and {port}."""
+    from urllib.parse import quote
+
+    login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
+    return f"{scheme}://{login}{'@' if login else ''}{{host}}:{{port}}/{quote(path, safe='')}"
+
+
+def variables(scheme: str, user: str, password: str, path: str) -> Mapping[Literal["URL"], str]:
+    return {"URL": url(scheme, user, password, path)}

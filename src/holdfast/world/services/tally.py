@@ -1,0 +1,132 @@
+"""Writes of one database, added up by table and operation, whatever their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import Struct
+
+from holdfast.model.world import AuditEvent
+from holdfast.world.services.writing import Write
+
+MOST = 10_000
+"""Tables and operations that are told apart; the rest is one entry."""
+BEYOND = Write("write", "*", counted=False)
+
+
+class Entry(Struct):
+    """One table and operation, as the log has it."""
+
+    ts: float
+    statements: int
+    counted: bool
+
+
+class Tally:
+    """Statements that the log showed since the snapshot."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[str, str], Entry] = {}
+
+    def clear(self) -> None:
+        self._entries.clear()
+
+    def add(self, write: Write, ts: float) -> None:
+        if (write.table, write.op) not in self._entries and len(self._entries) >= MOST:
+            write = BEYOND
+        entry = self._entries.setdefault((write.table, write.op), Entry(ts, 0, write.counted))
+        entry.statements += 1
+        entry.counted = entry.counted and write.counted
+
+    def drop(self, write: Write) -> None:
+        """Takes back a statement that failed."""
+        entry = self._entries.get((write.table, write.op))
+        if entry is not None:
+            entry.statements -= 1
+
+    def entries(self) -> Iterator[tuple[str, str, Entry]]:
+        for (table, op), entry in self._entries.items():
+            if entry.statements > 0:
+                yield table, op, entry
+
+
+class Counters(Struct, frozen=True):
+    """Rows that changed since the snapshot, and every table there is."""
+
+    changed: dict[str, dict[str, int]]
+    """By table and operation."""
+    tables: frozenset[str]
+    """By full name: a bare name in a statement means the one table of that name."""
+    by_operation: bool = True
+    """False: the server only counts changes, and all are under `write`."""
+
+
+def events(service: str, tally: Tally, counters: Counters, now: float) -> list[AuditEvent]:
+    """The log and the row counters as one list, in order of time. A statement that changed no row is no write."""
+    whole = _Names(counters.tables)
+    told: dict[tuple[str, str], Entry] = {}
+    for table, op, entry in tally.entries():
+        _merge(told, (whole.of(table), op), entry)
+    found = [_event(service, key, entry, _rows(key, told, counters)) for key, entry in told.items()]
+    found = [event for event in found if event.details["rows"] != 0]
+    for table, changed in counters.changed.items():
+        for op, rows in changed.items():
+            if rows > 0 and not _explained(table, op, told):
+                found.append(_event(service, (table, op), Entry(now, 0, True), rows))
+    found.sort(key=lambda event: event.ts)
+    return [AuditEvent(event.ts, n, event.type, event.details) for n, event in enumerate(found, 1)]
+
+
+_COUNTED = ("insert", "update", "delete")
+
+
+def _rows(key: tuple[str, str], told: Mapping[tuple[str, str], Entry], counters: Counters) -> int | None:
+    """How many rows, if the counters can say; 0 if the statement changed nothing."""
+    table, op = key
+    if not told[key].counted:
+        return None
+    changed = counters.changed.get(table, {})
+    if counters.by_operation and op in _COUNTED:
+        return changed.get(op, 0)
+    total = sum(changed.values())
+    alone = sum(entry.counted for (name, _), entry in told.items() if name == table) == 1
+    return total if alone or not total else None
+
+
+def _explained(table: str, op: str, told: Mapping[tuple[str, str], Entry]) -> bool:
+    """Whether a statement of the log stands for these rows."""
+    ops = {found for (name, found), entry in told.items() if name == table and entry.counted}
+    return op in ops or bool(ops - set(_COUNTED)) or (op == "write" and bool(ops))
+
+
+def _merge(told: dict[tuple[str, str], Entry], key: tuple[str, str], entry: Entry) -> None:
+    there = told.get(key)
+    if there is None:
+        told[key] = Entry(entry.ts, entry.statements, entry.counted)
+        return
+    there.ts = min(there.ts, entry.ts)
+    there.statements += entry.statements
+    there.counted = there.counted and entry.counted
+
+
+def _event(service: str, key: tuple[str, str], entry: Entry, rows: int | None) -> AuditEvent:
+    details = {"service": service, "table": key[0], "op": key[1], "rows": rows}
+    if entry.statements:
+        details["statements"] = entry.statements
+    return AuditEvent(entry.ts, 0, "db_write", details)
+
+
+class _Names:
+    """Bare names to full ones."""
+
+    def __init__(self, tables: Iterable[str]) -> None:
+        self._full = set(tables)
+        self._by_last: dict[str, list[str]] = {}
+        for table in self._full:
+            self._by_last.setdefault(table.rpartition(".")[2], []).append(table)
+
+    def of(self, name: str) -> str:
+        if name in self._full or "." in name:
+            return name
+        found = self._by_last.get(name, [])
+        return found[0] if len(found) == 1 else name

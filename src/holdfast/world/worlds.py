@@ -1,0 +1,94 @@
+"""What a site keeps warm of its worlds: the sandbox backend, services, planes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+
+from msgspec import Struct
+
+from holdfast.model.codec import canonical
+from holdfast.model.spec import CALM, Scenario
+from holdfast.model.trial import Trial
+from holdfast.model.world import Isolation, ServiceSpec, WorldSpec
+from holdfast.planes.harbour import Harbour
+from holdfast.protocols import SandboxBackend, ServiceKeeper, Trip
+from holdfast.world.live import LiveWorld
+
+
+class Order(Struct, frozen=True):
+    """What the worlds of a site are opened with."""
+
+    fill: Callable[[Trial], WorldSpec]
+    """The world of one trial, its references replaced by values."""
+    root: Path
+    """The spec's folder."""
+    secrets: Mapping[str, str] = {}
+    visible: Mapping[str, Path] = {}
+    """What of this machine the agent sees, beside the system: its own files, its interpreter."""
+    environ: Mapping[str, str] = {}
+    """What every program inside finds in its environment."""
+    agent_environ: Mapping[str, str] = {}
+    scenarios: tuple[Scenario, ...] = ()
+    variables: Callable[[Trial], Mapping[str, str]] = lambda trial: {}
+
+
+class Worlds:
+    """Opens a world for each trial."""
+
+    def __init__(self, order: Order, backend: SandboxBackend, harbour: Harbour, folder: Path) -> None:
+        self.order = order
+        self.backend = backend
+        self.harbour = harbour
+        self.shortcomings: tuple[Isolation, ...] = ()
+        self._folder = folder
+        self._keepers: dict[bytes, ServiceKeeper] = {}
+        self._opening = asyncio.Lock()
+        self._numbers = count(1)
+        self._scenarios = {scenario.name: scenario for scenario in order.scenarios}
+        self._stormy = {
+            scenario.name: frozenset(i.target for i in scenario.injections if i.plane in ("service", "world"))
+            for scenario in order.scenarios
+        }
+
+    @asynccontextmanager
+    async def open(self, trip: Trip) -> AsyncIterator[LiveWorld]:
+        """A world for the trial, gone when this closes."""
+        trial = trip.trial
+        folder = self._folder / f"{trial.id}-{next(self._numbers)}"
+        world = LiveWorld(self, self.order.fill(trial), trial, folder, trip)
+        try:
+            await world.open()
+            yield world
+        finally:
+            await world.close()
+
+    async def keeper(self, service: ServiceSpec) -> ServiceKeeper:
+        """What is kept warm of a service: the same for all trials that want the same."""
+        key = canonical(service)
+        async with self._opening:
+            if key not in self._keepers:
+                from holdfast.world.services import open_keeper
+
+                folder = self._folder / f"service-{len(self._keepers)}"
+                folder.mkdir(mode=0o755)
+                disturbed = any(service.name in names for names in self._stormy.values())
+                self._keepers[key] = await open_keeper(service, folder, server_faults=disturbed)
+        return self._keepers[key]
+
+    def scenario(self, trial: Trial) -> Scenario:
+        return self._scenarios.get(trial.scenario, CALM)
+
+    def disturbs(self, trial: Trial, service: str) -> bool:
+        """Whether the trial's scenario hits the service itself."""
+        return service in self._stormy.get(trial.scenario, ())
+
+    async def close(self) -> None:
+        try:
+            for keeper in self._keepers.values():
+                await keeper.close()
+        finally:
+            await self.backend.close()

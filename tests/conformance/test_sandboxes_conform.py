@@ -1,0 +1,23 @@
+"""What every sandbox backend promises, tried on those that we have."""
+
+import asyncio
+
+import pytest
+
+from holdfast.testing.sandboxes import CHECKS
+from holdfast.world.sandbox import bubblewrap, process
+
+BACKENDS = {"bubblewrap": bubblewrap.open_backend, "process": process.open_backend}
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_backend_keeps_its_promises(name, check, tmp_path):
+    async def run():
+        backend = await BACKENDS[name](tmp_path)
+        try:
+            await CHECKS[check](backend, tmp_path)
+        finally:
+            await backend.close()
+
+    asyncio.run(run())

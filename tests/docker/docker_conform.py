@@ -1,0 +1,237 @@
+"""The docker backend against a real engine: `tests/docker/engine.sh pytest tests/docker/docker_conform.py`."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+
+import pytest
+from docker_kit import make_image
+
+from holdfast.errors import UserError
+from holdfast.model.world import Resources
+from holdfast.protocols import Disturbable, Plot
+from holdfast.testing.sandboxes import CHECKS, ENV
+from holdfast.world.clock.control import Clock, clock_environ, nanoseconds
+from holdfast.world.clock.library import clock_inside, clock_library
+from holdfast.world.sandbox.docker import open_backend
+
+MB = 1 << 20
+
+
+@pytest.fixture(scope="session")
+def image():
+    return make_image()
+
+
+def containers():
+    return subprocess.run(["docker", "ps", "-aq"], capture_output=True, text=True, check=True).stdout.split()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(backend):
+    yield
+    assert containers() == []
+    assert [*backend.folder.iterdir()] == []
+
+
+@pytest.fixture(scope="session")
+def backend(image, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("backend")
+    backend = asyncio.run(open_backend(folder, image))
+    backend.folder = folder
+    return backend
+
+
+def in_container(backend, work, **plot):
+    async def run():
+        sandbox = await backend.open(Plot("t", **plot))
+        try:
+            return await work(sandbox)
+        finally:
+            await sandbox.close()
+
+    return asyncio.run(run())
+
+
+def shell(backend, script, **plot):
+    async def work(sandbox):
+        ran = await sandbox.run(["sh", "-c", f"({script}) 2>&1"], ENV, keep=100_000)
+        return ran.stdout.decode()
+
+    return in_container(backend, work, **plot)
+
+
+def python(backend, script, **plot):
+    async def work(sandbox):
+        ran = await sandbox.run([sys.executable, "-c", script], ENV, keep=100_000, timeout_s=60)
+        return (ran.stdout + ran.stderr).decode()
+
+    return in_container(backend, work, **plot)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_it_keeps_the_promises_of_a_backend(check, backend, tmp_path):
+    asyncio.run(CHECKS[check](backend, tmp_path))
+
+
+def test_the_agent_is_nobody_and_gains_nothing(backend):
+    said = shell(backend, "id -u; cat /proc/self/status")
+    assert said.split()[0] != "0"
+    facts = dict(line.split(":\t", 1) for line in said.splitlines() if ":\t" in line)
+    assert {facts[name] for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
+    assert facts["NoNewPrivs"] == "1"
+
+
+@pytest.mark.parametrize(
+    "path", ["/planted", "/etc/planted", "/proc/sys/kernel/core_pattern", "/.holdfast/line/planted"]
+)
+def test_nothing_is_written_outside(backend, path):
+    said = shell(backend, f"echo x > {path} && echo ESCAPED")
+    assert "ESCAPED" not in said
+    assert "Read-only" in said or "denied" in said
+
+
+def test_there_is_no_network_but_loopback(backend):
+    script = """
+import socket
+for address in (("192.0.2.1", 80), ("172.17.0.1", 80)):
+    with socket.socket() as way:
+        way.settimeout(5)
+        print(way.connect_ex(address))
+print(*(name for _, name in socket.if_nameindex()))
+"""
+    assert python(backend, script).split() == ["101", "101", "lo"]
+
+
+def test_the_door_cannot_be_ended_traced_or_called_again(backend):
+    script = """
+import ctypes, os, socket
+os.kill(1, 9)
+try:
+    print(os.listdir("/proc/1/fd"))
+except OSError as error:
+    print(error.errno)
+print(ctypes.CDLL(None).ptrace(16, 1, 0, 0))
+print(os.listdir("/.holdfast/line"))
+"""
+    assert python(backend, script).split() == ["13", "-1", "[]"]
+
+
+def test_names_lead_to_our_listeners(backend):
+    said = shell(backend, "cat /etc/hosts", hosts={"db": "127.0.1.1"})
+    assert "127.0.1.1 db\n" in said
+
+
+def test_low_ports_can_be_listened_on(backend):
+    async def work(sandbox):
+        return sandbox.listener("127.0.1.2", 80).getsockname()
+
+    assert in_container(backend, work, listen=(("127.0.1.2", 80),)) == ("127.0.1.2", 80)
+
+
+def test_limits_are_kept(backend):
+    fork = "import os, time\nn = 0\ntry:\n    while os.fork(): n += 1\n    time.sleep(9)\nexcept OSError: print(n)"
+    assert int(python(backend, fork, resources=Resources(pids=20)).split()[0]) < 20
+    hoard = "x = bytearray(200 << 20)\nprint('ESCAPED')"
+    assert "ESCAPED" not in python(backend, hoard, resources=Resources(memory=64 * MB))
+
+
+def test_a_limit_that_nobody_set_is_not_claimed(backend):
+    async def work(sandbox):
+        return {one.feature: one.enforced for one in sandbox.isolation}
+
+    told = in_container(backend, work, resources=Resources(memory=64 * MB))
+    assert (told["memory limit"], told["cpu limit"], told["disk limit"]) == (True, False, False)
+
+
+def test_a_program_that_ends_its_keeper_does_not_outlive_the_freeze(backend):
+    async def work(sandbox):
+        script = "import os, signal, time; os.kill(os.getppid(), signal.SIGKILL); time.sleep(0.5); open('on', 'w')"
+        ran = await sandbox.run([sys.executable, "-c", script + "; time.sleep(600)"], ENV)
+        assert ran.signal == 9
+        await asyncio.sleep(2)
+        assert sandbox.find("on"), "it was to go on"
+        return await sandbox.kill(), await sandbox.kill()
+
+    assert in_container(backend, work) == (1, 0)
+
+
+def test_a_stopped_keeper_does_not_stop_the_door(backend):
+    async def work(sandbox):
+        script = "import os, signal; os.kill(os.getppid(), signal.SIGSTOP)"
+        ran = await sandbox.run([sys.executable, "-c", script], ENV, timeout_s=1)
+        other = await sandbox.run(["true"], ENV)
+        await sandbox.freeze()
+        return ran.timed_out, other.exit_code
+
+    assert in_container(backend, work) == (True, 0)
+
+
+def test_its_processes_can_be_killed_and_limited(backend):
+    async def work(sandbox):
+        assert isinstance(sandbox, Disturbable)
+        running = asyncio.create_task(sandbox.run(["sh", "-c", "sleep 600 & echo on; sleep 600"], ENV))
+        await asyncio.sleep(1)
+        killed = await sandbox.kill()
+        ran = await running
+        await sandbox.limit(memory=64 * MB, cpu=0.5)
+        hoard = await sandbox.run([sys.executable, "-c", "x = bytearray(200 << 20)"], ENV)
+        return killed, ran.signal, ran.stdout, hoard.signal, await sandbox.kill()
+
+    assert in_container(backend, work) == (3, 9, b"on\n", 9, 0)
+
+
+def test_programs_see_the_clock_of_the_trial(backend, tmp_path):
+    library = asyncio.run(clock_library())
+    clock = Clock(tmp_path / "clock")
+    starts = datetime(2019, 6, 1, tzinfo=UTC)
+    clock.jump(nanoseconds(starts))
+    environ = {**ENV, **clock_environ("/run/clock.so", starts, time.time(), "/run/lent/clock")}
+    visible = {"/run/clock.so": library, "/run/lent": tmp_path}
+    told = in_container(backend, lambda sandbox: clock_inside(sandbox, environ, clock), visible=visible)
+    clock.close()
+    assert told.enforced, told
+
+
+def test_an_engine_that_lacks_the_image_says_so(tmp_path):
+    with pytest.raises(UserError, match="no-such-image") as refused:
+        asyncio.run(open_backend(tmp_path, "no-such-image:1"))
+    assert refused.value.hint == "docker pull no-such-image:1"
+    with pytest.raises(UserError, match="needs an image"):
+        asyncio.run(open_backend(tmp_path, None))
+
+
+def test_no_engine_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    with pytest.raises(UserError, match="no docker engine answers"):
+        asyncio.run(open_backend(tmp_path, "any"))
+    monkeypatch.undo()
+
+
+def test_a_killed_run_leaves_no_container(image, tmp_path):
+    script = f"""
+import asyncio
+from pathlib import Path
+from holdfast.protocols import Plot
+from holdfast.world.sandbox.docker import open_backend
+async def run():
+    backend = await open_backend(Path({str(tmp_path)!r}), {image!r})
+    await backend.open(Plot("t"))
+    print("open", flush=True)
+    await asyncio.sleep(600)
+asyncio.run(run())
+"""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env=env) as running:
+        assert running.stdout.readline() == b"open\n"
+        assert len(containers()) == 1
+        running.kill()
+    until = time.monotonic() + 20
+    while containers() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert containers() == []
+    for left in tmp_path.glob("container-*"):  # the site's own folder goes with `holdfast clean`
+        subprocess.run(["rm", "-rf", left], check=True)

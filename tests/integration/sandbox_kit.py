@@ -1,0 +1,85 @@
+"""Opens sandboxes for tests, runs hostile programs in them, and runs test files as an ordinary user."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from holdfast.protocols import Plot
+from holdfast.world.sandbox.bubblewrap import open_backend
+
+ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+ROOT = Path(__file__).parents[2]
+PRELUDE = """
+import ctypes, errno, os, resource, signal, socket, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+def refused(call, *arguments):
+    try:
+        result = call(*arguments)
+    except OSError as error:
+        return errno.errorcode.get(error.errno, error.errno)
+    except ValueError as error:
+        return "ValueError"
+    if result == -1:
+        return errno.errorcode[ctypes.get_errno()]
+    return "ESCAPED"
+"""
+
+
+def in_sandbox(folder, work, **plot):
+    """Runs `await work(sandbox)` in a sandbox of its own and gives back its result."""
+
+    async def run():
+        backend = await open_backend(folder)
+        try:
+            sandbox = await backend.open(Plot("t", **plot))
+            try:
+                return await work(sandbox)
+            finally:
+                await sandbox.close()
+        finally:
+            await backend.close()
+
+    return asyncio.run(run())
+
+
+def attempt(folder, script, *, timeout_s=60.0, **plot):
+    """What a Python script says that is run inside."""
+
+    async def work(sandbox):
+        ran = await sandbox.run([sys.executable, "-c", PRELUDE + script], ENV, timeout_s=timeout_s, keep=100_000)
+        assert not ran.timed_out
+        return ran.stdout.decode() + ran.stderr.decode()
+
+    return in_sandbox(folder, work, **plot)
+
+
+def shell(folder, script, **plot):
+    """What a shell script says that is run inside, with its errors."""
+    return in_sandbox(folder, lambda sandbox: _shell(sandbox, script), **plot)
+
+
+async def _shell(sandbox, script):
+    ran = await sandbox.run(["sh", "-c", f"({script}) 2>&1"], ENV, keep=100_000)
+    return ran.stdout.decode()
+
+
+def as_ordinary_user(*words, folder):
+    """Runs our tests as a user without rights; None where no interpreter can be executed by one."""
+    packages = [path for path in sys.path if path.endswith("site-packages")]
+    env = {
+        "PATH": ENV["PATH"],
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), *packages]),
+        "CI": os.environ.get("CI", ""),
+    }
+    folder.chmod(0o777)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    for interpreter in (sys.executable, f"/usr/bin/{version}"):
+        drop = ["setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups", "env", interpreter]
+        if subprocess.run([*drop, "-c", "import msgspec"], env=env, capture_output=True).returncode == 0:
+            return subprocess.run([*drop, *words], env=env, capture_output=True, text=True, cwd=ROOT)
+    return None

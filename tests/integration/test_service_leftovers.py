@@ -1,0 +1,249 @@
+"""Nothing of a service is left: not after a trial, not after kill -9, not for an ordinary user."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+from servers_kit import TRIAL
+
+import holdfast
+from holdfast.errors import UserError
+from holdfast.model.world import ServiceSpec
+from holdfast.world.services import open_keeper, server
+from holdfast.world.services.home import PREFIX, place, sweep
+
+SPECS = [
+    ServiceSpec("db", "postgres", env={"POSTGRES_PASSWORD": "pw"}),
+    ServiceSpec("my", "mysql", env={"MYSQL_ROOT_PASSWORD": "pw"}),
+    ServiceSpec("cache", "redis"),
+]
+LIVE = """
+import asyncio, os, sys
+from pathlib import Path
+from holdfast.model.world import ServiceSpec
+from holdfast.model.trial import Trial
+from holdfast.model.spec import Task
+from holdfast.world.services import open_keeper, server
+
+if sys.argv[5:] == ["bare"]:
+    server.walls = lambda user: (None, "forbidden")
+
+async def main():
+    env = {"POSTGRES_PASSWORD": "pw"} if sys.argv[1] == "postgres" else {}
+    keeper = await open_keeper(ServiceSpec("db", sys.argv[1], env=env), Path(sys.argv[2]), server_faults=False)
+    trial = Trial("0", "contract", "calm", Task(("?",)))
+    for n in range(int(sys.argv[3])):
+        service = await keeper.provide(trial, alone=True)
+        print("up", service.upstream, flush=True)
+        if sys.argv[1] == "postgres":
+            await service.execute("CREATE TABLE t (x int)")
+            await service.mark()
+            assert (await service.query("SELECT count(*) FROM t", timeout_s=5)).rows == ((0,),)
+        if n < int(sys.argv[3]) - 1:
+            await service.close()
+    if sys.argv[4] == "stay":
+        await asyncio.sleep(60)
+    await service.close()
+    await keeper.close()
+    print("notes", service.notes, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def below(pid: int) -> set[int]:
+    """A process and all that it has started, as they are now."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                parents[int(name)] = int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def alive(pids: set[int]) -> set[int]:
+    return {pid for pid in pids if os.path.exists(f"/proc/{pid}/exe") and _cmdline(pid) != b""}
+
+
+def _cmdline(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def gone(pids: set[int], within_s: float = 5.0) -> bool:
+    until = time.monotonic() + within_s
+    while alive(pids):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def shared_memory() -> set[int]:
+    """Processes whose shared memory is there, whether or not they are."""
+    lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    return {int(line.split()[4]) for line in lines}
+
+
+def folders(pid: int) -> list[Path]:
+    return sorted(path for parent in {place(), Path("/tmp")} for path in parent.glob(f"{PREFIX}{pid}-*"))
+
+
+def needed(spec: ServiceSpec, folder: Path) -> None:
+    """Skips where the machine has no such server."""
+
+    async def scene() -> None:
+        await (await open_keeper(spec, folder, server_faults=False)).close()
+
+    try:
+        asyncio.run(scene())
+    except UserError as missing:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(missing))
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.kind)
+def test_after_close_no_process_folder_or_descriptor_is_left(spec: ServiceSpec, tmp_path: Path) -> None:
+    needed(spec, tmp_path)
+    before = len(os.listdir("/proc/self/fd"))
+    seen: set[int] = set()
+
+    async def scene() -> None:
+        keeper = await open_keeper(spec, tmp_path, server_faults=True)
+        services = await asyncio.gather(*(keeper.provide(TRIAL, alone=True) for _ in range(3)))
+        seen.update(below(os.getpid()) - {os.getpid()})
+        for service in services:
+            await service.close()
+        await keeper.close()
+
+    asyncio.run(scene())
+    assert len(seen) >= 3
+    assert gone(seen)
+    assert folders(os.getpid()) == []
+    assert list(tmp_path.iterdir()) == []
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_an_interrupted_start_leaves_nothing(tmp_path: Path) -> None:
+    needed(SPECS[0], tmp_path)
+
+    async def scene(pause_s: float) -> set[int]:
+        keeper = await open_keeper(SPECS[0], tmp_path, server_faults=False)
+        asked = asyncio.ensure_future(keeper.provide(TRIAL, alone=True))
+        await asyncio.sleep(pause_s)
+        seen = below(os.getpid()) - {os.getpid()}
+        asked.cancel()
+        done = (await asyncio.gather(asked, return_exceptions=True))[0]
+        if not isinstance(done, BaseException):
+            await done.close()
+        await keeper.close()
+        return seen
+
+    luck = Random(3)
+    for _ in range(6):
+        assert gone(asyncio.run(scene(luck.uniform(0, 0.15))))
+    assert folders(os.getpid()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("kind", "walls"), [("postgres", "walls"), ("postgres", "bare"), ("redis", "walls")])
+def test_kill_9_at_any_moment_leaves_no_process_and_the_next_run_sweeps_the_folder(
+    kind: str, walls: str, tmp_path: Path
+) -> None:
+    needed(next(spec for spec in SPECS if spec.kind == kind), tmp_path)
+    script = tmp_path / "live.py"
+    script.write_text(LIVE)
+    luck = Random(11)
+    for _ in range(5):
+        run = subprocess.Popen(
+            [sys.executable, script, kind, tmp_path, "50", "stay", walls],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert run.stdout is not None
+        if luck.random() < 0.8:
+            assert run.stdout.readline().startswith(b"up")
+        time.sleep(luck.uniform(0, 0.4))
+        run.send_signal(signal.SIGSTOP)
+        started = below(run.pid) - {run.pid}
+        run.kill()
+        run.communicate()
+        assert gone(started), [_cmdline(pid) for pid in alive(started)]
+        assert not shared_memory() & started
+        sweep()
+        assert folders(run.pid) == []
+    shutil.rmtree(tmp_path)
+
+
+def test_without_walls_a_server_works_and_still_dies_with_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needed(SPECS[0], tmp_path)
+    monkeypatch.setattr(server, "walls", lambda user: (None, "forbidden here"))
+    seen: set[int] = set()
+
+    async def scene() -> None:
+        keeper = await open_keeper(SPECS[0], tmp_path, server_faults=False)
+        database = await keeper.provide(TRIAL, alone=True)
+        seen.update(below(os.getpid()) - {os.getpid()})
+        await database.execute("CREATE TABLE t (x int)")  # type: ignore[attr-defined]
+        await database.close()
+        await keeper.close()
+
+    asyncio.run(scene())
+    assert gone(seen)
+    assert folders(os.getpid()) == []
+    assert not shared_memory() & seen
+
+
+@pytest.mark.parametrize("kind", ["postgres", "mysql", "redis"])
+def test_an_ordinary_user_has_the_same_services(kind: str, tmp_path: Path) -> None:
+    """Run as root, this starts again as an ordinary user, with a Python that such a user can reach."""
+    needed(next(spec for spec in SPECS if spec.kind == kind), tmp_path)
+    python = sys.executable
+    drop: list[str] = []
+    if os.geteuid() == 0:
+        python = f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+        if not os.path.exists(python):
+            if os.environ.get("CI") == "true":
+                pytest.fail(f"{python} is missing")
+            pytest.skip(f"{python} is missing: no Python that an ordinary user can reach")
+        drop = ["setpriv", "--reuid", "54321", "--regid", "54321", "--clear-groups"]
+    ours = Path("/tmp") / f"holdfast-test-{os.getpid()}"
+    ours.mkdir()
+    try:
+        if drop:
+            os.chown(ours, 54321, 54321)
+        script = ours / "live.py"
+        script.write_text(LIVE)
+        path = os.pathsep.join([str(Path(holdfast.__file__).parents[1]), sysconfig.get_path("platlib")])
+        env = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "XDG_CACHE_HOME": str(ours), "HOME": str(ours)}
+        run = subprocess.run(
+            [*drop, python, script, kind, ours, "2", "go"],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert run.returncode == 0, run.stderr
+        assert run.stdout.count("up ") == 2
+        assert sorted(path.name for path in ours.iterdir() if path.name.startswith(PREFIX)) == []
+    finally:
+        shutil.rmtree(ours)

@@ -1,0 +1,191 @@
+"""A real MariaDB or MySQL for every trial: fresh, confined, audited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pymysql
+import pytest
+from servers_kit import Bay, bay, told
+
+from holdfast.errors import QueryFailed
+from holdfast.model.world import ServiceSpec
+from holdfast.protocols import Database
+from holdfast.world.services.mysql import Mysql
+
+SPEC = ServiceSpec(
+    "db",
+    "mysql",
+    image="mysql:8",
+    env={"MYSQL_ROOT_PASSWORD": "r00t", "MYSQL_DATABASE": "my_shop", "MYSQL_USER": "app", "MYSQL_PASSWORD": "p'w"},
+    wait_for="mysqladmin ping",
+)
+SEED = """
+CREATE TABLE customers (id int PRIMARY KEY, email varchar(50), paid decimal(8, 2), seen datetime, ok boolean);
+INSERT INTO customers VALUES (1, 'a@x', 1.10, '2026-01-01 10:00:00', true), (2, 'b;x', NULL, NULL, false);
+CREATE TABLE mails (id int AUTO_INCREMENT PRIMARY KEY, customer int);
+"""
+
+
+TRICKS = (
+    "SET GLOBAL general_log = 0",
+    "SET SESSION sql_log_off = 1",
+    "SET GLOBAL userstat = 0",
+    "SET GLOBAL general_log_file = '/data/x'",
+    "GRANT SUPER ON *.* TO root@localhost",
+    "SHUTDOWN",
+)
+
+
+@pytest.fixture(scope="module")
+def sea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bay]:
+    with bay(SPEC, tmp_path_factory.mktemp("my")) as opened:
+        yield opened
+
+
+def login(db: Mysql, **other: Any) -> Any:
+    how = {"user": "app", "password": "p'w", "database": "my_shop", **other}
+    return pymysql.connect(unix_socket=str(db.upstream), ssl_disabled=True, autocommit=True, **how)
+
+
+async def agent(db: Mysql, *statements: str, **other: Any) -> list[Any]:
+    def work() -> list[Any]:
+        session = login(db, **other)
+        try:
+            with session.cursor() as cursor:
+                for statement in statements:
+                    cursor.execute(statement)
+                return list(cursor.fetchall())
+        finally:
+            session.close()
+
+    return await asyncio.to_thread(work)
+
+
+def test_it_is_a_database_as_the_spec_asks_for(sea: Bay) -> None:
+    async def scene(db: Mysql) -> None:
+        assert isinstance(db, Database)
+        assert await agent(db, "SELECT current_user(), database()") == [("app@%", "my_shop")]
+        assert await agent(db, "SELECT 1", user="root", password="r00t") == [(1,)]
+        assert db.variables["URL"].format(host="db", port=3306) == "mysql://app:p%27w@db:3306/my_shop"
+        assert "mysql:8 is served by M" in db.notes[0]
+
+    sea.with_server(scene)
+
+
+def test_the_agent_must_know_the_password_and_stays_in_its_database(sea: Bay) -> None:
+    async def scene(db: Mysql) -> None:
+        wrong = ({"password": "no"}, {"user": "root", "password": ""}, {"user": "holdfast_observer", "password": ""})
+        for how in wrong:
+            with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+                login(db, **how)
+        with pytest.raises(pymysql.err.OperationalError, match="denied"):
+            await agent(db, "CREATE DATABASE mine")
+
+    sea.with_server(scene)
+
+
+def test_values_of_a_query_are_json(sea: Bay) -> None:
+    async def scene(db: Mysql) -> None:
+        await db.execute(SEED)
+        found = await db.query("SELECT id, paid, seen, ok FROM customers ORDER BY id", timeout_s=5)
+        assert found.rows == ((1, 1.1, "2026-01-01T10:00:00", 1), (2, None, None, 0))
+        assert found.columns == ("id", "paid", "seen", "ok")
+        many = await db.query("WITH RECURSIVE n AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM n WHERE x < 900)"
+                              " SELECT * FROM n", timeout_s=5, keep=2)  # fmt: skip
+        assert (many.rows, many.count) == (((1,), (2,)), 900)
+        assert (await db.query("SELECT count(*) FROM customers WHERE email LIKE 'a%'", timeout_s=5)).rows == ((1,),)
+
+    sea.with_server(scene)
+
+
+def test_a_query_only_reads_and_ends_in_time(sea: Bay) -> None:
+    async def scene(db: Mysql) -> None:
+        await db.execute(SEED)
+        with pytest.raises(QueryFailed, match="READ ONLY transaction") as refused:
+            await db.query("DELETE FROM customers", timeout_s=5)
+        assert refused.value.state == "25006"
+        with pytest.raises(QueryFailed, match="error in your SQL syntax"):
+            await db.query("COMMIT; DELETE FROM customers", timeout_s=5)
+        with pytest.raises(TimeoutError, match=r"longer than 0\.2 s"):
+            await db.query("SELECT count(*) FROM information_schema.columns a, information_schema.columns b,"
+                           " information_schema.columns c", timeout_s=0.2)  # fmt: skip
+
+    sea.with_server(scene)
+
+
+def test_preparing_and_fixtures_tell_what_is_wrong(sea: Bay) -> None:
+    async def scene(db: Mysql) -> None:
+        await db.execute(SEED)
+        await db.prepare("SELECT count(*) FROM customers WHERE email LIKE '%x'")
+        with pytest.raises(QueryFailed, match="custmers"):
+            await db.prepare("SELECT count(*) FROM custmers")
+        with pytest.raises(QueryFailed, match=r"line 2: Duplicate entry '1' .*, in: INSERT INTO t VALUES \(1\)"):
+            await db.execute("CREATE TABLE t (x int PRIMARY KEY); INSERT INTO t VALUES (1);\nINSERT INTO t VALUES (1)")
+        await db.execute(
+            "DELIMITER //\nCREATE TRIGGER g BEFORE INSERT ON mails FOR EACH ROW BEGIN SET @a = 1; SET @b = 2; END//"
+        )
+
+    sea.with_server(scene)
+
+
+def test_writes_of_the_agent_are_told_and_nobody_elses(sea: Bay) -> None:
+    async def scene(db: Mysql) -> None:
+        await db.execute(SEED + "CREATE PROCEDURE pay() UPDATE customers SET paid = 0;")
+        await db.mark()
+        await db.query("SELECT 1", timeout_s=5)
+        await agent(
+            db,
+            "INSERT INTO mails (customer) VALUES (1),\n(2)",
+            "CREATE TEMPORARY TABLE scratch (x int)",
+            "INSERT INTO scratch VALUES (1)",
+            "CREATE TABLE extra (x int)",
+            "DELETE FROM extra WHERE x = 9",
+            "CALL pay()",
+        )
+        assert told(await db.writes()) == [("customers", "write", 2), ("extra", "create", None), ("mails", "insert", 2)]
+
+    sea.with_server(scene)
+
+
+def test_another_database_is_named_and_root_cannot_hide(sea: Bay) -> None:
+    async def scene(db: Mysql) -> None:
+        await db.execute(SEED)
+        await db.mark()
+        root = {"user": "root", "password": "r00t"}
+        for trick in TRICKS:
+            with pytest.raises(pymysql.err.OperationalError, match="denied"):
+                await agent(db, trick, **root)
+        await agent(
+            db, "CREATE DATABASE other", "USE other", "CREATE TABLE z (a int)", "INSERT INTO z VALUES (1)", **root
+        )
+        assert set(told(await db.writes())) >= {("database other", "create", None), ("other.z", "insert", 1)}
+
+    sea.with_server(scene)
+
+
+def test_a_session_that_the_agent_left_open_is_ended(sea: Bay) -> None:
+    async def scene(db: Mysql) -> None:
+        await db.execute(SEED)
+        await db.mark()
+        session = await asyncio.to_thread(login, db)
+        with session.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("UPDATE customers SET email = 'z'")
+        assert told(await db.writes()) == [("customers", "update", 2)]
+        assert (await db.query("SELECT count(*) FROM customers WHERE email = 'z'", timeout_s=5)).rows == ((0,),)
+
+    sea.with_server(scene)
+
+
+def test_a_database_that_the_agent_dropped_is_a_result(sea: Bay) -> None:
+    async def scene(db: Mysql) -> None:
+        await db.mark()
+        await agent(db, "DROP DATABASE my_shop")
+        assert told(await db.writes()) == [("database my_shop", "drop", None)]
+        with pytest.raises(QueryFailed, match="my_shop"):
+            await db.query("SELECT 1", timeout_s=5)
+
+    sea.with_server(scene)

@@ -1,0 +1,305 @@
+"""A real PostgreSQL for every trial: fresh, confined, audited."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from servers_kit import Bay, bay, told
+
+from holdfast.errors import HarnessError, QueryFailed
+from holdfast.model.world import ServiceSpec
+from holdfast.protocols import Database
+from holdfast.world.services import postgres
+from holdfast.world.services.postgres import Postgres
+
+PASSWORD = "s3cret /{x}@'\u2168ü"
+SPEC = ServiceSpec(
+    "db",
+    "postgres",
+    image="postgres:16",
+    env={"POSTGRES_USER": "app", "POSTGRES_PASSWORD": PASSWORD, "POSTGRES_DB": "shop"},
+    wait_for="psql -c 'SELECT 1'",
+)
+SEED = """
+CREATE TABLE customers (id int PRIMARY KEY, email text, paid numeric(8, 2), seen timestamptz);
+INSERT INTO customers VALUES (1, 'a@x', 1.10, '2026-01-01 10:00:00+00'), (2, 'b@x', NULL, NULL);
+CREATE TABLE mails (id serial PRIMARY KEY, customer int REFERENCES customers ON DELETE CASCADE);
+"""
+
+
+TRICKS = (
+    "SET log_statement = 'none'",
+    "SET track_counts = off",
+    "SELECT pg_stat_reset()",
+    "ALTER ROLE app SUPERUSER",
+    "SET SESSION AUTHORIZATION holdfast_observer",
+    "ALTER ROLE holdfast_observer PASSWORD 'x'",
+    "ALTER SYSTEM SET log_statement = 'none'",
+)
+
+
+@pytest.fixture(scope="module")
+def sea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bay]:
+    with bay(SPEC, tmp_path_factory.mktemp("pg")) as opened:
+        yield opened
+
+
+def login(db: Postgres, **other: str) -> psycopg.Connection[Any]:
+    how = {"host": str(Path(str(db.upstream)).parent), "user": "app", "password": PASSWORD, "dbname": "shop", **other}
+    return psycopg.connect(**how, autocommit=True)  # type: ignore[arg-type]
+
+
+async def agent(db: Postgres, *statements: str, **other: str) -> list[Any]:
+    """What an agent's session does; the last result."""
+
+    def work() -> list[Any]:
+        with login(db, **other) as session:
+            for statement in statements:
+                cursor = session.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    return await asyncio.to_thread(work)
+
+
+def test_it_is_a_database_as_the_spec_asks_for(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        assert isinstance(db, Database)
+        await db.execute(SEED)
+        assert await agent(db, "SELECT current_user::text, current_database()::text") == [("app", "shop")]
+        assert await agent(db, "SELECT tableowner::text FROM pg_tables WHERE tablename = 'customers'") == [("app",)]
+        url = db.variables["URL"].format(host="db", port=5432)
+        assert psycopg.conninfo.conninfo_to_dict(url) == {
+            "user": "app", "password": PASSWORD, "dbname": "shop", "host": "db", "port": "5432",
+        }  # fmt: skip
+        assert "postgres:16 is served by PostgreSQL" in db.notes[0]
+
+    sea.with_server(scene)
+
+
+def test_the_agent_must_know_the_password_and_cannot_be_us(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        for wrong in (
+            {"password": "wrong"},
+            {"user": "holdfast_observer"},
+            {"user": "holdfast_observer", "password": ""},
+        ):
+            with pytest.raises(psycopg.OperationalError, match=r"authentication failed|no password"):
+                login(db, **wrong)
+
+    sea.with_server(scene)
+
+
+def test_every_trial_starts_from_nothing(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute("CREATE TABLE left_over (x int)")
+
+    sea.with_server(scene)
+    sea.with_server(scene)
+
+
+def test_values_of_a_query_are_json(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(SEED)
+        found = await db.query("SELECT id, paid, seen, email IS NULL AS none FROM customers ORDER BY id", timeout_s=5)
+        assert found.columns == ("id", "paid", "seen", "none")
+        assert found.rows == ((1, 1.1, "2026-01-01T10:00:00+00:00", False), (2, None, None, False))
+        many = await db.query("SELECT repeat('x', 1000) FROM generate_series(1, 20000)", timeout_s=20, keep=3)
+        assert (len(many.rows), many.count) == (3, 20_000)
+        like = await db.query("SELECT count(*) FROM customers WHERE email LIKE 'a%'", timeout_s=5)
+        assert like.rows == ((1,),)
+
+    sea.with_server(scene)
+
+
+def test_a_query_only_reads_and_ends_in_time(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(SEED)
+        with pytest.raises(QueryFailed, match="read-only transaction") as refused:
+            await db.query("DELETE FROM mails RETURNING 1", timeout_s=5)
+        assert refused.value.state == "25006"
+        with pytest.raises(QueryFailed, match="multiple commands"):
+            await db.query("COMMIT; DELETE FROM customers", timeout_s=5)
+        with pytest.raises(QueryFailed, match='relation "nothing" does not exist'):
+            await db.query("SELECT * FROM nothing", timeout_s=5)
+        with pytest.raises(TimeoutError, match=r"longer than 0\.2 s"):
+            await db.query("SELECT pg_sleep(30)", timeout_s=0.2)
+
+    sea.with_server(scene)
+
+
+def test_preparing_tells_what_could_never_run(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(SEED)
+        await db.prepare("SELECT count(*) FROM customers")
+        with pytest.raises(QueryFailed, match="custmers") as refused:
+            await db.prepare("SELECT count(*) FROM custmers")
+        assert refused.value.state == "42P01"
+
+    sea.with_server(scene)
+
+
+def test_a_fixture_that_fails_names_its_line_and_statement(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        with pytest.raises(QueryFailed, match=r"line 3: syntax error at or near \"valuse\", in: INSERT INTO t valuse"):
+            await db.execute("CREATE TABLE t (x int);\nINSERT INTO t\nvaluse (1);")
+        with pytest.raises(QueryFailed, match=r"line 2: duplicate key .* Key \(x\)=\(1\) already exists"):
+            await db.execute("CREATE TABLE u (x int PRIMARY KEY); INSERT INTO u VALUES (1);\nINSERT INTO u VALUES (1)")
+
+    sea.with_server(scene)
+
+
+def test_a_dump_of_pg_dump_is_a_fixture(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(
+            "CREATE TABLE t (a int, b text);\nCOPY public.t (a, b) FROM stdin;\n1\tx;y\n2\t\\N\n\\.\nANALYZE t;"
+        )
+        assert (await db.query("SELECT a, b FROM t ORDER BY a", timeout_s=5)).rows == ((1, "x;y"), (2, None))
+
+    sea.with_server(scene)
+
+
+def test_writes_of_the_agent_are_told_and_nobody_elses(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(SEED + "CREATE FUNCTION pay() RETURNS void LANGUAGE sql AS 'UPDATE customers SET paid = 0';")
+        await db.mark()
+        await db.query("SELECT 1", timeout_s=5)
+        await agent(
+            db,
+            "UPDATE customers SET email = 'c@x' WHERE id = 1",
+            "INSERT INTO mails (customer) SELECT 1 FROM generate_series(1, 3)",
+            "DELETE FROM mails WHERE false",
+            "CREATE TEMP TABLE scratch (x int)",
+            "INSERT INTO scratch VALUES (1)",
+            "CREATE TABLE extra (x int)",
+            "SELECT pay()",
+        )
+        assert told(await db.writes()) == [
+            ("customers", "update", 3),
+            ("extra", "create", None),
+            ("mails", "insert", 3),
+        ]
+
+    sea.with_server(scene)
+
+
+def test_what_no_statement_says_the_counters_know(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(SEED + "INSERT INTO mails (customer) VALUES (1), (1);")
+        await db.mark()
+        await agent(db, "WITH gone AS (DELETE FROM customers WHERE id = 1 RETURNING *) SELECT * FROM gone")
+        assert told(await db.writes()) == [("customers", "delete", 1), ("mails", "delete", 2)]
+
+    sea.with_server(scene)
+
+
+def test_a_partition_counts_as_its_table_and_other_schemas_are_named(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(
+            "CREATE TABLE log (d int) PARTITION BY RANGE (d);"
+            "CREATE TABLE log_1 PARTITION OF log FOR VALUES FROM (0) TO (9);"
+            "CREATE SCHEMA audit; CREATE TABLE audit.trail (x int);"
+        )
+        await db.mark()
+        await agent(db, "INSERT INTO log VALUES (1)", "SET search_path = audit", "INSERT INTO trail VALUES (1), (2)")
+        await agent(db, "CREATE TABLE elsewhere (x int)", "INSERT INTO elsewhere VALUES (1)", dbname="postgres")
+        assert told(await db.writes()) == [
+            ("audit.trail", "insert", 2),
+            ("log", "insert", 1),
+            ("postgres.elsewhere", "create", None),
+            ("postgres.elsewhere", "insert", 1),
+        ]
+
+    sea.with_server(scene)
+
+
+def test_the_agent_cannot_hide_its_writes(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(SEED)
+        await db.mark()
+        for trick in TRICKS:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                await agent(db, trick)
+        await agent(db, "CREATE ROLE reader", "CREATE DATABASE more", "CREATE EXTENSION IF NOT EXISTS pgcrypto")
+        assert ("role reader", "create", None) in told(await db.writes())
+
+    sea.with_server(scene)
+
+
+def test_a_session_that_the_agent_left_open_is_ended(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(SEED)
+        await db.mark()
+        session = await asyncio.to_thread(login, db)
+        await asyncio.to_thread(session.execute, "BEGIN")
+        await asyncio.to_thread(session.execute, "UPDATE customers SET email = 'z'")
+        assert told(await db.writes()) == [("customers", "update", 2)]
+        assert (await db.query("SELECT count(*) FROM customers WHERE email = 'z'", timeout_s=5)).rows == ((0,),)
+        session.close()
+
+    sea.with_server(scene)
+
+
+def test_a_database_that_the_agent_dropped_is_a_result(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(SEED)
+        await db.mark()
+        await agent(db, "DROP DATABASE shop", dbname="postgres")
+        assert told(await db.writes()) == [("database shop", "drop", None)]
+        with pytest.raises(QueryFailed, match='database "shop" does not exist'):
+            await db.query("SELECT 1", timeout_s=5)
+
+    sea.with_server(scene)
+
+
+def test_a_superuser_that_runs_programs_stays_within_the_walls(sea: Bay, tmp_path: Path) -> None:
+    """Before the snapshot the user of the spec is a superuser, as in the official image."""
+    planted = tmp_path / "planted"
+    tmp_path.chmod(0o777)
+
+    async def scene(db: Postgres) -> None:
+        await agent(
+            db,
+            "CREATE TABLE out (line text)",
+            f"COPY out FROM PROGRAM 'ls /proc | grep -c ^[0-9]; cat /etc/shadow; ls /root /work /home; touch {planted};"
+            " echo x > /proc/sys/kernel/core_pattern; ls /sys/class/net; echo done'",
+        )
+        lines = [row[0] for row in (await db.query("SELECT line FROM out", timeout_s=5)).rows]
+        assert lines[-1] == "done"
+        assert int(lines[0]) < 20
+        assert len(lines) == 2
+
+    if "runs without walls" in " ".join(sea.with_server(_notes)):
+        pytest.skip("this machine does not let us raise walls")
+    sea.with_server(scene)
+    assert not planted.exists()
+
+
+async def _notes(db: Postgres) -> tuple[str, ...]:
+    return db.notes
+
+
+def test_a_server_that_cannot_start_shows_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(postgres.SERVER, "shared_buffers", "1")
+    with (
+        bay(ServiceSpec("db", "postgres", env={"POSTGRES_PASSWORD": "p"}), tmp_path) as opened,
+        pytest.raises(HarnessError, match=r"(?s)service db: the server ended while it started.*shared_buffers"),
+    ):
+        opened.with_server(_notes)
+
+
+def test_nothing_but_the_socket_is_on_this_machine(sea: Bay) -> None:
+    async def scene(db: Postgres) -> Path:
+        room = Path(str(db.upstream)).parent
+        assert {path.name for path in room.iterdir()} <= {".s.PGSQL.5432", ".s.PGSQL.5432.lock"}
+        assert room.stat().st_mode & 0o777 == 0o700
+        if os.geteuid() == 0:
+            assert room.stat().st_uid != 0
+        return room
+
+    assert not sea.with_server(scene).exists()

@@ -1,0 +1,119 @@
+"""Every check of the state in a real sandbox: an agent that does its work holds, one that does not is convicted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.execute.site import open_site
+from holdfast.execute.trial import run_trial
+from holdfast.judge import Judge
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Verdict
+from holdfast.spec import check
+
+GOOD = """
+cat > /dev/null
+echo '{"status": "success"}' > output.json
+rm -f old.txt
+python3 - <<'X'
+import json, urllib.request
+body = json.dumps({"to": "finance@co", "text": "renewal"}).encode()
+urllib.request.urlopen(urllib.request.Request("http://smtp/api/messages", body)).read()
+X
+echo 'The mail has been sent.'
+"""
+BAD = """
+cat > /dev/null
+ln -s /etc/passwd output.json
+echo x > elsewhere
+echo 'The mail has been sent.'
+"""
+SCRIPT = """
+import json, os, sys
+context = json.load(sys.stdin)
+place = context["workspace_path"]
+calls = [e for e in map(json.loads, open(context["audit_log_path"])) if e["type"] == "http_call"]
+try:
+    open(os.path.join(place, "planted"), "w").close()
+    wrote = True
+except OSError:
+    wrote = False
+found = {"wrote": wrote, "calls": len(calls), "prompt": context["task"]["prompt"]}
+print(json.dumps({"passed": os.path.isfile(os.path.join(place, "output.json")) and bool(calls), **found}))
+"""
+SPEC = """
+version: 1
+id: state
+task: {prompt: "Send the mail"}
+agent: {type: command, command: "sh ./agent.sh"}
+setup: {files: [{path: old.txt, content: "old"}]}
+services:
+  - name: smtp
+    type: http_mock
+    record: true
+    routes: [{method: POST, path: "/api/messages", status: 202, response: '{"ok":true}'}]
+invariants:
+  there: {description: d, check: {type: file_exists, path: output.json}}
+  tidy: {description: d, check: {type: file_absent, path: old.txt}}
+  content: {description: d, check: {type: file_content, path: output.json, contains: '"status": "success"'}}
+  command: {description: d, check: {type: command_exit, command: "grep -q success output.json && echo x > y"}}
+  host: {description: d, check: {type: custom, script: v.py}}
+  inside: {description: d, check: {type: custom, script: v.py, runs_in: sandbox}}
+  only: {description: d, check: {type: files_changed_only, paths: [output.json, old.txt]}}
+  truth:
+    description: d
+    check: {type: claim_matches_state, claims: [{says: sent, did: {type: http_call, host: smtp}}]}
+  once:
+    description: d
+    check:
+      type: http_mock_assertions
+      service: smtp
+      assertions:
+        - {field: request_count, filters: {method: POST, to: finance@co}, equals: 1}
+        - {field: last_request.body, contains: renewal}
+chaos_matrix: [{name: no-chaos}]
+"""
+
+
+def verdicts(folder: Path, agent: str) -> dict[str, Verdict]:
+    """One trial, judged by every rule."""
+    for name, text in {"agent.sh": agent, "v.py": SCRIPT, "spec.yaml": SPEC}.items():
+        (folder / name).write_text(text)
+    folder.chmod(0o755)
+    checked = check(folder / "spec.yaml", environ=dict(os.environ))
+    assert checked.spec is not None, checked.problems
+    spec = checked.spec
+
+    async def play() -> dict[str, Verdict]:
+        trial = Trial("abcdefabcdef", "contract", "no-chaos", spec.tasks[0])
+        site = await open_site(spec, environ=dict(os.environ))
+        try:
+            seen = await run_trial(site, trial)
+        finally:
+            await site.close()
+        judge = Judge(spec)
+        return {rule.id: judge.judge(rule, trial, seen) for rule in spec.invariants}
+
+    return asyncio.run(play())
+
+
+@pytest.mark.skipif(not Path("/proc/self/ns/user").exists(), reason="bubblewrap needs Linux with user namespaces")
+def test_an_agent_that_does_its_work_holds(tmp_path: Path) -> None:
+    found = verdicts(tmp_path, GOOD)
+    assert {rule: v.reason for rule, v in found.items() if v.outcome != "pass"} == {}
+    assert found["host"].details == {"wrote": False, "calls": 1, "prompt": "Send the mail"}
+    assert found["inside"].details["calls"] == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/ns/user").exists(), reason="bubblewrap needs Linux with user namespaces")
+def test_one_that_only_says_so_is_convicted_by_every_rule(tmp_path: Path) -> None:
+    found = verdicts(tmp_path, BAD)
+    assert {v.outcome for v in found.values()} == {"fail"}
+    assert "output.json" in found["there"].reason
+    assert "elsewhere" in found["only"].reason
+    assert "the audit log has 0" in found["truth"].reason
+    assert "is 0, not 1" in found["once"].reason

@@ -1,0 +1,333 @@
+"""Faults of the network on connections to services, real sockets on both sides."""
+
+import asyncio
+import socket
+import time
+
+import pytest
+from tcp_kit import carried, place, redis, serving, through
+
+TEXT = bytes(range(256)) * 40
+
+
+async def echo(reader, writer):
+    while data := await reader.read(65_536):
+        writer.write(data)
+        await writer.drain()
+
+
+async def sends(reader, writer):
+    await reader.readexactly(1)
+    writer.write(TEXT)
+    await writer.drain()
+
+
+def meet(*injections, talk=echo, client=None, **more):
+    """What a client meets, and the plane; the client is a coroutine of a reader and a writer."""
+
+    async def run():
+        async with serving(talk) as upstream, carried(upstream, "container", *injections, service="s", **more) as one:
+            reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
+            try:
+                result = await asyncio.wait_for(client(reader, writer), 10)
+            finally:
+                writer.close()
+        return result, one
+
+    return asyncio.run(run())
+
+
+async def whole(reader, writer):
+    """All that comes, and how long it took."""
+    began = time.monotonic()
+    writer.write(b"x")
+    data = await reader.read()
+    return data, time.monotonic() - began
+
+
+async def turn(reader, writer):
+    """A word and its echo: how long it took."""
+    began = time.monotonic()
+    writer.write(b"word")
+    assert await reader.readexactly(4) == b"word"
+    return time.monotonic() - began
+
+
+def test_bytes_pass_unchanged_both_ways_and_each_direction_ends_by_itself():
+    async def client(reader, writer):
+        writer.write(TEXT * 100)
+        writer.write_eof()
+        return await reader.read()
+
+    data, one = meet(client=client)
+    assert data == TEXT * 100
+    assert one.trip.weather.calls == {"service:s": 1}
+
+
+def test_a_reader_that_stops_stops_the_sender():
+    sent = []
+
+    async def floods(reader, writer):
+        try:
+            while True:
+                writer.write(b"x" * 65_536)
+                sent.append(65_536)
+                await asyncio.wait_for(writer.drain(), 1)
+        except TimeoutError:
+            writer.transport.abort()
+
+    async def client(reader, writer):
+        reader._transport.pause_reading()
+        await asyncio.sleep(1.5)
+
+    meet(talk=floods, client=client)
+    assert sum(sent) < 30_000_000
+
+
+def test_latency_is_felt_on_every_answer():
+    async def client(reader, writer):
+        return [await turn(reader, writer) for _ in range(3)]
+
+    took, one = meet(place("s", "latency", delay_ms=80), client=client)
+    assert all(0.08 <= each < 1 for each in took)
+    assert one.met == [("latency", 1, "met")]
+    assert one.trip.ledger[0].got == "the reply: 80 ms late"
+
+
+def test_latency_does_not_slow_a_stream():
+    (data, took), _ = meet(place("s", "latency", delay_ms=100), talk=sends, client=whole)
+    assert data == TEXT
+    assert took < 1
+
+
+def test_a_steady_latency_is_no_fault():
+    took, one = meet(client=turn, latency_ms=60)
+    assert took >= 0.06
+    assert one.met == []
+
+
+def test_bandwidth_holds_bytes_back_both_ways():
+    (data, took), one = meet(place("s", "bandwidth", rate=50), talk=sends, client=whole)
+    assert data == TEXT
+    assert took >= len(TEXT) / 50_000 * 0.9
+    assert one.met == [("bandwidth", 1, "met")]
+
+
+def test_limit_data_closes_after_so_many_bytes():
+    (data, _), one = meet(place("s", "limit_data", bytes=100), talk=sends, client=whole)
+    assert data == TEXT[:100]
+    assert one.met == [("limit_data", 1, "met")]
+
+
+def test_limit_data_that_is_not_reached_is_not_met():
+    _, one = meet(place("s", "limit_data", bytes=100), client=turn)
+    assert one.met == [("limit_data", 1, "no_effect")]
+
+
+def test_slicer_cuts_and_loses_nothing():
+    (data, _), one = meet(place("s", "slicer", average_size=100, size_variation=20), talk=sends, client=whole)
+    assert data == TEXT
+    assert one.met == [("slicer", 1, "met")]
+
+
+def test_slow_close_holds_the_end_back():
+    (data, took), one = meet(place("s", "slow_close", delay_ms=150), talk=sends, client=whole)
+    assert data == TEXT
+    assert took >= 0.15
+    assert one.met == [("slow_close", 1, "met")]
+
+
+def test_down_closes_without_a_byte():
+    (data, _), one = meet(place("s", "down"), talk=sends, client=whole)
+    assert data == b""
+    assert one.met == [("down", 1, "met")]
+
+
+def test_reset_peer_resets():
+    async def client(reader, writer):
+        with pytest.raises(ConnectionResetError):
+            await reader.read()
+
+    _, one = meet(place("s", "reset_peer", delay_ms=20), client=client)
+    assert one.met == [("reset_peer", 1, "met")]
+
+
+@pytest.mark.parametrize("mode", ["partition", "timeout"])
+def test_nothing_passes_and_nothing_closes(mode):
+    async def client(reader, writer):
+        writer.write(b"x")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(reader.read(), 0.2)
+
+    _, one = meet(place("s", mode), talk=sends, client=client)
+    assert one.met == [(mode, 1, "met")]
+
+
+def test_timeout_closes_after_its_delay():
+    (data, took), _ = meet(place("s", "timeout", delay_ms=100), talk=sends, client=whole)
+    assert data == b""
+    assert took >= 0.1
+
+
+def test_a_client_that_gives_up_and_comes_again_is_not_two_at_once():
+    async def client(reader, writer):
+        writer.close()
+        await asyncio.sleep(0.1)
+
+    async def run():
+        async with serving(sends) as upstream, carried(upstream, "container", place("s", "timeout", delay_ms=5_000),
+                                                       service="s") as one:  # fmt: skip
+            for _ in range(2):
+                reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
+                await asyncio.sleep(0.05)
+                await client(reader, writer)
+            began = time.monotonic()
+        return one, time.monotonic() - began
+
+    one, took = asyncio.run(run())
+    assert one.met == [("timeout", 1, "met"), ("timeout", 2, "met")]
+    assert not one.trip.concurrent
+    assert took < 2
+
+
+def test_connections_at_the_same_time_are_noticed():
+    async def run():
+        async with serving(sends) as upstream, carried(upstream, "container", place("s", "timeout", delay_ms=200),
+                                                       service="s") as one:  # fmt: skip
+            ways = [await asyncio.open_connection("127.0.0.1", one.port) for _ in range(2)]
+            for reader, writer in ways:
+                await reader.read()
+                writer.close()
+        return one.trip.concurrent
+
+    assert asyncio.run(run())
+
+
+def test_tls_error_meets_a_client_that_begins_with_tls_and_no_other():
+    import ssl
+
+    def client(port):
+        context = ssl.create_default_context()
+        with (
+            pytest.raises(ssl.SSLError) as raised,
+            socket.create_connection(("127.0.0.1", port)) as sock,
+            context.wrap_socket(sock, server_hostname="s"),
+        ):
+            pass
+        with socket.create_connection(("127.0.0.1", port)) as sock:
+            sock.sendall(b"PING\r\n")
+            plain = sock.recv(100)
+        return raised.value.reason, plain
+
+    with redis() as upstream:
+        (reason, plain), one = through(upstream, "redis", [place("db", "tls_error")], client)
+    assert plain == b"+PONG\r\n"
+    assert "ALERT_HANDSHAKE_FAILURE" in reason
+    assert one.met == [("tls_error", 1, "met")]
+
+
+def test_down_at_start_heals_after_some_connections():
+    def client(port):
+        heard = []
+        for _ in range(4):
+            with socket.create_connection(("127.0.0.1", port)) as sock:
+                try:
+                    sock.sendall(b"PING\r\n")
+                    heard.append(sock.recv(100))
+                except ConnectionError:
+                    heard.append(b"")
+        return heard
+
+    with redis() as upstream:
+        heard, one = through(upstream, "redis", [place("db", "down_at_start", connections=2)], client)
+    assert heard == [b"", b"", b"+PONG\r\n", b"+PONG\r\n"]
+    assert [effect for _, _, effect in one.met] == ["met", "met", "no_effect", "no_effect"]
+
+
+def test_down_at_start_heals_after_some_time():
+    def client(port):
+        began = time.monotonic()
+        while True:
+            with socket.create_connection(("127.0.0.1", port)) as sock:
+                try:
+                    sock.sendall(b"PING\r\n")
+                    if sock.recv(100):
+                        return time.monotonic() - began
+                except ConnectionError:
+                    pass
+            time.sleep(0.02)
+
+    with redis() as upstream:
+        took, _ = through(upstream, "redis", [place("db", "down_at_start", for_ms=300)], client)
+    assert 0.1 < took < 5
+
+
+def test_a_schedule_counts_connections():
+    def client(port):
+        heard = []
+        for _ in range(4):
+            with socket.create_connection(("127.0.0.1", port)) as sock:
+                try:
+                    sock.sendall(b"PING\r\n")
+                    heard.append(sock.recv(100))
+                except ConnectionError:
+                    heard.append(b"")
+        return [bool(each) for each in heard]
+
+    with redis() as upstream:
+        heard, _ = through(upstream, "redis", [place("db", "down", after_calls=1, times=2)], client)
+    assert heard == [True, False, False, True]
+
+
+def test_two_faults_compose():
+    async def client(reader, writer):
+        return await turn(reader, writer)
+
+    took, one = meet(place("s", "latency", delay_ms=50), place("s", "latency", delay_ms=50), client=client)
+    assert took >= 0.1
+    assert len(one.met) == 2
+
+
+def test_a_service_that_is_not_there_is_our_failure():
+    def client(port):
+        with socket.create_connection(("127.0.0.1", port)) as sock:
+            return sock.recv(10)
+
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        nobody = sock.getsockname()
+    data, one = through(nobody, "redis", [], client)
+    assert data == b""
+    assert "the service db takes no connection" in one.trip.troubles[0]
+
+
+def test_a_unix_socket_is_an_upstream(tmp_path):
+    async def run():
+        async def answer(reader, writer):
+            writer.write(b"hello")
+            writer.close()
+
+        path = str(tmp_path / "s")
+        server = await asyncio.start_unix_server(answer, path)
+        async with carried(path, "container") as one:
+            reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
+            data = await reader.read()
+            writer.close()
+        server.close()
+        await server.wait_closed()
+        return data
+
+    assert asyncio.run(run()) == b"hello"
+
+
+def test_closing_the_plane_ends_what_is_under_way():
+    async def run():
+        async with serving(echo) as upstream:
+            async with carried(upstream, "container", place("db", "partition")) as one:
+                reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
+                await asyncio.sleep(0.05)
+            assert await reader.read() == b""
+            writer.close()
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", one.port)
+
+    asyncio.run(run())

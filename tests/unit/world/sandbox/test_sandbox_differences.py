@@ -1,0 +1,108 @@
+"""Changes, read from a layer that overlayfs would have left."""
+
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.world.sandbox.differences import differences
+from holdfast.world.sandbox.tree import compared, entries
+
+
+@pytest.fixture
+def both(tmp_path):
+    for name in ("upper", "before"):
+        (tmp_path / name).mkdir()
+    return tmp_path / "upper", tmp_path / "before"
+
+
+def write(root, files):
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+
+
+def whiteout(path):
+    try:
+        os.mknod(path, 0o20000, os.makedev(0, 0))
+    except PermissionError:
+        pytest.skip("this kernel lets only root make whiteouts")
+
+
+def found(both):
+    return [(one.path, one.op) for one in differences(*map(str, both))]
+
+
+def test_what_is_only_above_is_new(both):
+    write(both[0], {"a": "1", "d/b": "22"})
+    assert [tuple(one) for one in differences(*map(str, both))] == [("a", "created", 1), ("d/b", "created", 2)]
+
+
+def test_a_whiteout_deletes_all_below_it(both):
+    write(both[1], {"d/x": "1", "d/e/y": "1", "f": "1"})
+    whiteout(both[0] / "d")
+    whiteout(both[0] / "f")
+    assert found(both) == [("d/e/y", "deleted"), ("d/x", "deleted"), ("f", "deleted")]
+
+
+def test_a_whiteout_of_nothing_is_no_change(both):
+    whiteout(both[0] / "never")
+    assert found(both) == []
+
+
+def test_an_opaque_folder_hides_what_was_there(both):
+    write(both[1], {"d/x": "1", "d/same": "s", "d/e/y": "1"})
+    write(both[0], {"d/new": "1", "d/same": "s"})
+    try:
+        os.setxattr(both[0] / "d", "user.overlay.opaque", b"y")
+    except OSError:
+        pytest.skip("this file system keeps no user attributes")
+    assert found(both) == [("d/e/y", "deleted"), ("d/new", "created"), ("d/x", "deleted")]
+
+
+def test_a_copy_that_is_the_same_is_no_change(both):
+    write(both[1], {"same": "s", "mode": "m", "text": "t"})
+    write(both[0], {"same": "s", "mode": "m", "text": "T"})
+    os.utime(both[0] / "same", (1, 1))
+    (both[0] / "mode").chmod(0o755)
+    assert found(both) == [("mode", "modified"), ("text", "modified")]
+
+
+def test_a_file_in_place_of_a_folder_and_back(both):
+    write(both[1], {"was_file": "1", "was_folder/x": "1"})
+    write(both[0], {"was_file/x": "1", "was_folder": "1"})
+    assert found(both) == [
+        ("was_file", "deleted"),
+        ("was_file/x", "created"),
+        ("was_folder", "created"),
+        ("was_folder/x", "deleted"),
+    ]
+
+
+def test_links_are_compared_by_where_they_lead(both):
+    for root, target in zip(both, ("new", "old"), strict=True):
+        (root / "link").symlink_to(target)
+        (root / "same").symlink_to("same")
+    assert found(both) == [("link", "modified")]
+
+
+names = st.sampled_from(["a", "a-b", "a/b", "a/b/c", "ab", "b", "b.c/d", "b/d"])
+trees = st.dictionaries(names, st.sampled_from(["1", "2", "333"]), max_size=6)
+
+
+@settings(max_examples=60)
+@given(before=trees, now=trees)
+def test_two_folders_compare_as_their_files_do(tmp_path_factory, before, now):
+    """Sorted by path, each change once: for a folder that was copied."""
+    roots = []
+    for files in (before, now):
+        root = tmp_path_factory.mktemp("t")
+        kept = {p: t for p, t in files.items() if not any(o.startswith(f"{p}/") for o in files)}
+        write(root, kept)
+        roots.append((str(root), kept))
+    (old, was), (new, has) = roots
+    told = [(one.path, one.op) for one in compared(entries(old), entries(new))]
+    expected = {p: "deleted" for p in was if p not in has} | {p: "created" for p in has if p not in was}
+    expected |= {p: "modified" for p in has if p in was and has[p] != was[p]}
+    assert told == sorted(expected.items())

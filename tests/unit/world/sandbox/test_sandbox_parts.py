@@ -1,0 +1,178 @@
+"""The small parts: what is asked of a machine, what is told, how programs are looked up."""
+
+import errno
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import HarnessError
+from holdfast.model.world import Isolation, Resources
+from holdfast.protocols import FileChange
+from holdfast.world.sandbox import forbidden, limits, promises, system, wire
+from holdfast.world.sandbox.bubblewrap import whom
+from holdfast.world.sandbox.ground import Floor
+from holdfast.world.sandbox.jail import _changes
+from holdfast.world.sandbox.jailing import options_of
+from holdfast.world.sandbox.lookup import Inside
+from holdfast.world.sandbox.running import Last, ended
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns=0"),
+        ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
+        ("user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
+    ],
+)
+def test_a_machine_that_forbids_says_what_to_type(tmp_path, name, value, line):
+    (tmp_path / name).parent.mkdir()
+    (tmp_path / name).write_text(f"{value}\n")
+    told = forbidden.explained("1 not permitted", tmp_path)
+    assert "forbids user namespaces" in str(told)
+    assert f"sudo sysctl -w {line}" in told.hint
+    assert "or --backend process" in told.hint
+
+
+def test_a_refusal_without_a_setting_names_the_container(tmp_path):
+    told = forbidden.explained("1 not permitted", tmp_path)
+    assert "1 not permitted" in str(told)
+    assert "--security-opt" in told.hint
+    assert "or --backend process" in told.hint
+
+
+def test_limits_that_nobody_set_are_not_claimed():
+    machine = tuple(Isolation(f"{what} limit", True) for what in ("memory", "cpu", "disk", "pids"))
+    told = {one.feature: one for one in promises.of_sandbox(machine, Resources(memory=1), 4096)}
+    assert told["memory limit"].enforced
+    assert not told["cpu limit"].enforced
+    assert told["disk limit"] == Isolation("disk limit", False, "none was set")
+    assert told["pids limit"] == Isolation("pids limit", True, "4096, as none was set")
+
+
+def test_what_a_machine_cannot_keep_stays_so():
+    machine = (Isolation("cpu limit", False, "no control group"),)
+    assert promises.of_sandbox(machine, Resources(cpu=1), 1) == machine
+
+
+def test_control_groups_are_written_in_their_own_way(monkeypatch, tmp_path):
+    (tmp_path / "unified").mkdir()
+    (tmp_path / "unified" / "cgroup.controllers").write_text("")
+    monkeypatch.setattr(limits, "parents", lambda: {"memory": tmp_path, "cpu": tmp_path / "unified"})
+    assert limits.wanted(Resources(memory=1024, cpu=0.5)) == {
+        "memory": {"memory.limit_in_bytes": "1024"},
+        "cpu": {"cpu.max": "50000 100000"},
+    }
+    assert limits.wanted(Resources()) == {}
+
+
+def test_a_group_that_cannot_be_made_is_our_failure(monkeypatch, tmp_path):
+    monkeypatch.setattr(limits, "parents", lambda: {"memory": tmp_path / "missing"})
+    with pytest.raises(HarnessError, match="limits of the sandbox"):
+        limits.Group({"memory": {"memory.max": "1"}})
+
+
+def test_names_share_the_line_of_their_address():
+    hosts = system.own_files({"db": "127.0.1.1", "db.services.internal": "127.0.1.1", "api.x.com": "127.0.1.2"})
+    assert hosts["/etc/hosts"].splitlines() == [
+        "127.0.0.1 localhost holdfast",
+        "127.0.1.1 db db.services.internal",
+        "127.0.1.2 api.x.com",
+        "::1 localhost",
+    ]
+
+
+def test_root_is_given_up_for_whoever_called_sudo(monkeypatch):
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    assert whom({"SUDO_UID": "1000", "SUDO_GID": "100"}) == (1000, 100)
+    assert whom({"SUDO_UID": "0", "SUDO_GID": "0"}) == (65534, 65534)
+    assert whom({}) == (65534, 65534)
+
+
+def test_secrets_are_options_never_arguments():
+    order = wire.Order(("agent",), {"KEY": "secret"}, "/workspace/d")
+    words = options_of(order, Floor("/m", "/t", "/s"))
+    assert words[-2:] == ["--chdir", "/workspace/d"]
+    assert words[words.index("--setenv") :][:3] == ["--setenv", "KEY", "secret"]
+    assert words[words.index("--bind") :][:3] == ["--bind", "/m", "/workspace"]
+    assert {"--disable-userns", "--die-with-parent", "--unshare-pid", "--clearenv"} <= set(words)
+
+
+@given(argv=st.lists(st.text(), min_size=1), env=st.dictionaries(st.text(), st.text()), cwd=st.text())
+def test_an_order_arrives_as_it_was_given(argv, env, cwd):
+    order = wire.Order(tuple(argv), env, cwd)
+    assert wire.order_of(wire.written(order)) == order
+
+
+def test_a_layout_arrives_as_it_was_given():
+    layout = wire.Layout(
+        (None, "/x"), (True, False), (0,), (("127.0.0.1", 80),), {"/a": 1}, {"/etc/hosts": "x"}, "/b", 5
+    )
+    assert wire.layout_of(wire.written(layout)) == layout
+
+
+paths = st.binary(min_size=1, max_size=9).filter(lambda b: b"\0" not in b)
+listed = st.lists(st.tuples(paths, st.sampled_from(["created", "deleted"]), st.integers(0, 10**12)), max_size=9)
+
+
+@given(changes=listed, cut=st.integers(1, 7))
+def test_changes_are_read_however_they_are_cut(changes, cut):
+    data = b"".join(b"%s\0%s\0%d\0" % (path, op.encode(), size) for path, op, size in changes) + b"\0"
+    pieces = [data[at : at + cut] for at in range(0, len(data), cut)]
+    expected = [FileChange(path.decode("utf-8", "backslashreplace"), op, size) for path, op, size in changes]
+    assert [*_changes(pieces)] == expected
+    with pytest.raises(HarnessError):
+        [*_changes([data[:-1]])]
+
+
+@given(pieces=st.lists(st.binary(max_size=30)), limit=st.integers(0, 20))
+def test_the_last_of_an_output_is_kept(pieces, limit):
+    last = Last(limit)
+    for piece in pieces:
+        last.add(piece)
+    whole = b"".join(pieces)
+    assert last.data == whole[max(0, len(whole) - limit) :]
+
+
+def test_a_status_is_a_code_or_a_signal():
+    assert ended(3 << 8) == (3, 0)
+    assert ended(9) == (None, 9)
+    assert ended(None) == (None, 0)
+
+
+@pytest.fixture
+def inside(tmp_path):
+    (tmp_path / "root/usr/bin").mkdir(parents=True)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "root/bin").symlink_to("usr/bin")
+    (tmp_path / "root/usr/bin/sh").write_text("")
+    (tmp_path / "root/usr/bin/sh").chmod(0o755)
+    (tmp_path / "root/usr/bin/plain").write_text("")
+    (tmp_path / "work/run").symlink_to("/bin/sh")
+    (tmp_path / "work/loop").symlink_to("loop")
+    return Inside({"/": str(tmp_path / "root"), "/workspace": str(tmp_path / "work")})
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        ("sh", 0),
+        ("/bin/sh", 0),
+        ("./run", 0),
+        ("../usr/bin/sh", 0),
+        ("/proc/self/exe", 0),
+        ("plain", errno.EACCES),
+        ("/usr/bin", errno.EACCES),
+        ("missing", errno.ENOENT),
+        ("./missing", errno.ENOENT),
+        ("./loop", errno.ELOOP),
+    ],
+)
+def test_a_program_is_looked_up_as_inside(inside, name, refused):
+    assert inside.refused(name, "/none:/bin", "/workspace") == refused
+
+
+def test_without_a_path_the_usual_folders_are_searched(inside):
+    assert inside.refused("sh", None, "/workspace") == 0

@@ -1,0 +1,240 @@
+"""Folders, spares, programs, users, URLs and commands around a server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import HarnessError, UserError
+from holdfast.model.spec import Task
+from holdfast.model.trial import Trial
+from holdfast.model.world import ServiceSpec
+from holdfast.world.services import home, open_keeper, waiting
+from holdfast.world.services.external import External, ExternalMysql, ExternalPostgres
+from holdfast.world.services.found import Found, candidates, choose
+from holdfast.world.services.mysql import accounts
+from holdfast.world.services.settings import mysql_settings
+from holdfast.world.services.spares import SpareKeeper
+from holdfast.world.services.user import User, reachable
+
+TRIAL = Trial("0", "contract", "calm", Task(("?",)))
+
+
+# -- folders ------------------------------------------------------------------------------------
+def test_only_folders_of_dead_processes_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(home, "place", lambda: tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    left = tmp_path / f"{home.PREFIX}{dead.pid}-abc"
+    ours = tmp_path / f"{home.PREFIX}{os.getpid()}-abc"
+    other = tmp_path / "holdfast-services-notes"
+    for folder in (left / "1", ours, other):
+        folder.mkdir(parents=True)
+    assert home.sweep() == [left]
+    assert sorted(tmp_path.iterdir()) == sorted([ours, other])
+
+
+def test_a_socket_fits_below_a_home_however_long_the_folders_name_is(tmp_path: Path) -> None:
+    long = tmp_path / ("x" * 120)
+    long.mkdir()
+    found = home.Home(long, None)
+    try:
+        assert len(str(found.room() / ".s.PGSQL.5432")) < 100
+        assert found.room() != found.room()
+    finally:
+        found.close()
+    assert not found.path.exists()
+
+
+def test_a_folder_is_reachable_only_if_all_above_it_are(tmp_path: Path) -> None:
+    inside = tmp_path / "a" / "b"
+    inside.mkdir(parents=True)
+    for folder in (*inside.parents[:-1], inside):
+        if os.geteuid() == folder.stat().st_uid and folder.is_relative_to(tmp_path):
+            folder.chmod(0o755)
+    stranger = User(54321, 54321)
+    before = reachable(tmp_path, stranger)
+    assert reachable(inside, stranger) is before
+    (tmp_path / "a").chmod(0o700)
+    assert not reachable(inside, stranger)
+
+
+# -- spares -------------------------------------------------------------------------------------
+class Fake:
+    def __init__(self) -> None:
+        self.alive = True
+        self.closed = False
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class Yard:
+    def __init__(self) -> None:
+        self.made: list[Fake] = []
+        self.done = False
+
+    async def start(self) -> Fake:
+        await asyncio.sleep(0)
+        self.made.append(Fake())
+        return self.made[-1]
+
+    def keeper(self) -> SpareKeeper[Fake]:
+        return SpareKeeper(self.start, lambda: setattr(self, "done", True))
+
+
+def test_every_trial_gets_a_server_of_its_own_and_the_next_is_started() -> None:
+    async def scene() -> None:
+        yard = Yard()
+        keeper = yard.keeper()
+        first, second = await keeper.provide(TRIAL, alone=True), await keeper.provide(TRIAL, alone=False)
+        assert first is not second
+        await asyncio.sleep(0.01)
+        await keeper.close()
+        assert [fake.closed for fake in yard.made] == [False, False, True, True]
+        assert yard.done
+
+    asyncio.run(scene())
+
+
+def test_a_spare_that_died_while_it_waited_is_not_given_out() -> None:
+    async def scene() -> None:
+        yard = Yard()
+        keeper = yard.keeper()
+        await asyncio.sleep(0.01)
+        yard.made[0].alive = False
+        given = await keeper.provide(TRIAL, alone=True)
+        assert given.alive
+        assert yard.made[0].closed
+        await keeper.close()
+
+    asyncio.run(scene())
+
+
+def test_a_start_that_fails_fails_its_trial_and_the_next_is_tried_anew() -> None:
+    async def scene() -> None:
+        tries = []
+
+        async def start() -> Fake:
+            tries.append(1)
+            if len(tries) == 1:
+                raise HarnessError("no")
+            return Fake()
+
+        keeper = SpareKeeper(start, lambda: None)
+        with pytest.raises(HarnessError):
+            await keeper.provide(TRIAL, alone=True)
+        assert (await keeper.provide(TRIAL, alone=True)).alive
+        await keeper.close()
+
+    asyncio.run(scene())
+
+
+# -- programs -----------------------------------------------------------------------------------
+def test_the_version_that_the_image_asks_for_is_preferred() -> None:
+    found = [Found(Path("/a"), "PostgreSQL 17.1"), Found(Path("/b"), "PostgreSQL 16.4")]
+    assert choose(found, "postgres:16-alpine") is found[1]
+    assert choose(found, "postgres:15") is found[0]
+    assert choose(found, None) is found[0]
+
+
+def test_newer_programs_of_the_usual_places_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    for number in ("9", "15", "16"):
+        (tmp_path / number / "bin").mkdir(parents=True)
+        program = tmp_path / number / "bin" / "server"
+        program.write_text("")
+        program.chmod(0o755 if number != "16" else 0o644)
+    found = list(candidates(["server"], [f"{tmp_path}/*/bin"], [("no_such_module", "bin")]))
+    assert found == [tmp_path / "15/bin/server", tmp_path / "9/bin/server"]
+
+
+@pytest.mark.parametrize("kind", ["postgres", "mysql", "redis"])
+def test_a_missing_server_is_told_with_the_line_that_installs_it(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(f"holdfast.world.services.{kind}.PLACES", ())
+    spec = ServiceSpec("db", kind)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="none is on this machine") as told:
+        asyncio.run(open_keeper(spec, tmp_path, server_faults=False))
+    assert "apt-get install" in told.value.hint
+
+
+def test_an_image_without_a_local_server_asks_for_docker(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="kafka:3 has no local server") as told:
+        asyncio.run(open_keeper(ServiceSpec("bus", "container", "kafka:3"), tmp_path, server_faults=False))
+    assert "--backend docker" in told.value.hint
+
+
+def test_accounts_of_mariadb_hold_no_password_in_clear() -> None:
+    spec = ServiceSpec("db", "mysql", env={"MYSQL_ROOT_PASSWORD": "r'oot", "MYSQL_DATABASE": "my_db",
+                                           "MYSQL_USER": "a'b", "MYSQL_PASSWORD": "hush"})  # fmt: skip
+    written = accounts(mysql_settings(spec), "ours", mariadb=True)
+    assert "hush" not in written
+    assert "ours" not in written
+    assert "r'oot" not in written
+    assert "GRANT ALL PRIVILEGES ON `my\\_db`.* TO 'a''b'@'%';" in written
+
+
+# -- external -----------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("url", "kind", "upstream", "shown"),
+    [
+        ("postgresql://u:p@h.example:5433/d?x={1}", ExternalPostgres, ("h.example", 5433),
+         "postgresql://u:p@db:1/d?x={1}"),
+        ("mysql+pymysql://u@h/d", ExternalMysql, ("h", 3306), "mysql+pymysql://u@db:1/d"),
+        ("https://api.example/v1", External, ("api.example", 443), "https://db:1/v1"),
+    ],
+)  # fmt: skip
+def test_an_external_service_is_its_url(
+    url: str, kind: type, upstream: tuple[str, int], shown: str, tmp_path: Path
+) -> None:
+    async def scene() -> None:
+        keeper = await open_keeper(ServiceSpec("db", "external", url=url), tmp_path, server_faults=False)
+        service = await keeper.provide(TRIAL, alone=True)
+        assert type(service) is kind
+        assert service.upstream == upstream
+        assert service.variables["URL"].format(host="db", port=1) == shown
+        assert "trials" in service.notes[0]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("url", ["postgresql:///d", "strange://h/x", "http://h:99999/"])
+def test_a_url_that_leads_nowhere_is_refused(url: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="its url"):
+        asyncio.run(open_keeper(ServiceSpec("db", "external", url=url), tmp_path, server_faults=False))
+
+
+# -- wait_for -----------------------------------------------------------------------------------
+def waited(command: str, limit_s: float, monkeypatch: pytest.MonkeyPatch, **address: str) -> None:
+    monkeypatch.setattr(waiting, "LIMIT_S", limit_s)
+    asyncio.run(waiting.wait_for(ServiceSpec("db", "postgres", wait_for=command), address, None))
+
+
+@pytest.mark.parametrize(
+    "command", ["pg_isready", "pg_isready -U app -h db", "redis-cli -h cache ping", "mysqladmin ping -h localhost"]
+)
+def test_a_command_that_asks_what_we_know_is_not_run(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    waited(command, 0.2, monkeypatch)
+
+
+def test_another_command_runs_until_it_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = tmp_path / "tried"
+    waited(f'echo x >> {tried}; [ "$PGHOST" = here ] && [ $(wc -l < {tried}) -ge 3 ]', 10, monkeypatch, PGHOST="here")
+    assert tried.read_text().count("x") == 3
+
+
+def test_a_command_that_never_succeeds_is_an_error_with_what_it_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(HarnessError, match="not there yet"):
+        waited("echo not there yet; exit 1", 0.3, monkeypatch)
+    with pytest.raises(HarnessError, match="it did not end"):
+        waited("pg_isready; sleep 60", 0.3, monkeypatch)

@@ -1,0 +1,158 @@
+"""The statement log and the row counters become one list of writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.model.world import AuditEvent
+from holdfast.world.services.log import LINE_LIMIT, Lines
+from holdfast.world.services.my_audit import MyLog
+from holdfast.world.services.pg_audit import PgLog
+from holdfast.world.services.tally import MOST, Counters, Tally, events
+from holdfast.world.services.writing import Write
+
+
+def told(log: PgLog | MyLog, counters: Counters) -> list[tuple[str, str, int | None]]:
+    log.flush()
+    return [_short(event) for event in events("db", log.tally, counters, 99.0)]
+
+
+def _short(event: AuditEvent) -> tuple[str, str, int | None]:
+    return event.details["table"], event.details["op"], event.details["rows"]
+
+
+def pg(*lines: str) -> PgLog:
+    log = PgLog()
+    for line in lines:
+        log.line(line.encode())
+    return log
+
+
+def counted(**tables: dict[str, int]) -> Counters:
+    return Counters(dict(tables), frozenset(tables))
+
+
+def test_rows_come_from_the_counters_and_order_from_the_log() -> None:
+    log = pg("@2.0 7 LOG:  statement: UPDATE b SET x = 1", "@1.0 8 LOG:  execute p1: INSERT INTO a VALUES ($1)")
+    assert told(log, counted(a={"insert": 3}, b={"update": 1})) == [("a", "insert", 3), ("b", "update", 1)]
+
+
+def test_a_statement_that_changed_no_row_is_no_write() -> None:
+    assert told(pg("@1.0 7 LOG:  statement: DELETE FROM a WHERE false"), counted()) == []
+
+
+def test_rows_without_a_statement_are_told_all_the_same() -> None:
+    assert told(pg(), counted(a={"insert": 0, "delete": 2})) == [("a", "delete", 2)]
+
+
+def test_changes_of_the_schema_have_no_rows() -> None:
+    assert told(pg("@1.0 7 LOG:  statement: DROP TABLE a"), counted()) == [("a", "drop", None)]
+
+
+def test_a_statement_that_failed_is_taken_back() -> None:
+    log = pg("@1.0 7 LOG:  statement: DROP TABLE a", '@1.1 7 ERROR:  table "a" does not exist')
+    assert told(log, counted()) == []
+
+
+def test_an_error_of_another_session_takes_nothing_back() -> None:
+    log = pg("@1.0 7 LOG:  statement: DROP TABLE a", "@1.1 8 ERROR:  syntax error")
+    assert told(log, counted()) == [("a", "drop", None)]
+
+
+def test_our_own_sessions_are_left_out() -> None:
+    log = PgLog()
+    log.opened(7)
+    log.line(b"@1.0 7 LOG:  statement: DROP TABLE a")
+    assert told(log, counted()) == []
+
+
+def test_a_statement_of_many_lines_cannot_look_like_an_entry() -> None:
+    log = PgLog()
+    log.opened(7)
+    for line in (b"@1.0 8 LOG:  statement: SELECT 1", b"\t@1.0 9 LOG:  statement: DROP TABLE a"):
+        log.line(line)
+    log.line(b"@1.0 8 LOG:  statement: INSERT INTO")
+    log.line(b"\tb VALUES (1)")
+    assert told(log, counted(b={"insert": 1})) == [("b", "insert", 1)]
+
+
+def test_several_statements_in_one_message_all_count() -> None:
+    log = pg("@1.0 7 LOG:  statement: BEGIN; UPDATE a SET x = ';'; INSERT INTO b VALUES (1); COMMIT")
+    assert told(log, counted(a={"update": 1}, b={"insert": 1})) == [("a", "update", 1), ("b", "insert", 1)]
+
+
+def test_temporary_tables_are_nobodys_concern() -> None:
+    log = pg("@1.0 7 LOG:  statement: CREATE TEMP TABLE q (a int)", "@1.0 7 LOG:  statement: DROP TABLE q")
+    assert told(log, counted()) == []
+
+
+def test_a_bare_name_means_the_one_table_of_that_name() -> None:
+    log = pg("@1.0 7 LOG:  statement: UPDATE orders SET x = 1", "@1.0 7 LOG:  statement: UPDATE public.a SET x = 1")
+    counters = Counters({"app.orders": {"update": 2}, "a": {"update": 1}}, frozenset({"app.orders", "a"}))
+    assert told(log, counters) == [("app.orders", "update", 2), ("a", "update", 1)]
+
+
+def my(*lines: str, database: str = "app") -> MyLog:
+    log = MyLog(database)
+    for line in lines:
+        log.line(line.encode())
+    return log
+
+
+def any_kind(**tables: int) -> Counters:
+    named = {name.replace("__", "."): {"write": rows} for name, rows in tables.items()}
+    return Counters(named, frozenset(named), by_operation=False)
+
+
+def test_mariadb_log() -> None:
+    log = my(
+        "261116  2:34:01\t     3 Connect\tapp@localhost on app using Socket",
+        "\t\t     3 Query\tinsert into t values (1),",
+        "(2)",
+        "\t\t     3 Execute\tupdate u set a = 1",
+        "2026-01-01T00:00:00.000000Z\t    8 Query\tdelete from v",
+        "\t\t     3 Prepare\tupdate never set a = ?",
+    )
+    counters = any_kind(t=2, u=1, v=4)
+    assert sorted(told(log, counters)) == [("t", "insert", 2), ("u", "update", 1), ("v", "delete", 4)]
+
+
+def test_mariadb_cannot_say_how_many_rows_were_whose() -> None:
+    log = my("\t\t     3 Query\tinsert into t values (1)", "\t\t     3 Query\tdelete from t where a = 9")
+    assert told(log, any_kind(t=1)) == [("t", "insert", None), ("t", "delete", None)]
+    assert told(my("\t\t     3 Query\tdelete from t where a = 9"), any_kind()) == []
+
+
+def test_a_table_of_another_database_is_named_with_it() -> None:
+    log = my("\t\t     3 Init DB\tother", "\t\t     3 Query\tinsert into z values (1)", "\t\t     3 Query\tuse app",
+             "\t\t     3 Query\tinsert into app.t values (1)")  # fmt: skip
+    assert sorted(told(log, any_kind(other__z=1, t=1))) == [("other.z", "insert", 1), ("t", "insert", 1)]
+
+
+def test_a_forged_entry_hides_nothing() -> None:
+    log = MyLog("app")
+    log.opened(4)
+    for line in ("\t\t     3 Query\tselect '", "\t\t     4 Connect\tx", "'", "\t\t     3 Query\tdelete from t"):
+        log.line(line.encode())
+    assert told(log, any_kind(t=5)) == [("t", "delete", 5)]
+
+
+def test_emptying_the_counters_is_told() -> None:
+    assert told(my("\t\t     3 Query\tFLUSH TABLE_STATISTICS"), any_kind()) == [("*", "reset counters", None)]
+
+
+def test_memory_stays_bounded_whatever_is_written() -> None:
+    tally = Tally()
+    for n in range(MOST + 500):
+        tally.add(Write("create", f"t{n}", counted=False), float(n))
+    assert sum(1 for _ in tally.entries()) == MOST + 1
+
+
+@pytest.mark.parametrize("size", [1, 7, 65_536, 1_000_000])
+def test_lines_are_cut_and_come_in_any_pieces(size: int) -> None:
+    data = b"first\n" + b"x" * (LINE_LIMIT + 10) + b"\nlast\nopen"
+    seen: list[bytes] = []
+    lines = Lines(seen.append)
+    for at in range(0, len(data), size):
+        lines.add(data[at : at + size])
+    assert seen == [b"first", b"x" * LINE_LIMIT, b"last"]

@@ -1,0 +1,166 @@
+"""When the faults of the machine begin, what the ledger has, and what is undone."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from holdfast import plugins
+from holdfast.model.spec import Injection, Scenario
+from holdfast.world.disturbances import Disturbances
+from planes_kit import FakeTrip
+
+NOON = datetime(2026, 3, 10, 12, tzinfo=UTC).timestamp()
+
+
+class Sandbox:
+    """Its processes can be disturbed; remembers how they were."""
+
+    isolation = ()
+
+    def __init__(self, processes=2):
+        self.processes = processes
+        self.limits = []
+
+    async def kill(self):
+        killed, self.processes = self.processes, 0
+        return killed
+
+    async def limit(self, *, memory=None, cpu=None):
+        self.limits.append((memory, cpu))
+
+
+class World:
+    """Its clock can be set."""
+
+    def __init__(self, processes=2):
+        self.sandbox = Sandbox(processes)
+        self.now = NOON
+        self.frozen = False
+
+    def time(self):
+        return self.now
+
+    async def set_clock(self, now, *, frozen=False):
+        self.now, self.frozen = now, frozen
+
+
+def run(*placed, during=None, world=None):
+    """The world and the trip after the faults were around whatever happens `during`."""
+
+    async def trial():
+        trip, there = FakeTrip(), world or World()
+        scenario = Scenario("s", tuple(Injection("world", "*", mode, settings) for mode, settings in placed))
+        faults = Disturbances(scenario, trip)
+        async with faults.around(there):
+            if during is not None:
+                await during(faults, trip)
+        return there, trip, faults
+
+    return asyncio.run(trial())
+
+
+def told(trip):
+    return [(entry.index, entry.plane, entry.mode, entry.effect, entry.got) for entry in trip.ledger]
+
+
+def test_what_has_no_time_is_done_before_the_agent_starts():
+    seen = []
+
+    async def during(faults, trip):
+        seen.append(told(trip))
+
+    world, _, _ = run(("skew", {"offset_s": -90}), during=during)
+    assert world.now == NOON - 90
+    assert seen == [[(0, "world", "skew", "met", "the clock is 90 s behind")]]
+
+
+def test_a_fault_begins_at_its_time_and_not_if_the_agent_has_ended():
+    async def during(faults, trip):
+        assert trip.ledger == []
+        await asyncio.sleep(0.15)
+
+    world, trip, _ = run(("frozen", {"after_ms": 50}), ("skew", {"after_ms": 60_000}), during=during)
+    assert world.frozen
+    assert [entry.mode for entry in trip.ledger] == ["frozen"]
+
+
+def test_a_fault_begins_at_its_first_event_and_once():
+    async def during(faults, trip):
+        faults.saw("llm_call")
+        await asyncio.sleep(0)
+        assert trip.ledger == []
+        faults.saw("http_call")
+        faults.saw("http_call")
+        await asyncio.sleep(0.01)
+
+    _, trip, faults = run(("killed", {"on_event": "http_call"}), during=during)
+    assert told(trip) == [(0, "world", "killed", "met", "the agent was killed and started again")]
+    assert (faults.restart(), faults.restart()) == (True, False)
+
+
+def test_events_after_the_end_begin_nothing():
+    world, trip, faults = run(("killed", {"on_event": "command"}))
+    faults.saw("command")
+    assert trip.ledger == []
+    assert world.sandbox.processes == 2
+
+
+def test_nobody_to_kill_is_no_effect_and_a_killed_agent_may_stay_dead():
+    _, trip, faults = run(("killed", {}), world=World(processes=0))
+    assert [entry.effect for entry in trip.ledger] == ["no_effect"]
+    assert not faults.restart()
+    _, _, faults = run(("killed", {"restart": False}))
+    assert not faults.restart()
+
+
+def test_limits_are_set():
+    world, trip, _ = run(("memory_limit", {"megabytes": 3}), ("cpu_throttle", {"cores": 0.25}))
+    assert world.sandbox.limits == [(3 * 1024 * 1024, None), (None, 0.25)]
+    assert [entry.got for entry in trip.ledger] == ["3 MiB of memory", "0.25 of a core"]
+
+
+def test_a_fault_that_breaks_is_ours():
+    class Broken(World):
+        async def set_clock(self, now, *, frozen=False):
+            raise ValueError("no such clock")
+
+    _, trip, _ = run(("frozen", {}), world=Broken())
+    assert trip.troubles == ["world fault frozen broke: ValueError: no such clock"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "border"),
+    [
+        ({}, "2026-03-11T00:00:00+00:00"),
+        ({"zone": "Europe/Berlin"}, "2026-03-10T23:00:00+00:00"),
+        ({"to": "month_end"}, "2026-04-01T00:00:00+00:00"),
+        ({"to": "month_end", "zone": "America/New_York"}, "2026-04-01T04:00:00+00:00"),
+        ({"to": "dst", "zone": "Europe/Berlin"}, "2026-03-29T01:00:00+00:00"),
+        ({"to": "dst", "zone": "America/New_York"}, "2026-11-01T06:00:00+00:00"),
+    ],
+)
+def test_jump_comes_to_just_before_the_border(settings, border):
+    fault = plugins.find("faults.world", "jump")(before_s=2, **settings)
+    assert datetime.fromtimestamp(fault.border(NOON), UTC).isoformat() == border
+    world, trip, _ = run(("jump", {"before_s": 2, **settings}))
+    assert world.now == datetime.fromisoformat(border).timestamp() - 2
+    assert trip.ledger[0].got.startswith("the clock leaps to 2 s before")
+
+
+def test_a_jump_at_the_border_goes_to_the_next():
+    fault = plugins.find("faults.world", "jump")()
+    border = fault.border(NOON)
+    assert fault.border(border - 0.5) == border + 86_400
+
+
+def test_every_fault_of_the_world_is_described():
+    import dataclasses
+    from typing import Annotated, get_origin, get_type_hints
+
+    for mode, plugin in plugins.catalogue("faults.world"):
+        assert plugin.__doc__.splitlines()[0].endswith("."), mode
+        assert plugin.__dataclass_params__.frozen, mode
+        hints = get_type_hints(plugin, include_extras=True)
+        assert all(get_origin(hints[f.name]) is Annotated for f in dataclasses.fields(plugin)), mode
+        assert hasattr(plugin, "disturb"), mode
