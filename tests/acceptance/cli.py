@@ -195,6 +195,13 @@ def rundir(made: Project, run: str = "0001") -> Path:
     return made.folder / ".holdfast" / "runs" / run
 
 
+def unseal(made: Project, run: str = "0001") -> None:
+    """Leaves the run as kill -9 does: its files have no seal."""
+    path = rundir(made, run) / "ended.json"
+    ended = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**ended, "complete": False, "sealed": {}}))
+
+
 def facts(result: Result) -> list[Any]:
     """The cells, without what reads the clock."""
     return [

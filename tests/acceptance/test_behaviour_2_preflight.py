@@ -9,7 +9,7 @@ import time
 from itertools import count
 
 import pytest
-from cli import CALM, DOWN, Asked, MakeProject, Reply, Serve, contract, python, rule, says
+from cli import CALM, DOWN, Asked, MakeProject, Reply, Serve, contract, python, rule, says, unseal
 
 ANY = [rule("any", "regex", pattern=".")]
 DOCUMENTED = (
@@ -193,10 +193,11 @@ def test_2_preflight_warning_and_one_at_a_time_hold_for_the_resumed_run_too(proj
     made.run("--concurrency", "6")
     path = made.folder / ".holdfast/runs/0001/observations-0.jsonl"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
+    unseal(made)
     result = made.run("--resume", "1", "--concurrency", "6")
     assert len(result.trials) == 6
     assert most == [1]
-    assert result.json["warnings"] == [f"{DOCUMENTED} {SAMPLES}"]
+    assert f"{DOCUMENTED} {SAMPLES}" in result.json["warnings"]
 
 
 # "`--no-preflight`"

@@ -155,6 +155,7 @@ def test_3_an_observation_that_was_masked_is_not_passed_when_it_is_judged_on_res
     made = project(contract([rule("no-leak", "regex", pattern="sk_live_", negate=True)], agent=section), agent)
     made.run(env={"OUR_KEY": PLAIN})
     (made.folder / ".holdfast/runs/0001/verdicts-1.jsonl").write_text("")
+    (made.folder / ".holdfast/runs/0001/ended.json").unlink()  # as if it had been killed
     resumed = made.run("--resume", "1", env={"OUR_KEY": PLAIN})
     assert resumed.cell["outcome"] == "unproven"
 

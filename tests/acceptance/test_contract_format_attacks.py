@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from files1 import CALM, RULES, Told, contract_run, error_of, errors_of, http_agent, project, spec_of, tell
+from files1 import CALM, RULES, Told, contract_run, errors_of, http_agent, project, spec_of, tell
 
 AGENT = """
 import json
@@ -151,31 +151,12 @@ def test_profile_option_adds_a_scenario(tmp_path: Path) -> None:
     assert "did you mean degraded_llm?" in wrong.err
 
 
-# -- chaos, and what is not in this release -------------------------------------------------------
+# -- chaos ---------------------------------------------------------------------------------------
 def test_the_chaos_section_does_not_leak_into_the_contracts_scenarios(tmp_path: Path) -> None:
     spec = SECTION % "total" + RULES + CALM + "chaos: {tool_faults: [{tool: search, mode: error}]}\n"
     told = contract_run(tmp_path, spec, AGENT)
     assert told.trial("cites")["faults"] == []
     assert "source on total" in told.trial("cites")["answer"]
-
-
-LATER = {
-    "service_faults": "[{service: db, mode: down}]",
-    "world_faults": "[{mode: disk_full, after_ms: 5}]",
-}
-
-
-@pytest.mark.parametrize("family", LATER)
-def test_faults_of_later_releases_load_and_a_run_refuses_them(tmp_path: Path, family: str) -> None:
-    spec = SECTION % "a" + RULES + CALM + f"  - {{name: x, {family}: {LATER[family]}}}\n"
-    if family == "service_faults":
-        assert error_of(tmp_path, spec).code == "unknown-service"
-        spec += "services: [{name: db, image: 'postgres:16'}]\n"
-    project(tmp_path, spec, AGENT)
-    assert tell(tmp_path, "validate").code == 0
-    told = tell(tmp_path, "contract", "run", "--json")
-    assert told.code == 4
-    assert f"chaos_matrix[1].{family}[0]" in [e["path"] for e in told.json["errors"]]
 
 
 @pytest.mark.parametrize("fault", [

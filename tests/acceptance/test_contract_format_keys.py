@@ -202,11 +202,9 @@ def test_agent_keys_of_later_releases_are_refused_by_a_run(tmp_path: Path, key: 
     ("response_path", "{type: python, endpoint: 'bot:answer', response_path: a}"),
     ("tools", "{endpoint: 'http://h/', tools: ['bot:answer']}"),
 ])  # fmt: skip
-def test_an_agent_key_without_a_meaning_here_is_told_and_not_ignored(tmp_path: Path, key: str, agent: str) -> None:
+def test_an_agent_key_without_a_meaning_here_is_an_error(tmp_path: Path, key: str, agent: str) -> None:
     checked = read(tmp_path, f"agent: {agent}\ngolden_prompts: [x]\n" + RULES + CALM)
-    assert checked.spec is not None
-    warned = [p.path for p in checked.problems if p.code == "lint-unused-key"]
-    assert f"agent.{key}" in warned
+    assert [(p.path, p.code) for p in checked.problems if p.severity == "error"] == [(f"agent.{key}", "unused-key")]
 
 
 # -- contract and its invariants ------------------------------------------------------------------

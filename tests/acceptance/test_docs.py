@@ -27,6 +27,10 @@ ON_THE_WIRE = {
     "command": "python shop.py",
     "mcp_config": {"mcpServers": {"shop": {"command": "shop-server"}}},
 }
+HOUSED = {
+    "services": [{"name": "db", "image": "postgres:16"}, {"name": "cache", "image": "redis:7"}],
+    "resources": {"disk": "100Mi"},
+}
 CALM = {"name": "calm"}
 BROKEN = {"name": "broken", "tool_faults": [{"tool": "*", "mode": "error"}], "llm_faults": [{"mode": "empty"}]}
 ATTACKED = {"name": "attacked", "context_attacks": [{"type": "memory_poisoning"}]}
@@ -43,6 +47,7 @@ def whole(block: Block) -> str:
         rules, matrix = [ANSWERS, *part], [CALM, BROKEN]
     elif "scenario" in block.words:
         matrix = [CALM, {"name": "shown", **part}]
+        more = HOUSED if "housed" in block.words else {}
     else:
         assert "section" in block.words, f"{block.name}: say after ```yaml what the block is"
         more = part
@@ -167,10 +172,10 @@ def test_every_fault_and_check_has_an_entry_with_its_settings_and_an_example(
 ) -> None:
     text = entry(page, section, name)
     assert [f.name for f in fields(plugin) if f"`{f.name}`" not in text] == []
-    assert re.search(rf"```yaml (rule|scenario)( wire)?\n(.*\n)*?.*(mode|type): {name}\b", text)
+    assert re.search(rf"```yaml (rule|scenario|section)( wire)?\n(.*\n)*?.*(mode|type): {name}\b", text)
 
 
-@pytest.mark.parametrize("section", ["mcp_faults", "http_faults"])
+@pytest.mark.parametrize("section", ["mcp_faults", "http_faults", "service_faults", "world_faults"])
 def test_every_fault_of_a_table_is_there_with_its_settings(section: str) -> None:
     table = (DOCS / "faults.md").read_text().partition(f"\n## `{section}`\n")[2].partition("\n## ")[0]
     rows = {line.split("`")[1]: line for line in table.splitlines() if line.startswith("| `")}

@@ -221,7 +221,7 @@ BLOCKS = {
     "http_mock": HTTP_MOCK, "custom": CUSTOM, "judge": JUDGE, "weights": WEIGHTS, "tests": PATTERN_TESTS,
     "state": PATTERN_STATE, "script": PATTERN_CUSTOM,
 }  # fmt: skip
-ENDS_IN_STATE = [name for name in BLOCKS if name != "weights"]
+JUDGED = [name for name, block in BLOCKS.items() if "llm_as_judge" in block]
 
 
 def whole(block: str) -> str:
@@ -250,12 +250,12 @@ def test_every_block_of_document_003_validates(tmp_path: Path, name: str) -> Non
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("name", ENDS_IN_STATE)
-def test_a_contract_run_of_an_end_state_check_refuses_by_section_and_line(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", JUDGED)
+def test_a_contract_run_of_a_judge_refuses_by_section_and_line(tmp_path: Path, name: str) -> None:
     scripts(tmp_path)
     spec = whole(BLOCKS[name]) + "chaos_matrix: [{name: no-chaos}]\n"
     project(tmp_path, spec, "open('ran', 'w')\n" + ECHO)
-    first = next(rule for rule in spec_of(tmp_path, spec).invariants)
+    first = next(rule for rule in spec_of(tmp_path, spec).invariants if rule.check == "llm_as_judge")
     told = tell(tmp_path, "contract", "run")
     assert told.code == 4
     assert first.position is not None

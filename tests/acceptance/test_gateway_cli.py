@@ -281,3 +281,72 @@ def test_its_trace_is_told_like_any_other(project: MakeProject) -> None:
         result = run(found, "--no-preflight")
     (event,) = trace(found, result.trial)
     assert (event["event_type"], event["tool"], event["status"]) == ("llm_call", "gpt-4o", 200)
+
+
+# -- an agent that was started without the variables -------------------------------------------------
+CARELESS = "import serves\nserves.answer = lambda prompt: 'you said ' + prompt\nserves.main()\n"
+COMMAND = 'eval "$(holdfast gateway --print)"'
+
+
+def test_an_agent_started_without_the_variables_is_told_what_to_do(project: MakeProject) -> None:
+    found = made(project, CARELESS)
+    with gateway(found), agent(found, {}):
+        result = run(found)
+        assert result.code == 5
+        assert "no request of the agent came through the gateway" in result.err
+        shown = found.show()
+        assert "next      no request of the agent came through the gateway: start the agent with" in shown.out
+        assert COMMAND in " ".join(shown.out.split())
+
+
+def test_doctor_says_that_nothing_came_through_the_gateway(project: MakeProject) -> None:
+    found = made(project, CARELESS)
+    with gateway(found), agent(found, {}):
+        result = found.cli("doctor", "--json")
+    (told,) = [one for one in json.loads(result.out)["agent"]["findings"] if one["route"] == "agent.gateway"]
+    assert (result.code, told["outcome"], told["needed"]) == (3, "not", True)
+    assert told["detail"] == "no request of the agent came through the gateway"
+    assert COMMAND in told["fix"]
+    assert "OPENAI_BASE_URL" in told["fix"]
+
+
+# -- one at a time ------------------------------------------------------------------------------------
+def test_a_second_gateway_names_the_first_and_leaves_it_alone(project: MakeProject) -> None:
+    found = made(project)
+    with gateway(found) as environ:
+        pid = int((found.folder / ".holdfast" / "gateway.lock").read_text())
+        before = found.read(".holdfast/gateway.json")
+        for args in ((), ("--port", "1")):
+            second = found.command("gateway", *args)
+            assert second.code == 4
+            assert f"a gateway runs in this folder already: pid {pid}" in second.err
+            assert f"holdfast gateway --print; to end it: kill {pid}" in second.err
+        assert found.read(".holdfast/gateway.json") == before
+        assert ask_model(environ)[0] == 503
+        assert Path(environ["SSL_CERT_FILE"]).exists()
+
+
+def test_a_gateway_that_was_killed_keeps_no_other_out_and_is_cleaned_away(project: MakeProject) -> None:
+    found = made(project)
+    process = found.start("gateway", "--json")
+    try:
+        assert process.stderr is not None
+        assert process.stderr.readline().decode().startswith(HOLDS)
+        assert "removed .holdfast" not in found.cli("clean").out
+    finally:
+        process.kill()
+        finish(process, 10)
+    cleaned = found.cli("clean").out
+    assert "removed .holdfast/gateway\n" in cleaned
+    assert not (found.folder / ".holdfast" / "gateway").exists()
+    with gateway(found) as environ:
+        assert ask_model(environ)[0] == 503
+
+
+def test_a_place_that_cannot_be_read_is_named(project: MakeProject) -> None:
+    found = made(project)
+    (found.folder / ".holdfast").mkdir(exist_ok=True)
+    (found.folder / ".holdfast" / "gateway.json").write_text("{")
+    told = found.command("gateway")
+    assert (told.code, "bug" in told.err) == (4, False)
+    assert "gateway.json: not where a gateway stands" in told.err

@@ -92,7 +92,7 @@ def test_lost_reply_is_done_and_its_answer_lost(project: MakeProject, serve: Ser
 
 
 HTTP = {
-    "latency": {"delay_ms": 30}, "bandwidth": {"rate": 100}, "down": {}, "timeout": {"delay_ms": 30}, "reset_peer": {},
+    "latency": {"delay_ms": 30}, "bandwidth": {"rate": 1}, "down": {}, "timeout": {"delay_ms": 30}, "reset_peer": {},
     "slicer": {"average_size": 5}, "limit_data": {"bytes": 10}, "slow_close": {"delay_ms": 10}, "dns_failure": {},
     "partition": {"times": 1},
 }  # fmt: skip

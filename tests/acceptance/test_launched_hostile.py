@@ -10,6 +10,8 @@ from typing import Any
 from cli import CALM, MakeProject, Project, Serve, contract, rule, rundir, says
 from plane_agents import ECHO, SCRIPTED, command, equip, quick, server, trace
 
+from holdfast.planes.mooring import STRANGER
+
 ANSWERS = [rule("answers", "completes")]
 
 
@@ -43,6 +45,7 @@ else:
         f"http://{host}/openai/v1/models",                         # none
         f"http://{host}/",
         f"http://{host}/x/openai/v1/models",
+        theirs + "/models",                                        # theirs, read in a file or in /proc
     ):
         said.append(talk.request("GET", url)[0])
     open("tried", "w").write("yes")
@@ -50,13 +53,14 @@ else:
 """
 
 
-def test_another_trials_address_is_its_own_and_opens_to_no_other_token(project: MakeProject) -> None:
+def test_another_trials_address_is_its_own_and_opens_to_no_other_process(project: MakeProject) -> None:
     found = hostile(project, STEALS, prompts=("victim", "thief"))
     result = quick(found, "--concurrency", "2", "--no-preflight")
     victim, thief = result.trials
     other, statuses = json.loads(thief["answer"])
     assert other
-    assert statuses == [404, 404, 404, 404]
+    assert statuses == [403] * 5  # also with the right token: the kernel says whose process asks
+    assert victim["notes"] == [STRANGER]
     assert victim["trace"]["calls"] == 1  # nothing was billed to it
     assert victim["answer"].strip() == "asked you said one call of mine"
 
@@ -125,6 +129,12 @@ def test_lines_that_it_forges_do_not_change_the_verdict_of_its_run(project: Make
     result = found.command("contract", "run", "--concurrency", "1", "--no-preflight")
     assert result.code == 1, result.out + result.err
     assert "FAIL" in result.out
+    assert "verdicts-1.jsonl: something else wrote to it during the run" in result.err
+    again = found.cli("report", "1", "--json")
+    assert again.code == 0
+    assert all(trial["outcome"] == "fail" and trial["reason"] != "forged" for trial in again.trials)
+    assert len(found.stored("verdicts-1.jsonl")) == 3  # its lines were taken out again
+    assert any("verdicts-1.jsonl" in warning for warning in again.json["warnings"])
 
 
 GOES_HOME = """

@@ -137,6 +137,42 @@ def test_a_slow_upstream_is_an_error_and_an_agent_that_dawdles_itself_is_not(
     assert "for gpt-4o until its time was up, and no fault is why" in slow["reason"]
 
 
+APOLOGISES = """
+import json, os, sys, urllib.request
+body = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": sys.stdin.read()}]}).encode()
+url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+request = urllib.request.Request(url, body, {"content-type": "application/json", "authorization": "Bearer k"})
+try:
+    print(json.load(urllib.request.urlopen(request, timeout=1.5))["choices"][0]["message"]["content"])
+except Exception:
+    print("sorry, no model")
+"""
+"""An agent with a time limit of its own, which goes on without its model."""
+
+
+def test_an_upstream_that_is_slow_for_the_agents_own_client_is_no_fail_of_its(
+    project: MakeProject, serve: Serve
+) -> None:
+    def late(asked: Asked) -> Reply:
+        time.sleep(2.5)
+        return echo(asked)
+
+    models = {"*": {"base_url": f"{serve(late).url}/v1", "name": "m"}}
+    found = made(project, models, source=APOLOGISES, advanced={"retries": 0})
+    result = run(found, "--no-preflight", env=NO_KEYS)
+    assert (result.code, sorted(result.outcomes.values())) == (3, ["error", "pass"])
+    assert "for gpt-4o and gave up, and no fault is why" in result.trials[0]["reason"]
+
+
+def test_a_page_where_a_model_should_be_is_an_error_that_names_the_address(project: MakeProject, serve: Serve) -> None:
+    portal = serve(lambda asked: (200, "<html><body>Sign in to continue</body></html>"))
+    models = {"*": {"base_url": f"{portal.url}/wrong", "name": "m"}}
+    found = made(project, models, source=APOLOGISES, advanced={"retries": 0})
+    result = run(found, "--no-preflight", env=NO_KEYS)
+    assert (result.code, sorted(result.outcomes.values())) == (3, ["error", "pass"])
+    assert f"{portal.url}/wrong/chat/completions answered 200 with text/html" in result.trials[0]["reason"]
+
+
 # -- keys ------------------------------------------------------------------------------------------
 SHOWS = """
 import os, sys, talk

@@ -277,6 +277,20 @@ def test_mcp_proxy_ends_as_its_server_does(project: MakeProject) -> None:
     assert "no-such-server" in missing.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("no-such-server", "MCP server shop: no-such-server cannot be started: No such file or directory"),
+        ("true", "MCP server shop (true) ended with exit code 0 before it said anything"),
+    ],
+)
+def test_a_server_that_does_not_run_is_an_error_that_names_it(project: MakeProject, command: str, why: str) -> None:
+    config = {"mcpServers": {"shop": {"command": command}}}
+    result = quick(shopping(project, CALM, agent={"mcp_config": config}, advanced={"retries": 0}), "--no-preflight")
+    assert (result.code, result.cell["outcome"]) == (3, "error")
+    assert why in result.trial["reason"]
+
+
 def test_mcp_proxy_written_by_hand_meets_the_faults_of_a_run(project: MakeProject) -> None:
     """A client with a configuration of its own, which Holdfast does not see."""
     by_hand = {"command": HOLDFAST, "args": ["mcp-proxy", "--name", "shop", "--", *PYTHON.split(), "shop.py"]}

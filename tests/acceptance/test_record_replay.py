@@ -6,7 +6,7 @@ import json
 import stat
 from typing import Any
 
-from cli import CALM, Asked, MakeProject, Project, Reply, Serve, contract, facts, rule
+from cli import CALM, Asked, MakeProject, Project, Reply, Serve, contract, facts, rule, unseal
 from plane_agents import ASKS, ECHO, MARKET, SCRIPTED, TRADES, command, equip, holding, ledger, run
 from test_launched_models import KEY, LIMIT, NO_KEYS, completion
 
@@ -103,6 +103,7 @@ def test_a_run_of_a_recording_is_taken_up_with_it_and_says_what_answered(project
     assert " --replay calls.jsonl " in replayed.trials[0]["again"]
     file = found.folder / ".holdfast" / "runs" / "0002" / "observations-0.jsonl"
     file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:2]))
+    unseal(found, "0002")
     again = run(found, "--resume", "2", env=NO_KEYS)
     assert (again.code, answers(again)) == (0, answers(whole))
     other = found.cli("contract", "run", "--resume", "2", "--replay", "other.jsonl")

@@ -6,7 +6,6 @@ import html
 import json
 from typing import Any
 
-import pytest
 from cli import CALM, Asked, MakeProject, Project, Reply, Serve, contract, rule, rundir
 from files1 import text_of
 from plane_agents import MARKET, command, equip, quick, trace
@@ -108,7 +107,9 @@ def test_calls_of_all_planes_are_one_list_in_order_with_tokens_and_cost(project:
     assert all(cost["estimated_usd"] == cost["input_tokens"] + cost["output_tokens"] > 0 for cost in costs)
     used = result.trial["trace"]
     assert used["calls"] == 6
-    assert used["cost_usd"] == pytest.approx(sum(cost["estimated_usd"] for cost in costs))
+    assert used["input_tokens"] + used["output_tokens"] == sum(cost["estimated_usd"] for cost in costs)
+    assert not any(cost["billed"] for cost in costs)
+    assert used["cost_usd"] is None  # a script was asked, and nobody bills that
 
 
 def test_otlp_gives_genai_spans_with_the_verdicts(project: MakeProject, serve: Serve) -> None:
@@ -166,15 +167,20 @@ os._exit(3)
     assert (event["tool"], event["error_type"]) == ("gpt-4o", "client_gone")
 
 
-def test_a_declared_call_that_nobody_was_seen_making_counts_as_none(project: MakeProject) -> None:
+def test_a_declared_call_that_nobody_was_seen_making_may_have_been_made(project: MakeProject) -> None:
     """The model asks for a tool, and the agent ignores it."""
     source = "import sys, talk\nprint(talk.chat([{'role': 'user', 'content': 'x'}], ['market_data_api'])[0])\n"
-    rules = [rule("called", "tool_called", tool="market_data_api"), rule("few", "max_calls", max=1)]
+    rules = [
+        rule("called", "tool_called", tool="market_data_api"),
+        rule("few", "max_calls", max=1),
+        rule("more", "max_calls", max=2),
+    ]
     spec = contract(rules, [CALM], agent=command(), models={"*": {"script": "model.yaml"}}, isolation="scenario")
     found = equip(project(spec, source), MARKET)
     result = quick(found, "--no-preflight")
     assert [e.get("phase", "done") for e in trace(found, result.trials[0])] == ["done", "declared"]
-    assert result.outcomes[("few", "calm")] == "pass"
+    assert result.outcomes[("few", "calm")] == "unproven"
+    assert result.outcomes[("more", "calm")] == "pass"
     assert result.outcomes[("called", "calm")] != "pass"
 
 

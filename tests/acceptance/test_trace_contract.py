@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from cli import CALM, MakeProject, Project, contract, facts, python, rule, rundir
+from cli import CALM, MakeProject, Project, contract, facts, python, rule, rundir, unseal
 
 AGENT = """
 def search(query):
@@ -106,6 +106,7 @@ def test_a_run_that_is_taken_up_counts_attacks_and_calls_as_one_that_was_never_l
     for name in ("observations-0.jsonl", "verdicts-1.jsonl"):  # as if it had been killed half-way
         file = rundir(run, "0002") / name
         file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:5]))
+    unseal(run, "0002")
     taken_up = run.run("--resume", "2")
     assert taken_up.outcomes == whole.outcomes
     assert taken_up.part["attacks"] == whole.part["attacks"]

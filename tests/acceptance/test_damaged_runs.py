@@ -1,0 +1,64 @@
+"""A stored run that somebody changed: the file and the line are named, and it is nobody's bug."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from files1 import SPEC, project, tell
+
+RUN = Path(".holdfast") / "runs" / "0001"
+COMMANDS = {
+    "report": ("report", "0001"),
+    "judge": ("judge", "0001"),
+    "resume": ("contract", "run", "--resume", "0001"),
+}
+WRONG = {
+    "no-json": b"what is this\n",
+    "blank": b"\n",
+    "another-type": b'{"trial":7,"id":7}\n',
+    "not-utf8": b'{"trial":"\xff\xff","id":"\xff"}\n',
+}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    project(tmp_path, SPEC)
+    assert tell(tmp_path, "contract", "run").code == 0
+    (tmp_path / RUN / "ended.json").unlink()  # a run that was killed has no seal, and is taken as it is
+    return tmp_path
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("file", ["trials.jsonl", "observations-0.jsonl"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_malformed_line_is_named_with_file_and_line(run: Path, command: str, file: str, wrong: str) -> None:
+    path = run / RUN / file
+    number = len(path.read_bytes().splitlines()) + 1
+    path.write_bytes(path.read_bytes() + WRONG[wrong])
+    told = tell(run, *COMMANDS[command])
+    assert (told.code, "bug" in told.err) == (4, False), told.err
+    assert f"{RUN / file}:{number}: not a record of a run" in told.err
+    assert "put the line right or remove it" in told.err
+
+
+def test_a_malformed_verdict_is_named_with_file_and_line(run: Path) -> None:
+    path = run / RUN / "verdicts-1.jsonl"
+    path.write_bytes(path.read_bytes() + b"{}\n")
+    told = tell(run, "report", "0001")
+    assert (told.code, f"{RUN / 'verdicts-1.jsonl'}:2: not a record" in told.err) == (4, True), told.err
+
+
+@pytest.mark.parametrize("file", ["run.json", "ended.json"])
+def test_a_malformed_manifest_is_named(run: Path, file: str) -> None:
+    (run / RUN / file).write_text("{")
+    told = tell(run, "report", "0001")
+    assert (told.code, f"{RUN / file}: not a record of a run" in told.err) == (4, True), told.err
+
+
+def test_a_record_that_is_only_spaced_otherwise_is_read_as_it_is(run: Path) -> None:
+    path = run / RUN / "observations-0.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'{"trial":"', b'{ "trial": "'))
+    told = tell(run, "report", "0001", "--json")
+    assert told.code == 0
+    assert len(told.trial("cites")["id"]) == 12
