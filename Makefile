@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-fast check bench docs lock clean
+.PHONY: help install dev demo test test-fast test-docker check bench docs lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -30,8 +30,11 @@ test: $(VENV)/.dev ## All tests and checks
 	$(MAKE) --no-print-directory check
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests
 
-test-fast: $(VENV)/.dev ## Unit and golden tests, under a minute
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q tests/unit tests/golden
+test-fast: $(VENV)/.dev ## Unit and golden tests, under a minute: all but those that start many programs
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not processes" tests/unit tests/golden
+
+test-docker: $(VENV)/.dev ## The docker backend, against an engine of its own (needs root and dockerd)
+	@sh tests/docker/engine.sh $(BIN)/python -m pytest tests/docker/docker_conform.py
 
 check: $(VENV)/.dev ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

@@ -43,6 +43,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "files_changed_only": _STATE + "files_changed_only:FilesChangedOnly",
         "http_mock_assertions": _STATE + "http_mock_assertions:HttpMockAssertions",
         "latency": _RESPONSE + "latency:Latency",
+        "llm_as_judge": _STATE + "llm_as_judge:LlmAsJudge",
         "max_calls": _TRACE + "max_calls:MaxCalls",
         "max_cost": _TRACE + "max_cost:MaxCost",
         "max_tokens": _TRACE + "max_tokens:MaxTokens",
@@ -164,6 +165,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
     },
     "sandboxes": {
         "bubblewrap": "holdfast.world.sandbox.bubblewrap:open_backend",
+        "docker": "holdfast.world.sandbox.docker:open_backend",
         "process": "holdfast.world.sandbox.process:open_backend",
     },
     "reporters": {

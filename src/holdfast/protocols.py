@@ -224,6 +224,8 @@ class Plot(Struct, frozen=True):
     visible: Mapping[str, Path] = {}
     """Further paths inside, read-only, and what is seen there."""
     resources: Resources = Resources()
+    limits: bool = False
+    """Memory and processor time may be limited while it is open, so they are counted from the start."""
     commands: Callable[[Sequence[str], str, float], None] | None = None
     """Told of every command that starts inside, if the backend can: argv, folder, seconds since 1970."""
 
@@ -471,10 +473,31 @@ class ForeseeingCheck(Protocol):
         ...
 
 
+class Advice(Struct, frozen=True, omit_defaults=True):
+    """What a model said when it was asked."""
+
+    text: str
+    model: str = ""
+    """Who said it: `provider/name`, or a script."""
+    notes: tuple[str, ...] = ()
+    """What the reader should know: a temperature that the model refused, for example."""
+
+
 class Ask(Protocol):
     """Asks a model, cached by content; raises HarnessError if it cannot."""
 
-    async def __call__(self, model: str, system: str, prompt: str, *, temperature: float | None, vote: int) -> str: ...
+    async def __call__(
+        self,
+        model: str,
+        system: str,
+        prompt: str,
+        *,
+        temperature: float | None,
+        vote: int,
+        fits: Callable[[str], bool],
+    ) -> Advice:
+        """A temperature of None is the model's own. Only a reply that fits is kept: any other is asked for anew."""
+        ...
 
 
 @runtime_checkable
@@ -504,7 +527,7 @@ class Disturbable(Protocol):
     """A sandbox whose processes can be disturbed; raises HarnessError where this machine cannot."""
 
     async def kill(self) -> int:
-        """SIGKILL to every process of the agent's; how many there were. New ones can be started."""
+        """SIGKILL to every process of the agent's; how many of its programs ran. New ones can be started."""
         ...
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:

@@ -45,19 +45,27 @@ WORLD = {
 }  # fmt: skip
 
 
+PEEK = """
+import os
+def answer(prompt):
+    return "source " + ("outside" if os.path.exists({here!r}) else "inside")
+"""
+
+
 @pytest.mark.parametrize("key", WORLD)
 def test_a_world_key_is_never_run_without_its_world(tmp_path: Path, key: str) -> None:
-    project(tmp_path, SPEC + WORLD[key] + "\n", "open('imported', 'w')\n")
-    assert tell(tmp_path, "validate", TOKEN="long-enough").code == 0
+    project(tmp_path, SPEC + WORLD[key] + "\n", PEEK.format(here=str(tmp_path / "holdfast.yaml")))
     told = tell(tmp_path, "contract", "run", "--json", TOKEN="long-enough")
-    assert told.code == 4
-    line = len(SPEC.splitlines()) + 1
-    assert [(e["path"], e["line"]) for e in told.json["errors"]] == [(key, line)]
-    assert not (tmp_path / "imported").exists()
+    assert told.code == 0, told.out + told.err
+    assert "inside" in told.json["parts"]["contract"]["cells"][0]["trials"][0]["answer"]
+    assert not any(NOTE in note for note in told.json["notes"])
+    assert {"network", "host files"} <= {one["feature"] for one in told.json["isolation"] if one["enforced"]}
 
 
-def test_sandbox_true_is_refused_and_not_ignored(tmp_path: Path) -> None:
-    project(tmp_path, SPEC.replace("type: python", "type: python, sandbox: true"))
+def test_sandbox_true_opens_one_and_is_not_ignored(tmp_path: Path) -> None:
+    here = str(tmp_path / "holdfast.yaml")
+    project(tmp_path, SPEC.replace("type: python", "type: python, sandbox: true"), PEEK.format(here=here))
     told = tell(tmp_path, "contract", "run", "--json")
-    assert told.code == 4
-    assert [e["path"] for e in told.json["errors"]] == ["agent.sandbox"]
+    assert told.code == 0, told.out + told.err
+    assert told.json["kept_apart"].startswith("a fresh bubblewrap sandbox each")
+    assert "inside" in told.json["parts"]["contract"]["cells"][0]["trials"][0]["answer"]

@@ -45,7 +45,7 @@ def test_2_fresh_is_the_default_a_new_process_per_trial(project: MakeProject) ->
     pids = made.lines("pids")
     assert result.cell["outcome"] == "pass"
     assert len(pids) == len(set(pids)) == 3 + 1  # three trials and the preflight
-    assert result.json["isolation"].startswith("fresh process each")
+    assert result.json["kept_apart"].startswith("fresh process each")
 
 
 # "worker: one per slot"
@@ -54,7 +54,7 @@ def test_2_worker_keeps_one_process_per_slot(project: MakeProject) -> None:
     result = made.run("--concurrency", "1", "--no-preflight")
     assert len(set(made.lines("pids"))) == 1
     assert [t["answer"] for t in result.trials] == ["call 1", "call 2", "call 3"]
-    assert result.json["isolation"].startswith("one process per slot")
+    assert result.json["kept_apart"].startswith("one process per slot")
 
 
 # "inline: Python only, in our process"

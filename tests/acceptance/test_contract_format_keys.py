@@ -178,8 +178,6 @@ def test_reset_endpoint_of_a_python_agent_is_refused(tmp_path: Path) -> None:
 
 
 UNBUILT = {
-    "agent.sandbox": "agent: {type: command, command: 'touch ran', sandbox: true}",
-    "agent.dir": "agent: {type: command, command: 'touch ran', dir: .}",
     "agent.type": "agent: {type: paragon, model: paragon-1}\nmodels: {paragon-1: {name: local}}",
 }
 
@@ -222,7 +220,7 @@ def test_contract_isolation(tmp_path: Path, isolation: str | None, trials: int) 
     ids = {trial["id"] for cell in told.contract["cells"] for trial in cell["trials"]}
     assert len(ids) == trials
     words = "a trial per cell" if trials == 2 else "a trial serves every rule"
-    assert words in told.json["isolation"]
+    assert words in told.json["kept_apart"]
 
 
 RULE_KEYS = {

@@ -251,27 +251,17 @@ def test_every_block_of_document_003_validates(tmp_path: Path, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", JUDGED)
-def test_a_contract_run_of_a_judge_refuses_by_section_and_line(tmp_path: Path, name: str) -> None:
+def test_a_run_of_a_judge_without_a_local_meaning_refuses_by_section_and_line(tmp_path: Path, name: str) -> None:
     scripts(tmp_path)
     spec = whole(BLOCKS[name]) + "chaos_matrix: [{name: no-chaos}]\n"
     project(tmp_path, spec, "open('ran', 'w')\n" + ECHO)
     first = next(rule for rule in spec_of(tmp_path, spec).invariants if rule.check == "llm_as_judge")
     told = tell(tmp_path, "contract", "run")
     assert told.code == 4
-    assert first.position is not None
-    place = f"holdfast.yaml:{first.position.line}:{first.position.column}  invariants.{first.id}  "
-    assert f"{place}The {first.check} check is not in this release." in told.err
+    line = spec.splitlines().index("      model: paragon-fast") + 1
+    place = f"holdfast.yaml:{line}:14  invariants.{first.id}.check.model  "
+    assert f"{place}The hosted model paragon-fast has no local meaning: describe it in models:." in told.err
     assert not (tmp_path / "ran").exists()
-
-
-def test_a_contract_run_of_a_world_refuses_by_section_and_line(tmp_path: Path) -> None:
-    spec = whole(WEIGHTS) + SERVICES + "chaos_matrix: [{name: no-chaos}]\n"
-    line = spec.splitlines().index("services:") + 1
-    project(tmp_path, spec)
-    told = tell(tmp_path, "contract", "run", "--json")
-    assert told.code == 4
-    (error,) = told.json["errors"]
-    assert (error["path"], error["line"], error["code"]) == ("services", line, "not-built")
 
 
 # -- what the blocks mean -------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def test_worker_keeps_one_per_slot_and_resets_it_before_every_trial(project: Mak
     result = quick(found, "--concurrency", "1")
     assert {asked for _, _, asked in answers(result)} == {"1"}
     assert len({pid for pid, _, _ in answers(result)}) == 1
-    assert result.json["isolation"].startswith("one instance per slot, reset before each trial")
+    assert result.json["kept_apart"].startswith("one instance per slot, reset before each trial")
     two = answers(quick(found, "--concurrency", "2"))
     assert len({pid for pid, _, _ in two}) <= 2
 

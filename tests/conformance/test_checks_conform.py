@@ -55,6 +55,10 @@ OF_STATE = {
     "file_exists": [{"path": "a/b"}],
     "files_changed_only": [{}, {"paths": ["src/", "*.md"]}],
     "http_mock_assertions": [{"service": "s", "assertions": [{"field": "request_count", "equals": 1}]}],
+    "llm_as_judge": [
+        {"model": "m", "criteria": "c"},
+        {"model": "m", "criteria": "c", "input_from": "s.last_request.body", "rubric": {"pass": "p"}, "votes": 3},
+    ],
     "sql": [
         {"service": "db", "query": "SELECT 1", "equals": None},
         {"service": "db", "query": "q", "one_of": [1, "a"]},

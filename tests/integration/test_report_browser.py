@@ -216,3 +216,37 @@ def test_ten_thousand_cells_are_usable_within_a_second(show: Callable[..., Any],
     run = runs.large(200, 50)
     times = [int(show(run).get_attribute("html", "data-ready")) for _ in range(3)]
     assert min(times) <= INTERACTIVE_MS
+
+
+@pytest.mark.parametrize("name", ["with_matrix", "alone"])
+def test_a_case_opens_its_evidence_and_what_the_agent_did(show: Callable[..., Any], runs: Any, name: str) -> None:
+    assert runs  # its folder is on the path
+    import report_cases_sample
+
+    page = show(getattr(report_cases_sample, name)(), ready=name == "with_matrix")
+    assert page.locator("#cases > details").count() == 3
+    page.click("#cases > details:nth-of-type(2) > summary")
+    shown = page.inner_text("#cases > details:nth-of-type(2)")
+    for wanted in (
+        "holds-<b>up</b>",
+        "gate",
+        "POST http://evil/",
+        "reset_peer",
+        "insert db.renewals: 1 row",
+        "--trial bbb",
+    ):
+        assert wanted in shown
+    assert page.locator("#cases img, #cases script").count() == 0
+    assert page.evaluate("window.pwned") is None
+    assert page.locator("#cases button.copy").count() == 4
+
+
+def test_cases_without_a_matrix_are_read_without_scripts_and_on_a_phone(show: Callable[..., Any], runs: Any) -> None:
+    assert runs
+    import report_cases_sample
+
+    settings = {"java_script_enabled": False, "viewport": {"width": 390, "height": 800}}
+    page = show(report_cases_sample.alone(), ready=False, **settings)
+    assert "1 of 3 cases passed, 1 flaky" in page.inner_text("header.top")
+    page.click("#cases > details:nth-of-type(1) > summary")
+    assert "max-latency" in page.inner_text("#cases > details:nth-of-type(1)")

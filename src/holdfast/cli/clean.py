@@ -2,25 +2,50 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
 
 
 @click.command(name="clean")
-def command() -> int:
+@click.option("--kept", is_flag=True, help="Also all worlds that run --keep left for a look.")
+@click.option("--older-than", metavar="TIME", help="Also those of them that are older, as 36h or 30m.")
+def command(kept: bool, older_than: str | None) -> int:
     """Remove what a killed Holdfast left behind. What is in use stays; so do your runs.
 
     \b
       holdfast clean
+      holdfast clean --kept
+      holdfast clean --older-than 24h
     """
     from holdfast.planes.standing import clear
     from holdfast.processes.scratch import sweep
     from holdfast.report.safe import one_line
+    from holdfast.world import keeping
+    from holdfast.world.sandbox import limits
+    from holdfast.world.services import home
 
-    removed = [*sweep(), *clear(Path(".holdfast"))]
-    for path in removed:
-        print(f"removed {one_line(str(path))}")
+    removed = [*map(str, sweep()), *map(str, home.sweep()), *map(str, clear(Path(".holdfast")))]
+    removed += [f"control group {name}" for name in limits.sweep()]
+    age_s = 0.0 if kept else _seconds(older_than)
+    if age_s is not None:
+        removed += map(str, keeping.clear(keeping.KEPT, age_s, time.time()))
+    for name in removed:
+        print(f"removed {one_line(name)}")
     if not removed:
         print("nothing was left behind")
     return 0
+
+
+def _seconds(text: str | None) -> float | None:
+    """A length of time; UsageError if it is none."""
+    from holdfast.errors import UsageError
+    from holdfast.reading.durations import duration_ms
+
+    if text is None:
+        return None
+    found = duration_ms(text)
+    if found is None:
+        raise UsageError(f"--older-than {text}: not a length of time", hint="write it as 90s, 30m or 24h")
+    return found / 1000

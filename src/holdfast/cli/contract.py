@@ -25,27 +25,8 @@ def command() -> None:
 
 @command.command()
 @shared.run_options
-@click.option("-o", "--output", "outputs", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-              help="Write a report: .html .json .xml .md")  # fmt: skip
-@click.option("--otlp", metavar="FILE|URL", help="Export every call as OpenTelemetry spans.")
-@shared.as_json
-@click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict.")
-@click.option("-v", "--verbose", is_flag=True, help="Every failure in full.")
-@click.option("--dry-run", is_flag=True, help="Count the trials; run nothing.")
-@click.option("--no-report", is_flag=True, help="Do not write report.html into the run's folder.")
-def run(
-    config: Path | None,
-    resume: str | None,
-    force: bool,
-    outputs: tuple[Path, ...],
-    otlp: str | None,
-    as_json: bool,
-    quiet: bool,
-    verbose: bool,
-    dry_run: bool,
-    no_report: bool,
-    **given: Any,
-) -> int:
+@shared.output_options
+def run(**given: Any) -> int:
     """Run the contract across the chaos matrix; print the score and why each cell failed.
 
     \b
@@ -54,20 +35,9 @@ def run(
       holdfast contract run --trial 7f3a2c91d044 --seed 7
       holdfast contract run --resume 0007
     """
-    from holdfast.cli.running import Screen, execute, prepare, send_traces
-    from holdfast.runner.export import check_target
+    from holdfast.cli.running import run_and_show
 
-    if otlp is not None:
-        check_target(otlp)
-    screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
-    prepared = prepare(config, resume, force, shared.options(**given), outputs)
-    if dry_run:
-        return screen.dry_run(prepared.job, prepared.rundir)
-    with closing(execute(prepared, screen, outputs, report=not no_report)) as outcome:
-        screen.finish(outcome)
-        if otlp is not None:
-            send_traces(outcome, otlp, screen)
-    return outcome.score.exit_code
+    return run_and_show(part="contract", **given)
 
 
 @command.command()

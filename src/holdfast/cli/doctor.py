@@ -64,7 +64,7 @@ def _case(config: Path | None, replay: Path | None, ask: bool) -> Case | None:
         path = shared.find_config(config)
     except UsageError:
         return None
-    spec, problems = shared.load_contract(path, Options())
+    spec, problems = shared.load_either(path, Options())
     return Case(spec, problems, os.environ, replay, ask)
 
 

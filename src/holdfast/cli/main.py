@@ -16,6 +16,7 @@ HELD, VIOLATED, INTERRUPTED, HARNESS, USAGE, UNPROVEN = 0, 1, 2, 3, 4, 5
 
 COMMANDS = {
     "init": "Write a starter spec and agent that run",
+    "run": "Run a task in its world; judge what it leaves",
     "contract": "Run, validate or score a contract",
     "judge": "Judge a stored run anew, without the agent",
     "report": "Render a stored run",
@@ -23,6 +24,7 @@ COMMANDS = {
     "verify": "Ask the agent once: is it there?",
     "doctor": "Try every way to meet this agent's calls",
     "gateway": "Hold an address for an agent you start yourself",
+    "shell": "Look into the world of a trial that failed",
     "demo": "The finance agent, good and careless",
     "clean": "Remove what a killed Holdfast left behind",
     "mcp-proxy": "Stand before an MCP server over stdio",
@@ -32,7 +34,6 @@ COMMANDS = {
 }
 
 NOT_BUILT = {
-    "run": "mutation, chaos-only and scenario runs",
     "ci": "the overall score of several parts",
     "replay": "replaying recorded sessions",
     "score": "the overall score of several parts",
@@ -61,7 +62,7 @@ class Root(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] in NOT_BUILT:
             what = f"holdfast {args[0]} needs {NOT_BUILT[args[0]]}, which this release does not have"
-            raise NotBuilt(what, hint="holdfast contract run | validate | score is there")
+            raise NotBuilt(what, hint="holdfast run and holdfast contract run | validate | score are there")
         if args and args[0] not in COMMANDS:
             from difflib import get_close_matches
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from msgspec.structs import replace
 
 from holdfast.errors import UsageError
-from holdfast.model.spec import Problem, Spec
+from holdfast.model.spec import Part, Problem, Spec
 from holdfast.plan import Select
 from holdfast.runner.job import Options
 
@@ -51,6 +52,13 @@ _HOW = [
     click.option("--resume", metavar="RUN", help="Go on with a run that was left."),
     click.option("--force", is_flag=True, help="Resume although spec or agent changed."),
 ]
+_WORLD = [
+    click.option("--backend", type=click.Choice(["bubblewrap", "process", "docker"]), default="bubblewrap",
+                 help="The sandbox of a world.", show_default=True),
+    click.option("--keep", is_flag=True, help="Leave the world of a failed trial for a look."),
+    click.option("--strict-world", is_flag=True, help="Refuse what this machine cannot enforce."),
+    click.option("--allow-commands", is_flag=True, help="Let secrets come from commands of any spec."),
+]  # fmt: skip
 _VERDICT = [
     click.option("--min-score", type=Percentage(0, 100), metavar="N", help="Tolerate failures above this, 0-100."),
     click.option("--strict", is_flag=True, help="Any unproven cell exits 5."),
@@ -59,9 +67,28 @@ _VERDICT = [
 ]
 
 
+_OUTPUT = [
+    click.option("-o", "--output", "outputs", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+                 help="Write a report: .html .json .xml .md"),
+    click.option("--otlp", metavar="FILE|URL", help="Export every call as OpenTelemetry spans."),
+    as_json,
+    click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict."),
+    click.option("-v", "--verbose", is_flag=True, help="Every failure in full."),
+    click.option("--dry-run", is_flag=True, help="Count the trials; run nothing."),
+    click.option("--no-report", is_flag=True, help="Do not write report.html into the run's folder."),
+]  # fmt: skip
+
+
 def run_options(command: F) -> F:
     """Everything that decides what is run, how, and what counts as held."""
-    for option in reversed([config, *_WHAT, *_HOW, *_VERDICT]):
+    for option in reversed([config, *_WHAT, *_HOW, *_WORLD, *_VERDICT]):
+        command = option(command)
+    return command
+
+
+def output_options(command: F) -> F:
+    """Where and how the result is shown."""
+    for option in reversed(_OUTPUT):
         command = option(command)
     return command
 
@@ -90,6 +117,11 @@ def options(
     strict: bool = False,
     allow_vacuous: bool = False,
     max_errors: int = 0,
+    backend: str = "bubblewrap",
+    keep: bool = False,
+    strict_world: bool = False,
+    allow_commands: bool = False,
+    part: Part = "contract",
 ) -> Options:
     """The command line as a value."""
     return Options(
@@ -106,12 +138,29 @@ def options(
         replicas=replicas,
         seed=seed,
         profile=profile,
+        backend=backend,
+        keep=keep,
+        strict_world=strict_world,
+        allow_commands=allow_commands,
+        part=part,
     )
 
 
 def option_warnings(spec: Spec, given: Options) -> list[str]:
     """What the command line asks for and probably does not mean."""
     warnings = []
+    if given.part == "scenario" and not spec.matrix and given.min_score is not None:
+        raise UsageError(
+            "--min-score is of a contract, and this file has no chaos_matrix",
+            hint="set scoring.pass_threshold for composites",
+        )
+    asked = {
+        "--backend": given.backend != Options().backend,
+        "--keep": given.keep,
+        "--strict-world": given.strict_world,
+    }
+    for option in [name for name, there in asked.items() if there and spec.world is None]:
+        warnings.append(f"{option} changes nothing: this file opens no world, and its agent runs without a sandbox")
     if given.min_score is not None and 0 < given.min_score <= 1:
         warnings.append(f"--min-score is 0 to 100: {given.min_score:g} means {given.min_score:g} %")
     cores = os.cpu_count() or 1
@@ -134,15 +183,31 @@ def find_config(given: Path | None) -> Path:
     )
 
 
-def load_contract(path: Path, given: Options) -> tuple[Spec, tuple[Problem, ...]]:
-    """The spec with the command line's overrides; raises SpecError if it is not a runnable contract."""
+def load_part(path: Path, given: Options) -> tuple[Spec, tuple[Problem, ...]]:
+    """The spec with the command line's overrides; raises SpecError if the part that was asked for cannot be run."""
     from holdfast.errors import SpecError
     from holdfast.spec import check, requires_contract
 
-    checked = check(path, environ=os.environ, seed=given.seed, replicas=given.replicas, profile=given.profile)
+    checked = check(
+        path,
+        environ=os.environ,
+        seed=given.seed,
+        replicas=given.replicas,
+        profile=given.profile,
+        part=given.part,
+    )
     problems = checked.problems
-    if checked.spec is not None:
+    if checked.spec is not None and given.part == "contract":
         problems = (*problems, *requires_contract(checked.spec))
     if checked.spec is None or any(p.severity == "error" for p in problems):
         raise SpecError(str(path), problems, source=checked.source)
     return checked.spec, problems
+
+
+def load_either(path: Path, given: Options) -> tuple[Spec, tuple[Problem, ...]]:
+    """The contract of the file; of one without a matrix its scenario."""
+    from holdfast.spec import check
+
+    found = check(path, environ=os.environ).spec
+    scenario = found is not None and not found.scenarios and any(task.kind == "task" for task in found.tasks)
+    return load_part(path, replace(given, part="scenario") if scenario else given)

@@ -1,20 +1,22 @@
-"""Running a prepared job and showing it: shared by `contract run`, `contract score` and `demo`."""
+"""Running a prepared job and showing it: shared by `run`, `contract run`, `contract score` and `demo`."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.cli import screen as terminal
-from holdfast.cli.options import find_config, load_contract, option_warnings
+from holdfast.cli.options import find_config, load_part, option_warnings, options
 from holdfast.errors import UsageError, UserError
 from holdfast.model.events import Event, Warned
-from holdfast.model.spec import Spec
+from holdfast.model.spec import Part, Spec
 from holdfast.report.files import reporter, write
 from holdfast.report.terminal import can_show_signs, summary
 from holdfast.report.wording import plural, warned
@@ -41,7 +43,7 @@ def prepare(config: Path | None, resume: str | None, force: bool, given: Options
     if resume is not None:
         rundir = RunDir.find(RUNS, resume)
         return Prepared(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
-    spec, problems = load_contract(find_config(config), given)
+    spec, problems = load_part(find_config(config), given)
     _check_models(spec, given)
     warnings = (*told(spec, problems), *option_warnings(spec, given))
     return Prepared(Job(spec, given, os.environ, warnings))
@@ -142,6 +144,37 @@ def send_traces(outcome: Outcome, target: str, screen: Screen) -> None:
     trouble = export(outcome, target, os.environ)
     if trouble is not None:
         screen.warn(trouble)
+
+
+def run_and_show(
+    *,
+    part: Part,
+    config: Path | None,
+    resume: str | None,
+    force: bool,
+    outputs: tuple[Path, ...],
+    otlp: str | None,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    dry_run: bool,
+    no_report: bool,
+    **given: Any,
+) -> int:
+    """What `run` and `contract run` do with their command lines; the exit code."""
+    from holdfast.runner.export import check_target
+
+    if otlp is not None:
+        check_target(otlp)
+    screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
+    prepared = prepare(config, resume, force, options(part=part, **given), outputs)
+    if dry_run:
+        return screen.dry_run(prepared.job, prepared.rundir)
+    with closing(execute(prepared, screen, outputs, report=not no_report)) as outcome:
+        screen.finish(outcome)
+        if otlp is not None:
+            send_traces(outcome, otlp, screen)
+    return outcome.score.exit_code
 
 
 class Screen:

@@ -23,7 +23,7 @@ def command(config: Path | None) -> int:
     from holdfast.runner.job import Options
     from holdfast.runner.verify import ask_once
 
-    spec, _ = shared.load_contract(shared.find_config(config), Options())
+    spec, _ = shared.load_either(shared.find_config(config), Options())
     seen, tools = asyncio.run(ask_once(spec, os.environ))
     turn = seen.turns[-1]
     print(f"asked     {one_line(turn.asked)}")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import site as python_site
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,10 +20,14 @@ from holdfast.execute.site import Models, Site, Surroundings, rule_urls
 from holdfast.execute.surrounded import Surrounded
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.trial import Trial
-from holdfast.model.world import WorldSpec
+from holdfast.model.world import Isolation, WorldSpec
 from holdfast.planes.harbour import Chart, Harbour
+from holdfast.processes import scratch
 from holdfast.protocols import SandboxBackend
 from holdfast.spec.references import interpolate, resolve
+from holdfast.world.keeping import KEPT, Keeping
+from holdfast.world.shortcomings import shortcomings
+from holdfast.world.strict import refuse_lacking
 from holdfast.world.worlds import Order, Worlds
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -57,9 +59,11 @@ async def open_in_world(
         network=spec.world.network,
     )
     harbour = Harbour(chart)
+    folder = scratch.make("world", in_memory=True)
     try:
-        folder = Path(tempfile.mkdtemp(prefix="holdfast-world-", dir=_fast_place()))
-        backend = await _backend(world.backend, folder)
+        backend = await _backend(world.backend, folder, spec.world.base)
+        lacks = await shortcomings(spec.world, spec.scenarios, backend)
+        await _strictly(spec.world, backend, lacks, world.strict)
         order = Order(
             fill=_filling(spec.world, environ, world.secrets),
             root=root,
@@ -69,12 +73,15 @@ async def open_in_world(
             agent_environ=seen.agent.env,
             scenarios=spec.scenarios,
             variables=variables,
+            keeping=Keeping(KEPT, models.mask) if world.keep else None,
         )
         worlds = Worlds(order, backend, harbour, folder)
+        worlds.shortcomings = lacks
     except BaseException:
         await harbour.close()
+        scratch.remove(folder)
         raise
-    housed = open_housed(seen.agent, root, spec.scenarios)
+    housed = open_housed(seen, root, spec.scenarios)
     limit = spec.world.resources.concurrency_limit
     slots = at_once if limit is None else min(at_once, limit)
     return Site(spec, Surrounded(housed, worlds, harbour, spec), slots, _notes(backend))
@@ -86,19 +93,25 @@ def interpreter() -> dict[str, Path]:
     return {place: Path(place) for place in sorted(places) if not place.startswith("/usr/") and place != "/usr"}
 
 
-async def _backend(name: str, folder: Path) -> SandboxBackend:
+async def _backend(name: str, folder: Path, image: str | None) -> SandboxBackend:
     opening = plugins.find("sandboxes", name)
     if opening is None:
         raise UserError(
             f"there is no sandbox backend {name!r}", hint=f"there are: {', '.join(plugins.names('sandboxes'))}"
         )
-    opened: SandboxBackend = await opening(folder)
+    opened: SandboxBackend = await opening(folder, image)
     return opened
 
 
-def _fast_place() -> str | None:
-    """Memory, where the machine offers it as a folder."""
-    return "/dev/shm" if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK) else None  # noqa: S108
+async def _strictly(spec: WorldSpec, backend: SandboxBackend, lacks: tuple[Isolation, ...], strict: bool) -> None:
+    """Refuses, where the user is strict, what the backend cannot enforce."""
+    if not strict:
+        return
+    try:
+        refuse_lacking(spec, (*backend.isolation, *lacks), backend.name)
+    except UserError:
+        await backend.close()
+        raise
 
 
 def _filling(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str, str]) -> Callable[[Trial], WorldSpec]:
@@ -111,12 +124,12 @@ def _filling(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str,
                 return resolve(part, environ, secrets=secrets, params=trial.params)
             if isinstance(part, dict):
                 return {key: as_written(inner) if key in _AS_WRITTEN else value(inner) for key, inner in part.items()}
-            return [value(inner) for inner in part] if isinstance(part, list) else part
+            return [value(inner) for inner in part] if isinstance(part, list | tuple) else part
 
         def as_written(part: Any) -> Any:
             if isinstance(part, str):
                 return interpolate(part, trial.params)
-            return [as_written(inner) for inner in part] if isinstance(part, list) else part
+            return [as_written(inner) for inner in part] if isinstance(part, list | tuple) else part
 
         return msgspec.convert(value(plain), WorldSpec)
 
@@ -128,6 +141,11 @@ _AS_WRITTEN = ("commands", "content", "response", "sql", "wait_for")
 
 
 def _notes(backend: SandboxBackend) -> tuple[str, ...]:
-    missing = [f"{one.feature} ({one.why})" for one in backend.isolation if not one.enforced]
+    """One line: how much of what a sandbox promises is kept here, and what is not."""
+    missing: dict[str, list[str]] = {}
+    for one in backend.isolation:
+        if not one.enforced:
+            missing.setdefault(one.why, []).append(one.feature)
     held = f"sandbox {backend.name}: {sum(one.enforced for one in backend.isolation)} of {len(backend.isolation)} kept"
-    return (f"{held}; not enforced here: {', '.join(missing)}" if missing else held,)
+    told = "; ".join(f"{', '.join(features)} ({why})" for why, features in missing.items())
+    return (f"{held}. Not enforced here: {told}" if told else held,)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator, Mapping
 
+from msgspec.structs import replace
+
 from holdfast.errors import HarnessError, HoldfastError
-from holdfast.model.observation import Answer, ForbiddenResult, Observation
+from holdfast.model.observation import Answer, ForbiddenResult, Observation, Turn
 from holdfast.model.spec import CALM, Invariant, Scenario, Spec, Task
 from holdfast.model.trial import Trial
 from holdfast.model.when import applies
@@ -42,12 +45,26 @@ class Surrounded:
             trip.watch = world.disturbances.saw
             async with world.disturbances.around(world):
                 with world.mooring.carry(trip):
-                    answer = await self._agent.run(task, trip)
-                    while world.disturbances.restart():
-                        answer = await self._agent.run(task, trip)
+                    answer = await self._answer(task, trip, world)
             trip.watch = None
             await world.settle(began)
             trip.found(await self._found(world, trip, answer, checks))
+        return answer
+
+    async def _answer(self, task: Task, trip: Trip, world: LiveWorld) -> Answer:
+        """What the agent gives in the time that the trial has; one that was killed may be started again."""
+        limit_ms = world.spec.resources.timeout_ms
+        left_s = None if limit_ms is None else max(0.0, limit_ms / 1000 - trip.now())
+        try:
+            async with asyncio.timeout(left_s) as limit:
+                answer = await self._agent.run(task, trip)
+                while world.disturbances.restart():
+                    answer = await self._agent.run(task, trip)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            why = f"the trial had {limit_ms} ms (resources.timeout), its world included"
+            return Answer((Turn(task.prompt, None, (left_s or 0.0) * 1000, "timeout", why),))
         return answer
 
     async def reset(self, trial: Trial) -> None:
@@ -88,6 +105,10 @@ class Surrounded:
         rules = world.spec.forbidden
         if not rules.rules:
             return ()
+        if rules.http_except is not None:  # a service may be reached by other names
+            led = world.spec.network.dns_overrides.items()
+            also = tuple(host for host, service in led if service in rules.http_except)
+            rules = replace(rules, http_except=(*rules.http_except, *also))
         answers = "\n".join(turn.text or "" for turn in seen.turns)
         printed = {"its answer": answers, "its output": seen.output}
         unseen = {i.feature.removeprefix("audit: "): i.why for i in world.isolation if not i.enforced}

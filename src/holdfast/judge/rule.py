@@ -82,7 +82,7 @@ class Rule:
         passed, score = found.passed, found.score
         if score is not None and not 0.0 <= score <= 1.0:
             return "error", Finding(None, f"the check gave a score of {score}, which is not in 0 to 1")
-        if passed is None:
+        if passed is None or (found.empty and self.negative):
             return "unproven", found
         if self.negate:
             return _swapped(found, passed)

@@ -114,6 +114,8 @@ class Observation(Struct, frozen=True, omit_defaults=True):
     """What the agent did, in order."""
     audited: int = 0
     """In a stored record: how many of those are in the trial's audit file, and not here."""
+    audited_digest: str = ""
+    """In a stored record: of that file, as it was written."""
     isolation: tuple[Isolation, ...] = ()
     """What the sandbox enforced and what it did not; empty: there was none."""
     forbidden: tuple[ForbiddenResult, ...] = ()

@@ -8,11 +8,12 @@ from typing import Any
 from msgspec import Struct, field
 
 from holdfast.model.observation import FaultMet, Observation, Turn
-from holdfast.model.score import Cell, Score
-from holdfast.model.spec import Invariant, Scenario
+from holdfast.model.score import Case, Cell, Replica, Score
+from holdfast.model.spec import Invariant, Part, Scenario
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Outcome, Verdict
+from holdfast.model.world import Isolation
 
 
 class TrialRow(Struct, frozen=True, omit_defaults=True):
@@ -55,6 +56,24 @@ class CellRow(Struct, frozen=True):
     trials: Sequence[TrialRow]
 
 
+class ReplicaRow(Struct, frozen=True):
+    """One trial of a case, with all that was seen of it and all that was said about it."""
+
+    replica: Replica
+    prompt: str
+    seen: Observation
+    verdicts: tuple[Verdict, ...] = ()
+    again: str = ""
+    """The command that reproduces it."""
+
+
+class CaseRow(Struct, frozen=True):
+    """A case with its trials."""
+
+    case: Case
+    replicas: Sequence[ReplicaRow]
+
+
 class Run(Struct, frozen=True):
     """One execution, ready to be rendered. Every text in it is already masked."""
 
@@ -65,6 +84,7 @@ class Run(Struct, frozen=True):
     spec_path: str
     seed: int
     score: Score
+    """Its numbers are the contract's, its verdict that of the whole run."""
     invariants: tuple[Invariant, ...]
     scenarios: tuple[Scenario, ...]
     cells: Sequence[CellRow]
@@ -73,6 +93,9 @@ class Run(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """What every report must say: no sandbox, cooperative planes, isolation, simulated."""
     isolation: str = ""
+    """How trials and cells are kept apart, in words."""
+    promises: tuple[Isolation, ...] = ()
+    """What the sandbox enforced and what not; empty: there was none."""
     description: str = ""
     started: str = ""
     """ISO 8601, UTC."""
@@ -85,5 +108,9 @@ class Run(Struct, frozen=True):
     """Where its HTML page lies; empty if none was written."""
     gateway: bool = False
     """Of an agent that the user started, behind `holdfast gateway`."""
+    part: Part = "contract"
+    contract: Score | None = None
+    """The contract's own score beside cases; None: `score` is the contract's, or there is no matrix."""
+    cases: Sequence[CaseRow] = ()
     judged_from: str = ""
     """Set when a stored run was judged anew: the id of the run and what changed."""

@@ -17,6 +17,8 @@ Severity = Literal["critical", "high", "medium", "low"]
 When = Literal["always", "tool_faults_active", "llm_faults_active", "any_chaos_active", "no_chaos"]
 Isolation = Literal["fresh", "worker", "inline"]
 Plane = Literal["tool", "llm", "context", "mcp", "http", "service", "world"]
+Part = Literal["contract", "scenario"]
+"""What of a file is run: its contract (`contract run`), or all that it declares (`run`)."""
 
 SEVERITY_WEIGHTS: Mapping[str, float] = {"critical": 3.0, "high": 2.0, "medium": 1.0, "low": 1.0}
 
@@ -218,6 +220,8 @@ class ModelSpec(Struct, frozen=True, omit_defaults=True):
     input_usd: float | None = None
     """Price of a million input tokens."""
     output_usd: float | None = None
+    temperature: float | None = None
+    """What a judge sends that has none of its own."""
 
 
 class Scoring(Struct, frozen=True, omit_defaults=True):
@@ -285,6 +289,9 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     files: tuple[str, ...] = ()
     """Every file that the spec names, relative to its own folder."""
     unbuilt: tuple[Unbuilt, ...] = ()
+    part: Part = "contract"
+    matrix: bool = True
+    """The cells are reported: the file has a matrix, or rules with trials of their own."""
     digest: str = ""
     """Of the file's bytes."""
 

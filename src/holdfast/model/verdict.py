@@ -20,6 +20,8 @@ class Finding(Struct, frozen=True, omit_defaults=True):
     marks: tuple[tuple[int, int], ...] = ()
     """Spans of the judged text that decided, for the report to mark."""
     details: dict[str, Any] = {}
+    empty: bool = False
+    """There was nothing to read: a rule that asks fails, one that forbids is unproven."""
 
 
 class Verdict(Struct, frozen=True, omit_defaults=True):

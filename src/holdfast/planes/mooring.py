@@ -10,7 +10,7 @@ import base64
 import hmac
 import secrets
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
@@ -161,15 +161,21 @@ class Mooring:
             self.listener.drop()
             aboard.close()
 
-    async def stand(self, sock: socket.socket, host: str, port: int, tls: SSLContext | None = None) -> None:
-        """Serves a socket of the agent's own network as that host, until the mooring closes."""
+    async def stand(
+        self, sock: socket.socket, host: str, port: int, tls: SSLContext | None = None, also: Collection[str] = ()
+    ) -> None:
+        """Serves a socket of the agent's own network as that host, until the mooring closes.
+
+        `also` are other hosts that lead there: a request that names one of them is one to that host.
+        """
         scheme = "http" if tls is None else "https"
 
         async def visit(exchange: Exchange) -> None:
             if self._aboard is None:
                 await _nobody(exchange)
             else:
-                await self._aboard.visit(exchange, scheme, host, port)
+                asked = _named(exchange)
+                await self._aboard.visit(exchange, scheme, asked if asked in also else host, port)
 
         standing = await serve(visit, sock=sock, tls=tls)
         standing.on_error = self._wrong_here
@@ -248,6 +254,11 @@ async def route(exchange: Exchange, path: str, token: str, aboard: Aboard | None
 async def _nobody(exchange: Exchange) -> None:
     exchange.keep_alive = False  # a client that tries again, or calls in the next trial, comes on a new connection
     await exchange.respond(503, (("content-type", "application/json"),), NO_TRIAL)
+
+
+def _named(exchange: Exchange) -> str:
+    """The host that a request is for, as it says itself."""
+    return (exchange.head.get("host") or "").rpartition("@")[2].partition(":")[0].lower()
 
 
 def _knows(authorization: str | None, token: str) -> bool:

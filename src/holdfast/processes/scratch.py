@@ -21,13 +21,15 @@ UNLOCKED_S = 60.0
 """A folder without a lock that is older than this was left by a process that died while it made it."""
 
 _NAME = re.compile(r"holdfast-[a-z]+-(\d+)-\w+")
+_MEMORY = "/dev/shm"  # noqa: S108  # a folder in memory, where there is one
 _held: dict[Path, int] = {}
 """The locks of this process's folders."""
 
 
-def make(kind: str) -> Path:
-    """A new folder that only its owner can read; `remove` it after use."""
-    path = Path(tempfile.mkdtemp(prefix=f"holdfast-{kind}-{os.getpid()}-"))
+def make(kind: str, *, in_memory: bool = False) -> Path:
+    """A new folder that only its owner can read, in memory where the machine offers that; `remove` it after use."""
+    fast = in_memory and os.path.isdir(_MEMORY) and os.access(_MEMORY, os.W_OK | os.X_OK)
+    path = Path(tempfile.mkdtemp(prefix=f"holdfast-{kind}-{os.getpid()}-", dir=_MEMORY if fast else None))
     fd = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     _held[path] = fd
@@ -61,11 +63,14 @@ def sweep() -> list[Path]:
 
 
 def _entries() -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(tempfile.gettempdir()) as entries:
-            return [entry for entry in entries if _NAME.fullmatch(entry.name)]
-    except OSError:
-        return []
+    found = []
+    for place in (tempfile.gettempdir(), _MEMORY):
+        try:
+            with os.scandir(place) as entries:
+                found += [entry for entry in entries if _NAME.fullmatch(entry.name)]
+        except OSError:
+            continue
+    return found
 
 
 def _dead(entry: os.DirEntry[str]) -> bool:

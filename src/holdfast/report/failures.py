@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.report import calls, wording
+from holdfast.report.cases import explained
 from holdfast.report.paint import Paint
 from holdfast.report.safe import columns, one_line, pad, shorten
 
 SHOWN = 5
 """Blocks in a summary: what fits a screen."""
-_LABEL = 12
+LABEL = 12
+"""Columns of the word before each line."""
 
 
 def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list[str]:
-    """The troubled cells, the worst first; all of them with `verbose`."""
-    rows = wording.troubled(run)
+    """The troubled cells, the worst first; all of them with `verbose`. What a case explains is not told again."""
+    rows = untold(run)
     shown = rows if verbose else rows[:SHOWN]
     places = wording.Places(run)
     lines = [line for row in shown for line in (*_block(run, row, places, width, paint, verbose), "")]
@@ -26,14 +28,25 @@ def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list
     return lines
 
 
+def untold(run: Run) -> Sequence[CellRow]:
+    """The troubled cells that no case explains."""
+    told = explained(run)
+    return [row for row in wording.troubled(run) if not (told and _is_told(row, told))]
+
+
+def _is_told(row: CellRow, told: frozenset[str]) -> bool:
+    trial = wording.telling(row) if row.cell.outcome in ("fail", "error") else None
+    return trial is not None and trial.id in told
+
+
 def _block(run: Run, row: CellRow, places: wording.Places, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
     yield _title(row, one_line(places.of(row.cell.invariant)), width, paint)
     for trial in _told(row, verbose):
         for label, text in (*_facts(run, row, trial), *_calls(trial, verbose)):
             # A command must stay whole, so that it can be copied.
-            lines = [text] if label == "again" else _fold(text, width - _LABEL, 40 if verbose else 3)
+            lines = [text] if label == "again" else fold(text, width - LABEL, 40 if verbose else 3)
             for n, line in enumerate(lines):
-                yield "  " + paint(pad(label if n == 0 else "", _LABEL - 2), "dim") + line
+                yield "  " + paint(pad(label if n == 0 else "", LABEL - 2), "dim") + line
 
 
 def _told(row: CellRow, verbose: bool) -> list[TrialRow | None]:
@@ -92,7 +105,8 @@ def excerpt(trial: TrialRow, room: int = 600) -> str:
     return ("… " if start else "") + piece + (" …" if start + room < len(text) else "")
 
 
-def _fold(text: str, width: int, most: int) -> list[str]:
+def fold(text: str, width: int, most: int) -> list[str]:
+    """The text as lines of that width, cut after so many."""
     lines = wrap(text, max(20, width), break_on_hyphens=False) or ["(empty)"]
     if len(lines) <= most:
         return lines

@@ -12,17 +12,21 @@ from typing import Any
 from holdfast.model.run import CellRow, Run
 from holdfast.model.verdict import OUTCOMES
 from holdfast.report import calls, wording
+from holdfast.report.case_page import rows
+from holdfast.report.cases import ONE_SAMPLE, counted
 from holdfast.report.page_data import packed
 from holdfast.report.safe import encodable, one_line
 
 _SCRIPTS = ("unpack.js", "dom.js", "matrix.js", "filters.js", "panel.js", "trial.js", "main.js")
-_STYLES = ("page.css", "matrix.css", "panel.css")
+_CASES = ("dom.js", "cases.js")
+"""What a page without a matrix needs."""
+_STYLES = ("page.css", "matrix.css", "panel.css", "cases.css")
 FIRST, LISTED = 6, 500
 """Troubled cells named at the top, and in the page without scripts."""
 
 
 class Html:
-    """`report.html`: verdict, score, matrix; a cell opens its trials."""
+    """`report.html`: verdict, score, cases, matrix; a cell or a case opens its trials."""
 
     def render(self, run: Run) -> Mapping[str, bytes]:
         page = _template().render(**_context(run))
@@ -31,7 +35,9 @@ class Html:
 
 def _context(run: Run) -> dict[str, Any]:
     troubled = wording.troubled(run)
-    script, style = _joined(_SCRIPTS), _joined(_STYLES)
+    matrix = wording.has_matrix(run)
+    scripts = (*_SCRIPTS, "cases.js") if run.part == "scenario" else _SCRIPTS
+    script, style = _joined(scripts if matrix else _CASES), _joined(_STYLES)
     return {
         "run": run,
         "score": run.score,
@@ -41,7 +47,11 @@ def _context(run: Run) -> dict[str, Any]:
         "troubled": [_item(run, row) for row in troubled[:LISTED]],
         "troubled_total": len(troubled),
         "first": FIRST,
-        "data": packed(run),
+        "matrix": matrix,
+        "one_case": ONE_SAMPLE,
+        "cases": rows(run) if run.part == "scenario" else None,
+        "counted": counted(run) if run.part == "scenario" else "",
+        "data": packed(run) if matrix else "",
         "script": script,
         "style": style,
         "policy": _policy(script, style),

@@ -9,14 +9,20 @@ import msgspec
 
 from holdfast.model.codec import encode
 from holdfast.model.observation import FaultMet
-from holdfast.model.run import CellRow, Run, TrialRow
-from holdfast.model.score import Attacks, Interval, Spent
+from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
+from holdfast.model.score import Attacks, Case, Interval, Score, Spent
+from holdfast.report.cases import reproducer
 from holdfast.report.safe import encodable
+from holdfast.report.wording import has_matrix
+from holdfast.score.parts import passed
 from holdfast.score.spending import spent
+
+EVENTS = 1_000
+"""Of a trial's audit log; the run's folder has the rest."""
 
 
 class Json:
-    """`report.json`: headline numbers on top, the contract's cells and trials under `parts`."""
+    """`report.json`: headline numbers on top, cells, cases and their trials under `parts`."""
 
     def render(self, run: Run) -> Mapping[str, bytes]:
         content = document(run)
@@ -47,14 +53,70 @@ def document(run: Run) -> dict[str, Any]:
         "started": run.started,
         "duration_s": run.duration_s,
         "complete": run.complete,
-        "isolation": run.isolation,
+        "kept_apart": run.isolation,
+        "isolation": [{"feature": p.feature, "enforced": p.enforced, "why": p.why} for p in run.promises],
         "judged_from": run.judged_from or None,
-        "parts": {"contract": _contract(run)},
+        "parts": _parts(run),
     }
 
 
-def _contract(run: Run) -> dict[str, Any]:
-    score = run.score
+def _parts(run: Run) -> dict[str, Any]:
+    parts = {"contract": _contract(run, run.contract or run.score)} if has_matrix(run) else {}
+    return parts | ({"scenario": _scenario(run)} if run.part == "scenario" else {})
+
+
+def _scenario(run: Run) -> dict[str, Any]:
+    return {"passed": passed([row.case for row in run.cases]), "cases": [_case(run, row) for row in run.cases]}
+
+
+def _case(run: Run, row: CaseRow) -> dict[str, Any]:
+    case = row.case
+    return {
+        "scenario": case.scenario,
+        "params": case.params,
+        "status": case.status,
+        "flaky": case.flaky,
+        "composite": case.composite,
+        "reason": case.reason,
+        "replicas": [_replica(run, case, one) for one in row.replicas],
+    }
+
+
+def _replica(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
+    seen = one.seen
+    return {
+        "trial": one.replica.trial,
+        "replica": one.replica.replica,
+        "status": one.replica.status,
+        "composite": one.replica.composite,
+        "reason": one.replica.reason,
+        "verdicts": [
+            {
+                "invariant": verdict.invariant,
+                "outcome": verdict.outcome,
+                "score": verdict.score,
+                "reason": verdict.reason,
+                "details": verdict.details,
+            }
+            for verdict in one.verdicts
+        ],
+        "forbidden": [
+            {"rule": rule.rule, "violated": rule.violated, "details": rule.details, "error": rule.error}
+            for rule in seen.forbidden
+        ],
+        "prompt": one.prompt,
+        "turns": seen.turns,
+        "ending": seen.ending if not seen.error else "error",
+        "error": seen.error,
+        "faults": [_fault(met) for met in seen.ledger],
+        "audit": seen.audit[:EVENTS],
+        "audited": len(seen.audit),
+        "notes": seen.notes,
+        "reproducer": reproducer(run, case, one),
+    }
+
+
+def _contract(run: Run, score: Score) -> dict[str, Any]:
     return {
         "score": score.value,
         "passed": score.passed,

@@ -1,12 +1,12 @@
-"""JUnit XML for CI servers: a suite a scenario, a test case a rule."""
+"""JUnit XML for CI servers: a suite a scenario, a test case a rule; and a suite of the cases."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
-from holdfast.model.run import CellRow, Run
-from holdfast.report import wording
+from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run
+from holdfast.report import cases, wording
 from holdfast.report.failures import excerpt
 from holdfast.report.safe import visible
 
@@ -19,6 +19,8 @@ class Junit:
     def render(self, run: Run) -> Mapping[str, bytes]:
         root = ET.Element("testsuites", name=_legal(run.name or run.spec_path))
         suites: dict[str, list[CellRow]] = {}
+        if run.part == "scenario":
+            root.append(_cases(run))
         for row in run.cells:
             suites.setdefault(row.cell.scenario, []).append(row)
         places = wording.Places(run)
@@ -27,6 +29,44 @@ class Junit:
         _totals(root, list(root.iter("testcase")), sum(float(s.get("time", 0)) for s in root))
         ET.indent(root)
         return {"report.xml": ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"}
+
+
+def _cases(run: Run) -> ET.Element:
+    """The cases as a suite of their own, named by the file."""
+    suite = ET.Element("testsuite", name=_legal(f"{run.name or run.spec_path}: cases"))
+    if run.started:
+        suite.set("timestamp", _legal(run.started))
+    _properties(suite, run)
+    rules = cases.Rules(run)
+    suite.extend(_judged(row, rules) for row in run.cases)
+    found = suite.findall("testcase")
+    _totals(suite, found, sum(float(case.get("time", 0)) for case in found))
+    return suite
+
+
+def _judged(row: CaseRow, rules: cases.Rules) -> ET.Element:
+    case = row.case
+    replicas = list(row.replicas)
+    seconds = sum(turn.latency_ms for one in replicas for turn in one.seen.turns) / 1000
+    made = ET.Element("testcase", classname="cases", name=_legal(cases.head(case)), time=f"{seconds:.3f}")
+    message = _legal(case.reason)
+    if case.status != "pass":
+        kind = "failure" if case.status == "fail" else "error"
+        text = "\n".join(line for one in replicas if one.replica.status != "pass" for line in _told(one, rules))
+        ET.SubElement(made, kind, message=message, type=case.status).text = _legal(text)
+    said = [f"composite: {cases.composite(case.composite)}"]
+    ET.SubElement(made, "system-out").text = ", ".join([*said, *(["flaky"] if case.flaky else [])])
+    return made
+
+
+def _told(one: ReplicaRow, rules: cases.Rules) -> Iterator[str]:
+    yield f"asked: {one.prompt}"
+    yield f"answered: {cases.answered(one, 4000)}"
+    yield from (f"forbidden: {text}" for text in cases.violations(one))
+    for verdict in cases.unpassed(one):
+        yield f"because: {rules.reason(verdict)} (at {rules.place(verdict.invariant)})"
+    yield from (f"met: {wording.fault(met)}" for met in one.seen.ledger)
+    yield f"again: {one.again}"
 
 
 def _suite(run: Run, scenario: str, rows: Sequence[CellRow], places: wording.Places) -> ET.Element:

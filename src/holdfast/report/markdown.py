@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from holdfast.model.run import CellRow, Run
-from holdfast.report import calls, wording
-from holdfast.report.failures import excerpt
+from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run
+from holdfast.report import calls, cases, wording
+from holdfast.report.failures import excerpt, untold
 from holdfast.report.matrix import Grid, grid, legend
 from holdfast.report.safe import one_line, visible
 
@@ -21,7 +21,12 @@ class Markdown:
     """`report.md`: verdict, score, matrix, and each failure folded away."""
 
     def render(self, run: Run) -> Mapping[str, bytes]:
-        lines = [*_top(run), "", *_table(grid(run)), "", *_failures(run), *_remarks(run)]
+        lines = [*_top(run), ""]
+        if run.part == "scenario":
+            lines += [*_cases(run), ""]
+        if wording.has_matrix(run):
+            lines += [*_table(grid(run)), ""]
+        lines += [*_case_failures(run), *_failures(run), *_remarks(run)]
         return {"report.md": ("\n".join(lines).rstrip() + "\n").encode("utf-8", "replace")}
 
 
@@ -45,6 +50,22 @@ def _top(run: Run) -> Iterator[str]:
     word = wording.verdict(score)
     yield f"## {wording.verdict_sign(score)} {word}: {inline(run.name or run.spec_path)}"
     yield ""
+    if run.part == "scenario":
+        sample = f" · {cases.ONE_SAMPLE}" if score.replicas == 1 and not wording.has_matrix(run) else ""
+        yield f"**{cases.counted(run)}** · seed {run.seed}{sample}"
+        yield ""
+    if wording.has_matrix(run):
+        yield from _numbers(run)
+    for line in (calls.attacks(score.attacks) if score.attacks else "", calls.used(score.spent)):
+        if line:
+            yield inline(line.replace("   ", " · "))
+            yield ""
+    for reason in score.reasons:
+        yield f"- {inline(reason)}"
+
+
+def _numbers(run: Run) -> Iterator[str]:
+    score = run.score
     parts = [f"**Resilience {wording.number(score.value)}**"]
     parts += [f"({wording.interval(score.interval)})"] if score.interval else []
     parts += [f"· calm {wording.number(score.calm)}"] if score.calm is not None else []
@@ -54,12 +75,53 @@ def _top(run: Run) -> Iterator[str]:
     sample = f" · {wording.ONE_SAMPLE}" if score.replicas == 1 else ""
     yield f"{wording.judged(score)} · seed {run.seed}{sample}"
     yield ""
-    for line in (calls.attacks(score.attacks) if score.attacks else "", calls.used(score.spent)):
-        if line:
-            yield inline(line.replace("   ", " · "))
-            yield ""
-    for reason in score.reasons:
-        yield f"- {inline(reason)}"
+
+
+def _cases(run: Run) -> Iterator[str]:
+    rows = list(run.cases)
+    shown = rows if len(rows) <= MAX_ROWS else [row for row in rows if cases.short(row.case)][:MAX_ROWS]
+    yield "| case | status | composite | why |"
+    yield "|---|---|--:|---|"
+    for row in shown:
+        case = row.case
+        status = f"{wording.SIGNS[case.status]} {case.status}" + (", flaky" if case.flaky else "")
+        why = inline(case.reason[:300])
+        yield f"| {inline(cases.head(case))} | {status} | {cases.composite(case.composite)} | {why} |"
+    if len(shown) < len(rows):
+        yield ""
+        yield f"{len(rows) - len(shown)} more cases not shown here."
+
+
+def _case_failures(run: Run) -> Iterator[str]:
+    rows = [row for row in cases.troubled(run) if row.case.status != "pass"]
+    rules = cases.Rules(run)
+    for row in rows[:MAX_DETAILS]:
+        one = cases.telling(row)
+        if one is not None:
+            yield from _folded(row, "\n".join(_case_facts(one, rules)))
+    if len(rows) > MAX_DETAILS:
+        yield f"and {len(rows) - MAX_DETAILS} more cases, see {inline(wording.report_path(run))}"
+        yield ""
+
+
+def _folded(row: CaseRow, text: str) -> Iterator[str]:
+    case = row.case
+    yield f"<details><summary>{wording.SIGNS[case.status]} {case.status}: case {inline(cases.head(case))}</summary>"
+    yield ""
+    yield block(text)
+    yield ""
+    yield "</details>"
+    yield ""
+
+
+def _case_facts(one: ReplicaRow, rules: cases.Rules) -> Iterator[str]:
+    yield f"asked     {one_line(one.prompt)}"
+    yield f"answered  {cases.answered(one, 1000)}"
+    yield from (f"forbidden {one_line(text)}" for text in cases.violations(one))
+    for verdict in cases.unpassed(one):
+        yield f"because   {one_line(rules.reason(verdict))} ({rules.place(verdict.invariant)})"
+    yield from (f"met       {one_line(wording.fault(met))}" for met in one.seen.ledger[:10])
+    yield f"again     {one.again}"
 
 
 def _table(shown: Grid) -> Iterator[str]:
@@ -89,7 +151,7 @@ def _rows(shown: Grid, rules: Sequence[str], heads: Sequence[str]) -> Iterator[s
 
 
 def _failures(run: Run) -> Iterator[str]:
-    rows = wording.troubled(run)
+    rows = untold(run)
     places = wording.Places(run)
     for row in rows[:MAX_DETAILS]:
         yield from _details(run, row, places)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from base64 import b64encode
 from typing import Any
 
@@ -118,7 +119,7 @@ class _Trials:
         values = (
             trial.id,
             text(trial.prompt),
-            -1 if trial.answer is None else text(_cut(trial.answer)),
+            -1 if trial.answer is None else text(cut(trial.answer)),
             text(trial.ending + (f": {trial.detail}" if trial.detail else "")),
             round(trial.latency_ms, 1),
             _CODE[trial.outcome],
@@ -138,7 +139,7 @@ class _Trials:
             "turn": trial.turn,
             "turns": [_turn(t, self._strings) for t in trial.turns] if len(trial.turns) > 1 else [],
             "details": _plain(trial.details),
-            "output": self._strings.of(_cut(trial.output)) if trial.output else 0,
+            "output": self._strings.of(cut(trial.output)) if trial.output else 0,
             "notes": [self._strings.of(note) for note in trial.notes],
             "calls": [part for e in trial.trace[: calls.SHOWN] for part in self._call(e, trial.outcome != "pass")],
             "rest": self._strings.of(calls.rest(trial)),
@@ -174,7 +175,7 @@ def _units(text: str) -> int:
 
 def _turn(turn: Turn, strings: Interned) -> list[Any]:
     ending = turn.ending + (f": {turn.detail}" if turn.detail else "")
-    said = -1 if turn.text is None else strings.of(_cut(turn.text))
+    said = -1 if turn.text is None else strings.of(cut(turn.text))
     return [strings.of(turn.asked), said, strings.of(ending), round(turn.latency_ms, 1)]
 
 
@@ -206,16 +207,20 @@ def _plain(details: dict[str, Any]) -> dict[str, Any]:
     shown = {}
     for name, value in details.items():
         text = value if isinstance(value, str) else encode_text(value)
-        shown[encodable(str(name))] = encodable(_cut(text))
+        shown[encodable(str(name))] = encodable(cut(text))
     return shown
 
 
 def encode_text(value: Any) -> str:
     """A value of any kind as JSON text."""
-    return msgspec.json.encode(value, enc_hook=str).decode()
+    try:
+        return msgspec.json.encode(value, enc_hook=str).decode()
+    except UnicodeEncodeError:  # half a character, as some programs print it
+        return json.dumps(msgspec.to_builtins(value, enc_hook=str))
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """A long text without its end, and where that is."""
     if len(text) <= MAX_TEXT:
         return text
     return f"{text[:MAX_TEXT]}\n[cut here: {len(text) - MAX_TEXT} more characters are in the run directory]"

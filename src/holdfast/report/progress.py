@@ -28,6 +28,8 @@ def header(event: RunStarted) -> str:
 
 def _where(spec: Spec) -> str:
     agent = spec.agent
+    if spec.world is not None:
+        return "fresh world each"
     if agent.type == "http" and not agent.launched:
         return "running agent behind the gateway" if agent.gateway else "running agent"
     if agent.type == "http":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.model.run import Run
-from holdfast.report import calls, wording
+from holdfast.report import calls, case_blocks, cases, wording
 from holdfast.report.failures import blocks
 from holdfast.report.matrix import draw, grid
 from holdfast.report.paint import Paint, painter
@@ -19,10 +19,20 @@ def summary(
 ) -> str:
     """Did it hold, where not, why, and how to see it again; `quiet` keeps the numbers and the verdict."""
     paint = painter(color)
-    parts = [] if quiet else [*draw(grid(run), width, paint), "", *blocks(run, width, paint, verbose=verbose)]
+    parts = [] if quiet else list(_parts(run, width, paint, verbose))
     text = "\n".join([*parts, *_numbers(run, paint, quiet), _verdict(run, paint)]) + "\n"
     # Colour codes are ASCII, so they survive.
     return text if unicode else ascii_only(text)
+
+
+def _parts(run: Run, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
+    """Matrix, cases, and why each did not hold."""
+    if wording.has_matrix(run):
+        yield from (*draw(grid(run), width, paint), "")
+    if run.part == "scenario":
+        yield from (*case_blocks.table(run, width, paint), "")
+        yield from case_blocks.blocks(run, width, paint, verbose=verbose)
+    yield from blocks(run, width, paint, verbose=verbose)
 
 
 def can_show_signs(encoding: str | None) -> bool:
@@ -35,8 +45,12 @@ def can_show_signs(encoding: str | None) -> bool:
 
 
 def _numbers(run: Run, paint: Paint, quiet: bool) -> Iterator[str]:
-    yield _score(run, paint)
-    yield wording.judged(run.score) if quiet else _sample(run)
+    if run.part == "scenario":
+        sample = "" if run.score.replicas > 1 or quiet or wording.has_matrix(run) else f"   {cases.ONE_SAMPLE}"
+        yield f"{paint(cases.counted(run), 'bold')}{sample}"
+    if wording.has_matrix(run):
+        yield _score(run, paint)
+        yield wording.judged(run.score) if quiet else _sample(run)
     if not quiet:
         yield from _about_calls(run)
         yield from _about_replicas(run)
@@ -83,6 +97,6 @@ def _verdict(run: Run, paint: Paint) -> str:
     word = wording.verdict(run.score)
     reasons = [one_line(reason) for reason in run.score.reasons]
     if not run.complete:
-        reasons = [*(r for r in reasons if "interrupted" not in r), f"go on: holdfast contract run --resume {run.id}"]
+        reasons = [*(r for r in reasons if "interrupted" not in r), f"go on: {wording.resume(run)}"]
     said = f"{paint(word, word)}   {', '.join(reasons)}".rstrip()
     return f"{said}   ·   {one_line(wording.report_path(run))}"

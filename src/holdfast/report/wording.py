@@ -39,6 +39,16 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
+def has_matrix(run: Run) -> bool:
+    """Whether there are cells to show: of a contract, or of a file with a chaos matrix."""
+    return run.part == "contract" or run.contract is not None
+
+
+def resume(run: Run) -> str:
+    """The command that goes on with a run that was left."""
+    return f"holdfast {'run' if run.part == 'scenario' else 'contract run'} --resume {run.id}"
+
+
 def interval(found: Interval | None) -> str:
     """`95 %: 25–87, approximate`, or nothing."""
     if found is None:
@@ -137,7 +147,7 @@ def next_step(run: Run, row: CellRow) -> str:
     if cell.outcome == "error":
         return "our side broke, not the agent: put the cause right and run it again"
     if not cell.passes + cell.fails + cell.errors + cell.unproven:
-        return "run it" if run.complete else f"go on with it: holdfast contract run --resume {run.id}"
+        return "run it" if run.complete else f"go on with it: {resume(run)}"
     if cell.chaos and not cell.met and CHANGED_NOTHING in cell.reason:
         return "this fault finds nothing to change in what the agent got: set its mode's options, or use another mode"
     if cell.chaos and not cell.met and run.gateway and not any(t.trace for t in row.trials):

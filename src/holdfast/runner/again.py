@@ -17,14 +17,17 @@ from holdfast.model.spec import Invariant, Spec, Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import CellKey, Plan, Select
+from holdfast.runner.bench import Bench
+from holdfast.runner.hearing import Hearing, Pair, hearing
 from holdfast.runner.job import Options, refuse_unbuilt, told
 from holdfast.runner.outcome import Outcome, conclude
 from holdfast.runner.start import stored_options, stored_spec
 from holdfast.score import Tally
+from holdfast.store.audits import whole
+from holdfast.store.consulted import Heard
 from holdfast.store.record import observations, trials
 from holdfast.store.rundir import Ended, Lines, Manifest, RunDir, number_of
 from holdfast.store.seals import check
-from holdfast.store.traces import with_trace
 
 NOT_RECORDED = "not recorded in this run"
 
@@ -84,7 +87,8 @@ def judge_again(run: RunDir, *, config: Path | None, options: Options, environ: 
         stored = trials(run)
         plan = StoredPlan(spec, options.select, stored, before.replicas)
         tally = Tally(spec, plan)
-        path = _judge_all(run, plan, tally, stored, _planned(before, manifest))
+        hear = hearing(Bench(spec, environ, run), Heard(run) if config is None else None)
+        path = _judge_all(run, plan, tally, stored, _planned(before, manifest), hear)
     finally:
         run.unlock()
     said = _borrowed(plan, stored)
@@ -94,7 +98,8 @@ def judge_again(run: RunDir, *, config: Path | None, options: Options, environ: 
         said = (*said, "the run is unfinished; it is judged as far as it goes")
     if unsealed:
         said = (*said, unsealed)
-    ended = Ended(complete, 0.0, told(spec, problems), said)
+    known = known or Ended(False, 0.0)
+    ended = Ended(complete, 0.0, told(spec, problems), (*known.notes, *said), isolation=known.isolation)
     return conclude(run, spec, plan, tally, options, ended=ended, verdicts=path)
 
 
@@ -117,49 +122,79 @@ def _planned(before: Spec, manifest: Manifest) -> set[Group]:
     return {_group(t.scenario, t.params, t.task) for t in Plan(before, stored_options(manifest).select).trials}
 
 
-def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, stored: Mapping[str, Trial], planned: set[Group]) -> Path:
+def _judge_all(
+    run: RunDir, plan: StoredPlan, tally: Tally, stored: Mapping[str, Trial], planned: set[Group], hear: Hearing
+) -> Path:
     """Judges cell by cell. The verdicts are there whole or not at all; the file's path is returned."""
     path = run.verdicts(1 + max((number_of(file) for file in run.verdict_files()), default=0))
     unfinished = path.with_suffix(".new")
     unfinished.unlink(missing_ok=True)  # of a judging that was killed
     lines = Lines(unfinished)
     judged: set[str] = set()
+    cases = _CasesAgain()
     try:
-        for trial, seen, verdict in _verdicts(run, plan, tally, stored, planned):
+        for trial, seen, verdict in _verdicts(run, plan, tally, stored, planned, hear):
             if trial.id:
                 if trial.id not in judged:
                     tally.saw(trial, seen)
                 judged.add(trial.id)
                 lines.write(encode(verdict))
+                if plan.spec.part == "scenario":
+                    cases.add(trial, seen, verdict)
             tally.add(trial, seen, verdict)
     finally:
         lines.close()
+    cases.into(tally)
     tally.trials = len(judged)  # one trial may serve rules that it was not made for
     unfinished.replace(path)
     return path
 
 
+class _CasesAgain:
+    """Verdicts come rule by rule; a case wants those of a trial together."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, tuple[Trial, Observation, list[Verdict]]] = {}
+
+    def add(self, trial: Trial, seen: Observation, verdict: Verdict) -> None:
+        if trial.invariant == "*":
+            bare = Observation(trial.id, forbidden=seen.forbidden)
+            self._given.setdefault(trial.id, (trial, bare, []))[2].append(verdict)
+
+    def into(self, tally: Tally) -> None:
+        for trial, seen, verdicts in self._given.values():
+            tally.cases.add(trial, seen, verdicts)
+
+
 def _verdicts(
-    run: RunDir, plan: StoredPlan, tally: Tally, stored: Mapping[str, Trial], planned: set[Group]
+    run: RunDir, plan: StoredPlan, tally: Tally, stored: Mapping[str, Trial], planned: set[Group], hear: Hearing
 ) -> Iterator[tuple[Trial, Observation, Verdict]]:
-    spec = plan.spec
-    judge = Judge(spec, stored=True)
+    judge = Judge(plan.spec, stored=True)
     seen = {o.trial: o for o in observations(run, traces=False)}  # a trace is read when its trial is judged
     controls = {_asked(t): seen[t.id] for t in stored.values() if t.kind == "control" and t.id in seen}
     for trial in stored.values():
         if trial.kind == "control" and trial.id in seen:
-            tally.saw(trial, with_trace(run, seen[trial.id]))
+            tally.saw(trial, whole(run, seen[trial.id]))
+    for rule, trial, found in hear(_pairs(run, plan, seen, planned)):
+        if trial.id:
+            yield trial, found, judge.judge(rule, trial, found, controls.get(_asked(trial)))
+        else:
+            yield trial, found, Verdict("", rule.id, "error", 0.0, NOT_RECORDED)
+
+
+def _pairs(run: RunDir, plan: StoredPlan, seen: Mapping[str, Observation], planned: set[Group]) -> Iterator[Pair]:
+    """Every rule with every trial that it is judged on, cell by cell; a trial without an id was never to be run."""
+    spec = plan.spec
     for key in plan.cells:
         rule, params = spec.invariant(key.invariant), spec.params[key.params]
         for task in plan.tasks(rule.id) if plan.applies(key) else ():
             alike = plan.judged_by(rule, key.scenario, params, task)
             for trial in alike:
                 if trial.id in seen:
-                    found = with_trace(run, seen[trial.id])
-                    yield trial, found, judge.judge(rule, trial, found, controls.get(_asked(trial)))
+                    yield rule, trial, whole(run, seen[trial.id])
             if not alike and _group(key.scenario, params, task) not in planned:
                 never = Trial("", "contract", key.scenario, task, params=params, invariant=rule.id)
-                yield never, Observation("", error=NOT_RECORDED), Verdict("", rule.id, "error", 0.0, NOT_RECORDED)
+                yield rule, never, Observation("", error=NOT_RECORDED)
 
 
 def _same_weather(before: Spec, now: Spec) -> None:

@@ -14,9 +14,13 @@ from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
+from holdfast.runner.bench import Bench, Waiting
+from holdfast.runner.conditions import Conditions
 from holdfast.runner.job import Job, Listen
+from holdfast.runner.kept import KeptWorlds
 from holdfast.score import Tally
 from holdfast.spec import secret_values
+from holdfast.store.consulted import Consulted
 from holdfast.store.mask import Masker
 from holdfast.store.record import Record
 from holdfast.store.replay import Stored
@@ -42,12 +46,17 @@ class Court:
         self.controls: dict[str, Observation] = {}
         self.troubled: dict[str, int] = {}
         """What broke on our side or a provider's, and in how many trials."""
+        before = run.ended()
+        self.conditions = Conditions(before.isolation if before else ())
+        self.kept = KeptWorlds(job.options.keep)
         self._tolerant = (job.options.min_score, job.spec.scoring.min_score) != (None, None)
         self._plan = job.plan
         self._spec = job.spec
         self._judge = Judge(job.spec)
+        self._bench = Bench(job.spec, job.environ, run)
+        self._waiting = Waiting()
         agent = job.spec.agent
-        self._record = Record(run, inline=agent.in_python and agent.isolation == "inline")
+        self._record = Record(run, inline=agent.in_python and agent.isolation == "inline", consults=bool(self._bench))
         self._listen = listen
 
     @property
@@ -65,6 +74,7 @@ class Court:
     def keep(self, trial: Trial, seen: Observation) -> None:
         """A control: it is compared with, not judged."""
         self.controls[trial.id] = seen
+        self.kept.judged(seen)
         self.tally.saw(trial, seen)
         self._record.observation(self.masker.observation(seen))
 
@@ -74,22 +84,65 @@ class Court:
         if shown.error and (shown.error in self.troubled or len(self.troubled) < TROUBLES):
             self.troubled[shown.error] = self.troubled.get(shown.error, 0) + 1
         self._record.observation(shown)
+        self.conditions.add(shown)
         self._listen(events.TrialEnded(trial, shown))
 
     async def take(self, trial: Trial, seen: Observation, *, alone: bool = False) -> None:
-        """Judges it. What may take long must not hold up the other trials: their clocks run."""
+        """Judges it. What may take long must not hold up the other trials: their clocks run.
+
+        Where a rule asks a model, it is judged when that has spoken; `settle` waits for all of these.
+        """
+        if self._bench.wanted(self._plan.rules(trial), seen):
+            await self._waiting.add(self._take_heard(trial, seen, alone=alone))
+        else:
+            await self._take(trial, seen, alone=alone)
+
+    async def _take_heard(self, trial: Trial, seen: Observation, *, alone: bool) -> None:
+        await self._take(trial, await self._heard(trial, seen), alone=alone)
+
+    async def _heard(self, trial: Trial, seen: Observation) -> Observation:
+        """With what models say of it, which is on disk before anything is judged by it."""
+        rules = self._bench.wanted(self._plan.rules(trial), seen)
+        if not rules:
+            return seen
+        shown = self.masker.observation(seen)
+        said = {id: self.masker.struct(one) for id, one in (await self._bench.hear(rules, trial, shown)).items()}
+        for id, evidence in said.items():
+            if not evidence.error:  # a failed call is asked again when the run is judged anew
+                self._record.consulted(Consulted(trial.id, id, evidence))
+        return replace(seen, evidence={**seen.evidence, **said})
+
+    async def _take(self, trial: Trial, seen: Observation, *, alone: bool) -> None:
         if alone or not self._may_take_long(trial, seen):
             verdicts = self._verdicts(self._judge, trial, seen)
         else:
             verdicts = await asyncio.to_thread(self._verdicts, self._judge, trial, seen)
         self._enter(trial, seen, verdicts, masked=bool(self.masker) and self.masker.observation(seen).masked)
 
-    def take_up(self, stored: Stored) -> None:
+    def open(self) -> None:
+        """To be called before an agent runs."""
+        self._bench.open()
+
+    async def settle(self) -> None:
+        """Every trial that was taken is judged."""
+        await self._waiting.finish()
+
+    async def leave(self) -> None:
+        """Gives up what is not judged yet; it is stored, and judged when the run is taken up again."""
+        await self._waiting.drop()
+        await self._bench.close()
+
+    async def take_up(self, stored: Stored) -> None:
         """What a run that was left had seen; some of it may not have been judged before it was killed."""
         self.controls.update(stored.controls)
         judge = Judge(self._spec, stored=True)
         for trial, seen in stored.unjudged:
-            self._enter(trial, seen, self._verdicts(judge, trial, seen))
+            await self._waiting.add(self._take_up(judge, trial, seen))
+        await self.settle()
+
+    async def _take_up(self, judge: Judge, trial: Trial, seen: Observation) -> None:
+        seen = await self._heard(trial, seen)
+        self._enter(trial, seen, self._verdicts(judge, trial, seen))
 
     def met(self, trial: Trial, fault: FaultMet) -> None:
         self._listen(events.FaultFired(trial, self.masker.struct(fault)))
@@ -122,6 +175,7 @@ class Court:
     def _enter(self, trial: Trial, seen: Observation, verdicts: list[Verdict], *, masked: bool = False) -> None:
         self.tally.saw(trial, seen)
         self.tally.cases.add(trial, seen, verdicts)
+        self.kept.judged(seen, verdicts)
         for verdict in verdicts:
             if masked:
                 verdict = replace(verdict, marks=())  # they point into the text as the agent said it

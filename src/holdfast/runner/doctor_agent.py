@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from holdfast.errors import AgentUnavailable
-from holdfast.execute.site import Models, needs_planes, on_web, open_site
+from holdfast.execute.site import Models, Surroundings, needs_planes, on_web, open_site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Spec
@@ -16,6 +16,7 @@ from holdfast.report.diagnosis import Asked, Called, Finding
 from holdfast.report.safe import shorten
 from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY, plural
 from holdfast.runner.doctor_waits import waits
+from holdfast.runner.job import Options, world_secrets
 
 ANSWER_KEPT = 200
 LINES_SHOWN = 5
@@ -29,7 +30,8 @@ async def ask_agent(spec: Spec, environ: Mapping[str, str], models: Models) -> A
     trial = plan(spec).preflight
     assert trial is not None, "a contract asks something"
     try:
-        site = await open_site(spec, environ=environ, concurrency=1, models=models)
+        world = Surroundings(secrets=world_secrets(spec, Options(), environ))
+        site = await open_site(spec, environ=environ, concurrency=1, models=models, surroundings=world)
         try:
             seen = await run_trial(site, trial)
         finally:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from holdfast.errors import NotBuilt, SpecError
 from holdfast.model.codec import canonical, digest
 from holdfast.model.events import Event
-from holdfast.model.spec import Problem, Spec
+from holdfast.model.spec import Part, Problem, Spec
 from holdfast.plan import Plan, Select, agent_json, plan
 from holdfast.spec.load import source_of
 
@@ -43,6 +43,7 @@ class Options(Struct, frozen=True):
     """What a backend cannot enforce is refused."""
     allow_commands: bool = False
     """Secrets may be asked of commands, wherever the spec lies."""
+    part: Part = "contract"
 
 
 class Job:
@@ -57,11 +58,12 @@ class Job:
         self.environ = environ
         self.warnings = warnings
         self.plan: Plan = plan(spec, options.select)
-        self.secrets = _secrets(spec, options, environ)
+        self.secrets = world_secrets(spec, options, environ)
         """Values of the world's secrets by name."""
 
 
-def _secrets(spec: Spec, options: Options, environ: Mapping[str, str]) -> dict[str, str]:
+def world_secrets(spec: Spec, options: Options, environ: Mapping[str, str]) -> dict[str, str]:
+    """The values of the world's secrets by name; UserError if one cannot be had."""
     if spec.world is None or not spec.world.secrets:
         return {}
     from holdfast.world.secrets import resolve_secrets

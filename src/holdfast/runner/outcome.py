@@ -17,6 +17,8 @@ from holdfast.plan import Plan
 from holdfast.runner.job import Options
 from holdfast.score import Options as ScoreOptions
 from holdfast.score import Tally, resilience
+from holdfast.score.parts import with_cases
+from holdfast.store.case_view import StoredCases
 from holdfast.store.rundir import Ended, Manifest, RunDir, write_json
 from holdfast.store.view import StoredCells, command
 
@@ -48,19 +50,26 @@ def conclude(
 
     `verdicts` is the file of a run that was judged anew, `page` where its HTML page is or will be.
     """
-    score = resilience(tally, score_options(options, interrupted=not ended.complete))
+    rules = score_options(options, interrupted=not ended.complete)
+    contract = resilience(tally, rules)
+    cases = tuple(tally.cases.all()) if spec.part == "scenario" else ()
+    score = with_cases(contract, cases, rules, matrix=spec.matrix) if spec.part == "scenario" else contract
     manifest = rundir.manifest()
     again = command(
         spec.path,
+        part=spec.part,
         seed=spec.seed,
         replicas=options.replicas,
         profile=options.profile,
         recording=manifest.recording and shown_path(Path(manifest.recording)),
+        backend=manifest.backend if spec.world and manifest.backend != Options().backend else None,
     )
     cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())
     judged_from = f"{rundir.id}, judged anew by {spec.path}" if verdicts else ""
     run = _view(rundir, manifest, spec, plan, score, cells, ended)
     run = replace(run, judged_from=judged_from, page=shown_path(page) if page else "")
+    if spec.part == "scenario":
+        run = replace(run, cases=StoredCases(cells.files, cases), contract=contract if spec.matrix else None)
     return Outcome(run, score, cells)
 
 
@@ -98,11 +107,18 @@ def _view(
         score=score,
         invariants=tuple(plan.invariants),
         scenarios=tuple(plan.scenarios),
-        cells=cells,
+        cells=cells if spec.matrix else (),
         complete=ended.complete,
         warnings=ended.warnings,
-        notes=(*standing_notes(spec), *_replayed(manifest), *_selected(manifest), *ended.notes),
-        isolation=isolation_words(spec),
+        notes=(
+            *standing_notes(spec, manifest.backend),
+            *_replayed(manifest),
+            *_selected(manifest),
+            *ended.notes,
+            *_unkept(ended),
+        ),
+        isolation=isolation_words(spec, manifest.backend),
+        promises=ended.isolation,
         description=spec.description,
         started=manifest.started,
         duration_s=ended.duration_s,
@@ -111,7 +127,17 @@ def _view(
         agent_digest=manifest.agent_digest,
         params=spec.params,
         gateway=spec.agent.gateway,
+        part=spec.part,
     )
+
+
+def _unkept(ended: Ended) -> Iterator[str]:
+    """What the worlds of single trials could not do, where no note says so yet; a limit nobody set is no lack."""
+    said = " ".join(ended.notes)
+    missing = [one for one in ended.isolation if not one.enforced and one.why != "none was set"]
+    told = [f"{one.feature} ({one.why})" if one.why else one.feature for one in missing if one.feature not in said]
+    if told:
+        yield f"not enforced in this world: {', '.join(told)}"
 
 
 def _replayed(manifest: Manifest) -> Iterator[str]:
@@ -127,12 +153,17 @@ def _selected(manifest: Manifest) -> Iterator[str]:
         ("--trial", manifest.trials),
     ):
         if names:
-            yield f"a part of the contract: {' '.join(f'{option} {name}' for name in names)}"
+            what = "contract" if manifest.part == "contract" else "file"
+            yield f"a part of the {what}: {' '.join(f'{option} {name}' for name in names)}"
 
 
-def standing_notes(spec: Spec) -> tuple[str, ...]:
+def standing_notes(spec: Spec, backend: str = "bubblewrap") -> tuple[str, ...]:
     """What every report of this spec must say about how far to trust it."""
-    notes = ["no sandbox: the agent ran with your rights, your environment and the network as it is"]
+    notes = []
+    if spec.world is None:
+        notes.append("no sandbox: the agent ran with your rights, your environment and the network as it is")
+    elif backend == "process":
+        notes.append("no isolation: the process backend gives the agent a folder of its own, and nothing else")
     agent = spec.agent
     if agent.type != "http" and (agent.tools or agent.tool_registry or agent.llm):
         notes.append("tool and model faults act inside the agent's own process, which could look behind them")
@@ -145,10 +176,12 @@ def standing_notes(spec: Spec) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def isolation_words(spec: Spec) -> str:
+def isolation_words(spec: Spec, backend: str = "bubblewrap") -> str:
     """How trials and cells are kept apart, in a few words."""
     agent = spec.agent
-    if agent.type == "http" and agent.launched:
+    if spec.world is not None:
+        how = f"a fresh {backend} sandbox each" if backend != "process" else "a fresh folder and process each"
+    elif agent.type == "http" and agent.launched:
         how = "a fresh instance each" if agent.isolation == "fresh" else "one instance per slot"
         how += ", reset before each trial" if agent.has_reset else ""
     elif agent.type == "http":

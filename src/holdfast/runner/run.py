@@ -44,9 +44,9 @@ class Running:
         complete = False
         try:
             stored = replay(self.run, self.job.plan, self.court.tally)
-            self.court.take_up(stored)
             complete = await self._interruptible(stored)
         finally:
+            await self.court.leave()
             self._seal(complete, time.monotonic() - started)
             self.court.close()
             self.listen(events.RunEnded(complete))
@@ -66,6 +66,8 @@ class Running:
 
     async def _all(self, stored: Stored) -> None:
         job, court = self.job, self.court
+        court.open()
+        await court.take_up(stored)
         models = Models(job.options.record, job.options.replay, court.masker.text)
         options = job.options
         surroundings = Surroundings(options.backend, job.secrets, options.strict_world, options.keep)
@@ -97,6 +99,8 @@ class Running:
                     async for trial, seen in ended:
                         await court.take(trial, seen, alone=site.concurrency == 1)
                         done += 1
+                await court.settle()
+            self.notes = (*self.notes, *court.kept.notes)
             for why, count in court.troubled.items():
                 self._warn(f"our side or a provider failed in {count} trials, of which only passes count: {why}")
         finally:
@@ -145,7 +149,9 @@ class Running:
         self._end(complete, duration_s, sealed)
 
     def _end(self, complete: bool, duration_s: float = 0.0, sealed: dict[str, Seal] | None = None) -> None:
-        ended = Ended(complete, duration_s, tuple(self.warnings), self.notes, sealed or {})
+        conditions = self.court.conditions
+        notes = tuple(dict.fromkeys((*self.notes, *conditions.notes)))
+        ended = Ended(complete, duration_s, tuple(self.warnings), notes, sealed or {}, conditions.isolation)
         write_json(self.run.path / "ended.json", ended)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 import holdfast
 from holdfast.errors import UsageError
-from holdfast.model.spec import Problem, Spec
+from holdfast.model.spec import Part, Problem, Spec
 from holdfast.plan import Select
 from holdfast.runner.job import Job, Options, agent_digest, told
 from holdfast.spec import load
@@ -48,6 +48,9 @@ def begin(job: Job, runs: Path) -> RunDir:
         allow_vacuous=options.allow_vacuous,
         max_errors=options.max_errors,
         recording=None if options.replay is None else str(options.replay.resolve()),
+        part=job.spec.part,
+        backend=options.backend,
+        strict_world=options.strict_world,
     )
     write_json(run.path / "run.json", manifest)
     return run
@@ -56,6 +59,7 @@ def begin(job: Job, runs: Path) -> RunDir:
 def take_up(run: RunDir, *, config: Path | None, force: bool, options: Options, environ: Mapping[str, str]) -> Job:
     """The job of a run that was left; another spec or agent is refused unless forced."""
     manifest = run.manifest()
+    _same_command(run, manifest, options)
     spec, problems = stored_spec(run, manifest, config, environ)
     changed = [
         what
@@ -82,6 +86,9 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: Options, 
         allow_vacuous=options.allow_vacuous or manifest.allow_vacuous,
         max_errors=options.max_errors or manifest.max_errors,
         record=options.record,
+        keep=options.keep,
+        strict_world=options.strict_world or manifest.strict_world,
+        allow_commands=options.allow_commands,
     )
     run.lock()
     verdict = {name: getattr(options, name) for name in ("min_score", "strict", "allow_vacuous", "max_errors")}
@@ -101,7 +108,22 @@ def stored_options(manifest: Manifest) -> Options:
         seed=manifest.seed_given,
         profile=manifest.profile,
         replay=None if manifest.recording is None else Path(manifest.recording),
+        backend=manifest.backend,
+        strict_world=manifest.strict_world,
+        part=manifest.part,
     )
+
+
+def _same_command(run: RunDir, manifest: Manifest, given: Options) -> None:
+    """What a run reports was settled when it began."""
+    if given.part != manifest.part:
+        command = resuming(manifest.part)
+        raise UsageError(f"run {run.id} was begun by {command}", hint=f"go on with it: {command} --resume {run.id}")
+
+
+def resuming(part: Part) -> str:
+    """The command that runs this part of a file."""
+    return "holdfast run" if part == "scenario" else "holdfast contract run"
 
 
 def _refuse_another(manifest: Manifest, given: Options) -> None:
@@ -113,6 +135,7 @@ def _refuse_another(manifest: Manifest, given: Options) -> None:
         ("--replicas", given.replicas, manifest.replicas),
         ("--seed", given.seed, manifest.seed_given),
         ("--profile", given.profile, manifest.profile),
+        ("--backend", None if given.backend == Options().backend else given.backend, manifest.backend),
         ("--replay", given.replay and str(given.replay.resolve()), manifest.recording),
     ):
         if now not in (None, (), before):
@@ -133,6 +156,7 @@ def stored_spec(
         replicas=manifest.replicas,
         profile=manifest.profile,
         copied_from=Path(manifest.root) if config is None else None,
+        part=manifest.part,
     )
     if config is None:
         original = Path(manifest.spec_path)

@@ -26,7 +26,8 @@ class Cases:
 
     def add(self, trial: Trial, seen: Observation, verdicts: Iterable[Verdict]) -> None:
         """A trial that was judged; one that serves a single rule is no part of a case."""
-        rules = self._plan.rules(trial)
+        own = self._spec.cell_rules
+        rules = [rule for rule in self._plan.rules(trial) if rule.id not in own and not rule.probes]
         if trial.kind != "contract" or trial.invariant != "*" or not rules:
             return
         key = (trial.scenario, trial.task, self._plan.params_index(trial.params))

@@ -162,8 +162,10 @@ def _command(reader: Reader, agent: AgentSection) -> None:
 
 def agent_unbuilt(agent: AgentSection, agents: Collection[str], models: Collection[str]) -> Iterator[Unbuilt]:
     """What a run of this agent would need that this release does not have."""
-    if agent.kind in ("snapshot", "paragon"):
-        why = _no_meaning(agent, agents, models) or f"Agents of type {agent.type} are not in this release."
+    why = _no_meaning(agent, agents, models)
+    if agent.kind == "paragon":
+        why = why or "Agents of type paragon are not in this release."
+    if why:
         yield Unbuilt("agent.type", why, agent.at.key("type").position)
 
 

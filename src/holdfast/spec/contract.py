@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
-from holdfast.model.spec import Aggregation, Scenario, Scoring, Task, Unbuilt
+from holdfast.model.spec import Aggregation, Part, Scenario, Scoring, Task, Unbuilt
+from holdfast.planes.llm.naming import meaning, without_meaning
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.spec.matrix import MatrixEntry
 from holdfast.spec.placing import Placed
 from holdfast.spec.reach import Reach, scenarios
+from holdfast.spec.references import interpolate
 from holdfast.spec.rules import Rule, aggregation_problem, duplicates
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import Weights
 from holdfast.spec.surroundings import world_spec
+
+CALM = "calm"
+"""The one scenario of a file without a matrix."""
 
 
 class Overrides(Struct, frozen=True):
@@ -25,6 +31,7 @@ class Overrides(Struct, frozen=True):
     seed: int | None = None
     replicas: int | None = None
     profile: str | None = None
+    part: Part = "contract"
 
 
 class Weather(Struct, frozen=True):
@@ -89,7 +96,7 @@ def contract_weather(reader: Reader, file: File, overrides: Overrides, root: Pat
     owner = file.contract.at if inner and file.contract else file.at
     entries = file.contract.chaos_matrix if inner and file.contract else file.chaos_matrix
     _same_names(reader, entries, path)
-    added = _profile_entry(reader, file, entries, overrides.profile)
+    added = _profile_entry(reader, file, entries, overrides.profile) or _calm_entry(file, entries, overrides.part)
     reach = None if reader.failed("agent") else Reach(file.agent, root, world_spec(file))
     made: list[tuple[Scenario, tuple[Placed, ...]]] = []
     names = {entry.name for entry in entries}
@@ -155,22 +162,32 @@ def _profile_entry(
     return (added,) if entries else (calm, added)
 
 
-def rules_unbuilt(rules: Rules, models: Collection[str]) -> Iterator[Unbuilt]:
-    """Checks whose engine is not in this release, and hosted models without a local meaning."""
+def _calm_entry(file: File, entries: tuple[MatrixEntry, ...], part: Part) -> tuple[MatrixEntry, ...]:
+    """A scenario without a matrix is run in calm."""
+    if entries or part == "contract":
+        return ()
+    at = file.agent.at
+    return (MatrixEntry(at=Node("map", at.line, at.column, at.length), name=CALM),)
+
+
+def rules_unbuilt(rules: Rules, file: File, params: Iterable[Mapping[str, Any]]) -> Iterator[Unbuilt]:
+    """Judges whose model nothing here answers for, with whatever parameters."""
+    models = {name: model.spec for name, model in file.models.items()}
     for rule in rules.all:
-        if not rule.later:
+        if rule.invariant.check != "llm_as_judge":
             continue
-        yield Unbuilt(rule.path, f"The {rule.invariant.check} check is not in this release.", rule.at.position)
-        model = str(rule.invariant.settings.get("model", ""))
-        if model.startswith("paragon-") and model not in models:
-            why = f"The hosted model {model} has no local meaning: describe it in models:."
-            yield Unbuilt(f"{rule.settings_path}.model", why, rule.settings_at.get("model").position)
+        written = str(rule.invariant.settings["model"])
+        for model in dict.fromkeys(interpolate(written, values) for values in params):
+            if meaning(models, model) is None:
+                yield Unbuilt(
+                    f"{rule.settings_path}.model", without_meaning(model), rule.settings_at.get("model").position
+                )
 
 
 # -- repeats and scores -------------------------------------------------------------------------
-def tasks(file: File) -> tuple[Task, ...]:
-    """What contract trials ask: the golden prompts, else the task."""
-    if file.golden_prompts:
+def tasks(file: File, part: Part) -> tuple[Task, ...]:
+    """What is asked: by a contract the golden prompts, else the task; by a scenario its task."""
+    if file.golden_prompts and part == "contract":
         return tuple(Task((prompt,)) for prompt in file.golden_prompts)
     if file.task is None:
         return ()
@@ -201,7 +218,7 @@ def scoring(reader: Reader, file: File, rules: Rules, weather: Weather, count: i
     """The scoring of the contract; reports what can never be reached."""
     section = file.scoring
     listed = file.contract is not None and bool(file.contract.invariants)
-    contract = listed or bool(weather.scenarios)
+    contract = listed or weather.at is not None or any(scenario.name != CALM for scenario in weather.scenarios)
     for rule in rules.all:
         own = rule.invariant.replica_aggregation
         if own is not None:

@@ -22,7 +22,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def json_schema() -> Schema:
     """JSON Schema 2020-12 of a spec: every section, check and fault."""
     inside = [kind for kind in sections(File) if kind is not File]
-    inside += [part for _, kind, _ in checks() for part in sections(kind) if part is not kind]
+    inside += [part for _, kind in checks() for part in sections(kind) if part is not kind]
     definitions: dict[str, Schema] = {kind.__name__: closed(kind) for kind in inside}
     definitions |= {
         "Rule": rule_schema(ids=True),

@@ -69,12 +69,11 @@ def _judged(reader: Reader, rule: Rule) -> None:
 
 # -- the contract -------------------------------------------------------------------------------
 def _contract(reader: Reader, rules: Rules, weather: Weather) -> None:
-    built = [rule for rule in rules.all if not rule.later]
-    silent = [rule for rule in built if rule.negative or (rule.made.reads == "latency")]
-    if built and len(silent) == len(rules.all) and any(rule.negative for rule in built):
+    silent = [rule for rule in rules.all if rule.negative or (rule.made.reads == "latency")]
+    if len(silent) == len(rules.all) and any(rule.negative for rule in rules.all):
         message = "every rule is negative: no rule asks for anything to be in the answer"
         hint = "add output_not_empty or completes"
-        reader.warn(built[0].at, built[0].path, message, hint=hint, code="lint-only-negative")
+        reader.warn(rules.all[0].at, rules.all[0].path, message, hint=hint, code="lint-only-negative")
     if not weather.scenarios:
         return
     if weather.at is not None and not any(s.calm for s in weather.scenarios):

@@ -11,23 +11,25 @@ from msgspec import Struct
 
 from holdfast.errors import SpecError
 from holdfast.model.codec import digest
-from holdfast.model.spec import Problem, Spec, Unbuilt
+from holdfast.model.spec import Part, Problem, Spec, Unbuilt
 from holdfast.reading.file import read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.tree import parse
 from holdfast.spec import contract
-from holdfast.spec.agent import agent_problems, agent_spec, agent_unbuilt
+from holdfast.spec.agent import agent_problems, agent_unbuilt
 from holdfast.spec.beside import beside_problems
 from holdfast.spec.contract import Overrides, Rules
 from holdfast.spec.lint import lint
 from holdfast.spec.named_files import named_files
+from holdfast.spec.scenario import scenario_problems, scenario_unbuilt
 from holdfast.spec.secrecy import references
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import ModelEntry, ReplaysSection
+from holdfast.spec.stored_agent import stored_agent
 from holdfast.spec.surroundings import world_spec
 from holdfast.spec.urls import url_fault
-from holdfast.spec.world import world_problems, world_unbuilt
+from holdfast.spec.world import world_problems
 
 
 class Checked(Struct, frozen=True):
@@ -46,9 +48,12 @@ def load(
     replicas: int | None = None,
     profile: str | None = None,
     copied_from: Path | None = None,
+    part: Part = "contract",
 ) -> tuple[Spec, tuple[Problem, ...]]:
     """The Spec and its warnings. Raises SpecError with every problem if there is an error."""
-    checked = check(path, environ=environ, seed=seed, replicas=replicas, profile=profile, copied_from=copied_from)
+    checked = check(
+        path, environ=environ, seed=seed, replicas=replicas, profile=profile, copied_from=copied_from, part=part
+    )
     if checked.spec is None:
         raise SpecError(str(path), checked.problems, source=checked.source)
     return checked.spec, checked.problems
@@ -62,6 +67,7 @@ def check(
     replicas: int | None = None,
     profile: str | None = None,
     copied_from: Path | None = None,
+    part: Part = "contract",
 ) -> Checked:
     """Reads the file and says all that is wrong with it; never raises for what is in it.
 
@@ -76,7 +82,8 @@ def check(
         return Checked(None, tuple(problems), source)
     reader = Reader()
     reader.problems += problems
-    spec = _spec(reader, root, path, digest(file.data, 16), environ, Overrides(seed, replicas, profile), copied_from)
+    overrides = Overrides(seed, replicas, profile, part)
+    spec = _spec(reader, root, path, digest(file.data, 16), environ, overrides, copied_from)
     found = tuple(sorted(reader.problems, key=lambda p: (p.line, p.column)))
     failed = any(p.severity == "error" for p in found)
     return Checked(None if failed else spec, found, source)
@@ -110,18 +117,21 @@ def _spec(
     seed = contract.seed(reader, file, overrides.seed)
     scoring = contract.scoring(reader, file, rules, weather, count)
     _shape(reader, file)
+    if overrides.part == "scenario":
+        scenario_problems(reader, file)
     world_problems(reader, file, (*rules.all, *file.run_rules), weather.placed)
     referred = references(reader, file, environ, copied_from or folder)
     named_to = reader if copied_from is None else Reader()
     files = named_files(named_to, file, rules, copied_from or folder)
     beside_problems(named_to, file, copied_from or folder, environ)
+    agent = stored_agent(reader, file, copied_from or folder)
     lint(reader, file, rules, weather)
     return Spec(
         path=str(path),
-        agent=agent_spec(file.agent),
+        agent=agent,
         name=(file.contract.name if file.contract else "") or file.id or path.stem,
         description=(file.contract.description if file.contract else "") or file.description,
-        tasks=contract.tasks(file),
+        tasks=contract.tasks(file, overrides.part),
         invariants=tuple(rule.invariant for rule in rules.all),
         cell_rules=rules.cells,
         scenarios=weather.scenarios,
@@ -137,16 +147,18 @@ def _spec(
         variables=referred.variables,
         secrets=referred.secrets,
         files=files,
-        unbuilt=_unbuilt(file, rules),
+        unbuilt=_unbuilt(file, rules, overrides.part),
+        part=overrides.part,
+        matrix=overrides.part == "contract" or weather.at is not None or bool(overrides.profile or rules.cells),
         digest=file_digest,
     )
 
 
-def _unbuilt(file: File, rules: Rules) -> tuple[Unbuilt, ...]:
+def _unbuilt(file: File, rules: Rules, part: Part) -> tuple[Unbuilt, ...]:
     return (
         *agent_unbuilt(file.agent, file.agents, file.models),
-        *world_unbuilt(file),
-        *contract.rules_unbuilt(rules, file.models),
+        *(scenario_unbuilt(file) if part == "scenario" else ()),
+        *contract.rules_unbuilt(rules, file, _params(file)),
     )
 
 
@@ -167,6 +179,9 @@ def _shape(reader: Reader, file: File) -> None:
     """Keys that need each other."""
     if file.task is not None and not file.task.prompt and not file.task.turns:
         reader.error(file.task.at, "task.prompt", "missing", hint="what the agent is asked", code="missing-key")
+    if file.agent.dir is not None and world_spec(file) is None:
+        hint = "add sandbox: true"
+        reader.error(file.agent.at.key("dir"), "agent.dir", "is for a sandboxed agent", hint=hint, code="conflict")
     if file.mapped and all(rule.invariant.weight == 0 for rule in file.mapped):
         reader.error(file.at.key("invariants"), "invariants", "every weight is 0", code="bad-weights")
     for name, model in file.models.items():

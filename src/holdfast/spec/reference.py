@@ -44,8 +44,8 @@ def _lines() -> Iterator[str]:
         yield from _section(f"`{place}`" if place else "The file", kind)
     yield "## Invariants\n"
     yield from _section("Keys of every invariant", RuleKeys)
-    for name, kind, later in checks():
-        yield from _section(f"Check `{name}`", kind, later)
+    for name, kind in checks():
+        yield from _section(f"Check `{name}`", kind)
     for family in FAMILIES.values():
         yield f"## `{family.name}`\n"
         yield from _section("Keys of every entry", family.keys)
@@ -53,10 +53,10 @@ def _lines() -> Iterator[str]:
             yield from _section(f"`{mode}`", kind)
 
 
-def _section(title: str, kind: type, later: bool = False) -> Iterator[str]:
+def _section(title: str, kind: type) -> Iterator[str]:
     yield f"### {title}\n"
     words = (kind.__doc__ or "").strip().splitlines()
-    yield (words[0] if words else "") + (" *Reads only.*" if later else "") + "\n"
+    yield (words[0] if words else "") + "\n"
     rows = [_row(field) for field in keys_of(kind)]
     if rows:
         yield "| key | type | default | meaning |\n|---|---|---|---|"

@@ -6,17 +6,13 @@ from collections.abc import Iterator
 
 from holdfast import plugins
 from holdfast.reading.fields import Schema
-from holdfast.spec.later import CHECKS
 from holdfast.spec.rules import RuleKeys
 from holdfast.spec.schema import properties, required, variant
 
 
-def checks() -> Iterator[tuple[str, type, bool]]:
-    """Every check with its settings type, and whether this release only reads it."""
-    for name, plugin in plugins.catalogue("checks"):
-        yield name, plugin, False
-    for name, kind in CHECKS.items():
-        yield name, kind, True
+def checks() -> Iterator[tuple[str, type]]:
+    """Every check with its settings type."""
+    yield from plugins.catalogue("checks")
 
 
 def rule_schema(*, ids: bool, named: bool = False) -> Schema:
@@ -34,7 +30,7 @@ def rule_schema(*, ids: bool, named: bool = False) -> Schema:
             [*needed, "type", *required(kind)],
             kind.__doc__ or "",
         )
-        for name, kind, _ in checks()
+        for name, kind in checks()
     ]
     return {"anyOf": [nested, *flat]}
 
@@ -44,6 +40,6 @@ def check_schema() -> Schema:
     return {
         "anyOf": [
             variant({"type": {"const": name}, **properties(kind)}, ["type", *required(kind)], kind.__doc__ or "")
-            for name, kind, _ in checks()
+            for name, kind in checks()
         ]
     }

@@ -14,7 +14,6 @@ from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader, join
 from holdfast.reading.words import found
 from holdfast.spec.forms import Aggregate
-from holdfast.spec.later import CHECKS
 from holdfast.spec.variants import Choice, Chosen, Menu, choose, settings
 
 
@@ -44,7 +43,6 @@ class Rule(Struct, frozen=True):
     invariant: Invariant
     made: Any
     """The check, built from its settings."""
-    later: bool
     at: Node
     settings_at: Node
     path: str
@@ -53,26 +51,24 @@ class Rule(Struct, frozen=True):
     @property
     def negative(self) -> bool:
         """It asks for something not to be there, `negate` considered."""
-        if self.later or self.made.reads != "text":
+        if self.made.reads != "text":
             return False
         return bool((self.made.polarity == "negative") != self.invariant.negate)
 
     @property
     def reads_state(self) -> bool:
         """It judges what the agent left behind, so the agent needs a world to leave it in."""
-        return not self.later and bool(self.made.reads == "state")
+        return bool(self.made.reads == "state" and getattr(self.made, "needs_world", True))
 
 
 def find_check(name: str) -> Choice | None:
-    """The check of that name, from the registry or among those to come."""
-    if name in CHECKS:
-        return Choice(name, CHECKS[name], later=True)
+    """The check of that name."""
     found_check = plugins.find("checks", name)
     return Choice(name, found_check) if found_check is not None else None
 
 
 def check_names() -> list[str]:
-    return sorted({*plugins.names("checks"), *CHECKS})
+    return plugins.names("checks")
 
 
 MENU = Menu("type", find_check, check_names)
@@ -153,7 +149,7 @@ def _rule(reader: Reader, name: str, common: Mapping[str, Any], chosen: Chosen, 
     invariant = Invariant(name, choice.name, chosen.settings, position=node.position, **kept)
     inner = node.get("check") if node.has("check") else node
     where = join(path, "check") if node.has("check") else path
-    return Rule(invariant, chosen.made, choice.later, node, inner, path, where)
+    return Rule(invariant, chosen.made, node, inner, path, where)
 
 
 def duplicates(reader: Reader, rules: Iterable[Rule]) -> None:

@@ -20,8 +20,6 @@ class Choice(Struct, frozen=True):
 
     name: str
     type: type
-    later: bool = False
-    """Read by this release, but not run."""
 
 
 class Menu(Struct, frozen=True):

@@ -142,7 +142,9 @@ def _rule_service(reader: Reader, file: File, rule: Rule) -> None:
         _claims(reader, file, rule)
     elif kind == "llm_as_judge" and "." in str(settings.get("input_from", "")):
         node, path = spot(rule.settings_at, rule.settings_path, "input_from")
-        _known(reader, file, str(settings["input_from"]).partition(".")[0], node, path)
+        service = _known(reader, file, str(settings["input_from"]).partition(".")[0], node, path)
+        if service is not None and (message := _unfit(service, "http_mock_assertions")):
+            reader.error(node, path, message, code="conflict")
 
 
 def _unfit(service: ServiceEntry, kind: str) -> str:

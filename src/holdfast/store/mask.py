@@ -22,7 +22,7 @@ _LEFT_OUT = "…"
 """Where the middle of a text was left out before it came here. It may have been cut at its ends, too."""
 _OURS = frozenset(
     {"trial", "invariant", "ending", "outcome", "effect", "plane", "mode", "event_type", "phase", "digest", "span_id",
-     "parent_span_id"}
+     "parent_span_id", "type", "rule", "feature", "audited_digest", "events_digest"}
 )  # fmt: skip
 """Fields that hold ids and words of ours: nothing an agent says gets there."""
 

@@ -10,10 +10,12 @@ from holdfast.model.observation import Observation
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
+from holdfast.store.audits import settle_audit, whole
 from holdfast.store.blobs import pack, unpack
+from holdfast.store.consulted import Consulted
 from holdfast.store.rundir import Lines, RunDir, records
 from holdfast.store.seals import Seal
-from holdfast.store.traces import Traces, with_trace
+from holdfast.store.traces import Traces
 
 _verdicts = decoder(Verdict)
 _trials = decoder(Trial)
@@ -23,15 +25,19 @@ class Record:
     """The open files of a run that is being written.
 
     `inline` keeps traces in the observations: an inline agent's trial costs less than a file of its own would.
+    `consults`: models are asked for some rules, and what they say is kept.
     """
 
-    def __init__(self, run: RunDir, *, inline: bool = False) -> None:
+    def __init__(self, run: RunDir, *, inline: bool = False, consults: bool = False) -> None:
+        self._run = run
         self._traces = None if inline else Traces(run)
         self._blobs = run.path / "blobs"
         self._trials = Lines(run.path / "trials.jsonl")
         self._observations = Lines(run.path / "observations-0.jsonl")
         self._verdicts = Lines(run.verdicts())
-        self._files = (self._trials, self._observations, self._verdicts)
+        self._evidence = Lines(run.evidence()) if consults else None
+        self._files = [self._trials, self._observations, self._verdicts]
+        self._files += [self._evidence] if self._evidence is not None else []
 
     def trials(self, batch: Iterable[Trial]) -> None:
         self._trials.write(b"\n".join(map(encode, batch)))
@@ -42,7 +48,13 @@ class Record:
             self._traces.write(trial, event)
 
     def observation(self, seen: Observation) -> None:
+        seen = settle_audit(self._run, seen)
         self._observations.write(pack(seen if self._traces is None else self._traces.settle(seen), self._blobs))
+
+    def consulted(self, said: Consulted) -> None:
+        """What a model said, before it is judged by."""
+        assert self._evidence is not None
+        self._evidence.write(encode(said))
 
     def verdict(self, verdict: Verdict) -> None:
         self._verdicts.write(encode(verdict))
@@ -65,10 +77,10 @@ def trials(run: RunDir) -> dict[str, Trial]:
 
 
 def observations(run: RunDir, *, traces: bool = True) -> Iterator[Observation]:
-    """Everything that was seen, as it was stored; without the traces where nobody looks at them."""
+    """Everything that was seen, as it was stored; without traces and audit logs where nobody looks at them."""
     for path in run.observation_files():
         for _, seen in records(path, lambda line: unpack(line, run.path / "blobs")):
-            yield with_trace(run, seen) if traces else seen
+            yield whole(run, seen) if traces else seen
 
 
 def verdicts(path: Path) -> Iterator[Verdict]:

@@ -17,6 +17,8 @@ from msgspec import Struct
 
 from holdfast.errors import UsageError, UserError
 from holdfast.model.codec import decoder, encode
+from holdfast.model.spec import Part
+from holdfast.model.world import Isolation
 from holdfast.store.seals import Seal, Written
 
 FORMAT = 1
@@ -53,6 +55,9 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     max_errors: int = 0
     recording: str | None = None
     """What model calls were answered from: the path that `--replay` named."""
+    part: Part = "contract"
+    backend: str = "bubblewrap"
+    strict_world: bool = False
 
 
 class Ended(Struct, frozen=True, omit_defaults=True):
@@ -64,6 +69,8 @@ class Ended(Struct, frozen=True, omit_defaults=True):
     notes: tuple[str, ...] = ()
     sealed: dict[str, Seal] = {}
     """The run's files as it wrote them, by name; none while it runs, or if it was killed."""
+    isolation: tuple[Isolation, ...] = ()
+    """What the sandboxes of its trials enforced, and what not."""
 
 
 class Lines:
@@ -226,6 +233,10 @@ class RunDir:
         """A file of verdicts; the first is the run's own, the others were made by judging it anew."""
         return self.path / f"verdicts-{number}.jsonl"
 
+    def evidence(self) -> Path:
+        """What models said for the run's own verdicts; only there if any was asked."""
+        return self.path / "evidence-0.jsonl"
+
     def verdict_files(self) -> list[Path]:
         """All files of verdicts, the newest last."""
         found = (path for path in self.path.glob("verdicts-*.jsonl") if path.stem.rpartition("-")[2].isdecimal())
@@ -236,7 +247,8 @@ class RunDir:
 
     def record_files(self) -> list[Path]:
         """What the run itself writes, line by line."""
-        return [self.path / "trials.jsonl", *self.observation_files(), self.verdicts()]
+        said = [self.evidence()] if self.evidence().is_file() else []
+        return [self.path / "trials.jsonl", *self.observation_files(), self.verdicts(), *said]
 
 
 def number_of(verdicts: Path) -> int:

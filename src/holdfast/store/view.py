@@ -13,14 +13,15 @@ from holdfast.model.codec import decoder
 from holdfast.model.observation import Observation
 from holdfast.model.run import CellRow, Traced, TrialRow
 from holdfast.model.score import Cell
+from holdfast.model.spec import Part
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan
 from holdfast.score import Tally
 from holdfast.spec.references import interpolate
+from holdfast.store.audits import whole
 from holdfast.store.blobs import unpack
 from holdfast.store.rundir import RunDir, records
-from holdfast.store.traces import with_trace
 
 _verdicts = decoder(Verdict)
 _trials = decoder(Trial)
@@ -38,7 +39,7 @@ class StoredCells(Sequence[CellRow]):
     def __init__(self, run: RunDir, plan: Plan, tally: Tally, command: str, verdicts: Path) -> None:
         self._plan = plan
         self._tally = tally
-        self._files = Files(run, plan, command, verdicts)
+        self.files = Files(run, plan, command, verdicts)
 
     def __len__(self) -> int:
         return len(self._plan.cells)
@@ -56,15 +57,15 @@ class StoredCells(Sequence[CellRow]):
 
     def traced(self) -> Iterator[Traced]:
         """Every trial that was seen, in the order in which they were begun, one at a time."""
-        return self._files.traced()
+        return self.files.traced()
 
     def close(self) -> None:
         """Lets go of the files; they are opened anew if a trial is looked at again."""
-        self._files.close()
+        self.files.close()
 
     def _row(self, cell: Cell) -> CellRow:
         place = self._plan.position(cell.invariant, cell.scenario, self._plan.params_index(cell.params))
-        return CellRow(cell, StoredTrials(self._files, place))
+        return CellRow(cell, StoredTrials(self.files, place))
 
 
 class StoredTrials(Sequence[TrialRow]):
@@ -119,18 +120,21 @@ class Files:
 
     def traced(self) -> Iterator[Traced]:
         """Every trial that was seen, with its verdicts; only where they lie is held in memory."""
-        given: dict[str, dict[str, int]] = {}
-        for start, verdict in records(self._verdict_file, _verdicts.decode):
-            given.setdefault(verdict.trial, {})[verdict.invariant] = start  # the last of several counts
-        for id, start in self._begun.items():
-            if id in self._seen:
-                trial = _trials.decode(self._line(self._trial_file, start))
-                lines = self._lines(self._verdict_file, list(given.get(id, {}).values()))
-                yield Traced(trial, self._observation(id), tuple(map(_verdicts.decode, lines)))
+        return (self.trial(id) for id in self._begun if id in self._seen)
+
+    def trial(self, id: str) -> Traced:
+        """One trial that was seen, with its verdicts."""
+        trial = _trials.decode(self._line(self._trial_file, self._begun[id]))
+        lines = self._lines(self._verdict_file, list(self._by_trial.get(id, {}).values()))
+        return Traced(trial, self._observation(id), tuple(map(_verdicts.decode, lines)))
+
+    def again(self, id: str) -> str:
+        """The command that runs a trial of every rule again."""
+        return f"{self._command} --trial {id}"
 
     def _observation(self, trial: str) -> Observation:
         try:
-            return with_trace(self._run, unpack(self._line(*self._seen[trial]), self._run.path / "blobs"))
+            return whole(self._run, unpack(self._line(*self._seen[trial]), self._run.path / "blobs"))
         except (ValueError, RecursionError):  # something else wrote the line, which nothing is judged by here
             return Observation(trial, error=DAMAGED)
 
@@ -162,13 +166,21 @@ class Files:
     def _again(self, trial: Trial, verdict: Verdict) -> str:
         """A trial that was made for another rule would not show this one: then the cell is run."""
         if trial.invariant in ("*", verdict.invariant):
-            return f"{self._command} --trial {trial.id}"
+            return self.again(trial.id)
         return f"{self._command} --invariant {shlex.quote(verdict.invariant)} --scenario {shlex.quote(trial.scenario)}"
 
     @cached_property
     def _begun(self) -> dict[str, int]:
         found = records(self._trial_file, _trials.decode)
         return {trial.id: start for start, trial in found if trial.task.turns}
+
+    @cached_property
+    def _by_trial(self) -> dict[str, dict[str, int]]:
+        """By trial and rule, where the verdict is; the last of several counts."""
+        given: dict[str, dict[str, int]] = {}
+        for start, verdict in records(self._verdict_file, _verdicts.decode):
+            given.setdefault(verdict.trial, {})[verdict.invariant] = start
+        return given
 
     @cached_property
     def _seen(self) -> dict[str, tuple[Path, int]]:
@@ -235,13 +247,15 @@ class Files:
 def command(
     spec_path: str,
     *,
+    part: Part = "contract",
     seed: int,
     replicas: int | None = None,
     profile: str | None = None,
     recording: str | None = None,
+    backend: str | None = None,
 ) -> str:
     """The command that runs a trial again, without its id."""
-    words = ["holdfast", "contract", "run"]
+    words = ["holdfast", "run"] if part == "scenario" else ["holdfast", "contract", "run"]
     if Path(spec_path).name not in ("holdfast.yaml", "flakestorm.yaml") or Path(spec_path).parent != Path():
         words += ["-c", shlex.quote(spec_path)]
     words += ["--seed", str(seed)]
@@ -251,4 +265,6 @@ def command(
         words += ["--profile", shlex.quote(profile)]
     if recording is not None:
         words += ["--replay", shlex.quote(recording)]
+    if backend is not None:
+        words += ["--backend", shlex.quote(backend)]
     return " ".join(words)

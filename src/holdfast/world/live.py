@@ -6,14 +6,14 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from random import Random
 from socket import AF_INET, SOCK_STREAM, socket
 from typing import TYPE_CHECKING
 
-from holdfast.errors import HarnessError, QueryFailed
-from holdfast.model.codec import canonical, digest, encode
+from holdfast.errors import HoldfastError
+from holdfast.model.codec import encode
 from holdfast.model.trial import Trial
-from holdfast.model.world import AuditEvent, Fixture, Isolation, PlacedFile, WorldSpec
+from holdfast.model.world import AuditEvent, Isolation, PlacedFile, WorldSpec
+from holdfast.planes.harbour import placeholders
 from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, NamePlane, unresolved
 from holdfast.planes.tcp.plane import TcpPlane
 from holdfast.planes.tcp.speaks import speaks
@@ -21,6 +21,10 @@ from holdfast.protocols import Database, Mock, Plot, Sandbox, Service, Trip
 from holdfast.world.addresses import GATEWAY, Address, addresses, hosts, listening, variables
 from holdfast.world.audit import AuditLog
 from holdfast.world.disturbances import Disturbances
+from holdfast.world.keeping import Keeping, Kept, without
+from holdfast.world.preparing import fill, set_up
+from holdfast.world.shortcomings import CLOCK_FAULTS, LIMIT_FAULTS, with_modes
+from holdfast.world.timekeeping import Timekeeping
 from holdfast.world.workspace import lay_out, place_files
 
 if TYPE_CHECKING:
@@ -33,7 +37,6 @@ LENT = "/run/holdfast"
 """Where the agent finds what it is lent: its prompt, its configuration, certificates."""
 NAMES = ("127.0.0.53", 53)
 """Where names are asked for inside, if a fault may keep one from resolving."""
-SETUP_S = 600.0
 _SYSTEM = {"HOME": "/workspace", "LANG": "C.UTF-8", "TERM": "dumb"}
 
 
@@ -53,10 +56,16 @@ class LiveWorld:
         self.log = AuditLog(self.audit_log, spec.audit)
         self.disturbances = Disturbances(worlds.scenario(trial), trip)
         self._events: tuple[AuditEvent, ...] = ()
+        self._leads: frozenset[str] = frozenset()
+        """Variables that lead to our planes."""
+        self._opened = False
+        self._watched = False
+        """From the snapshot on, what happens inside is the agent's doing."""
         self._worlds = worlds
         self._folder = folder
         self._trip = trip
         self._lent = folder / "lent"
+        self._clock = Timekeeping(self._lent, worlds.clock)
         self._parts = AsyncExitStack()
 
     async def open(self) -> None:
@@ -70,11 +79,14 @@ class LiveWorld:
         await self._open_services()
         await self._open_sandbox(layer)
         await self._connect()
-        await self._fill()
-        await self._set_up()
+        await fill(self.spec.fixtures, self.databases, self.root, self.trial)
+        await set_up(self.spec.setup.commands, self.sandbox, self.environ)
+        if self._wants_clock:
+            await self._wind()
         for database in self.databases.values():
             await database.mark()
         await self.sandbox.snapshot()
+        self._watched = True
 
     @property
     def databases(self) -> dict[str, Database]:
@@ -95,6 +107,12 @@ class LiveWorld:
     def audit(self) -> Iterator[AuditEvent]:
         return iter(self._events)
 
+    def time(self) -> float:
+        return self._clock.time()
+
+    async def set_clock(self, now: float, *, frozen: bool = False) -> None:
+        self._clock.set(now, frozen=frozen)
+
     async def settle(self, began: float) -> None:
         """The agent has ended: its processes are stopped, the audit is closed, the workspace frozen."""
         await self.sandbox.freeze()
@@ -108,11 +126,27 @@ class LiveWorld:
         self._events = self.log.close()
         for service in self.services.values():
             self._note(service)  # also of what is only known now
+        if self.spec.forbidden.file_writes_outside is not None:
+            self._trip.note(
+                "file writes are read from what is left: a file that was made and removed again is not seen"
+            )
         if self.log.cut:
             self._trip.note("more happened than the audit log keeps; its end is missing")
 
+    async def keep(self, keeping: Keeping) -> None:
+        """Leaves all that can be had of it for a look; the trial says so where something cannot."""
+        secrets = self._worlds.order.secrets
+        visible = {inside: str(path) for inside, path in self._worlds.order.visible.items()}
+        about = Kept(self.trial.id, str(self.root), without(self._lasting(), secrets), visible)
+        sandbox = self.sandbox if self._opened else None
+        try:
+            await keeping.keep(about, sandbox, self.services, [self.audit_log, self.trace_log], secrets.values())
+        except (OSError, HoldfastError) as refused:
+            self._trip.note(f"its world could not be kept: {refused}")
+
     async def close(self) -> None:
         """Nothing is left, whatever has gone wrong before."""
+        self._clock.close()
         try:
             await self._parts.aclose()
         finally:
@@ -121,13 +155,34 @@ class LiveWorld:
     @property
     def isolation(self) -> tuple[Isolation, ...]:
         """What the sandbox enforces, and what of the spec this world could not do."""
-        return (*self.sandbox.isolation, *self._worlds.shortcomings)
+        clock = (self._clock.kept,) if self._wants_clock else ()
+        told = [one for one in self._worlds.shortcomings if one.feature not in {own.feature for own in clock}]
+        return (*self.sandbox.isolation, *told, *clock)
 
     def _note(self, service: Service) -> None:
         for note in service.notes:
             self._trip.note(note)
 
     # -- step by step ---------------------------------------------------------------------------
+    def _lasting(self) -> dict[str, str]:
+        """The environment without what leads to parts of this world that go with it."""
+        passing = self._leads | self._clock.environ.keys()
+        return {name: value for name, value in self.environ.items() if name not in passing}
+
+    @property
+    def _wants_clock(self) -> bool:
+        asked = self.spec.determinism.clock is not None
+        return asked or with_modes(self._worlds.scenario(self.trial), CLOCK_FAULTS)
+
+    async def _wind(self) -> None:
+        """The agent's clock is set; where it cannot be, `isolation` says why."""
+        seen_at = self.sandbox.inside(LENT)
+        found = await self._clock.wind(self.spec.determinism.clock, self.sandbox, seen_at, self.environ)
+        self._worlds.clock = self._clock.kept
+        if "LD_PRELOAD" in self.environ and found:
+            found["LD_PRELOAD"] += f" {self.environ['LD_PRELOAD']}"
+        self.environ = {**self.environ, **found}
+
     def _hide_secrets(self, layer: Path) -> None:
         files = [
             PlacedFile(s.file, self._worlds.order.secrets[s.name], mode=0o600) for s in self.spec.secrets if s.file
@@ -153,9 +208,11 @@ class LiveWorld:
             hosts=hosts(self.spec, named),
             visible={**worlds.order.visible, LENT: self._lent, **(self._name_files() if named else {})},
             resources=self.spec.resources,
+            limits=with_modes(worlds.scenario(self.trial), LIMIT_FAULTS),
             commands=self._command,
         )
         self.sandbox = await worlds.backend.open(plot)
+        self._opened = True
         self._parts.push_async_callback(self.sandbox.close)
 
     @property
@@ -172,7 +229,7 @@ class LiveWorld:
 
     def _command(self, argv: Sequence[str], cwd: str, ts: float) -> None:
         """A command started inside; one that a fault of ours ran is not the agent's."""
-        if not self.disturbances.own(argv):
+        if self._watched and not self.disturbances.own(argv):
             self.log.command(argv, cwd, ts)
             self.disturbances.saw("command")
 
@@ -194,6 +251,8 @@ class LiveWorld:
             await self._stand_before(address)
             reached[address.service.name] = self._found(address)
         told = {name: service.variables for name, service in self.services.items()}
+        led = self._led()
+        self._leads = frozenset(led)
         self.environ = {
             **_SYSTEM,
             "HOME": self.sandbox.workspace,
@@ -201,7 +260,7 @@ class LiveWorld:
             **variables(self.spec, reached, told),
             **self.spec.setup.env,
             **self._secret_variables(),
-            **self._led(),
+            **led,
             **worlds.order.agent_environ,
             **worlds.order.variables(self.trial),
         }
@@ -227,14 +286,20 @@ class LiveWorld:
             sock = self.sandbox.listener(address.host, port)
             if not isinstance(self.services[address.service.name], Mock):
                 await self._carry(sock, self.services[address.service.name].upstream, address)
-            elif self._worlds.disturbs(self.trial, address.service.name):
+            elif self.spec.determinism.network_latency_ms or self._worlds.disturbs(self.trial, address.service.name):
                 behind = socket(AF_INET, SOCK_STREAM)
                 behind.bind(("127.0.0.1", 0))
                 place = behind.getsockname()
-                await self.mooring.stand(behind, address.service.name, port, self._certificate(address, port))
+                await self._stand(behind, address, port)
                 await self._carry(sock, place, address)
             else:
-                await self.mooring.stand(sock, address.service.name, port, self._certificate(address, port))
+                await self._stand(sock, address, port)
+
+    async def _stand(self, sock: socket, address: Address, port: int) -> None:
+        """As the service, and as every host that the spec leads there."""
+        name = address.service.name
+        also = {host for host, service in self.spec.network.dns_overrides.items() if service == name}
+        await self.mooring.stand(sock, name, port, self._certificate(address, port), also)
 
     async def _carry(self, sock: socket, upstream: tuple[str, int] | str, address: Address) -> None:
         plane = await TcpPlane.open(
@@ -257,7 +322,7 @@ class LiveWorld:
 
     def _led(self) -> dict[str, str]:
         """The variables that lead the agent's calls to us; files of ours that they name are lent."""
-        found = dict(self.mooring.environ)
+        found = {**placeholders({}), **self.mooring.environ}  # keys of the user's are added by the gateway, not shown
         folder = str(self._worlds.harbour.folder)
         for name, value in found.items():
             if value.startswith(folder):
@@ -265,37 +330,3 @@ class LiveWorld:
                 found[name] = self.lend(path.name, path.read_bytes())
         past = ",".join((found.get("NO_PROXY", ""), *hosts(self.spec)))
         return found | {"NO_PROXY": past, "no_proxy": past}
-
-    async def _fill(self) -> None:
-        """Fixtures of the databases, in order."""
-        for number, fixture in enumerate(self.spec.fixtures):
-            if fixture.type in ("sql", "drift"):
-                try:
-                    await self._into_database(fixture)
-                except QueryFailed as refused:
-                    raise HarnessError(
-                        f"fixtures[{number}] ({fixture.type}) failed in {fixture.service}: {refused}"
-                    ) from refused
-
-    async def _into_database(self, fixture: Fixture) -> None:
-        database = self.databases.get(fixture.service or "")
-        if database is None:
-            raise HarnessError(f"the fixture needs a database, and {fixture.service} is none")
-        if fixture.type == "drift":
-            from holdfast.world.services.drift import drift
-
-            rng = Random(digest(canonical([self.trial.seed, self.trial.replica, fixture.table])))
-            await drift(database, fixture.table or "", fixture.rate, fixture.kinds, rng)
-            return
-        sql = fixture.sql
-        if sql is None:
-            sql = (self.root / (fixture.file or "")).read_text(encoding="utf-8")
-        await database.execute(sql)
-
-    async def _set_up(self) -> None:
-        for number, command in enumerate(self.spec.setup.commands):
-            ran = await self.sandbox.run(["/bin/sh", "-c", command], self.environ, timeout_s=SETUP_S)
-            if ran.exit_code != 0:
-                said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()[-1_000:]
-                how = "took too long" if ran.timed_out else f"exited with {ran.exit_code}"
-                raise HarnessError(f"setup.commands[{number}] {how}: {said}")

@@ -10,12 +10,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from holdfast.errors import HarnessError
 from holdfast.model.codec import canonical
 from holdfast.model.spec import CALM, Scenario
 from holdfast.model.trial import Trial
 from holdfast.model.world import Isolation, ServiceSpec, WorldSpec
 from holdfast.planes.harbour import Harbour
+from holdfast.processes import scratch
 from holdfast.protocols import SandboxBackend, ServiceKeeper, Trip
+from holdfast.world.keeping import Keeping
 from holdfast.world.live import LiveWorld
 
 
@@ -34,6 +37,8 @@ class Order(Struct, frozen=True):
     agent_environ: Mapping[str, str] = {}
     scenarios: tuple[Scenario, ...] = ()
     variables: Callable[[Trial], Mapping[str, str]] = lambda trial: {}
+    keeping: Keeping | None = None
+    """Where worlds are kept for a look."""
 
 
 class Worlds:
@@ -44,6 +49,8 @@ class Worlds:
         self.backend = backend
         self.harbour = harbour
         self.shortcomings: tuple[Isolation, ...] = ()
+        self.clock: Isolation | None = None
+        """Whether agents see the clock that is set for them, once that was tried."""
         self._folder = folder
         self._keepers: dict[bytes, ServiceKeeper] = {}
         self._opening = asyncio.Lock()
@@ -61,10 +68,21 @@ class Worlds:
         folder = self._folder / f"{trial.id}-{next(self._numbers)}"
         world = LiveWorld(self, self.order.fill(trial), trial, folder, trip)
         try:
-            await world.open()
+            await _in_time(world)
             yield world
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            await self._keep(world)
+            raise
+        else:
+            await self._keep(world)
         finally:
             await world.close()
+
+    async def _keep(self, world: LiveWorld) -> None:
+        if self.order.keeping is not None:
+            await world.keep(self.order.keeping)
 
     async def keeper(self, service: ServiceSpec) -> ServiceKeeper:
         """What is kept warm of a service: the same for all trials that want the same."""
@@ -74,7 +92,7 @@ class Worlds:
                 from holdfast.world.services import open_keeper
 
                 folder = self._folder / f"service-{len(self._keepers)}"
-                folder.mkdir(mode=0o755)
+                folder.mkdir(mode=0o755, exist_ok=True)  # an attempt that failed has left it
                 disturbed = any(service.name in names for names in self._stormy.values())
                 self._keepers[key] = await open_keeper(service, folder, server_faults=disturbed)
         return self._keepers[key]
@@ -91,4 +109,19 @@ class Worlds:
             for keeper in self._keepers.values():
                 await keeper.close()
         finally:
-            await self.backend.close()
+            try:
+                await self.backend.close()
+            finally:
+                scratch.remove(self._folder)
+
+
+async def _in_time(world: LiveWorld) -> None:
+    """Opens it, within the time that the trial has."""
+    limit_ms = world.spec.resources.timeout_ms
+    try:
+        async with asyncio.timeout(None if limit_ms is None else limit_ms / 1000) as limit:
+            await world.open()
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise HarnessError(f"the world was not ready within the trial's {limit_ms} ms (resources.timeout)") from None

@@ -18,6 +18,8 @@ from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Scenario
 
+pytestmark = pytest.mark.processes
+
 WAYS = """
 import asyncio, ctypes, os, signal, subprocess, sys, threading, time
 

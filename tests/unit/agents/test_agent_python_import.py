@@ -15,6 +15,8 @@ from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.spec import Scenario
 
+pytestmark = pytest.mark.processes
+
 
 def refused(folder: Path, code: str = "", **agent: Any) -> AgentUnavailable:
     with pytest.raises(AgentUnavailable) as caught:

@@ -10,6 +10,8 @@ from agent_python_site import observe, spec_of, trial_of
 
 from holdfast.agents import inline, process
 
+pytestmark = pytest.mark.processes
+
 CODE = """
 import asyncio, time
 log = []

@@ -13,6 +13,8 @@ from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
 
+pytestmark = pytest.mark.processes
+
 CODE = """
 import os, time
 calls = 0

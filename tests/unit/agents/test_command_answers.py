@@ -12,6 +12,8 @@ from launch_kit import ask, python
 from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import Turn
 
+pytestmark = pytest.mark.processes
+
 
 def turn(folder: Path, command: str, **settings: Any) -> Turn:
     return ask(folder, "hi", command=command, **settings).turns[0]

@@ -17,6 +17,8 @@ from holdfast.agents.placeholders import PROMPT, in_argument, in_shell
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import Task
 
+pytestmark = pytest.mark.processes
+
 NASTY = """it's "one" $(touch broken) `touch broken`; touch broken & | > < \\ {prompt} {prompt_file} {port} é
 -n last line"""
 

@@ -20,6 +20,8 @@ from holdfast.model.observation import Answer
 from holdfast.model.spec import Task
 from holdfast.processes import program
 
+pytestmark = pytest.mark.processes
+
 URL = "http://127.0.0.1:{port}/ask"
 
 

@@ -21,6 +21,8 @@ from holdfast.processes import program as programs
 from holdfast.processes.piping import Pipes, Tail
 from holdfast.processes.program import Program, how_it_ended
 
+pytestmark = pytest.mark.processes
+
 DAEMON = "setsid sh -c 'trap \"\" TERM; sleep 60 & sleep 60' & "
 SCRUBBED = "env -i setsid sh -c 'echo $$ > daemon; sleep 60' & "
 

@@ -114,13 +114,18 @@ def test_env_has_a_meaning_where_a_function_resets_or_a_gateway_stands(file):
     [
         ("{type: snapshot, snapshot: v1}", "agent.type"),
         ("{type: paragon, model: paragon-fast}", "agent.type"),
-        ("{type: python, endpoint: 'b:a', sandbox: true}", "agent.sandbox"),
-        ("{type: command, command: ./run, dir: .}", "agent.dir"),
     ],
 )
 def test_agents_of_later_releases_load_and_are_unbuilt(file, agent, section):
     spec = file.spec(f"agent: {agent}\n{ASK}")
     assert section in [u.section for u in spec.unbuilt]
+
+
+def test_a_sandbox_is_a_world_and_a_folder_of_the_agent_needs_one(file):
+    spec = file.spec("agent: {type: command, command: ./run, sandbox: true, dir: .}\n" + ASK)
+    assert (spec.unbuilt, spec.agent.dir, spec.world is not None) == ((), ".", True)
+    found = file.error("agent: {type: command, command: ./run, dir: .}\n" + ASK)
+    assert (found.path, found.code, found.hint) == ("agent.dir", "conflict", "add sandbox: true")
 
 
 @pytest.mark.parametrize(

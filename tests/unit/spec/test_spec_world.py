@@ -1,4 +1,4 @@
-"""The world's sections and the end-state checks: validated, and not run by this release."""
+"""The world's sections and the end-state checks."""
 
 import pytest
 
@@ -40,17 +40,15 @@ def rule(check):
     return f"invariants:\n  r: {{description: d, check: {check}}}\n"
 
 
-def test_every_world_key_loads_and_is_unbuilt(file):
+def test_every_world_key_loads_and_opens_a_world(file):
     spec = file.spec(BASE + SERVICES + WORLD, {"DB": "hunter22"})
-    assert {u.section for u in spec.unbuilt} == {
-        "base", "setup", "resources", "secrets", "services", "fixtures", "network", "audit", "forbidden",
-        "determinism.clock", "determinism.network_latency", "determinism.dns",
-    }  # fmt: skip
-    assert all(u.why.endswith(".") and u.position.line > 1 for u in spec.unbuilt)
+    assert spec.unbuilt == ()
+    assert spec.world is not None
+    assert [service.kind for service in spec.world.services] == ["postgres", "http_mock", "http_mock", "external"]
 
 
 def test_seed_alone_opens_no_world(file):
-    assert file.spec(BASE + "determinism: {seed: 1}\n").unbuilt == ()
+    assert file.spec(BASE + "determinism: {seed: 1}\n").world is None
 
 
 @pytest.mark.parametrize(
@@ -73,10 +71,31 @@ def test_end_state_checks_load(file, check):
     assert not [u.section for u in spec.unbuilt if u.section.startswith("inv")]
 
 
-def test_a_judge_loads_and_is_unbuilt(file):
-    check = "{type: llm_as_judge, model: gpt-4o, criteria: c, input_from: smtp.last_request.body, rubric: {pass: a}}"
+@pytest.mark.parametrize(
+    ("model", "wrong"),
+    [
+        ("gpt-4o", []),
+        ("ollama/q", []),
+        ("paragon-fast", ["invariants.r.check.model"]),
+        ("m", ["invariants.r.check.model"]),
+    ],
+)
+def test_a_judge_loads_and_its_model_needs_a_meaning(file, model, wrong):
+    check = (
+        f"{{type: llm_as_judge, model: {model}, criteria: c, input_from: smtp.last_request.body, rubric: {{pass: a}}}}"
+    )
     spec = file.spec(BASE + SERVICES + rule(check), {"DB": "hunter22"})
-    assert [u.section for u in spec.unbuilt if u.section.startswith("inv")] == ["invariants.r"]
+    assert [u.section for u in spec.unbuilt if u.section.startswith("inv")] == wrong
+    mapped = f"models: {{{model}: {{name: x, base_url: 'http://127.0.0.1:1', temperature: 0.5}}}}\n"
+    spec = file.spec(BASE + SERVICES + rule(check) + mapped, {"DB": "hunter22"})
+    assert not [u.section for u in spec.unbuilt if u.section.startswith("inv")]
+    assert spec.models[model].temperature == 0.5
+
+
+@pytest.mark.parametrize(("source", "opens"), [("agent_output", False), ("stdout", False), ("workspace", True)])
+def test_a_judge_opens_a_world_only_for_what_lies_there(file, source, opens):
+    check = f"{{type: llm_as_judge, model: gpt-4o, criteria: c, input_from: {source}}}"
+    assert (file.spec(BASE + rule(check)).world is not None) == opens
 
 
 def test_a_check_of_the_state_has_no_turns_to_read(file):
@@ -96,7 +115,12 @@ def test_a_check_of_the_state_has_no_turns_to_read(file):
         ("{type: http_mock_assertions, service: quiet, assertions: [{field: request_count, equals: 1}]}", "conflict"),
         ("{type: http_mock_assertions, service: smtp, assertions: [{field: nothing, equals: 1}]}", "bad-setting"),
         ("{type: http_mock_assertions, service: smtp, assertions: [{field: request_count}]}", "bad-setting"),
-        ("{type: llm_as_judge, model: m, criteria: c, input_from: smpt.body}", "unknown-service"),
+        ("{type: llm_as_judge, model: m, criteria: c, input_from: smpt.last_request.body}", "unknown-service"),
+        ("{type: llm_as_judge, model: m, criteria: c, input_from: smtp.body}", "bad-setting"),
+        ("{type: llm_as_judge, model: m, criteria: c, input_from: quiet.last_request.body}", "conflict"),
+        ("{type: llm_as_judge, model: m, criteria: c, input_from: answer}", "bad-setting"),
+        ("{type: llm_as_judge, model: m, criteria: c, votes: 0}", "out-of-range"),
+        ("{type: llm_as_judge, model: m, criteria: c, temperature: 3}", "out-of-range"),
         ("{type: custom, script: nowhere.py}", "missing-file"),
         ("{type: sql, service: smtp, query: q, equals: 1}", "conflict"),
         ("{type: db_unchanged_except, service: quiet}", "conflict"),

@@ -5,22 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.agents.housed.placing import Placed, placed
-from holdfast.model.spec import AgentSpec, Scenario
+from holdfast.model.spec import Scenario
 from holdfast.protocols import Agent
 
 __all__ = ["Placed", "open_housed", "placed"]
 
 
-def open_housed(agent: AgentSpec, root: Path, scenarios: tuple[Scenario, ...]) -> Agent:
+def open_housed(seen: Placed, root: Path, scenarios: tuple[Scenario, ...]) -> Agent:
     """The agent of a section whose references are resolved and whose files are placed."""
+    agent = seen.agent
     if agent.in_python:
         from holdfast.agents.housed.python import HousedPython
 
-        return HousedPython(agent, scenarios)
+        return HousedPython(seen, scenarios)
     if agent.type == "http":
         from holdfast.agents.housed.http import HousedHttp
 
-        return HousedHttp(agent, root)
+        return HousedHttp(seen, root)
     from holdfast.agents.housed.command import HousedCommand
 
-    return HousedCommand(agent)
+    return HousedCommand(seen)

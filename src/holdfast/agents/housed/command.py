@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 from holdfast.agents.answer_file import Left
 from holdfast.agents.command_answer import Print, from_file
+from holdfast.agents.housed.placing import Placed
 from holdfast.agents.prompting import Lend
 from holdfast.agents.rounds import Rounds
 from holdfast.agents.startable import BEGIN, SHELL
@@ -23,16 +24,16 @@ from holdfast.protocols import House, Sandbox, Started, Stdio, Trip
 class HousedCommand:
     """A new process for every turn, in the workspace of its trial's sandbox."""
 
-    def __init__(self, agent: AgentSpec) -> None:
-        self._agent = agent
-        self._rounds = Rounds(agent)
+    def __init__(self, seen: Placed) -> None:
+        self._seen = seen
 
     async def run(self, task: Task, trip: Trip) -> Answer:
         house = trip.house
         if house is None:
             raise HarnessError("this agent runs in a sandbox, and there is none")
         env = {**BEGIN, **house.environ}
-        return await self._rounds.converse(task, trip, env, Inside(self._agent, house))
+        agent = self._seen.within(house.sandbox)
+        return await Rounds(agent).converse(task, trip, env, Inside(agent, house))
 
     async def reset(self, trial: Trial) -> None:
         """Nothing to reset: its world is new."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from holdfast.agents.housed.command import start_inside
+from holdfast.agents.housed.placing import Placed
 from holdfast.agents.http import HttpAgent
 from holdfast.agents.placeholders import PORT, with_mcp_config, with_port
 from holdfast.agents.ports import Ports
@@ -31,8 +32,9 @@ _CHUNK = 1 << 16
 class HousedHttp:
     """A new instance for every trial, in its sandbox."""
 
-    def __init__(self, agent: AgentSpec, root: Path) -> None:
-        self._agent = agent
+    def __init__(self, seen: Placed, root: Path) -> None:
+        self._seen = seen
+        self._agent = seen.agent
         self._root = root
         self._ports = Ports()
 
@@ -44,7 +46,7 @@ class HousedHttp:
             pipes = Pipes(b"", printed, printed)
             parts.callback(pipes.close)
             port = self._ports.take() if PORT in self._agent.endpoint else address_of(self._agent.endpoint)[1]
-            inside = with_port(self._agent, port)
+            inside = with_port(self._seen.within(trip.house.sandbox), port)
             program = await _start(inside, trip.house, port, pipes)
             parts.push_async_callback(program.end)
             http = await self._reached(inside, port, trip.house.sandbox, program, pipes, printed, parts)

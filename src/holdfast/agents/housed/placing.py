@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
+from holdfast.protocols import Sandbox
 
 AGENT = "/agent"
 """Where a sandboxed agent finds its own files."""
@@ -22,6 +23,29 @@ class Placed(Struct, frozen=True):
 
     agent: AgentSpec
     visible: Mapping[str, Path]
+
+    def within(self, sandbox: Sandbox) -> AgentSpec:
+        """The section with the paths of one sandbox: a backend that cannot place files leaves them where they are."""
+        moved = {path: sandbox.inside(path) for path in sorted(self.visible, key=len, reverse=True)}
+        if all(path == there for path, there in moved.items()):
+            return self.agent
+
+        def put(text: str) -> str:
+            for path, there in moved.items():
+                text = text.replace(path, there)
+            return text
+
+        agent = self.agent
+        changes: dict[str, object] = {"args": tuple(map(put, agent.args))}
+        changes |= {n: put(t) for n, t in (("command", agent.command), ("binary", agent.binary)) if t is not None}
+        return replace(agent, **changes)
+
+    def folder(self, sandbox: Sandbox) -> str:
+        """Where a Python agent's modules are found inside."""
+        if AGENT in self.visible:
+            return sandbox.inside(AGENT)
+        first = next(iter(self.visible), None)
+        return AGENT if first is None else str(PurePosixPath(sandbox.inside(first)).parent)
 
 
 def placed(agent: AgentSpec, root: Path) -> Placed:

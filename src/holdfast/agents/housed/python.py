@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.agents.ends import Ends
 from holdfast.agents.housed.command import start_inside
-from holdfast.agents.housed.placing import AGENT
+from holdfast.agents.housed.placing import Placed
 from holdfast.agents.performance import Request
 from holdfast.agents.show import Show
 from holdfast.agents.startable import BEGIN
@@ -20,7 +20,7 @@ from holdfast.agents.wire import Frames, Ready, Setup, Unusable, framed
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
-from holdfast.model.spec import AgentSpec, Scenario, Task
+from holdfast.model.spec import Scenario, Task
 from holdfast.model.trial import Trial
 from holdfast.processes.limits import GRACE_S
 from holdfast.protocols import Started, Trip
@@ -33,9 +33,10 @@ IMPORT_S = 120.0
 class HousedPython:
     """Imports the agent in its trial's sandbox and asks it there."""
 
-    def __init__(self, agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> None:
-        self._setup = Setup(agent, AGENT, scenarios, "place")
-        self._timeout_s = agent.timeout_ms / 1000
+    def __init__(self, seen: Placed, scenarios: tuple[Scenario, ...]) -> None:
+        self._seen = seen
+        self._scenarios = scenarios
+        self._timeout_s = seen.agent.timeout_ms / 1000
 
     async def run(self, task: Task, trip: Trip) -> Answer:
         house = trip.house
@@ -53,7 +54,8 @@ class HousedPython:
             ends.close()
             raise
         try:
-            await self._perform(program, show, ends, task.turns, trip)
+            setup = Setup(self._seen.agent, self._seen.folder(house.sandbox), self._scenarios, "place")
+            await self._perform(program, show, ends, task.turns, trip, setup)
         finally:
             await program.end(0.0)
             show.finish(program.status)
@@ -68,10 +70,12 @@ class HousedPython:
     async def close(self) -> None:
         """Its world closes what it has started."""
 
-    async def _perform(self, program: Started, show: Show, ends: Ends, turns: Sequence[str], trip: Trip) -> None:
+    async def _perform(
+        self, program: Started, show: Show, ends: Ends, turns: Sequence[str], trip: Trip, setup: Setup
+    ) -> None:
         watching = asyncio.create_task(_watch(program, show))
         try:
-            await self._introduced(ends)
+            await self._introduced(ends, setup)
             ends.listen()
             began = perf_counter() - trip.now()
             await ends.say(framed(encode(Request(trip.trial, show.asked[0], len(turns), began))))
@@ -83,10 +87,10 @@ class HousedPython:
             with contextlib.suppress(asyncio.CancelledError):
                 await watching
 
-    async def _introduced(self, ends: Ends) -> None:
+    async def _introduced(self, ends: Ends, setup: Setup) -> None:
         """Tells the program what to hold and waits until it does."""
         ends.listen_to_output()
-        await ends.say(framed(encode(self._setup)))
+        await ends.say(framed(encode(setup)))
         got: list[bytes] = []
         frames = Frames(got.append)
         try:

@@ -29,7 +29,11 @@ def record(about: Sequence[Any], found: Struct) -> Evidence:
 
 def recorded(exhibit: Exhibit, about: Sequence[Any], kind: type[S]) -> S:
     """What was recorded of just that; HarnessError where it was not, or could not be."""
-    evidence = exhibit.evidence
+    return recorded_in(exhibit.evidence, about, kind)
+
+
+def recorded_in(evidence: Evidence | None, about: Sequence[Any], kind: type[S]) -> S:
+    """The same, of evidence by itself."""
     if evidence is None:
         raise HarnessError(NOT_RECORDED)
     if evidence.error:

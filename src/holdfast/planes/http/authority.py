@@ -9,7 +9,7 @@ import os
 import ssl
 from collections import OrderedDict
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 KEPT = 1_000
 """Hosts whose certificates are kept: an agent that makes up names does not fill our memory."""
-_BEFORE = timedelta(days=2)  # an agent's clock may be behind
-_FOR = timedelta(days=30)
+_FROM, _UNTIL = datetime(2000, 1, 1, tzinfo=UTC), datetime(2049, 12, 31, tzinfo=UTC)
+"""Whatever an agent's clock shows: it may be set, or made to jump. The key dies with the run."""
 
 
 class Authority:
@@ -122,9 +122,8 @@ def _host(host: str, key: Any, ca: x509.Certificate) -> x509.CertificateBuilder:
 def _dated(builder: x509.CertificateBuilder) -> x509.CertificateBuilder:
     from cryptography import x509
 
-    now = datetime.now(UTC)
     serial = x509.random_serial_number()
-    return builder.serial_number(serial).not_valid_before(now - _BEFORE).not_valid_after(now + _FOR)
+    return builder.serial_number(serial).not_valid_before(_FROM).not_valid_after(_UNTIL)
 
 
 def _usage(*, digital_signature: bool, key_cert_sign: bool, crl_sign: bool) -> x509.KeyUsage:

@@ -158,11 +158,11 @@ def _refused(query: Query, passed: Passed, body: bytes) -> Passed:
     assert query.codec is not None
     later = passed.wire.get("retry-after") or ""
     wait = float(later) if later.replace(".", "", 1).isdigit() else None
-    refusal = query.codec.refusal(Failed(_message(body), status=passed.wire.status, retry_after_s=wait))
+    refusal = query.codec.refusal(Failed(error_message(body), status=passed.wire.status, retry_after_s=wait))
     return Passed(Stored(refusal.status, refusal.headers, (refusal.body,)), passed.origin)
 
 
-def _message(body: bytes) -> str:
+def error_message(body: bytes) -> str:
     """What an error's body says, whatever its shape."""
     try:
         data = msgspec.json.decode(body)

@@ -48,6 +48,7 @@ class NoModel(UpstreamDown):
     """Nothing is there to ask. The text names the three ways out."""
 
     def __init__(self, model: str, why: str) -> None:
+        self.why = why
         super().__init__(f"no model answers for {model or 'this request'}: {why}. Three ways: {WAYS}")
 
 

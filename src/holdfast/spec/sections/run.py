@@ -45,7 +45,9 @@ class ModelEntry(Struct, frozen=True, kw_only=True):
     api_key: Annotated[str | None, about("The key, only as ${VAR}.")] = None
     base_url: Annotated[str | None, about("The address of any server that speaks this API.", min_length=1)] = None
     script: Annotated[str | None, about("A scripted model: a file beside the spec.", min_length=1)] = None
-    temperature: Annotated[float, about("Sent with each request of a judge.", ge=0, le=2)] = 0.8
+    temperature: Annotated[float | None, about("Sent by a judge that has none of its own; default: 0.", ge=0, le=2)] = (
+        None
+    )
     input_usd: Annotated[float | None, about("Price of a million input tokens.", ge=0)] = None
     output_usd: Annotated[float | None, about("Price of a million output tokens.", ge=0)] = None
 
@@ -60,6 +62,7 @@ class ModelEntry(Struct, frozen=True, kw_only=True):
             script=self.script,
             input_usd=self.input_usd,
             output_usd=self.output_usd,
+            temperature=self.temperature,
         )
 
 

@@ -65,17 +65,17 @@ class Bubblewrap:
             await self.close()
             self._host = self._start_host()
         sources = Sources(self._uid, self._gid, self._mapping, self._folder)
-        group = None
+        group = limits.Group({})
         try:
             wanted = limits.wanted(plot.resources)
             layout = self._layout(plot, sources, in_group="memory" in wanted)
-            group = limits.Group(wanted) if wanted else None
+            counted: dict[str, dict[str, str]] = {name: {} for name in limits.parents()} if plot.limits else {}
+            group = limits.Group({**counted, **wanted})
             isolation = promises.of_sandbox(self._isolation, plot.resources, PIDS)
             jail = Jail(plot, isolation, group, sources.copies)
             line = self._host.order(layout, sources.trees, jail.notice, jail.lost)
         except BaseException:
-            if group is not None:
-                await group.close()
+            await group.close()
             raise
         finally:
             sources.close()
@@ -123,8 +123,11 @@ class Bubblewrap:
         return f"{SOURCES}/{sources.add(packages)}/{self._bwrap.relative_to(packages)}"
 
 
-async def open_backend(folder: Path) -> Bubblewrap:
-    """The backend, tried on this machine; UserError, with the line that puts it right, where it cannot work."""
+async def open_backend(folder: Path, image: str | None = None) -> Bubblewrap:
+    """The backend, tried on this machine; UserError, with the line that puts it right, where it cannot work.
+
+    There are no images: inside is this machine's own system.
+    """
     backend = Bubblewrap(folder, find_bwrap())
     try:
         await backend.probe()

@@ -7,6 +7,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation
 from holdfast.protocols import FileChange, Plot, Ran, Stdio
 from holdfast.world.sandbox import wire
+from holdfast.world.sandbox.disturbed import Strain, family
 from holdfast.world.sandbox.ground import WORKSPACE
 from holdfast.world.sandbox.limits import Group
 from holdfast.world.sandbox.lines import GONE, Line
@@ -32,15 +34,19 @@ class Jail:
 
     workspace = WORKSPACE
 
-    def __init__(self, plot: Plot, isolation: tuple[Isolation, ...], group: Group | None, copies: list[Path]) -> None:
+    def __init__(self, plot: Plot, isolation: tuple[Isolation, ...], group: Group, copies: list[Path]) -> None:
         self._plot = plot
         self._isolation = isolation
         self._group = group
+        self._strain = Strain(group, plot.resources, self._everybody)
         self._copies = copies
         self._programs: dict[int, Lodger] = {}
+        self._agents: set[int] = set()
+        """Tickets of the programs that are the agent's, not of commands that we run to their end."""
         self._listeners: dict[tuple[str, int], socket.socket] = {}
         self._view = -1
         self._frozen = False
+        self._holder = 0
         self._line: Line
 
     async def open(self, line: Line) -> None:
@@ -53,8 +59,8 @@ class Jail:
             listener = socket.socket(fileno=fd)
             listener.setblocking(False)
             self._listeners[address] = listener
-        if self._group is not None:
-            self._group.add(message.value)
+        self._holder = message.value
+        self._group.add(self._holder)
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:
@@ -79,7 +85,9 @@ class Jail:
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Lodger:
         if self._frozen:
             raise HarnessError("the sandbox is frozen: nothing starts in it any more")
-        return await self._start(argv, env, stdio, cwd=cwd)
+        ticket = self._line.ticket()
+        self._agents.add(ticket)
+        return await self._start(ticket, argv, env, stdio, cwd=cwd)
 
     async def run(
         self,
@@ -94,7 +102,8 @@ class Jail:
         """From the freeze on, every command is a throwaway one."""
 
         async def begin(argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Lodger:
-            return await self._start(argv, env, stdio, throwaway=throwaway or self._frozen)
+            ticket = self._line.ticket()
+            return await self._start(ticket, argv, env, stdio, throwaway=throwaway or self._frozen)
 
         return await run_to_end(begin, argv, env, stdin, timeout_s, keep)
 
@@ -109,6 +118,14 @@ class Jail:
     async def freeze(self) -> None:
         self._frozen = True
         await self._line.ask(wire.FREEZE)
+        self._strain.lift()
+
+    async def kill(self) -> int:
+        """Asked for, not awaited: whoever waits for a program may hear of its end only after this is done."""
+        return self._kill()
+
+    async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
+        await self._strain.limit(memory, cpu, self._kill)
 
     def changes(self) -> Iterator[FileChange]:
         ours, theirs = os.pipe()
@@ -137,8 +154,7 @@ class Jail:
         try:
             await self._line.close()
         finally:
-            if self._group is not None:
-                await self._group.close()
+            await self._group.close()
             for copy in self._copies:
                 await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
 
@@ -161,9 +177,15 @@ class Jail:
         self._programs.clear()
 
     async def _start(
-        self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "", throwaway: bool = False
+        self,
+        ticket: int,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        stdio: Stdio,
+        *,
+        cwd: str = "",
+        throwaway: bool = False,
     ) -> Lodger:
-        ticket = self._line.ticket()
         lodger = Lodger(lambda number: self._signal(ticket, number))
         order = wire.Order(tuple(argv), dict(env), os.path.normpath(os.path.join(WORKSPACE, cwd)))
         self._programs[ticket] = lodger
@@ -175,11 +197,20 @@ class Jail:
             del self._programs[ticket]
             raise OSError(refused.errno, refused.strerror, argv[0]) from None
         except asyncio.CancelledError:
-            self._signal(ticket, 9)  # it may start all the same
+            self._signal(ticket, signal.SIGKILL)  # it may start all the same
             raise
         finally:
             os.close(written)
         return lodger
+
+    def _kill(self) -> int:
+        under_way = self._agents & self._programs.keys()
+        for ticket in under_way:
+            self._signal(ticket, signal.SIGKILL)
+        return len(under_way)
+
+    def _everybody(self) -> Iterable[int]:
+        return family([self._holder])
 
     def _signal(self, ticket: int, number: int) -> None:
         if not self._line.closed.is_set():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from holdfast.errors import HarnessError
@@ -26,24 +27,34 @@ class Group:
 
     def __init__(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
         """`wanted`: what to write, by controller and file."""
-        self._folders: list[Path] = []
-        name = f"{PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
+        self._folders: dict[str, Path] = {}
+        self._name = f"{PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
         try:
             for controller, settings in wanted.items():
-                folder = parents()[controller] / name
-                if folder not in self._folders:
-                    folder.mkdir()
-                    self._folders.append(folder)
-                for file, value in settings.items():
-                    (folder / file).write_text(value)
+                self._write(self._make(controller), settings)
         except (OSError, KeyError) as broken:
             self._remove()
             raise HarnessError(f"the limits of the sandbox could not be set: {broken}") from broken
 
     def add(self, pid: int) -> None:
         """That process, and all that it starts from now on."""
-        for folder in self._folders:
+        for folder in self._folders.values():
             (folder / "cgroup.procs").write_text(str(pid))
+
+    def limit(self, controller: str, limit: float | None, everybody: Callable[[], Iterable[int]]) -> bool:
+        """Sets a limit while programs run, or lifts it; False if they have more memory by now than they may.
+
+        OSError or KeyError where the machine cannot. `everybody` gives the processes that it holds for.
+        """
+        folder = self._folders.get(controller) or self._make(controller)
+        self._gather(folder, everybody)
+        try:
+            self._write(folder, dict(_settings(controller, limit, unified=_unified(folder))))
+        except OSError as refused:
+            if refused.errno != errno.EBUSY:
+                raise
+            return False
+        return True
 
     async def close(self) -> None:
         """Waits for the last process to be gone: its holder closes our line a moment before it is."""
@@ -53,11 +64,31 @@ class Group:
                 raise HarnessError("the limits of a sandbox could not be lifted: its processes do not end")
             await asyncio.sleep(_PAUSE_S)
 
+    def _make(self, controller: str) -> Path:
+        folder = parents()[controller] / self._name
+        folder.mkdir(exist_ok=folder in self._folders.values())
+        self._folders[controller] = folder
+        return folder
+
+    def _write(self, folder: Path, settings: Mapping[str, str]) -> None:
+        for file, value in settings.items():
+            (folder / file).write_text(value)
+
+    def _gather(self, folder: Path, everybody: Callable[[], Iterable[int]]) -> None:
+        """Takes in all processes, also those that start meanwhile."""
+        there: set[int] = set()
+        while new := set(everybody()) - there:
+            for pid in sorted(new):
+                with contextlib.suppress(ProcessLookupError):
+                    (folder / "cgroup.procs").write_text(str(pid))
+            there |= new
+
     def _remove(self) -> bool:
-        for folder in [*self._folders]:
+        for controller, folder in [*self._folders.items()]:
             with contextlib.suppress(OSError):
-                folder.rmdir()
-                self._folders.remove(folder)
+                if folder.exists():
+                    folder.rmdir()
+                del self._folders[controller]
         return not self._folders
 
 
@@ -113,14 +144,17 @@ def sweep() -> tuple[str, ...]:
     return tuple(sorted(set(removed)))
 
 
-def _settings(controller: str, limit: float, *, unified: bool) -> Iterator[tuple[str, str]]:
+def _settings(controller: str, limit: float | None, *, unified: bool) -> Iterator[tuple[str, str]]:
+    none = "max" if unified else "-1"
     if controller == "memory":
-        yield ("memory.max", str(int(limit))) if unified else ("memory.limit_in_bytes", str(int(limit)))
-    elif unified:
-        yield "cpu.max", f"{int(limit * _PERIOD_US)} {_PERIOD_US}"
+        yield "memory.max" if unified else "memory.limit_in_bytes", none if limit is None else str(int(limit))
+        return
+    quota = none if limit is None else str(int(limit * _PERIOD_US))
+    if unified:
+        yield "cpu.max", f"{quota} {_PERIOD_US}"
     else:
         yield "cpu.cfs_period_us", str(_PERIOD_US)
-        yield "cpu.cfs_quota_us", str(int(limit * _PERIOD_US))
+        yield "cpu.cfs_quota_us", quota
 
 
 def _own_groups() -> dict[str, str]:

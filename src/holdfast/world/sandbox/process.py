@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from holdfast.errors import HarnessError
-from holdfast.model.world import Isolation
+from holdfast.model.world import Isolation, Resources
 from holdfast.protocols import FileChange, Plot, Ran, Stdio
 from holdfast.world.sandbox import tree, wire
+from holdfast.world.sandbox.disturbed import Strain, family
+from holdfast.world.sandbox.limits import Group
 from holdfast.world.sandbox.lines import GONE, HostProcess, Line
 from holdfast.world.sandbox.paths import resolve
 from holdfast.world.sandbox.promises import ALWAYS
@@ -74,6 +77,10 @@ class ProcessSandbox:
         self.workspace = str(self._root)
         self._listeners: dict[tuple[str, int], socket.socket] = {}
         self._lines: dict[Line, Lodger] = {}
+        self._agents: dict[Line, int] = {}
+        """Of the programs that are the agent's: their process ids."""
+        self._group = Group({})
+        self._strain = Strain(self._group, Resources(), self._everybody)
         self._before: list[tree.Entry] = []
         self._seen: Path | None = None
         """The copy that scripts read, once it is made."""
@@ -117,7 +124,9 @@ class ProcessSandbox:
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Lodger:
         if self._frozen:
             raise HarnessError("the sandbox is frozen: nothing starts in it any more")
-        return await self._start(argv, env, stdio, cwd)
+        lodger = await self._start(argv, env, stdio, cwd, agents=True)
+        await self._strain.again(self._kill)
+        return lodger
 
     async def run(
         self,
@@ -138,6 +147,14 @@ class ProcessSandbox:
     async def freeze(self) -> None:
         self._frozen = True
         await asyncio.gather(*(line.close() for line in [*self._lines]))
+
+    async def kill(self) -> int:
+        """Asked for, not awaited: whoever waits for a program may hear of its end only after this is done."""
+        return self._kill()
+
+    async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
+        """The memory that a program has by then does not count where the machine limits all of them together."""
+        await self._strain.limit(memory, cpu, self._kill)
 
     def changes(self) -> Iterator[FileChange]:
         return tree.compared(iter(self._before), tree.entries(self.workspace))
@@ -162,46 +179,62 @@ class ProcessSandbox:
         await self.freeze()
         for listener in self._listeners.values():
             listener.close()
-        await asyncio.to_thread(_remove, self._folder)
+        try:
+            await self._group.close()
+        finally:
+            await asyncio.to_thread(_remove, self._folder)
 
-    async def _start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "") -> Lodger:
+    async def _start(
+        self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "", *, agents: bool = False
+    ) -> Lodger:
         lodger = Lodger(lambda number: self._signal(line, number))
         order = wire.Order(tuple(argv), dict(env), os.path.normpath(os.path.join(self.workspace, cwd)))
         line = self._host.order(
             order,
             [stdio.stdin, stdio.stdout, stdio.stderr],
-            lambda message: _ended(lodger, message),
+            lambda message: self._ended(line, lodger, message),
             lambda: self._lost(line, lodger),
         )
         line.expect(_TICKET)
         self._lines[line] = lodger
         try:
-            await line.reply(_TICKET)
+            pid = (await line.reply(_TICKET)).value
         except OSError as refused:
             await line.close()
             raise OSError(refused.errno, refused.strerror, argv[0]) from None
         except BaseException:
             await line.close()
             raise
+        if agents and not lodger.ended:
+            self._agents[line] = pid
         return lodger
+
+    def _everybody(self) -> Iterator[int]:
+        return family(self._agents.values())
+
+    def _kill(self) -> int:
+        for line in self._agents:
+            self._signal(line, signal.SIGKILL)
+        return len(self._agents)
 
     def _signal(self, line: Line, number: int) -> None:
         if not line.closed.is_set():
             line.tell(wire.SIGNAL, _TICKET, number)
 
+    def _ended(self, line: Line, lodger: Lodger, message: Message) -> None:
+        if message.what == wire.ENDED:
+            self._agents.pop(line, None)
+            lodger.finish(message.value, message.took_ns / 1e6)
+
     def _lost(self, line: Line, lodger: Lodger) -> None:
         self._lines.pop(line, None)
+        self._agents.pop(line, None)
         lodger.finish(None, lost=not self._frozen, note=GONE)
 
 
-async def open_backend(folder: Path) -> ProcessBackend:
-    """The backend; `folder` holds its workspaces."""
+async def open_backend(folder: Path, image: str | None = None) -> ProcessBackend:
+    """The backend; `folder` holds its workspaces. There are no images."""
     return ProcessBackend(folder)
-
-
-def _ended(lodger: Lodger, message: Message) -> None:
-    if message.what == wire.ENDED:
-        lodger.finish(message.value, message.took_ns / 1e6)
 
 
 def _listener() -> socket.socket:

@@ -1,0 +1,73 @@
+"""What a judge is shown: a text of the agent's making, cut to size."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from holdfast.checks.state.comparing import as_text
+from holdfast.checks.state.mock_requests import FIELD, MISSING, kept, value_at
+from holdfast.errors import OutsideError
+from holdfast.model.codec import encodable
+from holdfast.protocols import FileChange, Mock, Sandbox
+
+LARGEST = 10_000_000
+"""Bytes that a judge is shown at most, whatever `max_input` says: as much as any check records."""
+
+
+class Shown(Struct, frozen=True, omit_defaults=True):
+    """The text under judgement."""
+
+    text: str = ""
+    cut: bool = False
+    """There was more than the judge may be shown."""
+
+
+def capped(text: str, limit: int) -> Shown:
+    """The text, fit for JSON, and of at most so many bytes."""
+    data = encodable(text[: limit + 1]).encode()
+    if len(text) <= limit and len(data) <= limit:
+        return Shown(data.decode())
+    return Shown(data[:limit].decode("utf-8", "ignore"), True)
+
+
+def of_mock(mock: Mock, field: str, limit: int) -> Shown:
+    """A field of what a mock recorded; empty if there is no such request, or nothing there."""
+    found = kept(mock)
+    if field == "request_count":
+        return capped(str(len(found.requests) + found.more), limit)
+    parts = FIELD.fullmatch(field)
+    index = int(parts[2]) if parts and parts[2] else -1
+    if parts is None or not -len(found.requests) <= index < len(found.requests):
+        return Shown()
+    value = value_at(found.requests[index], parts[3] or "")
+    return Shown() if value is MISSING or value is None else capped(as_text(value), limit)
+
+
+def of_workspace(sandbox: Sandbox, limit: int) -> Shown:
+    """Every file that changed since the snapshot, by path, with its content; no more is read than is shown."""
+    parts: list[str] = []
+    room = limit
+    for change in sandbox.changes():
+        part = _file(sandbox, change, room)
+        parts.append(part)
+        room -= len(part.encode("utf-8", "replace"))
+        if room <= 0:
+            return Shown(capped("".join(parts), limit).text, True)
+    return capped("".join(parts), limit)
+
+
+def _file(sandbox: Sandbox, change: FileChange, room: int) -> str:
+    head = f"=== {change.op}: {change.path} ({change.bytes} bytes)\n"
+    if change.op == "deleted":
+        return head
+    try:
+        found = sandbox.find(change.path)
+        if found is None or not found.is_file():
+            return head
+        with found.open("rb") as file:
+            data = file.read(max(0, room) + 1)
+    except OutsideError as left:
+        return f"{head}({left})\n"
+    except OSError as refused:
+        return f"{head}(cannot be read: {refused.strerror})\n"
+    return f"{head}(binary)\n" if b"\0" in data else f"{head}{data.decode('utf-8', 'replace')}\n"

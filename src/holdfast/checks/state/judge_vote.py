@@ -1,0 +1,68 @@
+"""A judge's reply, read strictly: one JSON object with a score."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.checks.json_parts import parse
+from holdfast.checks.wording import shorten
+from holdfast.model.codec import encodable
+
+REASON_KEPT = 2_000
+_FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
+
+
+class Vote(Struct, frozen=True, omit_defaults=True):
+    """One rating."""
+
+    score: float
+    passed: bool | None = None
+    """What the model itself said of it: noted, never counted."""
+    reason: str = ""
+
+
+def vote_of(text: str) -> Vote:
+    """The rating in a reply; ValueError says why there is none.
+
+    The object must be the whole reply, at most in a code fence: one inside prose may be a quotation of the input.
+    """
+    fenced = _FENCED.fullmatch(text)
+    try:
+        said = parse(fenced[1] if fenced else text)
+    except (ValueError, RecursionError) as bad:
+        raise ValueError(f"its reply is not a JSON object: '{shorten(text.strip())}'") from bad
+    if not isinstance(said, dict):
+        raise ValueError(f"its reply is not a JSON object: '{shorten(text.strip())}'")
+    passed, reason = said.get("passed"), said.get("reason")
+    return Vote(
+        _score(said.get("score")),
+        passed if isinstance(passed, bool) else None,
+        encodable(reason)[:REASON_KEPT] if isinstance(reason, str) else "",
+    )
+
+
+def is_vote(text: str) -> bool:
+    """Whether a reply can be read."""
+    try:
+        vote_of(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _score(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError(f"its score is not a number from 0 to 1: {shorten(repr(value))}")
+    return float(value)
+
+
+def middle(votes: Sequence[Vote]) -> tuple[float, Vote]:
+    """The median of the scores, and the vote that lies nearest to it."""
+    from statistics import median
+
+    score = median([vote.score for vote in votes])
+    return score, min(votes, key=lambda vote: abs(vote.score - score))

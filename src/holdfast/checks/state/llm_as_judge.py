@@ -1,0 +1,155 @@
+"""`llm_as_judge`: a model rates what the agent made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Struct, field
+
+from holdfast.checks.state.judge_input import LARGEST, Shown, capped, of_mock, of_workspace
+from holdfast.checks.state.judge_prompt import SYSTEM, prompt
+from holdfast.checks.state.judge_vote import Vote, is_vote, middle, vote_of
+from holdfast.checks.state.mock_requests import FIELD, fault_in_field
+from holdfast.checks.state.recorded import record, recorded, recorded_in
+from holdfast.checks.wording import shorten
+from holdfast.errors import HarnessError
+from holdfast.model.codec import to_builtins
+from holdfast.model.observation import Observation
+from holdfast.model.verdict import Finding
+from holdfast.model.world import Evidence
+from holdfast.protocols import Advice, Ask, Exhibit, Mock, World
+from holdfast.reading.fields import about
+
+NOTHING = "nothing to judge"
+TRIES = 2
+"""How often a vote is asked for: a reply that cannot be read is asked for once more."""
+_SAID = ("agent_output", "stdout")
+"""Inputs that every observation has, whether there was a world or not."""
+_SLACK = 1e-9
+
+
+class Rubric(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What passing and failing look like."""
+
+    pass_: Annotated[str | None, about("What passes.")] = field(default=None, name="pass")
+    fail: Annotated[str | None, about("What fails.")] = None
+
+
+_NO_RUBRIC = Rubric()
+
+
+class Opinion(Struct, frozen=True, omit_defaults=True):
+    """What was shown to a judge, and how it voted."""
+
+    input: str
+    votes: tuple[Vote, ...] = ()
+    model: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LlmAsJudge:
+    """A model rates the output at or above the threshold."""
+
+    model: Annotated[str, about("A name in models, provider/name, or a known model.", min_length=1)]
+    criteria: Annotated[str, about("What to evaluate.", min_length=1)]
+    input_from: Annotated[str, about("agent_output, stdout, workspace, or <service>.<field>.", min_length=1)] = (
+        "agent_output"
+    )
+    rubric: Annotated[Rubric, about("Shown to the judge.")] = _NO_RUBRIC
+    temperature: Annotated[float | None, about("Sent to the model; default: the model's own, else 0.", ge=0, le=2)] = (
+        None
+    )
+    pass_threshold: Annotated[float, about("A score from here on passes.", ge=0, le=1)] = 0.5
+    votes: Annotated[int, about("Ask so often and take the median.", ge=1, le=99)] = 1
+    max_input: Annotated[int, about("Bytes of input shown to the judge.", ge=1, le=LARGEST)] = 65_536
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["state"]] = "state"
+
+    @property
+    def needs_world(self) -> bool:
+        """What the agent said and printed is there without one."""
+        return self.input_from not in _SAID
+
+    async def gather(self, world: World, seen: Observation) -> Evidence:
+        if self.input_from in _SAID:
+            return Evidence()  # the observation has it
+        if self.input_from == "workspace":
+            return record(self._place, of_workspace(world.sandbox, self.max_input))
+        service, _, name = self.input_from.partition(".")
+        mock = world.services.get(service)
+        if not isinstance(mock, Mock):
+            raise HarnessError(f"{service} is no http_mock service")
+        return record(self._place, of_mock(mock, name, self.max_input))
+
+    async def consult(self, seen: Observation, evidence: Evidence, ask: Ask) -> Evidence:
+        shown = self._shown(seen, evidence)
+        if not shown.text.strip():
+            return record(self._question, Opinion(""))
+        rubric = self.rubric
+        asked = prompt(shown.text, self.criteria, rubric.pass_, rubric.fail, cut=shown.cut)
+        given = [await self._vote(ask, asked, n) for n in range(self.votes)]
+        notes = [f"only the first {self.max_input} bytes of the input were shown"] if shown.cut else []
+        notes += [note for advice, _ in given for note in advice.notes]
+        votes = tuple(vote for _, vote in given)
+        return record(self._question, Opinion(shown.text, votes, given[0][0].model, tuple(dict.fromkeys(notes))))
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        opinion = recorded(exhibit, self._question, Opinion)
+        if not opinion.votes:
+            what = "the answer" if self.input_from == "agent_output" else self.input_from
+            return Finding(False, f"{NOTHING}: {shorten(what)} is empty", 0.0, empty=True)
+        score, nearest = middle(opinion.votes)
+        passed = score >= self.pass_threshold - _SLACK
+        beside = f"at least {self.pass_threshold:g}" if passed else f"below {self.pass_threshold:g}"
+        of = f"the median of {len(opinion.votes)} votes, " if len(opinion.votes) > 1 else ""
+        why = f": {shorten(nearest.reason, 120)}" if nearest.reason else ""
+        return Finding(passed, f"scored {score:.3g}, {of}{beside}{why}", score, details=_details(opinion))
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        if self.input_from in (*_SAID, "workspace"):
+            return
+        service, dot, name = self.input_from.partition(".")
+        if not dot or not service:
+            yield "input_from", "expected agent_output, stdout, workspace, or <service>.<field>"
+        elif not FIELD.fullmatch(name):
+            yield "input_from", f"unknown field {name[:60]!r}: expected request_count, last_request…, requests[N]…"
+        elif fault := fault_in_field(name):
+            yield "input_from", fault
+
+    async def _vote(self, ask: Ask, asked: str, n: int) -> tuple[Advice, Vote]:
+        why = ""
+        for _ in range(TRIES):
+            advice = await ask(self.model, SYSTEM, asked, temperature=self.temperature, vote=n, fits=is_vote)
+            try:
+                return advice, vote_of(advice.text)
+            except ValueError as malformed:
+                why = str(malformed)
+        raise HarnessError(f"the judge {self.model} was asked twice and gave no rating: {why}")
+
+    def _shown(self, seen: Observation, evidence: Evidence) -> Shown:
+        if self.input_from == "agent_output":
+            return capped((seen.turns[-1].text if seen.turns else "") or "", self.max_input)
+        if self.input_from == "stdout":
+            return capped(seen.output, self.max_input)
+        return recorded_in(evidence, self._place, Shown)
+
+    @property
+    def _place(self) -> list[Any]:
+        """What is gathered."""
+        return ["judge", self.input_from, self.max_input]
+
+    @property
+    def _question(self) -> list[Any]:
+        """What the votes depend on: not the threshold, which may change."""
+        asked = [self.model, self.criteria, to_builtins(self.rubric), self.temperature, self.votes]
+        return [*self._place, *asked, SYSTEM]
+
+
+def _details(opinion: Opinion) -> dict[str, Any]:
+    votes = to_builtins(opinion.votes)
+    notes = {"notes": list(opinion.notes)} if opinion.notes else {}
+    return {"model": opinion.model, "votes": list(votes), "input": shorten(opinion.input, 400), **notes}

@@ -1,0 +1,93 @@
+"""Replies of judges, kept as small files by the content of the question. Only the reply is kept, never the input."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import OrderedDict
+from pathlib import Path
+from stat import S_ISREG
+
+import msgspec
+
+from holdfast.model.codec import decoder, encode
+from holdfast.protocols import Advice
+
+FILES_KEPT = 20_000
+SIZE_KEPT = 64_000
+"""Bytes of a reply that is worth keeping: a rating has a few hundred."""
+REMEMBERED = 1_000
+"""Replies that are held in memory, too."""
+_advice = decoder(Advice)
+
+
+class AdviceCache:
+    """A folder of replies.
+
+    What was put there since this one was opened is not believed unless it is its own: an agent without a sandbox could
+    write there. A file's change time tells, which no program can set back.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._opened_ns = time.time_ns()
+        self._own: OrderedDict[str, Advice] = OrderedDict()
+        self._made = 0
+
+    def get(self, key: str) -> Advice | None:
+        """The reply that is kept under a key of hex digits; None if there is none that can be believed."""
+        if key in self._own:
+            return self._own[key]
+        try:
+            fd = os.open(self._folder / f"{key}.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            return _advice.decode(os.read(fd, SIZE_KEPT)) if self._believed(os.fstat(fd)) else None
+        except (msgspec.MsgspecError, ValueError, OSError):
+            return None  # torn or not ours: it is asked again
+        finally:
+            os.close(fd)
+
+    def _believed(self, told: os.stat_result) -> bool:
+        own = S_ISREG(told.st_mode) and told.st_uid == os.getuid()
+        return own and told.st_size <= SIZE_KEPT and told.st_ctime_ns < self._opened_ns
+
+    def put(self, key: str, advice: Advice) -> None:
+        """Keeps a reply; where the disk does not take it, only as long as this is open."""
+        self._own[key] = advice
+        if len(self._own) > REMEMBERED:
+            self._own.popitem(last=False)
+        data = encode(advice)
+        if len(data) <= SIZE_KEPT:
+            try:
+                self._write(key, data)
+            except OSError:
+                return  # a cache that cannot be written is none: nothing else is lost
+
+    def _write(self, key: str, data: bytes) -> None:
+        if not self._made:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._prune()
+        self._made += 1
+        beside = self._folder / f"{key}.{os.getpid()}-{self._made}.new"
+        try:
+            fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with open(fd, "wb") as file:
+                file.write(data)
+            beside.replace(self._folder / f"{key}.json")
+        except OSError:
+            beside.unlink(missing_ok=True)
+            raise
+
+    def _prune(self) -> None:
+        """Makes room: the oldest go first, a tenth at a time, and with them what a killed run left half written."""
+        with os.scandir(self._folder) as found:
+            plain = [entry for entry in found if entry.is_file(follow_symlinks=False)]
+            files = [(entry.stat(follow_symlinks=False).st_mtime, entry.path) for entry in plain]
+        stale = time.time() - 3_600
+        gone = [path for at, path in files if path.endswith(".new") and at < stale]
+        if len(files) > FILES_KEPT * 9 // 10:
+            gone += [path for _, path in sorted(files)[: len(files) - FILES_KEPT * 8 // 10]]
+        for path in gone:
+            Path(path).unlink(missing_ok=True)

@@ -1,0 +1,161 @@
+"""Consulting models once a trial is over: the checks that want to are given someone to ask."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from holdfast.errors import HarnessError, HoldfastError
+from holdfast.judge.advice_cache import AdviceCache
+from holdfast.judge.judges import Judges, Judging
+from holdfast.model.codec import canonical, digest
+from holdfast.model.observation import Observation
+from holdfast.model.spec import AgentSpec, ModelSpec
+from holdfast.model.world import Evidence
+from holdfast.planes.llm.asking import Refused, ask, without
+from holdfast.planes.llm.question import Question
+from holdfast.planes.llm.upstream import NoModel, UpstreamDown
+from holdfast.protocols import Advice, ConsultingCheck
+
+AT_ONCE = 8
+"""Questions that are under way at the same time."""
+ANSWER_S = 180.0
+"""How long a model may take for one answer."""
+LONGEST_WAIT_S = 30.0
+"""Between two attempts, whatever the server asks for."""
+_LATER = (408, 409, 425, 429)
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class Consultation:
+    """Asks models for the checks of a run: an `Ask` that caches, retries and never asks too many at a time."""
+
+    def __init__(
+        self,
+        models: Mapping[str, ModelSpec],
+        environ: Mapping[str, str],
+        root: Path,
+        cache: AdviceCache,
+        *,
+        retries: int = 2,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        """`models` have their references resolved; scripts lie under `root`."""
+        self._judges = Judges(models, environ, root)
+        self._cache = cache
+        self._retries = retries
+        self._sleep = sleep
+        self._taken: dict[str, tuple[Question, tuple[str, ...]]] = {}
+        """By model: a question as it took one, and what is to be said of that."""
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._asked: dict[str, asyncio.Lock] = {}
+
+    async def __call__(
+        self,
+        model: str,
+        system: str,
+        prompt: str,
+        *,
+        temperature: float | None,
+        vote: int,
+        fits: Callable[[str], bool],
+    ) -> Advice:
+        judge = self._judges.find(model)
+        entry = judge.meaning.entry
+        if temperature is None:
+            temperature = (entry.temperature if entry is not None else None) or 0.0
+        question = Question(judge.meaning.name, system, prompt, temperature)
+        key = digest(canonical([judge.identity, question, vote]), 16)
+        lock = self._asked.setdefault(key, asyncio.Lock())  # one trial asks, and others with the same question wait
+        try:
+            async with lock:
+                return await self._kept(judge, question, key, fits)
+        finally:
+            if not lock.locked():
+                self._asked.pop(key, None)
+
+    async def close(self) -> None:
+        await self._judges.close()
+
+    async def _kept(self, judge: Judging, question: Question, key: str, fits: Callable[[str], bool]) -> Advice:
+        known = self._cache.get(key)
+        if known is not None and fits(known.text):
+            return known
+        async with self._room:
+            advice = await self._answered(judge, question, key)
+        if fits(advice.text):
+            self._cache.put(key, advice)
+        return advice
+
+    async def _answered(self, judge: Judging, question: Question, key: str) -> Advice:
+        """The reply, after as many attempts as may be; what a model does not take is left out."""
+        taken, notes = self._as_taken(judge, question)
+        attempt = 0
+        while True:
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    text = await ask(judge.source, judge.meaning.provider, taken, key)
+            except TimeoutError as late:
+                raise HarnessError(f"the judge {judge.shown} gave no answer within {ANSWER_S:g} s") from late
+            except UpstreamDown as failed:
+                less = without(taken, failed) if isinstance(failed, Refused) else None
+                if less is not None:
+                    taken, notes = less[0], (*notes, less[1])
+                    continue
+                if attempt >= self._retries or not _may_pass(failed):
+                    raise HarnessError(f"the judge {judge.shown} could not be asked: {_why(failed)}") from failed
+                await self._sleep(_wait(failed, attempt))
+                attempt += 1
+            else:
+                self._taken[judge.identity] = (taken, notes)
+                return Advice(text, judge.shown, notes)
+
+    def _as_taken(self, judge: Judging, question: Question) -> tuple[Question, tuple[str, ...]]:
+        """The question without what this model is known to refuse."""
+        known, notes = self._taken.get(judge.identity, (question, ()))
+        temperature = None if known.temperature is None else question.temperature
+        return replace(question, temperature=temperature, json=known.json, apart=known.apart), notes
+
+
+def _why(failed: UpstreamDown) -> str:
+    if isinstance(failed, NoModel):
+        return f"{failed.why}; or describe the model in models:"
+    return str(failed)
+
+
+def _may_pass(failed: UpstreamDown) -> bool:
+    """Whether asking again may help."""
+    if isinstance(failed, Refused):
+        return failed.status in _LATER or failed.status >= 500
+    return not isinstance(failed, NoModel) and failed.kind in ("refused", "timeout", "closed", "dns")
+
+
+def _wait(failed: UpstreamDown, attempt: int) -> float:
+    asked = failed.retry_after_s if isinstance(failed, Refused) else None
+    return min(LONGEST_WAIT_S, 0.5 * 2**attempt if asked is None else asked)
+
+
+# -- for each trial -------------------------------------------------------------------------------
+async def consulted(
+    check: ConsultingCheck, seen: Observation, evidence: Evidence | None, ask: Consultation
+) -> Evidence:
+    """What a check was told; where nobody could be asked, why: an error of that rule alone."""
+    if evidence is not None and evidence.error:
+        return evidence
+    try:
+        return await check.consult(seen, evidence or Evidence(), ask)
+    except Exception as broken:  # a bug of ours or of a plug-in is one rule's error, not the run's
+        told = str(broken) if isinstance(broken, HoldfastError) else f"{type(broken).__name__}: {broken}"
+        return Evidence(error=told)
+
+
+def all_printed(agent: AgentSpec, seen: Observation) -> Observation:
+    """The observation with all that the agent printed as its output: a command's answer is what it prints, too."""
+    if not agent.launched or agent.type == "http" or agent.answer_file is not None:
+        return seen
+    printed: Iterable[str] = (*(turn.text or "" for turn in seen.turns), seen.output)
+    return replace(seen, output="\n".join(part for part in printed if part))

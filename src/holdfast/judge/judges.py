@@ -1,0 +1,76 @@
+"""The models that judge: who answers for each name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from holdfast.errors import HarnessError
+from holdfast.model.codec import digest
+from holdfast.model.spec import ModelSpec
+from holdfast.planes.http1.client import Upstreams
+from holdfast.planes.llm.assigned import Assigned
+from holdfast.planes.llm.naming import Meaning, meaning, without_meaning
+from holdfast.planes.llm.provider import Provider
+from holdfast.planes.llm.script_file import load
+from holdfast.planes.llm.upstream import Source
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+
+class Judging(Struct, frozen=True):
+    """Who answers for one model name."""
+
+    source: Source
+    meaning: Meaning
+    shown: str
+    identity: str
+    """What its replies depend on, besides the question."""
+
+
+class Judges:
+    """Found by name, and made when they are first asked for."""
+
+    def __init__(self, models: Mapping[str, ModelSpec], environ: Mapping[str, str], root: Path) -> None:
+        """`models` have their references resolved; scripts lie under `root`."""
+        self._models = models
+        self._environ = environ
+        self._root = root
+        self._upstreams = Upstreams(self._trusted)
+        self._known: dict[str, Judging] = {}
+
+    def find(self, model: str) -> Judging:
+        """Who answers for the name; HarnessError if nobody does."""
+        if model not in self._known:
+            found = meaning(self._models, model)
+            if found is None:
+                raise HarnessError(without_meaning(model))
+            self._known[model] = self._made(found)
+        return self._known[model]
+
+    async def close(self) -> None:
+        await self._upstreams.close()
+
+    def _made(self, found: Meaning) -> Judging:
+        entry = found.entry
+        if entry is not None and entry.script is not None:
+            return self._scripted(found, entry.script)
+        shown = f"{found.provider}/{found.name}"
+        if entry is None:
+            return Judging(Provider(found.provider, self._upstreams, self._environ), found, shown, shown)
+        source = Assigned(entry, self._upstreams, self._environ)
+        return Judging(source, found, shown, f"{shown} at {entry.base_url or ''}")
+
+    def _scripted(self, found: Meaning, script: str) -> Judging:
+        path = self._root / script
+        source = load(path, shown=script)
+        return Judging(source, found, f"script {script}", f"script {digest(path.read_bytes(), 16)}")
+
+    def _trusted(self) -> SSLContext:
+        from holdfast.planes.http.roots import trusted
+
+        return trusted(self._environ)

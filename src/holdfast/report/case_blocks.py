@@ -1,0 +1,86 @@
+"""Cases on a terminal: a line each, then why those that did not pass did not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.model.run import CaseRow, ReplicaRow, Run
+from holdfast.report import calls, cases, wording
+from holdfast.report.failures import LABEL, SHOWN, fold
+from holdfast.report.paint import Paint
+from holdfast.report.safe import columns, one_line, pad, shorten
+
+MAX_ROWS = 40
+"""More than this is more than a screen: then those that passed in full are only counted."""
+_STATUS = 5
+
+
+def table(run: Run, width: int, paint: Paint) -> list[str]:
+    """A line a case: status, composite, scenario, and its marks."""
+    rows = list(run.cases)
+    shown = rows if len(rows) <= MAX_ROWS else [row for row in rows if cases.short(row.case)][:MAX_ROWS]
+    lines = [_line(row, width, paint) for row in shown]
+    if len(shown) < len(rows):
+        lines.append(paint(f"  {len(rows) - len(shown)} more not shown; the report has them", "dim"))
+    return [f"  {pad('status', _STATUS + 4)}composite  case", *lines] if rows else []
+
+
+def _line(row: CaseRow, width: int, paint: Paint) -> str:
+    case = row.case
+    sign = f"{wording.SIGNS[case.status]} {case.status}"
+    passed = sum(one.status == "pass" for one in case.replicas)
+    marks = [f"{passed}/{len(case.replicas)}"] if len(case.replicas) > 1 else []
+    marks += ["flaky"] if case.flaky else []
+    name = shorten(one_line(cases.head(case)), max(20, width - 40))
+    start = f"  {paint(sign, case.status)}" + " " * (_STATUS + 4 - columns(sign))
+    return f"{start}{cases.composite(case.composite):<11}{name}" + (f"   {', '.join(marks)}" if marks else "")
+
+
+def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list[str]:
+    """The cases that did not pass, and those that passed with a flaw; all of them with `verbose`."""
+    rows = cases.troubled(run)
+    shown = rows if verbose else rows[:SHOWN]
+    rules = cases.Rules(run)
+    lines = [line for row in shown for line in (*_block(row, rules, width, paint, verbose), "")]
+    if len(rows) > len(shown):
+        lines += [f"and {len(rows) - len(shown)} more, see {wording.report_path(run)}", ""]
+    return lines
+
+
+def _block(row: CaseRow, rules: cases.Rules, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
+    case = row.case
+    flaky = "  (flaky)" if case.flaky else ""
+    word = {"fail": "failed", "error": "could not be judged", "pass": "passed, but not in full"}[case.status]
+    title = f"{wording.SIGNS[case.status]} {one_line(cases.head(case))} {word}{flaky}"
+    yield paint(shorten(title, max(20, width)), case.status)
+    for one in _told(row, verbose):
+        for label, text in _facts(one, rules, verbose):
+            whole = label == "again"  # a command must stay whole, so that it can be copied
+            for n, line in enumerate([text] if whole else fold(text, width - LABEL, 40 if verbose else 3)):
+                yield "  " + paint(pad(label if n == 0 else "", LABEL - 2), "dim") + line
+
+
+def _told(row: CaseRow, verbose: bool) -> list[ReplicaRow]:
+    if verbose:
+        return [row.replicas[n] for n, one in enumerate(row.case.replicas) if one.status != "pass"] or list(
+            row.replicas
+        )
+    one = cases.telling(row)
+    return [] if one is None else [one]
+
+
+def _facts(one: ReplicaRow, rules: cases.Rules, verbose: bool) -> Iterator[tuple[str, str]]:
+    yield "asked", one_line(one.prompt)
+    yield "answered", cases.answered(one)
+    for violation in cases.violations(one):
+        yield "forbidden", one_line(violation)
+    for n, verdict in enumerate(cases.unpassed(one)):
+        sign = wording.SIGNS[verdict.outcome]
+        yield "" if n else "because", f"{sign} {one_line(rules.reason(verdict))}   {rules.place(verdict.invariant)}"
+    if one.seen.ledger:
+        met = "; ".join(wording.fault(fault) for fault in one.seen.ledger[:4])
+        yield "met", one_line(met + (f"; and {len(one.seen.ledger) - 4} more" if len(one.seen.ledger) > 4 else ""))
+    if verbose:
+        for n, event in enumerate(one.seen.trace[: calls.SHOWN]):
+            yield "" if n else "calls", one_line(calls.call(event))
+    yield "again", one_line(one.again)

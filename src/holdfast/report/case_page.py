@@ -1,0 +1,129 @@
+"""Cases as the page shows them: plain texts, cut to what a person reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.model.run import CaseRow, ReplicaRow, Run
+from holdfast.model.verdict import Verdict
+from holdfast.model.world import AuditEvent, Evidence
+from holdfast.report import calls, cases, wording
+from holdfast.report.page_data import cut, encode_text
+from holdfast.report.safe import one_line, visible
+
+CASES, REPLICAS, EVENTS = 200, 20, 200
+"""How many the page holds of each; the run's folder has the rest, and the page says so."""
+_BODIES = ("request_body", "response_body")
+
+
+def rows(run: Run) -> dict[str, Any]:
+    """The cases for the page's template; of very many, those that did not pass come first."""
+    found: Sequence[CaseRow] = run.cases
+    if len(found) > CASES:
+        found = [*cases.troubled(run), *(row for row in run.cases if not cases.short(row.case))][:CASES]
+    rules = cases.Rules(run)
+    return {"shown": [_case(row, rules) for row in found], "more": len(run.cases) - len(found)}
+
+
+def _case(row: CaseRow, rules: cases.Rules) -> dict[str, Any]:
+    case = row.case
+    opened = next((n for n, one in enumerate(case.replicas) if one.status == case.status), 0)
+    return {
+        "status": case.status,
+        "sign": wording.SIGNS[case.status],
+        "name": one_line(cases.head(case)),
+        "composite": cases.composite(case.composite),
+        "flaky": case.flaky,
+        "why": one_line(case.reason)[:300],
+        "replicas": [_replica(one, rules) for one in row.replicas[:REPLICAS]],
+        "opened": opened,
+        "more": max(0, len(row.replicas) - REPLICAS),
+    }
+
+
+def _replica(one: ReplicaRow, rules: cases.Rules) -> dict[str, Any]:
+    seen = one.seen
+    return {
+        "status": one.replica.status,
+        "sign": wording.SIGNS[one.replica.status],
+        "trial": one.replica.trial,
+        "number": one.replica.replica + 1,
+        "composite": cases.composite(one.replica.composite),
+        "asked": _text(one.prompt),
+        "answered": _text(cases.answered(one, 20_000)),
+        "verdicts": [_verdict(verdict, seen.evidence.get(verdict.invariant), rules) for verdict in one.verdicts],
+        "forbidden": [_forbidden(rule.rule, rule.violated, rule.error, rule.details) for rule in seen.forbidden],
+        "faults": [one_line(wording.fault(met)) for met in seen.ledger[:EVENTS]],
+        "calls": [one_line(calls.call(event)) for event in seen.trace[: calls.SHOWN]],
+        "audit": [_event(event, seen.at) for event in seen.audit[:EVENTS]],
+        "audit_more": max(0, len(seen.audit) - EVENTS),
+        "output": _text(seen.output),
+        "notes": [one_line(note) for note in seen.notes],
+        "again": one_line(one.again),
+    }
+
+
+def _verdict(verdict: Verdict, evidence: Evidence | None, rules: cases.Rules) -> dict[str, Any]:
+    recorded = {} if evidence is None or evidence.data is None else {"recorded": evidence.data}
+    return {
+        "outcome": verdict.outcome,
+        "sign": wording.SIGNS[verdict.outcome],
+        "rule": one_line(verdict.invariant),
+        "gate": rules.gate(verdict.invariant),
+        "score": f"{verdict.score:g}",
+        "reason": one_line(verdict.reason),
+        "place": one_line(rules.place(verdict.invariant)),
+        "evidence": _named(verdict.details or recorded),
+    }
+
+
+def _forbidden(rule: str, violated: bool, error: str, details: Sequence[str]) -> dict[str, str]:
+    outcome = "error" if error else "fail" if violated else "pass"
+    said = error or "; ".join(details) or "not violated"
+    return {"outcome": outcome, "sign": wording.SIGNS[outcome], "rule": rule, "said": one_line(said)[:2000]}
+
+
+def _event(event: AuditEvent, began: float) -> dict[str, Any]:
+    return {
+        "when": f"{event.ts - began:.3f} s" if began else str(event.seq),
+        "type": event.type,
+        "what": one_line(_deed(event))[:500],
+        "bodies": _named({name: event.details[name] for name in _BODIES if event.details.get(name)}),
+    }
+
+
+def _deed(event: AuditEvent) -> str:
+    """What was done, in a few words."""
+    details = event.details
+    match event.type:
+        case "command":
+            return " ".join(map(str, details.get("argv", ())))
+        case "file_write":
+            return f"{details.get('op', '')} {details.get('path', '')}"
+        case "db_write":
+            return f"{details.get('op', '')} {details.get('service', '')}.{details.get('table', '')}: {_rows(details)}"
+        case "http_call":
+            return f"{details.get('method', '')} {details.get('url', '')} {details.get('status', '')}".rstrip()
+
+
+def _rows(details: Mapping[str, Any]) -> str:
+    rows = details.get("rows")
+    return wording.plural(rows, "row") if isinstance(rows, int) else "rows unknown"
+
+
+def _named(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(one_line(str(name)), _text(_shown(value))) for name, value in values.items()]
+
+
+def _shown(value: Any) -> str:
+    """A text as it is, a list an item a line, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and value:
+        return "\n".join(item if isinstance(item, str) else encode_text(item) for item in value)
+    return encode_text(value)
+
+
+def _text(text: str) -> str:
+    return visible(cut(text), keep="\n\t")

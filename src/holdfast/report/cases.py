@@ -1,0 +1,121 @@
+"""Cases in words: what each came to, and why one did not pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from holdfast.model.run import CaseRow, ReplicaRow, Run
+from holdfast.model.score import Case
+from holdfast.model.spec import Invariant
+from holdfast.model.verdict import Verdict
+from holdfast.report import wording
+from holdfast.report.safe import one_line
+
+FULL = 1.0 - 1e-9
+ONE_SAMPLE = "1 sample a case: cannot tell luck from skill, try --replicas 5"
+
+
+def head(case: Case) -> str:
+    """The scenario, with the params if there are any."""
+    return wording.head(case.scenario, case.params)
+
+
+def composite(value: float | None) -> str:
+    """Three decimals, or – where there is none."""
+    return "–" if value is None else f"{value:.3f}"
+
+
+def counted(run: Run) -> str:
+    """`4 of 5 cases passed, 1 flaky`."""
+    cases = [row.case for row in run.cases]
+    passed = sum(case.status == "pass" for case in cases)
+    flaky = sum(case.flaky for case in cases)
+    return f"{passed} of {wording.plural(len(cases), 'case')} passed" + (f", {flaky} flaky" if flaky else "")
+
+
+def telling(row: CaseRow) -> ReplicaRow | None:
+    """The trial that shows best why the case is what it is."""
+    at = next((n for n, one in enumerate(row.case.replicas) if one.status == row.case.status), 0)
+    return row.replicas[at] if len(row.replicas) else None
+
+
+def short(case: Case) -> bool:
+    """Whether a rule of it did not score in full, though it may have passed."""
+    return case.status != "pass" or case.flaky or case.composite is None or case.composite < FULL
+
+
+def unpassed(one: ReplicaRow) -> list[Verdict]:
+    """The rules of a trial that did not pass, or not in full."""
+    return [v for v in one.verdicts if v.outcome != "n/a" and (v.outcome != "pass" or v.score < FULL)]
+
+
+def violations(one: ReplicaRow) -> Iterator[str]:
+    """What the agent did that the spec forbids, and what could not be told."""
+    for rule in one.seen.forbidden:
+        if rule.error:
+            yield f"{rule.rule} cannot be told: {rule.error}"
+        elif rule.violated:
+            yield f"{rule.rule}: {'; '.join(rule.details)}"
+
+
+def answered(one: ReplicaRow, room: int = 600) -> str:
+    """The last answer on one line, or the ending that stood in its place."""
+    turn = one.seen.turns[-1] if one.seen.turns else None
+    text = (turn.text or "") if turn else ""
+    ending = "" if one.seen.ending == "answered" else f"({one.seen.ending}{_detail(one)})"
+    if one.seen.error:
+        ending = f"(error: {one.seen.error})"
+    shown = one_line(text[:room]) + (" …" if len(text) > room else "")
+    return " ".join(part for part in (shown, one_line(ending)) if part) or "(nothing: the answer is empty)"
+
+
+def _detail(one: ReplicaRow) -> str:
+    found = next((turn.detail for turn in one.seen.turns if turn.detail), "")
+    return f": {found}" if found else ""
+
+
+class Rules:
+    """What a verdict is of: the rule's place, weight and gate."""
+
+    def __init__(self, run: Run) -> None:
+        self._known: Mapping[str, Invariant] = {rule.id: rule for rule in run.invariants}
+        self._places = wording.Places(run)
+
+    def reason(self, verdict: Verdict) -> str:
+        """`one_mail (gate): two requests, not 1`."""
+        gate = " (gate)" if self.gate(verdict.invariant) else ""
+        scored = f", scored {verdict.score:g}" if 0 < verdict.score < FULL else ""
+        return f"{verdict.invariant}{gate}{scored}: {verdict.reason}"
+
+    def gate(self, rule: str) -> bool:
+        return rule in self._known and self._known[rule].gate
+
+    def place(self, rule: str) -> str:
+        return self._places.of(rule)
+
+
+def reproducer(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
+    """All that gives the same trial again."""
+    return {
+        "spec_file": run.spec_path,
+        "spec_digest": run.spec_digest,
+        "agent_digest": run.agent_digest,
+        "seed": run.seed,
+        "trial_id": one.replica.trial,
+        "parameters": case.params,
+        "command": one.again,
+    }
+
+
+def troubled(run: Run) -> Sequence[CaseRow]:
+    """Cases that need explaining: failed, then broken, then those that passed with a flaw."""
+    order = {"fail": 0, "error": 1, "pass": 2}
+    found = [row for row in run.cases if short(row.case)]
+    return sorted(found, key=lambda row: order[row.case.status])
+
+
+def explained(run: Run) -> frozenset[str]:
+    """The trials whose failures a case's own explanation tells."""
+    rows = (row.case for row in run.cases if row.case.status != "pass")
+    return frozenset(one.trial for case in rows for one in case.replicas)

@@ -1,0 +1,51 @@
+"""Hearing models for a run that is stored: what was said is used again, what was not is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from holdfast.model.observation import Observation
+from holdfast.model.spec import Invariant
+from holdfast.model.trial import Trial
+from holdfast.runner.bench import WAITING, Bench
+from holdfast.store.consulted import Heard
+
+Pair: TypeAlias = tuple[Invariant, Trial, Observation]
+Hearing: TypeAlias = Callable[[Iterable[Pair]], Iterator[Pair]]
+"""Passes every rule and trial on, its observation with what a model said for that rule."""
+
+
+def hearing(bench: Bench, known: Heard | None) -> Hearing:
+    """`known` is what the run itself was told, where its rules are the same."""
+
+    def hear(pairs: Iterable[Pair]) -> Iterator[Pair]:
+        if not bench:
+            yield from pairs
+            return
+        feed = iter(pairs)
+        with asyncio.Runner() as loop:
+            try:
+                while batch := tuple(islice(feed, WAITING)):
+                    yield from loop.run(_all(bench, known, batch))
+            finally:
+                loop.run(bench.close())
+
+    return hear
+
+
+async def _all(bench: Bench, known: Heard | None, batch: Iterable[Pair]) -> list[Pair]:
+    return await asyncio.gather(*(_one(bench, known, *pair) for pair in batch))
+
+
+async def _one(bench: Bench, known: Heard | None, rule: Invariant, trial: Trial, seen: Observation) -> Pair:
+    wanted = bench.wanted((rule,), seen)
+    if not wanted:
+        return rule, trial, seen
+    before = known.get(trial.id, rule.id) if known is not None else None
+    said = {rule.id: before} if before is not None else await bench.hear(wanted, trial, seen)
+    return rule, trial, replace(seen, evidence={**seen.evidence, **said})

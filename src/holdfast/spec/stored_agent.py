@@ -1,0 +1,55 @@
+"""An agent that is stored in a folder: `agent: {type: snapshot, snapshot: NAME}` with `agents: {NAME: ./dir}`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from holdfast.model.spec import AgentSpec
+from holdfast.reading.reader import Reader
+from holdfast.reading.tree import parse
+from holdfast.spec.agent import agent_problems, agent_spec
+from holdfast.spec.sections.agent import AgentSection
+from holdfast.spec.sections.file import File
+
+DESCRIPTION = "holdfast.agent.yaml"
+"""In the agent's folder: the keys of an `agent:` section, paths relative to that folder."""
+PROGRAM = "run"
+"""Without a description: an executable of this name, which gets the prompt on stdin."""
+
+
+def stored_agent(reader: Reader, file: File, folder: Path) -> AgentSpec:
+    """The agent that a folder holds, as it is placed in a sandbox; the spec's own timeout and env are its."""
+    own = agent_spec(file.agent)
+    name = file.agents.get(file.agent.snapshot or "")
+    if file.agent.kind != "snapshot" or name is None:
+        return own
+    place = folder / name
+    if (place / DESCRIPTION).is_file():
+        held = _described(reader, file, place / DESCRIPTION)
+    elif os.access(place / PROGRAM, os.X_OK) and (place / PROGRAM).is_file():
+        held = AgentSpec(type="command", binary=PROGRAM)
+    else:
+        message = f"{name} holds no agent: expected {DESCRIPTION}, or an executable {PROGRAM}"
+        reader.error(file.agent.at.get("snapshot"), "agent.snapshot", message, code="no-agent")
+        return own
+    timeout = own.timeout_ms if file.agent.at.has("timeout") else held.timeout_ms
+    return replace(held, dir=name, timeout_ms=timeout, env={**held.env, **own.env}, position=own.position)
+
+
+def _described(reader: Reader, file: File, path: Path) -> AgentSpec:
+    """What the folder's own file says; its problems are told at the name that leads there."""
+    root, problems = parse(path.read_text(encoding="utf-8", errors="replace"))
+    inner = Reader()
+    inner.problems += problems
+    section = inner.section(AgentSection, root, "") if root is not None else None
+    if isinstance(section, AgentSection):
+        agent_problems(inner, section)
+    for problem in inner.problems:
+        if problem.severity == "error":
+            where = f"{path.parent.name}/{path.name}:{problem.line}:{problem.column} {problem.path}"
+            at = file.agent.at.get("snapshot")
+            reader.error(at, "agent.snapshot", f"{where} {problem.message}", hint=problem.hint, code=problem.code)
+    return agent_spec(section) if isinstance(section, AgentSection) else AgentSpec()

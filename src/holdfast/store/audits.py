@@ -1,0 +1,67 @@
+"""The audit log of a trial in a file of its own, one event a line, written when the trial has ended."""
+
+from __future__ import annotations
+
+import os
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from holdfast.model.codec import decoder, encode
+from holdfast.model.observation import Observation
+from holdfast.model.world import AuditEvent
+from holdfast.store.rundir import RunDir, read_lines, write_all
+from holdfast.store.seals import SIZE
+from holdfast.store.traces import is_id, with_trace
+
+LOST = "the audit log of this trial is missing from the run's folder, or damaged"
+
+_events = decoder(AuditEvent)
+_AFRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+def settle_audit(run: RunDir, seen: Observation) -> Observation:
+    """The observation as it is stored: its audit log is in the file, whole, and here is only how long it is."""
+    if not seen.audit or not is_id(seen.trial):
+        return seen
+    data = b"".join(encode(event) + b"\n" for event in seen.audit)
+    folder = run.path / "audit"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    fd = os.open(_file(folder, seen.trial), _AFRESH, 0o600)
+    try:
+        write_all(fd, data)
+    finally:
+        os.close(fd)
+    digest = blake2b(data, digest_size=SIZE).hexdigest()
+    return replace(seen, audit=(), audited=len(seen.audit), audited_digest=digest)
+
+
+def whole(run: RunDir, seen: Observation) -> Observation:
+    """The observation with its trace and audit log read back; one that lost a part may not be judged on the rest."""
+    return _with_audit(run, with_trace(run, seen))
+
+
+def _with_audit(run: RunDir, seen: Observation) -> Observation:
+    if not seen.audited:
+        return seen
+    try:
+        events = tuple(map(_events.decode, _lines(run, seen)))
+    except (OSError, ValueError, RecursionError):
+        events = ()
+    if len(events) != seen.audited:
+        return replace(seen, audited=0, audited_digest="", error=seen.error or LOST)
+    return replace(seen, audit=events, audited=0, audited_digest="")
+
+
+def _lines(run: RunDir, seen: Observation) -> list[bytes]:
+    """The lines of the trial's audit file; none if it is not as it was written."""
+    if not is_id(seen.trial):
+        return []
+    lines = list(islice(read_lines(_file(run.path / "audit", seen.trial)), seen.audited + 1))
+    return lines if blake2b(b"".join(lines), digest_size=SIZE).hexdigest() == seen.audited_digest else []
+
+
+def _file(folder: Path, trial: str) -> Path:
+    return folder / f"{trial}.jsonl"

@@ -1,0 +1,63 @@
+"""The cases of a stored run as reports see them; a trial is fetched from disk when it is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+from holdfast.model.run import CaseRow, ReplicaRow
+from holdfast.model.score import Case, Replica
+from holdfast.spec.references import interpolate
+from holdfast.store.view import Files
+
+
+class StoredCases(Sequence[CaseRow]):
+    """Every case of a run, in plan order."""
+
+    def __init__(self, files: Files, cases: Sequence[Case]) -> None:
+        self._files = files
+        self._cases = cases
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+    @overload
+    def __getitem__(self, at: int) -> CaseRow: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[CaseRow]: ...
+    def __getitem__(self, at: int | slice) -> CaseRow | list[CaseRow]:
+        return [self._row(case) for case in self._cases[at]] if isinstance(at, slice) else self._row(self._cases[at])
+
+    def __iter__(self) -> Iterator[CaseRow]:
+        return map(self._row, self._cases)
+
+    def _row(self, case: Case) -> CaseRow:
+        return CaseRow(case, StoredReplicas(self._files, case.replicas))
+
+
+class StoredReplicas(Sequence[ReplicaRow]):
+    """The trials of one case, each read anew: an audit log may be long."""
+
+    def __init__(self, files: Files, replicas: Sequence[Replica]) -> None:
+        self._files = files
+        self._replicas = replicas
+
+    def __len__(self) -> int:
+        return len(self._replicas)
+
+    @overload
+    def __getitem__(self, at: int) -> ReplicaRow: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[ReplicaRow]: ...
+    def __getitem__(self, at: int | slice) -> ReplicaRow | list[ReplicaRow]:
+        return (
+            [self._row(one) for one in self._replicas[at]] if isinstance(at, slice) else self._row(self._replicas[at])
+        )
+
+    def __iter__(self) -> Iterator[ReplicaRow]:
+        return map(self._row, self._replicas)
+
+    def _row(self, replica: Replica) -> ReplicaRow:
+        found = self._files.trial(replica.trial)
+        prompt = interpolate(found.trial.task.prompt, found.trial.params)
+        return ReplicaRow(replica, prompt, found.seen, found.verdicts, self._files.again(replica.trial))

@@ -1,0 +1,60 @@
+"""What a spec asks of its world and this machine or backend cannot do: told, never passed over in silence."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+
+from holdfast.model.spec import Scenario
+from holdfast.model.world import Isolation, WorldSpec
+from holdfast.protocols import SandboxBackend
+
+CLOCK_FAULTS = frozenset(("skew", "jump", "frozen"))
+LIMIT_FAULTS = frozenset(("memory_limit", "cpu_throttle"))
+
+
+async def shortcomings(
+    spec: WorldSpec, scenarios: Iterable[Scenario], backend: SandboxBackend
+) -> tuple[Isolation, ...]:
+    """Every key of the spec that is not done here, and why."""
+    return (*_of_spec(spec, backend.name), *[one async for one in _clock(spec, scenarios)])
+
+
+def with_modes(scenario: Scenario, modes: frozenset[str]) -> bool:
+    """Whether a world fault of these modes is in the scenario."""
+    return any(one.plane == "world" and one.mode in modes for one in scenario.injections)
+
+
+def _of_spec(spec: WorldSpec, backend: str) -> Iterator[Isolation]:
+    if spec.base is not None and backend != "docker":
+        yield Isolation("base", False, f"{spec.base} is an image; the {backend} backend uses this machine's programs")
+    if spec.setup.packages:
+        why = f"the {backend} backend installs nothing; install them on this machine, or put them into an image"
+        yield Isolation("setup.packages", False, f"{', '.join(spec.setup.packages)}: {why}")
+    if spec.network.ingress == "allow" or spec.network.ways_in:
+        yield Isolation("network.ingress", False, "nobody but Holdfast can reach the agent's ports")
+    if spec.determinism.dns == "real":
+        why = "inside, only services have addresses; other names are resolved by the proxy"
+        yield Isolation("determinism.dns", False, why)
+    if backend == "process":
+        yield from _without_network(spec)
+
+
+def _without_network(spec: WorldSpec) -> Iterator[Isolation]:
+    """There is no network of the agent's own, so no names in it."""
+    if spec.services:
+        why = "services have no names here; their variables (DB_HOST, DB_PORT, DATABASE_URL) say where they are"
+        yield Isolation("service names", False, why)
+    if spec.forbidden.http_except is not None:
+        yield Isolation("http audit", False, "calls that go past the proxy are not seen")
+    if spec.network.dns_overrides:
+        yield Isolation("network.dns_overrides", False, "they hold only for programs that use the proxy")
+
+
+async def _clock(spec: WorldSpec, scenarios: Iterable[Scenario]) -> AsyncIterator[Isolation]:
+    if spec.determinism.clock is None and not any(with_modes(one, CLOCK_FAULTS) for one in scenarios):
+        return
+    from holdfast.world.clock.library import clock_library
+
+    library = await clock_library()
+    if isinstance(library, Isolation):
+        yield library

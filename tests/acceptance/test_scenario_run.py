@@ -1,0 +1,198 @@
+"""`holdfast run` on files without a world: cases, composites, exit codes, reports, resuming and judging."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+from files1 import ECHO, project, tell
+
+SPEC = """
+version: 1
+id: ledger
+task: {prompt: "What is the total in {{ params.lang }}?"}
+agent: {type: python, endpoint: "bot:answer"}
+parallelism: {matrix: {lang: [en, de]}}
+invariants:
+  cites: {description: "Names its source", gate: true, check: {type: contains, value: source}}
+  german: {description: "Speaks German", weight: 0.3, check: {type: contains, value: " de?"}}
+"""
+TOOLS = 'agent: {type: python, endpoint: "bot:answer", tools: ["bot:search"]}'
+SEARCHES = """
+def search(query):
+    return "Source: the ledger. You asked: " + query
+
+
+def answer(prompt):
+    try:
+        return search(prompt)
+    except Exception:
+        return "no idea about " + prompt
+"""
+MATRIX = """
+chaos_matrix:
+  - name: calm
+  - name: down
+    tool_faults: [{tool: search, mode: error}]
+"""
+
+
+def cases(told: Any) -> dict[str, tuple[str, float | None]]:
+    found = told.json["parts"]["scenario"]["cases"]
+    return {f"{c['scenario']} {c['params']['lang']}": (c["status"], c["composite"]) for c in found}
+
+
+def test_cases_and_composites_without_a_matrix(tmp_path: Path) -> None:
+    project(tmp_path, SPEC)
+    told = tell(tmp_path, "run", "--json")
+    assert told.code == 1, told.err
+    assert cases(told) == {"calm en": ("fail", pytest.approx(1 / 1.3)), "calm de": ("pass", 1.0)}
+    assert (told.json["score"], told.json["passed"], list(told.json["parts"])) == (None, False, ["scenario"])
+    (replica,) = told.json["parts"]["scenario"]["cases"][0]["replicas"]
+    verdicts = {v["invariant"]: (v["outcome"], v["score"]) for v in replica["verdicts"]}
+    assert verdicts == {"cites": ("pass", 1.0), "german": ("fail", 0.0)}
+    again = replica["reproducer"]
+    assert again["parameters"] == {"lang": "en"}
+    assert again["command"] == f"holdfast run --seed 0 --trial {replica['trial']}"
+
+
+def test_the_command_of_a_failure_gives_that_failure(tmp_path: Path) -> None:
+    project(tmp_path, SPEC)
+    first = tell(tmp_path, "run", "--json").json["parts"]["scenario"]["cases"][0]
+    words = first["replicas"][0]["reproducer"]["command"].split()[1:]
+    told = tell(tmp_path, *words, "--json")
+    assert told.code == 1
+    (again,) = told.json["parts"]["scenario"]["cases"]
+    assert (again["status"], again["replicas"][0]["verdicts"]) == ("fail", first["replicas"][0]["verdicts"])
+
+
+def test_a_threshold_lets_a_flaw_pass_and_a_gate_never(tmp_path: Path) -> None:
+    project(tmp_path, SPEC + "scoring: {pass_threshold: 0.7}\n")
+    told = tell(tmp_path, "run")
+    assert told.code == 0
+    assert "passed, but not in full" in told.out
+    project(tmp_path, SPEC + "scoring: {pass_threshold: 0.0001}\n", ECHO.replace("Source", "Sauce"))
+    told = tell(tmp_path, "run", "--json")
+    assert set(cases(told).values()) == {("fail", 0.0)}
+
+
+def test_a_matrix_gives_every_case_in_every_scenario_and_the_cells(tmp_path: Path) -> None:
+    spec = SPEC.replace('agent: {type: python, endpoint: "bot:answer"}', TOOLS) + MATRIX
+    project(tmp_path, spec + "scoring: {pass_threshold: 0.7}\n", SEARCHES)
+    told = tell(tmp_path, "run", "--json")
+    assert told.code == 1
+    status = {name: found[0] for name, found in cases(told).items()}
+    assert status == {"calm en": "pass", "calm de": "pass", "down en": "fail", "down de": "fail"}
+    cells = told.json["parts"]["contract"]["cells"]
+    assert {(c["invariant"], c["scenario"]) for c in cells} == {
+        (rule, scenario) for rule in ("cites", "german") for scenario in ("calm", "down")
+    }
+    assert not told.json["parts"]["contract"]["passed"]
+    alone = tell(tmp_path, "contract", "run", "--json").json
+    assert list(alone["parts"]) == ["contract"]
+    assert alone["score"] == told.json["score"]
+
+
+def test_a_contract_that_fails_fails_the_run_whose_cases_pass(tmp_path: Path) -> None:
+    project(tmp_path, SPEC + "chaos_matrix: [{name: calm}]\nscoring: {pass_threshold: 0.5}\n")
+    told = tell(tmp_path, "run", "--json")
+    assert {status for status, _ in cases(told).values()} == {"pass"}
+    assert (told.code, told.json["parts"]["scenario"]["passed"], told.json["passed"]) == (1, True, False)
+
+
+def test_an_error_of_ours_is_3_and_never_a_pass(tmp_path: Path) -> None:
+    spec = SPEC.replace('"bot:answer"', '"bot:answer", reset_function: "bot:reset"')
+    project(tmp_path, spec, ECHO + "def reset(): raise OSError('no reset')\n")
+    told = tell(tmp_path, "run", "--json", "--no-preflight")
+    assert told.code == 3, told.out
+    assert set(cases(told).values()) == {("error", None)}
+
+
+@pytest.mark.parametrize(("how", "status"), [("any", "pass"), ("all", "fail"), ("majority", "fail"), ("mean", "pass")])
+def test_replicas_combine_as_the_file_says_and_disagreement_is_flaky(tmp_path: Path, how: str, status: str) -> None:
+    agent = "import os\nprint('source', 'in de?' if os.environ['HOLDFAST_REPLICA'] == '0' else 'in en?')\n"
+    spec = SPEC.replace("parallelism: {matrix: {lang: [en, de]}}", "parallelism: {replicas: 2, matrix: {lang: [en]}}")
+    spec = spec.replace("python", "command").replace('endpoint: "bot:answer"', 'command: "python bot.py"')
+    project(tmp_path, spec + f"scoring: {{replica_aggregation: {how}, pass_threshold: 0.85}}\n", agent)
+    told = tell(tmp_path, "run", "--json")
+    (case,) = told.json["parts"]["scenario"]["cases"]
+    assert (case["status"], case["flaky"], len(case["replicas"])) == (status, True, 2), told.out
+    assert case["composite"] == pytest.approx((1 + 1 / 1.3) / 2)
+
+
+def test_every_report_has_the_cases(tmp_path: Path) -> None:
+    project(tmp_path, SPEC)
+    told = tell(tmp_path, "run", "-o", "r.json", "-o", "r.xml", "-o", "r.md", "-o", "r.html")
+    assert "✘ fail   0.769      calm [lang=en]" in told.out
+    assert "because   ✘ german: ' de?' does not appear   holdfast.yaml:9" in told.out
+    assert [c["status"] for c in json.loads((tmp_path / "r.json").read_text())["parts"]["scenario"]["cases"]] == [
+        "fail",
+        "pass",
+    ]
+    suite = ET.parse(tmp_path / "r.xml").getroot().find("testsuite")
+    assert suite is not None
+    assert [case.find("failure") is not None for case in suite.iter("testcase")] == [True, False]
+    assert "| ✘ fail | 0.769 |" in (tmp_path / "r.md").read_text()
+    page = (tmp_path / "r.html").read_text()
+    assert "calm [lang=en]" in page
+    assert 'id="matrix"' not in page
+    for suffix in ("json", "xml", "md", "html"):
+        assert tell(tmp_path, "report", "0001", "-o", f"later.{suffix}").code == 0
+        assert (tmp_path / f"later.{suffix}").read_text() == (tmp_path / f"r.{suffix}").read_text()
+
+
+def test_a_stored_run_is_judged_by_other_rules(tmp_path: Path) -> None:
+    path = project(tmp_path, SPEC)
+    tell(tmp_path, "run")
+    path.write_text(path.read_text().replace('" de?"', '"total"'))
+    told = tell(tmp_path, "judge", "0001", "-c", path.name, "--json")
+    assert (told.code, cases(told)) == (0, {"calm en": ("pass", 1.0), "calm de": ("pass", 1.0)})
+
+
+def test_a_run_is_resumed_by_the_command_that_began_it(tmp_path: Path) -> None:
+    project(tmp_path, SPEC)
+    tell(tmp_path, "run")
+    refused = tell(tmp_path, "contract", "run", "--resume", "0001")
+    assert (refused.code, "holdfast run --resume 0001" in refused.err) == (4, True)
+    assert tell(tmp_path, "run", "--resume", "0001").code == 1
+    backend = tell(tmp_path, "run", "--resume", "0001", "--backend", "process")
+    assert (backend.code, "--backend" in backend.err) == (4, True)
+
+
+@pytest.mark.parametrize("key", ["version", "id", "task", "invariants"])
+def test_a_missing_key_is_told_with_its_place(tmp_path: Path, key: str) -> None:
+    kept = SPEC.replace("parallelism: {matrix: {lang: [en, de]}}\n", "").replace("{{ params.lang }}", "x")
+    lines = kept.splitlines(keepends=True)
+    spec = "".join(x for x in lines if not x.startswith(key) and (key != "invariants" or not x.startswith("  ")))
+    project(tmp_path, spec, "open('imported', 'w')\n" + ECHO)
+    told = tell(tmp_path, "run", "--json")
+    assert (told.code, [e["path"] for e in told.json["errors"]]) == (4, [key])
+    assert told.json["errors"][0]["line"] > 0
+    assert not (tmp_path / "imported").exists()
+
+
+def test_a_mutation_run_is_refused_and_says_so(tmp_path: Path) -> None:
+    spec = 'agent: {type: python, endpoint: "bot:answer"}\ngolden_prompts: [x]\n'
+    project(tmp_path, spec + "invariants: [{type: contains, value: source}]\n")
+    told = tell(tmp_path, "run", "--json")
+    assert (told.code, [(e["path"], e["code"]) for e in told.json["errors"]]) == (4, [("invariants", "not-built")])
+
+
+def test_a_minimum_score_needs_a_matrix(tmp_path: Path) -> None:
+    project(tmp_path, SPEC)
+    told = tell(tmp_path, "run", "--min-score", "50")
+    assert (told.code, "chaos_matrix" in told.err) == (4, True)
+
+
+def test_options_of_a_world_that_is_not_there_are_told(tmp_path: Path) -> None:
+    project(tmp_path, SPEC)
+    told = tell(tmp_path, "run", "--backend", "process", "--keep", "--strict-world")
+    assert [option for option in ("--backend", "--keep", "--strict-world") if option not in told.err] == []
+
+
+def test_verify_asks_a_scenario_too(tmp_path: Path) -> None:
+    project(tmp_path, SPEC)
+    assert "the ledger" in tell(tmp_path, "verify").out

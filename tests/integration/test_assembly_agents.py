@@ -1,0 +1,121 @@
+"""Every kind of agent inside a real sandbox: what it is given, what it sees, what it cannot."""
+
+import textwrap
+
+import pytest
+from world_runs import BACKENDS, ran, spec_of
+
+AGENT = """
+    import os, sys
+    def answer(prompt):
+        with open("made.txt", "w") as file:
+            file.write(prompt)
+        return f"{prompt} {os.environ['HOLDFAST_TRIAL']} {os.environ['PARAM_LANG']} {os.getcwd()}"
+"""
+SERVER = """
+    import json, os
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+    class Desk(BaseHTTPRequestHandler):
+        def do_POST(self):
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with open("made.txt", "w") as file:
+                file.write(asked["input"])
+            said = f"{asked['input']} {os.environ['HOLDFAST_TRIAL']} {os.environ['PARAM_LANG']} {os.getcwd()}"
+            body = json.dumps({"output": said}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+        def log_message(self, *words):
+            pass
+    HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Desk).serve_forever()
+"""
+SCRIPT = """
+    import sys
+    from agent_code import answer
+    print(answer(sys.stdin.read()))
+"""
+KINDS = {
+    "command": {"type": "command", "command": "python3 script.py", "dir": "mine"},
+    "binary": {"type": "command", "binary": "python3", "args": ["script.py"], "dir": "mine"},
+    "python": {"type": "python", "endpoint": "agent_code:answer"},
+    "http": {
+        "type": "http",
+        "endpoint": "http://127.0.0.1:{port}/ask",
+        "command": "python3 server.py",
+        "response_path": "output",
+    },
+}
+FILES = {"mine/agent_code.py": AGENT, "agent_code.py": AGENT, "server.py": SERVER, "mine/script.py": SCRIPT}
+MADE = {"made": {"description": "d", "check": {"type": "file_content", "path": "made.txt", "contains": "go"}}}
+
+
+@BACKENDS
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_agent_of_each_kind_works_in_the_workspace(tmp_path, kind, backend):
+    spec = spec_of(KINDS[kind], invariants=MADE, parallelism={"matrix": {"lang": ["de"]}})
+    found = ran(tmp_path, spec, files=FILES, backend=backend)
+    assert (found.case.status, found.case.reason) == ("pass", "")
+    prompt, trial, lang, cwd = found.text.split()
+    assert (prompt, trial, lang) == ("go", found.only.trial, "de")
+    assert cwd == "/workspace" if backend == "bubblewrap" else cwd.endswith("workspace")
+
+
+def test_a_file_that_the_command_names_is_placed_alone(tmp_path):
+    command = "ls /agent; cat /agent/mine/script.py > /dev/null && python3 mine/hello.py"
+    spec = spec_of(command, fixtures=[{"type": "files", "files": [{"path": "given.txt", "content": "x"}]}])
+    found = ran(tmp_path, spec, files={**FILES, "mine/hello.py": "print('hello')"})
+    assert found.only.ending == "crashed"  # the second part names an absolute path, which is not placed
+    assert "No such file" in found.only.output
+
+
+def test_the_spec_and_its_fixtures_are_not_visible(tmp_path):
+    look = f"ls {tmp_path} 2>&1; find / -name spec.yaml -o -name expected.txt 2>/dev/null | head; cat given.txt; ls -a"
+    fixtures = [{"type": "directory", "source": "data", "path": "."}]
+    found = ran(tmp_path, spec_of(look, fixtures=fixtures), files={"data/given.txt": "given", "expected.txt": "42"})
+    assert "No such file" in found.lines[0]
+    assert found.lines[1:] == ["given.", "..", "given.txt"]
+
+
+def test_an_agent_that_cannot_be_started_is_an_error(tmp_path):
+    found = ran(tmp_path, spec_of({"type": "command", "binary": "no-such-program"}))
+    assert found.case.status == "error"
+    assert "cannot start no-such-program" in found.only.error
+
+
+def test_the_whole_trial_has_its_time(tmp_path):
+    rules = {"ends": {"description": "d", "check": {"type": "completes"}}}
+    spec = spec_of("echo begun; sleep 30", resources={"timeout": "2s"}, invariants=rules)
+    found = ran(tmp_path, spec)
+    assert (found.case.status, found.only.ending) == ("fail", "timeout")
+    assert "resources.timeout" in found.only.turns[0].detail
+    assert found.only.duration_ms < 10_000
+
+
+def test_a_world_that_is_not_ready_in_time_is_an_error(tmp_path):
+    found = ran(tmp_path, spec_of("echo hi", resources={"timeout": "1s"}, setup={"commands": ["sleep 20"]}))
+    assert found.case.status == "error"
+    assert "was not ready within the trial's 1000 ms" in found.only.error
+
+
+LATE = """
+    import os, time
+    def answer(prompt):
+        first = not os.path.exists("begun")
+        open("begun", "a").close()
+        if first:
+            time.sleep(600)
+        return "second time"
+"""
+
+
+@pytest.mark.parametrize("kind", ["python", "http"])
+def test_an_agent_of_each_kind_is_started_again_when_it_was_killed(tmp_path, kind):
+    late = textwrap.dedent(LATE)
+    server = late + textwrap.dedent(SERVER).replace('with open("made.txt"', 'answer("")\n        with open("made.txt"')
+    storm = [{"name": "storm", "world_faults": [{"mode": "killed", "after_ms": 2500}]}]
+    spec = spec_of(KINDS[kind], chaos_matrix=storm, parallelism={"matrix": {"lang": ["de"]}})
+    found = ran(tmp_path, spec, files={"agent_code.py": late, "server.py": server})
+    assert found.only.error == ""
+    assert [(met.mode, met.effect) for met in found.only.ledger] == [("killed", "met")]
+    assert found.only.ending == "answered"

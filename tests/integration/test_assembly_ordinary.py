@@ -1,0 +1,21 @@
+"""Worlds of a user without rights: the same tests once more."""
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from sandbox_kit import as_ordinary_user
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize("name", ["test_sandbox_disturbed.py", "test_assembly_forbidden.py"])
+def test_as_an_ordinary_user(name):
+    if os.getuid() != 0:
+        pytest.skip("these tests run as an ordinary user already")
+    with TemporaryDirectory(dir="/tmp") as folder:  # pytest's own is for root alone
+        done = as_ordinary_user("-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / name), folder=Path(folder))
+        if done is None:
+            pytest.skip("no interpreter that an ordinary user can execute has what the tests need")
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]

@@ -1,0 +1,101 @@
+"""Holdfast is killed in the middle of its trials, at moments of a seeded luck: what is left, and what clean removes."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from world_runs import spec_of
+
+from holdfast.world.sandbox.limits import PREFIX, parents
+
+HOLDFAST = [str(Path(sys.executable).with_name("holdfast"))]
+_luck = random.Random(7)
+MOMENTS = [round(_luck.uniform(0.4, 4.0), 2) for _ in range(6)]
+UNDER_WAY_S = 3.0
+"""By then trials are under way, on a busy machine, too."""
+WATCH = """
+import os, signal, subprocess, sys, time
+from holdfast.processes.leftovers import keep_orphans
+from holdfast.world.sandbox.disturbed import family
+keep_orphans()
+moment, *argv = sys.argv[1:]
+run = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+time.sleep(float(moment))
+grown = len(set(family([run.pid])))
+os.kill(run.pid, signal.SIGKILL)
+run.wait()
+until = time.monotonic() + 15
+while (left := set(family([os.getpid()])) - {os.getpid()}) and time.monotonic() < until:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+    time.sleep(0.05)
+print(run.pid, grown, len(left))
+"""
+
+
+def spec():
+    return spec_of(
+        "(setsid sleep 600 &); psql -qc 'INSERT INTO t VALUES (1)' $DATABASE_URL; sleep 0.3; echo done",
+        services=[
+            {"name": "db", "image": "postgres:16"},
+            {"name": "cache", "image": "redis:7"},
+            {"name": "mail", "type": "http_mock"},
+        ],
+        fixtures=[{"type": "sql", "service": "db", "sql": "CREATE TABLE t (id int)"}],
+        resources={"memory": "512Mi", "disk": "64Mi"},
+        determinism={"clock": "2026-01-01T00:00:00Z"},
+        parallelism={"replicas": 40},
+    )
+
+
+def folders(pid):
+    """What a run that had this number has in places for passing things."""
+    places = {Path(tempfile.gettempdir()), Path("/dev/shm")}
+    return sorted(path for place in places if place.is_dir() for path in place.glob(f"holdfast-*-{pid}-*"))
+
+
+def groups(pid):
+    return [path for parent in set(parents().values()) for path in parent.glob(f"{PREFIX}{pid}-*")]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_nothing_is_left_of_a_killed_run(tmp_path, moment):
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec()))
+    mounted = Path("/proc/self/mounts").read_text()
+    words = [*HOLDFAST, "run", "-c", "spec.yaml", "--no-preflight"]
+    watched = subprocess.run(
+        [sys.executable, "-c", WATCH, str(moment), *words], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert watched.returncode == 0, watched.stderr
+    pid, grown, left = map(int, watched.stdout.split())
+    assert grown > (4 if moment > UNDER_WAY_S else 0)
+    assert left == 0, "processes outlived the run"
+    assert Path("/proc/self/mounts").read_text() == mounted
+    before = folders(pid)
+    cleaned = subprocess.run([*HOLDFAST, "clean"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    for path in before:
+        assert f"removed {path}" in cleaned.stdout
+    assert folders(pid) == []
+    assert groups(pid) == []
+
+
+def test_a_run_that_is_interrupted_cleans_up_itself(tmp_path):
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec()))
+    words = [*HOLDFAST, "run", "-c", "spec.yaml", "--no-preflight"]
+    run = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(2.5)
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(60) == 2
+    assert folders(run.pid) == []
+    assert groups(run.pid) == []
+    assert not os.path.exists(f"/proc/{run.pid}")

@@ -1,0 +1,84 @@
+"""Runs whole scenarios in real worlds, in this process."""
+
+import os
+import textwrap
+from dataclasses import dataclass
+
+import pytest
+import yaml
+
+from holdfast.errors import UserError
+from holdfast.runner.job import Job, Options
+from holdfast.runner.run import run
+from holdfast.runner.start import begin
+from holdfast.spec import load
+from holdfast.store.record import observations
+
+BACKENDS = pytest.mark.parametrize("backend", ["bubblewrap", "process"])
+HOLDS = {"it_ends": {"description": "it ends well", "check": {"type": "completes"}}}
+
+
+@dataclass
+class Ran:
+    """What came of one run."""
+
+    folder: object
+    cases: list
+    seen: list
+    notes: tuple
+
+    @property
+    def case(self):
+        (case,) = self.cases
+        return case
+
+    @property
+    def only(self):
+        (seen,) = self.seen
+        return seen
+
+    @property
+    def text(self):
+        return self.only.turns[0].text or ""
+
+    @property
+    def lines(self):
+        return self.text.splitlines()
+
+    @property
+    def reasons(self):
+        return {v.invariant: (v.outcome, v.reason) for one in self.case.replicas for v in one.verdicts}
+
+    def forbidden(self):
+        return {one.rule: (one.violated, one.details) for one in self.only.forbidden}
+
+    def audit(self, kind):
+        return [event.details for event in self.only.audit if event.type == kind]
+
+
+def spec_of(command, /, **sections):
+    """A small scenario around a command; every other section as it is given."""
+    agent = command if isinstance(command, dict) else {"type": "command", "command": textwrap.dedent(command)}
+    base = {"version": 1, "id": "t", "task": {"prompt": "go"}, "agent": agent, "invariants": HOLDS, "setup": {}}
+    return {**base, **sections}
+
+
+def ran(folder, spec, *, backend="bubblewrap", environ=None, files=None, **options):
+    """Runs a spec, written beside these files, in a folder."""
+    for name, content in (files or {}).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(content))
+    (folder / "spec.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
+    environ = {**os.environ, **(environ or {})}
+    loaded, _ = load(folder / "spec.yaml", environ=environ, part="scenario")
+    given = Options(backend=backend, preflight=False, part="scenario", **options)
+    job = Job(loaded, given, environ)
+    rundir = begin(job, folder / ".holdfast" / "runs")
+    try:
+        running = run(job, rundir, lambda event: None)
+    except UserError as refused:
+        if "sandbox" in str(refused) and os.environ.get("CI") != "true":
+            pytest.skip(f"no sandbox can be made here: {refused}")
+        raise
+    return Ran(rundir.path, [*running.court.tally.cases.all()], [*observations(rundir)], running.notes)

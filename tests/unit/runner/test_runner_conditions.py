@@ -1,0 +1,22 @@
+"""What the worlds of a run have in common."""
+
+from __future__ import annotations
+
+from holdfast.model.observation import Observation
+from holdfast.model.world import Isolation
+from holdfast.runner.conditions import Conditions
+
+
+def test_a_promise_that_one_trial_did_not_keep_is_not_kept() -> None:
+    found = Conditions([Isolation("old", True)])
+    found.add(Observation("a", isolation=(Isolation("network", True),), notes=("db: 15", "late")))
+    found.add(Observation("b", isolation=(Isolation("network", False, "no kernel"),), notes=("db: 15",)))
+    found.add(Observation("c", isolation=(Isolation("network", True),), notes=("db: 15", "other")))
+    assert found.isolation == (Isolation("old", True), Isolation("network", False, "no kernel"))
+    assert found.notes == ("db: 15",)
+
+
+def test_trials_without_a_world_say_nothing() -> None:
+    found = Conditions()
+    found.add(Observation("a", notes=("a late answer was dropped",)))
+    assert (found.isolation, found.notes) == ((), ())

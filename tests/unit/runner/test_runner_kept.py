@@ -1,0 +1,44 @@
+"""Which worlds stay: those of trials in which something went wrong."""
+
+import pytest
+
+from holdfast.model.observation import ForbiddenResult, Observation
+from holdfast.model.verdict import Verdict
+from holdfast.runner.kept import KeptWorlds
+from holdfast.world.keeping import KEPT
+
+
+def verdict(outcome):
+    return Verdict("abc", "rule", outcome, 0.0, "because")
+
+
+WELL = Observation("abc")
+CASES = [
+    (WELL, ["pass", "unproven", "n/a"], False),
+    (WELL, ["pass", "fail"], True),
+    (WELL, ["error"], True),
+    (Observation("abc", error="it broke"), [], True),
+    (Observation("abc", forbidden=(ForbiddenResult("http_except", True),)), ["pass"], True),
+    (Observation("abc", forbidden=(ForbiddenResult("http_except", False, error="cannot be told"),)), ["pass"], True),
+    (Observation("abc", forbidden=(ForbiddenResult("http_except", False),)), ["pass"], False),
+]
+
+
+@pytest.mark.parametrize(("seen", "outcomes", "stays"), CASES)
+def test_a_world_stays_if_something_went_wrong(tmp_path, monkeypatch, seen, outcomes, stays):
+    monkeypatch.chdir(tmp_path)
+    (KEPT / "abc").mkdir(parents=True)
+    worlds = KeptWorlds(True)
+    worlds.judged(seen, map(verdict, outcomes))
+    assert (KEPT / "abc").exists() is stays
+    assert bool(worlds.notes) is stays
+
+
+def test_nothing_is_touched_where_nothing_is_kept(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (KEPT / "abc").mkdir(parents=True)
+    worlds = KeptWorlds(False)
+    worlds.judged(WELL)
+    worlds.judged(Observation("abc", error="it broke"))
+    assert (KEPT / "abc").exists()
+    assert worlds.notes == ()

@@ -1,0 +1,72 @@
+"""The verdict on a run of cases, with and without a contract beside them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.model.score import Case, Score
+from holdfast.score.parts import passed, with_cases
+from holdfast.score.ruling import Options
+
+HELD = Score(100.0, True, 0, reasons=("every cell that counted passed",))
+ORDER = (2, 1, 3, 5, 0)
+"""Which exit code wins."""
+
+
+def cases(*statuses: str) -> list[Case]:
+    return [Case(f"s{n}", status) for n, status in enumerate(statuses)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "options", "code"),
+    [
+        (["pass", "pass"], Options(), 0),
+        (["pass", "fail"], Options(), 1),
+        (["pass", "error"], Options(), 3),
+        (["fail", "error"], Options(), 1),
+        (["pass", "error"], Options(max_errors=1), 0),
+        (["error"], Options(max_errors=1), 5),
+        ([], Options(), 5),
+        (["pass"], Options(interrupted=True), 2),
+        (["fail"], Options(interrupted=True), 2),
+    ],
+)
+def test_exit_codes_of_cases_alone(statuses: list[str], options: Options, code: int) -> None:
+    score = with_cases(Score(12.0, False, 1), cases(*statuses), options, matrix=False)
+    assert (score.exit_code, score.passed, score.value) == (code, code == 0, None)
+    assert score.reasons
+
+
+def test_a_run_that_was_left_does_not_blame_itself_for_what_it_did_not_reach() -> None:
+    left = Score(None, False, 2, reasons=("the run was interrupted",))
+    score = with_cases(left, cases("fail", "error"), Options(interrupted=True), matrix=True)
+    assert score.reasons == ("the run was interrupted", "1 of 2 cases failed")
+
+
+def test_a_rule_without_proof_counts_when_strict() -> None:
+    unproven = Score(None, True, 0, counts={"unproven": 1})
+    assert with_cases(unproven, cases("pass"), Options(strict=True), matrix=False).exit_code == 5
+    assert with_cases(unproven, cases("pass"), Options(), matrix=False).exit_code == 0
+
+
+@given(st.lists(st.sampled_from(["pass", "fail", "error"]), max_size=5), st.sampled_from([0, 1, 3, 5]))
+def test_the_worse_of_cases_and_contract_decides(statuses: list[str], code: int) -> None:
+    contract = Score(50.0, code == 0, code, reasons=("the contract's",))
+    alone = with_cases(HELD, cases(*statuses), Options(), matrix=False).exit_code
+    both = with_cases(contract, cases(*statuses), Options(), matrix=True)
+    assert both.exit_code == min((alone, code), key=ORDER.index)
+    assert both.value == 50.0
+    assert ("the contract's" in both.reasons) == (code != 0 or both.exit_code == 0)
+
+
+def test_held_says_so_for_both_parts() -> None:
+    score = with_cases(HELD, cases("pass"), Options(), matrix=True)
+    assert score.reasons == ("every case passed", "every cell that counted passed")
+
+
+def test_a_scenario_without_a_case_has_not_passed() -> None:
+    assert passed(cases("pass"))
+    assert not passed([])
+    assert not passed(cases("pass", "error"))

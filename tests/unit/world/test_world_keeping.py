@@ -1,0 +1,116 @@
+"""Kept worlds: what is written, what is left out, and when they go."""
+
+import asyncio
+import os
+
+import pytest
+
+from holdfast.errors import QueryFailed, UserError
+from holdfast.world import keeping, masking
+from holdfast.world.keeping import ABOUT, Keeping, Kept, clear, kept_worlds, read, without
+from world_kit import FakeDatabase, FakeMock, FolderSandbox, request, rows
+
+SECRET = "sesame-sesame"
+
+
+def kept(tmp_path, *services, workspace=None, name="abc", secrets=(SECRET,), logs=()):
+    folder = tmp_path / "kept"
+    sandbox = None if workspace is None else FolderSandbox(workspace)
+    about = Kept(name, "/spec", {"HOME": "/workspace"}, {"/agent": "/somewhere"})
+    keep = Keeping(folder, lambda text: text.replace(SECRET, "[masked]"))
+    asyncio.run(keep.keep(about, sandbox, {one.spec.name: one for one in services}, logs, secrets))
+    return folder / name
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    folder = tmp_path / "workspace"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub" / "a.txt").write_text("hello")
+    return folder
+
+
+def test_it_can_be_read_again(tmp_path, workspace):
+    folder = kept(tmp_path, workspace=workspace)
+    assert read(folder) == Kept("abc", "/spec", {"HOME": "/workspace"}, {"/agent": "/somewhere"})
+    assert (folder / "workspace" / "sub" / "a.txt").read_text() == "hello"
+
+
+def test_it_takes_the_place_of_the_one_before(tmp_path, workspace):
+    kept(tmp_path, workspace=workspace)
+    (workspace / "sub" / "a.txt").unlink()
+    assert [*(kept(tmp_path, workspace=workspace) / "workspace" / "sub").iterdir()] == []
+
+
+def test_what_is_no_kept_world_is_refused(tmp_path):
+    with pytest.raises(UserError, match="is no kept world"):
+        read(tmp_path)
+
+
+def test_secrets_are_taken_out_of_files_names_and_links(tmp_path, workspace):
+    (workspace / f"{SECRET}.bin").write_bytes(b"\0" + SECRET.encode() + b"\xff" + SECRET.encode())
+    (workspace / f"in-{SECRET}").mkdir()
+    (workspace / f"in-{SECRET}" / "x").write_text("x")
+    (workspace / "link").symlink_to(f"/{SECRET}")
+    log = tmp_path / "audit.jsonl"
+    log.write_text(SECRET)
+    folder = kept(tmp_path, workspace=workspace, logs=[log, tmp_path / "missing.jsonl"])
+    assert (folder / "workspace" / "[masked].bin").read_bytes() == b"\0[masked]\xff[masked]"
+    assert (folder / "workspace" / "in-[masked]" / "x").read_text() == "x"
+    assert not (folder / "workspace" / "link").is_symlink()
+    assert (folder / "audit.jsonl").read_text() == "[masked]"
+    assert not any(SECRET in str(path) for path in folder.rglob("*"))
+
+
+def test_a_large_file_with_a_secret_is_left_out(tmp_path, workspace, monkeypatch):
+    monkeypatch.setattr(masking, "REWRITTEN", 100)
+    (workspace / "large").write_text("x" * 200 + SECRET)
+    folder = kept(tmp_path, workspace=workspace)
+    assert not (folder / "workspace" / "large").exists()
+    assert read(folder).notes == ("large is left out: it is large, and a secret is in it",)
+
+
+def test_a_workspace_that_is_too_large_is_not_copied(tmp_path, workspace, monkeypatch):
+    monkeypatch.setattr(keeping, "MOST_BYTES", 3)
+    folder = kept(tmp_path, workspace=workspace)
+    assert not (folder / "workspace").exists()
+    assert "it has 5 bytes, and 3 are the most" in read(folder).notes[0]
+
+
+def test_pipes_are_not_copied(tmp_path, workspace):
+    os.mkfifo(workspace / "pipe")
+    assert not (kept(tmp_path, workspace=workspace) / "workspace" / "pipe").exists()
+
+
+def test_what_services_held(tmp_path):
+    tables = rows(["public", 'odd"name'], columns=("table_schema", "table_name"))
+    database = FakeDatabase(
+        lambda sql: tables if "information_schema" in sql else rows([1, SECRET], columns=("a", "b"))
+    )
+    folder = kept(tmp_path, database, FakeMock(request(body=SECRET)))
+    assert database.asked[1] == 'SELECT * FROM "public"."odd""name"'
+    assert '"rows":[[1,"[masked]"]]' in (folder / "services" / "db.json").read_text()
+    assert '"body":"[masked]"' in (folder / "services" / "smtp.json").read_text()
+    assert read(folder).notes == ("there is no workspace: the sandbox was not opened",)
+
+
+def test_a_database_that_cannot_be_read_is_told(tmp_path):
+    folder = kept(tmp_path, FakeDatabase(lambda sql: QueryFailed("it is gone")))
+    assert read(folder).notes[1] == "db: what it held could not be read: it is gone"
+
+
+def test_variables_with_a_secret_in_them_are_left_out():
+    environ = {"A": "x", "B": f"postgres://u:{SECRET}@db", "TOKEN": SECRET}
+    assert without(environ, {"TOKEN": SECRET}) == {"A": "x"}
+    assert without(environ, {}) == environ
+
+
+def test_old_ones_go(tmp_path):
+    old, new = kept(tmp_path, name="old"), kept(tmp_path, name="new")
+    os.utime(old / ABOUT, (1000, 1000))
+    os.utime(new / ABOUT, (1900, 1900))
+    (tmp_path / "kept" / "something").mkdir()
+    assert kept_worlds(tmp_path / "kept") == [old, new]
+    assert clear(tmp_path / "kept", 500.0, 2000.0) == [old]
+    assert kept_worlds(tmp_path / "kept") == [new]
+    assert clear(tmp_path / "nowhere", 0.0, 2000.0) == []

@@ -1,0 +1,64 @@
+"""What a spec asks for and cannot have is told, key by key."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from holdfast.model.spec import Injection, Scenario
+from holdfast.model.world import Determinism, Forbidden, Isolation, Network, ServiceSpec, Setup, WayIn, WorldSpec
+from holdfast.world import shortcomings as asked
+from holdfast.world.clock import library
+
+
+def found(spec, backend="bubblewrap", scenarios=()):
+    return asyncio.run(asked.shortcomings(spec, scenarios, SimpleNamespace(name=backend)))
+
+
+def features(spec, backend="bubblewrap", scenarios=()):
+    assert not any(one.enforced or not one.why for one in found(spec, backend, scenarios))
+    return [one.feature for one in found(spec, backend, scenarios)]
+
+
+def test_a_world_that_asks_for_nothing_special_lacks_nothing():
+    assert features(WorldSpec()) == []
+    assert features(WorldSpec(), "process") == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "feature"),
+    [
+        (WorldSpec(base="python:3.12"), "base"),
+        (WorldSpec(setup=Setup(packages=("jq",))), "setup.packages"),
+        (WorldSpec(network=Network(ingress="allow")), "network.ingress"),
+        (WorldSpec(network=Network(ways_in=(WayIn("host", 3000),))), "network.ingress"),
+        (WorldSpec(determinism=Determinism(dns="real")), "determinism.dns"),
+    ],
+)
+def test_what_no_backend_without_images_can_do(spec, feature):
+    assert features(spec) == features(spec, "process") == [feature]
+
+
+def test_an_image_is_no_lack_where_images_run():
+    assert features(WorldSpec(base="python:3.12"), "docker") == []
+
+
+def test_without_a_network_of_its_own_there_are_no_names():
+    spec = WorldSpec(
+        services=(ServiceSpec("db", "postgres"),),
+        network=Network(dns_overrides={"api.x.test": "db"}),
+        forbidden=Forbidden(http_except=("db",)),
+    )
+    assert features(spec) == []
+    assert features(spec, "process") == ["service names", "http audit", "network.dns_overrides"]
+
+
+def test_a_clock_that_cannot_be_had_is_told_if_it_is_asked_for(monkeypatch):
+    async def none():
+        return Isolation("clock", False, "there is no compiler")
+
+    monkeypatch.setattr(library, "clock_library", none)
+    storm = Scenario("s", (Injection("world", "*", "skew"),))
+    assert features(WorldSpec()) == features(WorldSpec(), scenarios=(Scenario("calm"),)) == []
+    assert features(WorldSpec(determinism=Determinism(clock="2026-01-01"))) == ["clock"]
+    assert features(WorldSpec(), scenarios=(storm,)) == ["clock"]

@@ -1,0 +1,23 @@
+"""What a strict user is refused: promises that are not kept, of those that were asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import UserError
+from holdfast.model.world import Isolation, Resources, WorldSpec
+from holdfast.world.strict import lacking, refuse_lacking
+
+MACHINE = (Isolation("network", True), Isolation("cpu limit", False, "no cgroup"), Isolation("ipc", False, "shared"))
+
+
+def test_a_limit_that_nobody_set_is_not_lacking() -> None:
+    assert [one.feature for one in lacking(WorldSpec(), MACHINE)] == ["ipc"]
+    asked = WorldSpec(resources=Resources(cpu=2))
+    assert [one.feature for one in lacking(asked, MACHINE)] == ["cpu limit", "ipc"]
+
+
+def test_the_refusal_names_all_of_it_and_the_backend() -> None:
+    with pytest.raises(UserError, match=r"the process backend cannot enforce here: cpu limit \(no cgroup\); ipc \(sha"):
+        refuse_lacking(WorldSpec(resources=Resources(cpu=2)), MACHINE, "process")
+    refuse_lacking(WorldSpec(), MACHINE[:2], "process")
