@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -58,9 +57,15 @@ def spec():
     )
 
 
-def folders(pid):
+def own(folder):
+    """An environment with a place for temporary files that no other run sweeps."""
+    (folder / "tmp").mkdir(exist_ok=True)
+    return {**os.environ, "TMPDIR": str(folder / "tmp")}
+
+
+def folders(pid, folder):
     """What a run that had this number has in places for passing things."""
-    places = {Path(tempfile.gettempdir()), Path("/dev/shm")}
+    places = (folder / "tmp", Path("/dev/shm"))
     return sorted(path for place in places if place.is_dir() for path in place.glob(f"holdfast-*-{pid}-*"))
 
 
@@ -74,28 +79,36 @@ def test_nothing_is_left_of_a_killed_run(tmp_path, moment):
     mounted = Path("/proc/self/mounts").read_text()
     words = [*HOLDFAST, "run", "-c", "spec.yaml", "--no-preflight"]
     watched = subprocess.run(
-        [sys.executable, "-c", WATCH, str(moment), *words], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", WATCH, str(moment), *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=own(tmp_path),
     )
     assert watched.returncode == 0, watched.stderr
     pid, grown, left = map(int, watched.stdout.split())
     assert grown > (4 if moment > UNDER_WAY_S else 0)
     assert left == 0, "processes outlived the run"
     assert Path("/proc/self/mounts").read_text() == mounted
-    before = folders(pid)
-    cleaned = subprocess.run([*HOLDFAST, "clean"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
-    for path in before:
+    before = [path for path in folders(pid, tmp_path) if path.is_relative_to(tmp_path)]
+    cleaned = subprocess.run(
+        [*HOLDFAST, "clean"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True, env=own(tmp_path)
+    )
+    for path in before:  # those in memory may have been removed by another run that began meanwhile
         assert f"removed {path}" in cleaned.stdout
-    assert folders(pid) == []
+    assert folders(pid, tmp_path) == []
     assert groups(pid) == []
 
 
 def test_a_run_that_is_interrupted_cleans_up_itself(tmp_path):
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec()))
     words = [*HOLDFAST, "run", "-c", "spec.yaml", "--no-preflight"]
-    run = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    quiet = subprocess.DEVNULL
+    run = subprocess.Popen(words, cwd=tmp_path, stdout=quiet, stderr=quiet, env=own(tmp_path))
     time.sleep(2.5)
     run.send_signal(signal.SIGTERM)
     assert run.wait(60) == 2
-    assert folders(run.pid) == []
+    assert folders(run.pid, tmp_path) == []
     assert groups(run.pid) == []
     assert not os.path.exists(f"/proc/{run.pid}")

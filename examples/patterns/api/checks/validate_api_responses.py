@@ -6,7 +6,7 @@ audit_path = ctx["audit_log_path"]
 
 valid = 0
 total = 0
-for line in open(audit_path):
+for line in open(audit_path):  # noqa: SIM115
     event = json.loads(line)
     if event["type"] != "http_call":
         continue
@@ -20,8 +20,12 @@ for line in open(audit_path):
         pass
 
 passed = total > 0 and valid == total
-print(json.dumps({
-    "passed": passed,
-    "score": valid / total if total else 0,
-    "reason": f"{valid}/{total} responses valid",
-}))
+print(
+    json.dumps(
+        {
+            "passed": passed,
+            "score": valid / total if total else 0,
+            "reason": f"{valid}/{total} responses valid",
+        }
+    )
+)
