@@ -34,7 +34,7 @@ test-fast: $(VENV)/.dev ## Unit and golden tests, under a minute: all but those 
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not processes" tests/unit tests/golden
 
 test-docker: $(VENV)/.dev ## The docker backend, against an engine of its own (needs root and dockerd)
-	@sh tests/docker/engine.sh $(BIN)/python -m pytest tests/docker/docker_conform.py
+	@sh tests/docker/engine.sh $(BIN)/python -m pytest tests/docker/docker_conform.py tests/docker/docker_services.py
 
 check: $(VENV)/.dev ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

@@ -2,6 +2,8 @@
 
 A plug-in is a frozen dataclass. Its fields are its settings and, with their annotations, the
 configuration schema too; the first line of its docstring is its entry in the catalogue.
+
+Over 400 lines, since whoever writes a plug-in finds every contract here and imports from one place.
 """
 
 from __future__ import annotations
@@ -210,6 +212,24 @@ class FileChange(Struct, frozen=True):
     bytes: int = 0
 
 
+class Command(Struct, frozen=True):
+    """A command that starts inside a sandbox."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    ts: float
+    """Seconds since 1970."""
+
+
+class CommandEnd(Struct, frozen=True):
+    """How a command ended; one that executed another in its place ends with that."""
+
+    exit_code: int | None
+    """None if a signal ended it, ours too."""
+    duration_ms: float | None
+    """None if it never ran: there is such a file, but the kernel would not execute it."""
+
+
 class Plot(Struct, frozen=True):
     """What one sandbox is opened with."""
 
@@ -226,8 +246,9 @@ class Plot(Struct, frozen=True):
     resources: Resources = Resources()
     limits: bool = False
     """Memory and processor time may be limited while it is open, so they are counted from the start."""
-    commands: Callable[[Sequence[str], str, float], None] | None = None
-    """Told of every command that starts inside, if the backend can: argv, folder, seconds since 1970."""
+    commands: Callable[[Command], Callable[[CommandEnd], None]] | None = None
+    """Told of every command that starts inside, if the backend can. What it gives back is told of the end, at the
+    latest by the freeze."""
 
 
 class Sandbox(Protocol):
@@ -345,6 +366,15 @@ class Service(Protocol):
 
 
 @runtime_checkable
+class ManyPorts(Service, Protocol):
+    """A service that listens on several ports; `upstream` is the first."""
+
+    def upstream_of(self, port: int) -> tuple[str, int] | str:
+        """Where one of its ports really is."""
+        ...
+
+
+@runtime_checkable
 class Database(Service, Protocol):
     """A service that speaks SQL."""
 
@@ -427,6 +457,11 @@ class World(Protocol):
     @property
     def services(self) -> Mapping[str, Service]: ...
 
+    @property
+    def unseen(self) -> Mapping[str, str]:
+        """What the audit could not see, as `http_calls`, and why: nothing can be concluded from its not being there."""
+        ...
+
     def lend(self, name: str, content: bytes) -> str:
         """Puts a file where programs inside can read it and not change it; its path inside."""
         ...
@@ -442,6 +477,10 @@ class House(Protocol):
     sandbox: Sandbox
     environ: Mapping[str, str]
     """All that its programs find in their environment."""
+
+    def heard(self, data: bytes) -> None:
+        """Something that the agent printed, as it came."""
+        ...
 
     def lend(self, name: str, content: bytes) -> str:
         """Puts a file where the agent can read it and not change it; its path inside."""

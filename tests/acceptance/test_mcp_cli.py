@@ -82,6 +82,7 @@ print(json.dumps(said))
 
 SERVERS = {"mcpServers": {"shop": {"command": PYTHON.split()[0], "args": ["-S", "shop.py"]}}}
 ANSWERS = [rule("answers", "completes")]
+FOUND = rule("found", value="no such words")
 
 
 def shopping(project: MakeProject, *matrix: dict[str, Any], calls: Any = None, **more: Any) -> Project:
@@ -286,7 +287,8 @@ def test_mcp_proxy_ends_as_its_server_does(project: MakeProject) -> None:
 )
 def test_a_server_that_does_not_run_is_an_error_that_names_it(project: MakeProject, command: str, why: str) -> None:
     config = {"mcpServers": {"shop": {"command": command}}}
-    result = quick(shopping(project, CALM, agent={"mcp_config": config}, advanced={"retries": 0}), "--no-preflight")
+    found = shopping(project, CALM, agent={"mcp_config": config}, advanced={"retries": 0}, rules=[FOUND])
+    result = quick(found, "--no-preflight")
     assert (result.code, result.cell["outcome"]) == (3, "error")
     assert why in result.trial["reason"]
 

@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from docker_kit import make_image
+from docker_kit import containers, make_image
 
 from holdfast.errors import UserError
 from holdfast.model.world import Resources
@@ -24,10 +24,6 @@ MB = 1 << 20
 @pytest.fixture(scope="session")
 def image():
     return make_image()
-
-
-def containers():
-    return subprocess.run(["docker", "ps", "-aq"], capture_output=True, text=True, check=True).stdout.split()
 
 
 @pytest.fixture(autouse=True)

@@ -119,7 +119,7 @@ def test_services_have_names_and_variables(tmp_path):
     lines = ran(tmp_path, spec_of(command, services=services)).lines
     assert len({line.split()[0] for line in lines[:4]}) == 2
     assert lines[4:] == [
-        "db 5432 mail-box 80 http://mail-box:80",
+        "db 5432 mail-box 8025 http://mail-box:8025",
         "postgresql://app@db:5432/shop redis://cache:6379/0",
         "42",
     ]

@@ -352,7 +352,7 @@ from holdfast.world.sandbox.bubblewrap import open_backend
 
 async def main():
     backend = await open_backend(Path(sys.argv[1]))
-    plot = Plot("x", listen=(("127.0.0.1", 80),), resources=Resources(memory=64 << 20), commands=lambda *_: None)
+    plot = Plot("x", listen=(("127.0.0.1", 80),), resources=Resources(memory=64 << 20), commands=lambda _: repr)
     sandbox = await backend.open(plot)
     null = os.open(os.devnull, os.O_RDWR)
     script = f"setsid sleep {sys.argv[2]} & sleep {sys.argv[2]}; true"
@@ -392,6 +392,7 @@ def test_the_same_holds_for_an_ordinary_user():
     names = (
         "integration/test_sandbox_escapes",
         "integration/test_sandbox_bubblewrap",
+        "integration/test_sandbox_commands",
         "conformance/test_sandboxes_conform",
     )
     files = [f"tests/{name}.py" for name in names]

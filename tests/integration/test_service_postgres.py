@@ -103,6 +103,18 @@ def test_every_trial_starts_from_nothing(sea: Bay) -> None:
     sea.with_server(scene)
 
 
+def test_no_agent_can_put_a_table_of_its_own_before_the_one_that_is_judged(sea: Bay) -> None:
+    async def check(db: Postgres) -> Any:
+        await db.execute("CREATE TABLE t AS SELECT 1 AS id")
+        await db.mark()
+        await agent(db, "CREATE SCHEMA app", "CREATE TABLE app.t AS SELECT 1 AS id UNION SELECT 2")
+        await agent(db, "CREATE SCHEMA f", "CREATE TABLE f.t AS SELECT 1 AS id UNION SELECT 3")
+        await agent(db, "ALTER DATABASE shop SET search_path = f, public")
+        return (await db.query("SELECT count(*) FROM t", timeout_s=5)).rows[0][0]
+
+    assert sea.with_server(check) == 1
+
+
 def test_values_of_a_query_are_json(sea: Bay) -> None:
     async def scene(db: Postgres) -> None:
         await db.execute(SEED)

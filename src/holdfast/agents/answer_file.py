@@ -52,18 +52,23 @@ class AnswerFile:
         real = os.path.realpath(self._path)
         if not self._inside(real):
             return Left(refused=f"{self.name} is a link that leaves the folder")
-        try:
-            fd = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except (FileNotFoundError, NotADirectoryError):
-            return Left(absent=True)
-        except OSError as broken:
-            return Left(refused=f"{self.name} cannot be read: {broken.strerror}")
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            os.close(fd)
-            return Left(refused=f"{self.name} is not a regular file")
-        with os.fdopen(fd, "rb") as file:
-            data = file.read(limit + 1)
-        return Left(data[:limit], cut=len(data) > limit)
+        return read_left(real, self.name, limit)
 
     def _inside(self, path: str) -> bool:
         return path == self._root or path.startswith(self._root.rstrip(os.sep) + os.sep)
+
+
+def read_left(path: str | Path, name: str, limit: int) -> Left:
+    """What a regular file holds, whatever the agent has made of it; its links are followed by now."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return Left(absent=True)
+    except OSError as broken:
+        return Left(refused=f"{name} cannot be read: {broken.strerror}")
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        return Left(refused=f"{name} is not a regular file")
+    with os.fdopen(fd, "rb") as file:
+        data = file.read(limit + 1)
+    return Left(data[:limit], cut=len(data) > limit)

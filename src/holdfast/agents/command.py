@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,6 +83,7 @@ class Here:
     """This machine as it is: the spec's folder, and the launch host."""
 
     lend: Lend | None = None
+    heard: Callable[[bytes], None] | None = None
 
     def __init__(self, launcher: Launcher, root: Path, answer_file: str | None, crew: Crew) -> None:
         self._launcher = launcher

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, closing
 from typing import Protocol
 
@@ -23,6 +23,8 @@ class Ground(Protocol):
 
     lend: Lend | None
     """Writes a prompt's file; None: this machine's own way."""
+    heard: Callable[[bytes], None] | None
+    """Is shown everything that is printed, as it comes."""
 
     def start(
         self, agent: AgentSpec, env: Mapping[str, str], stdio: tuple[int, int, int]
@@ -53,6 +55,7 @@ class Rounds:
     async def converse(self, task: Task, trip: Trip, env: Mapping[str, str], ground: Ground) -> Answer:
         """Runs the command once a turn, until one ends badly."""
         printed = Tail()
+        printed.watch = ground.heard
         notes: list[str] = []
         turns: list[Turn] = []
         for n, text in enumerate(task.turns, 1):

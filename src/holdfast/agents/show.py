@@ -48,6 +48,8 @@ class Show:
         self.frames = Frames(self._take)
         self.output = bytearray()
         self.output_read = 0
+        self.watch: Callable[[bytes], None] | None = None
+        """Is shown everything that is printed, as it comes."""
         self._trip = trip
         self._calls: dict[tuple[int, int], TraceEvent] = {}
         """Calls of the agent's functions that are under way."""
@@ -87,6 +89,8 @@ class Show:
         self.output_read += len(data)
         if self.output_read > OUTPUT_LIMIT:
             return
+        if self.watch is not None:
+            self.watch(data)
         self.output += data
         if len(self.output) > 2 * OUTPUT_KEPT:
             del self.output[:-OUTPUT_KEPT]

@@ -23,11 +23,12 @@ def command(kept: bool, older_than: str | None) -> int:
     from holdfast.processes.scratch import sweep
     from holdfast.report.safe import one_line
     from holdfast.world import keeping
-    from holdfast.world.sandbox import limits
+    from holdfast.world.sandbox import limits, owner
     from holdfast.world.services import home
 
     removed = [*map(str, sweep()), *map(str, home.sweep()), *map(str, clear(Path(".holdfast")))]
     removed += [f"control group {name}" for name in limits.sweep()]
+    removed += [f"container {name}" for name in owner.sweep()]
     age_s = 0.0 if kept else _seconds(older_than)
     if age_s is not None:
         removed += map(str, keeping.clear(keeping.KEPT, age_s, time.time()))

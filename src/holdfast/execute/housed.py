@@ -5,6 +5,7 @@ from __future__ import annotations
 import site as python_site
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,14 @@ import msgspec
 import holdfast
 from holdfast import plugins
 from holdfast.agents.environment import variables
-from holdfast.agents.housed import open_housed, placed
+from holdfast.agents.housed import Placed, open_housed, placed
 from holdfast.errors import UserError
 from holdfast.execute.moored import resolved_models
 from holdfast.execute.site import Models, Site, Surroundings, rule_urls
 from holdfast.execute.surrounded import Surrounded
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.trial import Trial
-from holdfast.model.world import Isolation, WorldSpec
+from holdfast.model.world import WorldSpec
 from holdfast.planes.harbour import Chart, Harbour
 from holdfast.processes import scratch
 from holdfast.protocols import SandboxBackend
@@ -45,8 +46,29 @@ async def open_in_world(
     """The site of an agent whose references are resolved and that runs in worlds."""
     assert spec.world is not None
     seen = placed(agent, root)
-    chart = Chart(
-        seen.agent,
+    async with AsyncExitStack() as opened:
+        harbour = Harbour(_chart(spec, seen.agent, root, environ, models))
+        opened.push_async_callback(harbour.close)
+        folder = scratch.make("world", in_memory=True)
+        opened.callback(scratch.remove, folder)
+        backend = await _backend(world.backend, folder, spec.world.base)
+        opened.push_async_callback(backend.close)
+        lacks = await shortcomings(spec.world, spec.scenarios, backend)
+        if world.strict:
+            refuse_lacking(spec.world, (*backend.isolation, *lacks), backend.name)
+        worlds = Worlds(_order(spec, seen, root, environ, models, world), backend, harbour, folder)
+        worlds.shortcomings = lacks
+        housed = open_housed(seen, root, spec.scenarios)
+        opened.pop_all()  # closed with the agent from here on
+    limit = spec.world.resources.concurrency_limit
+    slots = at_once if limit is None else min(at_once, limit)
+    return Site(spec, Surrounded(housed, worlds, harbour, spec), slots, _notes(backend))
+
+
+def _chart(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str], models: Models) -> Chart:
+    assert spec.world is not None
+    return Chart(
+        agent,
         root,
         environ,
         resolved_models(spec, environ),
@@ -58,33 +80,23 @@ async def open_in_world(
         mask=models.mask,
         network=spec.world.network,
     )
-    harbour = Harbour(chart)
-    folder = scratch.make("world", in_memory=True)
-    try:
-        backend = await _backend(world.backend, folder, spec.world.base)
-        lacks = await shortcomings(spec.world, spec.scenarios, backend)
-        await _strictly(spec.world, backend, lacks, world.strict)
-        order = Order(
-            fill=_filling(spec.world, environ, world.secrets),
-            root=root,
-            secrets=world.secrets,
-            visible={**interpreter(), **seen.visible},
-            environ={"PATH": f"{Path(sys.executable).parent}:{PATH}"},
-            agent_environ=seen.agent.env,
-            scenarios=spec.scenarios,
-            variables=variables,
-            keeping=Keeping(KEPT, models.mask) if world.keep else None,
-        )
-        worlds = Worlds(order, backend, harbour, folder)
-        worlds.shortcomings = lacks
-    except BaseException:
-        await harbour.close()
-        scratch.remove(folder)
-        raise
-    housed = open_housed(seen, root, spec.scenarios)
-    limit = spec.world.resources.concurrency_limit
-    slots = at_once if limit is None else min(at_once, limit)
-    return Site(spec, Surrounded(housed, worlds, harbour, spec), slots, _notes(backend))
+
+
+def _order(
+    spec: Spec, seen: Placed, root: Path, environ: Mapping[str, str], models: Models, world: Surroundings
+) -> Order:
+    assert spec.world is not None
+    return Order(
+        fill=_filling(spec.world, environ, world.secrets),
+        root=root,
+        secrets=world.secrets,
+        visible={**interpreter(), **seen.visible},
+        environ={"PATH": f"{Path(sys.executable).parent}:{PATH}"},
+        agent_environ=seen.agent.env,
+        scenarios=spec.scenarios,
+        variables=variables,
+        keeping=Keeping(KEPT, models.mask) if world.keep else None,
+    )
 
 
 def interpreter() -> dict[str, Path]:
@@ -103,17 +115,6 @@ async def _backend(name: str, folder: Path, image: str | None) -> SandboxBackend
     return opened
 
 
-async def _strictly(spec: WorldSpec, backend: SandboxBackend, lacks: tuple[Isolation, ...], strict: bool) -> None:
-    """Refuses, where the user is strict, what the backend cannot enforce."""
-    if not strict:
-        return
-    try:
-        refuse_lacking(spec, (*backend.isolation, *lacks), backend.name)
-    except UserError:
-        await backend.close()
-        raise
-
-
 def _filling(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str, str]) -> Callable[[Trial], WorldSpec]:
     """The world of one trial: its references replaced by values."""
     plain = msgspec.to_builtins(world)
@@ -123,8 +124,13 @@ def _filling(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str,
             if isinstance(part, str):
                 return resolve(part, environ, secrets=secrets, params=trial.params)
             if isinstance(part, dict):
-                return {key: as_written(inner) if key in _AS_WRITTEN else value(inner) for key, inner in part.items()}
+                return {key: _part(key, inner) for key, inner in part.items()}
             return [value(inner) for inner in part] if isinstance(part, list | tuple) else part
+
+        def _part(key: str, inner: Any) -> Any:
+            if key in _NAMED and isinstance(inner, dict):  # their keys are the user's own words
+                return {name: value(text) for name, text in inner.items()}
+            return as_written(inner) if key in _AS_WRITTEN else value(inner)
 
         def as_written(part: Any) -> Any:
             if isinstance(part, str):
@@ -136,6 +142,7 @@ def _filling(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str,
     return fill
 
 
+_NAMED = ("env", "headers", "dns_overrides")
 _AS_WRITTEN = ("commands", "content", "response", "sql", "wait_for")
 """A dollar there is the shell's, the database's or the mock's own; parameters are filled in."""
 

@@ -110,9 +110,10 @@ class Surrounded:
             also = tuple(host for host, service in led if service in rules.http_except)
             rules = replace(rules, http_except=(*rules.http_except, *also))
         answers = "\n".join(turn.text or "" for turn in seen.turns)
-        printed = {"its answer": answers, "its output": seen.output}
-        unseen = {i.feature.removeprefix("audit: "): i.why for i in world.isolation if not i.enforced}
-        return forbidden(rules, seen.audit, printed, self._worlds.order.secrets, unseen)
+        secrets = self._worlds.order.secrets
+        overheard = "\n".join(secrets[name] for name in sorted(world.overheard.names))
+        printed = {"its answer": answers, "its output": f"{seen.output}\n{overheard}"}
+        return forbidden(rules, seen.audit, printed, self._worlds.order.secrets, world.unseen)
 
 
 def _filled(rule: Invariant, trial: Trial) -> Invariant:

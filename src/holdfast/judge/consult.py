@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
@@ -52,7 +53,7 @@ class Consultation:
         self._taken: dict[str, tuple[Question, tuple[str, ...]]] = {}
         """By model: a question as it took one, and what is to be said of that."""
         self._room = asyncio.Semaphore(AT_ONCE)
-        self._asked: dict[str, asyncio.Lock] = {}
+        self._asked: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def __call__(
         self,
@@ -71,12 +72,8 @@ class Consultation:
         question = Question(judge.meaning.name, system, prompt, temperature)
         key = digest(canonical([judge.identity, question, vote]), 16)
         lock = self._asked.setdefault(key, asyncio.Lock())  # one trial asks, and others with the same question wait
-        try:
-            async with lock:
-                return await self._kept(judge, question, key, fits)
-        finally:
-            if not lock.locked():
-                self._asked.pop(key, None)
+        async with lock:
+            return await self._kept(judge, question, key, fits)
 
     async def close(self) -> None:
         await self._judges.close()

@@ -13,6 +13,7 @@ from holdfast.model.codec import digest
 from holdfast.model.spec import ModelSpec
 from holdfast.planes.http1.client import Upstreams
 from holdfast.planes.llm.assigned import Assigned
+from holdfast.planes.llm.hosts import named_base
 from holdfast.planes.llm.naming import Meaning, meaning, without_meaning
 from holdfast.planes.llm.provider import Provider
 from holdfast.planes.llm.script_file import load
@@ -60,10 +61,12 @@ class Judges:
         if entry is not None and entry.script is not None:
             return self._scripted(found, entry.script)
         shown = f"{found.provider}/{found.name}"
+        named = named_base(found.provider, self._environ) or ""
         if entry is None:
-            return Judging(Provider(found.provider, self._upstreams, self._environ), found, shown, shown)
+            source: Source = Provider(found.provider, self._upstreams, self._environ)
+            return Judging(source, found, shown, f"{shown} at {named}")
         source = Assigned(entry, self._upstreams, self._environ)
-        return Judging(source, found, shown, f"{shown} at {entry.base_url or ''}")
+        return Judging(source, found, shown, f"{shown} at {entry.base_url or named}")
 
     def _scripted(self, found: Meaning, script: str) -> Judging:
         path = self._root / script

@@ -117,6 +117,8 @@ class Case(Struct, frozen=True, omit_defaults=True):
     flaky: bool = False
     composite: float | None = None
     """The mean of its replicas' composites; None if one has none."""
+    unproven: bool = False
+    """It passed in a chaos scenario without meeting any of its faults."""
     replicas: tuple[Replica, ...] = ()
     reason: str = ""
 

@@ -89,6 +89,11 @@ class ServiceSpec(Struct, frozen=True, omit_defaults=True):
         """Where the agent finds it: the first of its ports, else what its kind uses."""
         return self.ports[0] if self.ports else USUAL_PORTS.get(self.kind, 80)
 
+    @property
+    def variable(self) -> str:
+        """What its variables begin with: `MY_DB` of `MY_DB_HOST`."""
+        return "".join(sign if sign.isalnum() else "_" for sign in self.name).upper()
+
 
 USUAL_PORTS: Mapping[str, int] = {"postgres": 5432, "mysql": 3306, "redis": 6379, "http_mock": 80}
 SQL_KINDS = frozenset(("postgres", "mysql"))

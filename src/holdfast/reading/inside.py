@@ -1,8 +1,9 @@
-"""Paths that must stay in the workspace."""
+"""Paths of the workspace: those that leave it, and those that others cover."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 
@@ -11,3 +12,9 @@ def outside(path: str) -> Iterable[tuple[str, str]]:
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts:
         yield "path", "must stay inside the workspace: no .. and no absolute path"
+
+
+def covers(allowed: Iterable[str], path: str) -> bool:
+    """Whether one of them is the path, a folder that it lies in, or a glob that it fits."""
+    pure = PurePosixPath(path)
+    return any(pure.is_relative_to(PurePosixPath(one)) or fnmatchcase(path, one) for one in allowed)

@@ -16,6 +16,10 @@ POST_S = 30.0
 _TYPE = {"Content-Type": "application/json"}
 
 
+_TRACES = b'{"resourceSpans"'
+"""How a file of ours begins."""
+
+
 def check_target(target: str) -> None:
     """Refuses what is neither a file nor a URL, before anything is run."""
     if "://" in target and urlsplit(target).scheme not in ("http", "https"):
@@ -24,6 +28,18 @@ def check_target(target: str) -> None:
         raise UsageError(f"--otlp {target}: there is no host in it")
     if "://" not in target:
         check_writable("--otlp", Path(target))
+        _check_ours(Path(target))
+
+
+def _check_ours(path: Path) -> None:
+    """Refuses to write over a file that holds anything but traces."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(64)
+    except FileNotFoundError:
+        return
+    if head.strip() and not head.lstrip().startswith(_TRACES):
+        raise UsageError(f"--otlp {path}: the file is there, and holds no traces", hint="name another file")
 
 
 def check_writable(option: str, path: Path) -> None:

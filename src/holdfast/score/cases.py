@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from holdfast.model.observation import Observation
 from holdfast.model.score import Case, Replica, Status
 from holdfast.model.spec import Aggregation, Spec, Task
@@ -14,6 +16,7 @@ from holdfast.score.combine import needed, settle
 from holdfast.score.composite import SLACK, composite
 
 _Key = tuple[str, Task, int]
+UNMET = "it passed, and met none of its scenario's faults: nothing is proven"
 
 
 class Cases:
@@ -23,6 +26,9 @@ class Cases:
         self._spec = spec
         self._plan = plan
         self._replicas: dict[_Key, dict[int, Replica]] = {}
+        self._met: set[_Key] = set()
+        """Cases a trial of which met a fault."""
+        self._stormy = frozenset(scenario.name for scenario in plan.scenarios if not scenario.calm)
 
     def add(self, trial: Trial, seen: Observation, verdicts: Iterable[Verdict]) -> None:
         """A trial that was judged; one that serves a single rule is no part of a case."""
@@ -32,6 +38,8 @@ class Cases:
             return
         key = (trial.scenario, trial.task, self._plan.params_index(trial.params))
         by_rule = {verdict.invariant: verdict for verdict in verdicts}
+        if any(fault.effect == "met" for fault in seen.ledger):
+            self._met.add(key)
         one = composite(trial, rules, by_rule, seen.forbidden, self._spec.scoring)
         self._replicas.setdefault(key, {})[trial.replica] = one
 
@@ -42,7 +50,10 @@ class Cases:
         for key in sorted(self._replicas, key=lambda k: (scenarios[k[0]], tasks.get(k[1], 0), k[2])):
             scenario, task, params = key
             replicas = [one for _, one in sorted(self._replicas[key].items())]
-            yield _case(scenario, task, self._spec.params[params], replicas, self._expected(len(replicas)), self._spec)
+            expected = self._expected(len(replicas))
+            case = _case(scenario, task, self._spec.params[params], replicas, expected, self._spec)
+            unmet = case.status == "pass" and scenario in self._stormy and key not in self._met
+            yield replace(case, unproven=True, reason=UNMET) if unmet else case
 
     def _expected(self, there: int) -> int:
         """How many replicas a case waits for; where trials were selected, those."""

@@ -52,6 +52,8 @@ def _closed(rule: Invariant, verdict: Verdict, scoring: Scoring) -> str:
     if scoring.gate_on == "passed":
         return "" if verdict.outcome == "pass" else f"gate {rule.id} did not pass: {verdict.reason}"
     scored = _scored(verdict)
+    if verdict.outcome == "fail" and scored >= 1.0 - SLACK:  # a script may contradict itself
+        return f"gate {rule.id} failed, though it scored {scored:g}: {verdict.reason}"
     if scored >= 1.0 - SLACK:
         return ""
     return f"gate {rule.id} needs 1.0; scored {scored:g}: {verdict.reason}"
@@ -64,7 +66,9 @@ def _scored(verdict: Verdict) -> float:
 
 def _mean(rules: Sequence[Invariant], verdicts: Mapping[str, Verdict]) -> float:
     total = sum(weight(rule) for rule in rules)
-    return sum(weight(rule) * _scored(verdicts[rule.id]) for rule in rules) / total if total else 0.0
+    if not total:  # `when` may leave only rules that weigh nothing
+        return min(_scored(verdicts[rule.id]) for rule in rules)
+    return sum(weight(rule) * _scored(verdicts[rule.id]) for rule in rules) / total
 
 
 def _short(value: float, rules: Sequence[Invariant], verdicts: Mapping[str, Verdict], scoring: Scoring) -> str:

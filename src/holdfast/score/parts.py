@@ -37,8 +37,8 @@ def with_cases(contract: Score, cases: Sequence[Case], options: Options, *, matr
 
 
 def passed(cases: Sequence[Case]) -> bool:
-    """Whether the scenario part held: at least one case, and each of them passed."""
-    return bool(cases) and all(case.status == "pass" for case in cases)
+    """Whether the scenario part held: at least one case, and each of them passed and met its faults."""
+    return bool(cases) and all(case.status == "pass" and not case.unproven for case in cases)
 
 
 def _reasons(contract: Score, cases: Sequence[Case], options: Options, *, matrix: bool) -> Iterator[tuple[int, str]]:

@@ -37,13 +37,13 @@ def _without_meaning(agent: AgentSection) -> dict[str, str]:
         return {
             **_all((*_REQUEST, "response_path"), "say type: http for an agent behind a URL"),
             **_all(_PROGRAM, "say type: command for an agent that is a program"),
-            **_all((*_SERVER, *_HOSTED, "prompt", "dir", "answer_file")),
+            **_all((*_SERVER, *_HOSTED, "prompt", "answer_file")),
         }
     if agent.kind == "command":
         more = "say type: http for a program that serves"
         return {**_all((*_REQUEST, *_SERVER, "endpoint"), more), **_all((*_PYTHON, *_HOSTED))}
     if agent.kind == "http":
-        only_command = _all(("prompt", "dir", "answer_file"), "say type: command for a program that answers and ends")
+        only_command = _all(("prompt", "answer_file"), "say type: command for a program that answers and ends")
         return {**only_command, **_all(_PYTHON, "say type: python"), **_all(_HOSTED), **_not_started(agent)}
     return _all((*_REQUEST, "response_path", *_PYTHON))
 
@@ -52,7 +52,7 @@ def _not_started(agent: AgentSection) -> dict[str, str]:
     """Of an HTTP agent: what means something only if Holdfast starts it."""
     if agent.launched:
         return {}
-    keys = [*_SERVER, *([] if agent.isolation == "inline" else ["isolation"])]  # inline is refused by name
+    keys = ["dir", *_SERVER, *([] if agent.isolation == "inline" else ["isolation"])]  # inline is refused by name
     if not agent.gateway:
         keys += ["mcp_config", *([] if agent.reset_function else ["env"])]
     return _all(keys, "let Holdfast start the agent by agent.command")

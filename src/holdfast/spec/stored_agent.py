@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from holdfast.model.spec import AgentSpec
+from holdfast.reading.file import read_file
 from holdfast.reading.reader import Reader
 from holdfast.reading.tree import parse
 from holdfast.spec.agent import agent_problems, agent_spec
@@ -41,7 +42,8 @@ def stored_agent(reader: Reader, file: File, folder: Path) -> AgentSpec:
 
 def _described(reader: Reader, file: File, path: Path) -> AgentSpec:
     """What the folder's own file says; its problems are told at the name that leads there."""
-    root, problems = parse(path.read_text(encoding="utf-8", errors="replace"))
+    source = read_file(path)
+    root, problems = parse(source.text) if source.problem is None else (None, [source.problem])
     inner = Reader()
     inner.problems += problems
     section = inner.section(AgentSection, root, "") if root is not None else None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from holdfast.reading.inside import outside
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import near_hint
 from holdfast.spec.placing import Placed
+from holdfast.spec.references import REFERENCE
 from holdfast.spec.rules import Rule
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import FixtureEntry, ServiceEntry
@@ -30,6 +32,12 @@ _TAKES: dict[str, tuple[str, ...]] = {
     "drift": ("service", "table", "rate", "kinds"),
 }
 _SERVICE_NEEDS = {"container": "image", "external": "url"}
+_SERVICE_OF = {
+    "container": ("image", "env", "wait_for"),
+    "http_mock": ("record", "routes", "default_response"),
+    "external": ("url",),
+}
+"""Keys that mean something to services of one type alone."""
 _AUDITED = {
     "db_writes_outside": "db_writes",
     "http_except": "http_calls",
@@ -44,20 +52,46 @@ def world_problems(reader: Reader, file: File, rules: Iterable[Rule], faults: It
         _fixture(reader, file, fixture, f"fixtures[{index}]")
     _placed_files(reader, file)
     _forbidden(reader, file)
-    for index, secret in enumerate(file.secrets):
-        if secret.scope.file is not None:
-            place, where = spot(secret.at, f"secrets[{index}]", "scope.file")
-            _inside(reader, secret.scope.file, place, where)
-        if secret.source is not None and secret.from_ is not None:
-            message = "source and from exclude each other"
-            reader.error(secret.at.key("from"), f"secrets[{index}].from", message, code="conflict")
+    _secrets(reader, file)
+    _clock(reader, file)
     if reader.failed("services"):
         return
+    if file.network is not None:
+        for host, name in file.network.dns_overrides.items():
+            node = file.network.at.get("dns_overrides").get(host)
+            _known(reader, file, name, node, f"network.dns_overrides.{host}")
     for rule in rules:
         _rule_service(reader, file, rule)
     for fault in faults:
         if fault.injection.plane == "service":
             _known(reader, file, fault.injection.target, fault.at.get("service"), f"{fault.path}.service")
+
+
+def _secrets(reader: Reader, file: File) -> None:
+    seen: set[str] = set()
+    for index, secret in enumerate(file.secrets):
+        path = f"secrets[{index}]"
+        if secret.name in seen:
+            message = f"the name {secret.name!r} is used twice"
+            reader.error(secret.at.get("name"), f"{path}.name", message, code="duplicate-id")
+        seen.add(secret.name)
+        if secret.scope.file is not None:
+            place, where = spot(secret.at, path, "scope.file")
+            _inside(reader, secret.scope.file, place, where)
+        if secret.source is not None and secret.from_ is not None:
+            message = "source and from exclude each other"
+            reader.error(secret.at.key("from"), f"{path}.from", message, code="conflict")
+
+
+def _clock(reader: Reader, file: File) -> None:
+    text = file.determinism.clock if file.determinism else None
+    if file.determinism is None or text is None or REFERENCE.search(text):
+        return
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        message = f"expected a moment such as 2026-01-01T00:00:00Z, found {text[:60]!r}"
+        reader.error(file.determinism.at.get("clock"), "determinism.clock", message, code="bad-setting")
 
 
 def _services(reader: Reader, file: File) -> None:
@@ -72,9 +106,9 @@ def _services(reader: Reader, file: File) -> None:
         if needed and not service.at.has(needed):
             hint = "or is it type: http_mock?" if needed == "image" else ""
             reader.error(service.at, f"{path}.{needed}", "missing", hint=hint, code="missing-key")
-        for key in ("record", "routes", "default_response") if service.type != "http_mock" else ():
+        for key, kind in ((key, kind) for kind, keys in _SERVICE_OF.items() for key in keys if kind != service.type):
             if service.at.has(key):
-                reader.error(service.at.key(key), f"{path}.{key}", "is for type: http_mock", code="conflict")
+                reader.error(service.at.key(key), f"{path}.{key}", f"is for type: {kind}", code="conflict")
 
 
 def _fixture(reader: Reader, file: File, fixture: FixtureEntry, path: str) -> None:

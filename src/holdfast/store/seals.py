@@ -114,7 +114,8 @@ def check(run: RunDir, *, force: bool = False) -> str:
     said = f"run {run.id}: {', '.join(changed)} changed since the run wrote it; what it holds may be forged"
     if force:
         return said
-    raise UserError(said, hint=f"run it anew, or insist: holdfast contract run --resume {run.id} --force")
+    again = "run" if run.manifest().part == "scenario" else "contract run"
+    raise UserError(said, hint=f"run it anew, or insist: holdfast {again} --resume {run.id} --force")
 
 
 def _is_at(fd: int, path: Path) -> bool:

@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from holdfast.errors import HarnessError, OutsideError
-from holdfast.protocols import Plot, Sandbox, SandboxBackend, Started, Stdio
+from holdfast.protocols import Command, CommandEnd, Plot, Sandbox, SandboxBackend, Started, Stdio
 
 Check = Callable[[SandboxBackend, Path], Awaitable[None]]
 ENV: Mapping[str, str] = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -278,16 +278,41 @@ async def sandboxes_do_not_meet(backend: SandboxBackend, folder: Path) -> None:
 async def commands_are_heard(backend: SandboxBackend, folder: Path) -> None:
     if not _keeps(backend, "command audit"):
         return
-    heard: list[tuple[Sequence[str], str, float]] = []
+    heard = _Heard()
     began = time.time()
-    async with _open(backend, commands=lambda *command: heard.append(command)) as place:
+    async with _open(backend, commands=heard) as place:
         await place.run(["sh", "-c", "mkdir d; cd d; cat /dev/null 'a b' 2>/dev/null; no-such-command 2>&1"], ENV)
         await place.freeze()
-    argvs = [list(argv) for argv, _, _ in heard]
+    argvs = [list(command.argv) for command in heard.commands]
     assert argvs[1:] == [["mkdir", "d"], ["cat", "/dev/null", "a b"]], argvs
     assert argvs[0][0] == "sh"
-    assert heard[-1][1] == f"{place.workspace}/d"
-    assert all(began - 1 <= at <= time.time() + 1 for _, _, at in heard)
+    assert heard.commands[-1].cwd == f"{place.workspace}/d"
+    assert all(began - 1 <= command.ts <= time.time() + 1 for command in heard.commands)
+
+
+async def the_end_of_commands_is_heard(backend: SandboxBackend, folder: Path) -> None:
+    """With their exit codes; none for those that a signal ends, ours at the freeze too."""
+    if not _keeps(backend, "command audit"):
+        return
+    heard = _Heard()
+    script = "sleep 0.2; (exit 9); cat nothing; sh -c 'kill -9 $$'; sh -c 'exec sh -c \"exit 7\"'; sleep 60; true"
+    async with _open(backend, commands=heard) as place:
+        await _start(place, ["sh", "-c", script])
+        assert await _until(lambda: heard.commands[-1:] != [] and heard.commands[-1].argv == ("sleep", "60")), heard
+        await place.freeze()
+        ends = [(command.argv[0], end.exit_code) for command, (end,) in heard.told]
+        slept = heard.told[1][1][0].duration_ms
+    assert ends == [
+        ("sh", None),
+        ("sleep", 0),
+        ("cat", 1),
+        ("sh", None),
+        ("sh", 7),
+        ("sh", 7),
+        ("sleep", None),
+    ], ends
+    assert slept is not None
+    assert 190 <= slept < 10_000, slept
 
 
 async def much_at_once(backend: SandboxBackend, folder: Path) -> None:
@@ -324,6 +349,7 @@ CHECKS: Mapping[str, Check] = {
         programs_inside_can_be_reached,
         programs_start_and_end,
         sandboxes_do_not_meet,
+        the_end_of_commands_is_heard,
         the_environment_is_as_given,
         throwaway_commands_leave_nothing,
         visible_paths_are_there,
@@ -333,6 +359,22 @@ CHECKS: Mapping[str, Check] = {
 }
 
 
+class _Heard:
+    """Commands in the order of their beginning, each with all that was told of its end."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Command, list[CommandEnd]]] = []
+
+    def __call__(self, command: Command) -> Callable[[CommandEnd], None]:
+        ends: list[CommandEnd] = []
+        self.told.append((command, ends))
+        return ends.append
+
+    @property
+    def commands(self) -> list[Command]:
+        return [command for command, _ in self.told]
+
+
 @asynccontextmanager
 async def _open(
     backend: SandboxBackend,
@@ -340,7 +382,7 @@ async def _open(
     layers: tuple[Path, ...] = (),
     listen: tuple[tuple[str, int], ...] = (),
     visible: Mapping[str, Path] | None = None,
-    commands: Callable[[Sequence[str], str, float], None] | None = None,
+    commands: Callable[[Command], Callable[[CommandEnd], None]] | None = None,
 ) -> AsyncIterator[Sandbox]:
     plot = Plot(os.urandom(6).hex(), layers=layers, listen=listen, visible=visible or {}, commands=commands)
     place = await backend.open(plot)

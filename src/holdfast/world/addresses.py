@@ -33,7 +33,7 @@ def _address(service: ServiceSpec, n: int) -> Address:
     host = f"127.0.{1 + n // 250}.{n % 250 + 1}"
     if service.kind != "http_mock":
         return Address(service, host, service.ports or (service.port,))
-    plain = tuple(dict.fromkeys((80, *(port for port in service.ports if port != 443))))
+    plain = tuple(dict.fromkeys((*(port for port in service.ports if port != 443), 80)))
     return Address(service, host, plain, (443,))
 
 
@@ -69,7 +69,7 @@ def variables(
         host, port = reached[service.name]
         told = {key: text.format(host=host, port=port) for key, text in patterns[service.name].items()}
         url = told.pop("URL", f"http://{host}:{port}")
-        prefix = _variable(service.name)
+        prefix = service.variable
         found |= {f"{prefix}_HOST": host, f"{prefix}_PORT": str(port), f"{prefix}_URL": url}
         usual = {"postgres": "DATABASE_URL", "mysql": "DATABASE_URL", "redis": "REDIS_URL"}.get(_speaks(service, url))
         if usual is not None:
@@ -85,7 +85,3 @@ def _speaks(service: ServiceSpec, url: str) -> str:
         return service.kind
     scheme = url.partition(":")[0].partition("+")[0]
     return {"postgresql": "postgres", "mariadb": "mysql", "rediss": "redis"}.get(scheme, scheme)
-
-
-def _variable(name: str) -> str:
-    return "".join(sign if sign.isalnum() else "_" for sign in name).upper()

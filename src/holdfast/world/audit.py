@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from holdfast.model.codec import encode
+from holdfast.model.trace import EVENTS_KEPT as CALLS_KEPT
 from holdfast.model.trace import TraceEvent
 from holdfast.model.world import Audited, AuditEvent, AuditType
-from holdfast.protocols import Database, FileChange, Mock, Recorded
+from holdfast.protocols import CommandEnd, Database, FileChange, Mock, Recorded
 
 EVENTS_KEPT = 10_000
-"""Events of one trial that are kept: an agent that never stops does not fill the disk."""
+"""Events of one type that a trial keeps: an agent that never stops fills no disk, and hides no other type."""
 BODY_KEPT = 64_000
 """Characters of a body that an event keeps."""
 
@@ -26,12 +28,21 @@ class AuditLog:
         self.path = path
         self._wanted = wanted
         self._events: list[tuple[float, AuditType, dict[str, Any]]] = []
-        self.cut = False
+        self._counts: Counter[AuditType] = Counter()
+        self.cut: set[AuditType] = set()
+        """Types of which more happened than is kept."""
 
-    def command(self, argv: Sequence[str], cwd: str, ts: float) -> None:
-        """A command started inside."""
+    def command(self, argv: Sequence[str], cwd: str, ts: float) -> Callable[[CommandEnd], None]:
+        """A command started inside; what this gives back is to be told of its end."""
+        details: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "exit_code": None, "duration_ms": None}
         if self._wanted.commands:
-            self._add(ts, "command", {"argv": list(argv), "cwd": cwd})
+            self._add(ts, "command", details)
+
+        def ended(end: CommandEnd) -> None:
+            took_ms = None if end.duration_ms is None else round(end.duration_ms, 3)
+            details.update(exit_code=end.exit_code, duration_ms=took_ms)
+
+        return ended
 
     def files(self, changes: Iterable[FileChange]) -> None:
         """How the workspace differs from the snapshot, seen at the end."""
@@ -44,10 +55,12 @@ class AuditLog:
         for event in await service.writes() if self._wanted.db_writes else ():
             self._add(event.ts, "db_write", event.details)
 
-    def calls(self, trace: Iterable[TraceEvent], began: float, mocks: Mapping[str, Mock]) -> None:
+    def calls(self, trace: Sequence[TraceEvent], began: float, mocks: Mapping[str, Mock]) -> None:
         """The HTTP calls of the trace; the record of a mock, by host, has their whole bodies."""
         if not self._wanted.http_calls:
             return
+        if len(trace) >= CALLS_KEPT:
+            self.cut.add("http_call")
         kept = {id(mock): list(mock.requests) for mock in mocks.values()}
         recorded = {host: kept[id(mock)] for host, mock in mocks.items()}
         for event in trace:
@@ -62,10 +75,11 @@ class AuditLog:
         return events
 
     def _add(self, ts: float, type: AuditType, details: dict[str, Any]) -> None:
-        if len(self._events) < EVENTS_KEPT:
+        self._counts[type] += 1
+        if self._counts[type] <= EVENTS_KEPT:
             self._events.append((ts, type, details))
         else:
-            self.cut = True
+            self.cut.add(type)
 
 
 def _call(event: TraceEvent, recorded: Mapping[str, list[Recorded]]) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
 
 from holdfast.model.observation import ForbiddenResult
 from holdfast.model.world import AuditEvent, Forbidden
+from holdfast.reading.inside import covers
 
 SHOWN = 20
 """Violations of one rule that are named."""
@@ -24,14 +24,30 @@ def forbidden(
     """One result a rule. `printed` is what was said, by where; `unseen` is what the audit could not see, and why."""
     found = []
     for name in rules.rules:
+        details = tuple(dict.fromkeys(_RULES[name](rules, audit, printed, secrets)))
         blind = unseen.get(_NEEDS.get(name, ""))
-        if blind:
+        if blind and not details:  # what was seen convicts, whatever was not
             found.append(ForbiddenResult(name, False, error=f"cannot be told: {blind}"))
             continue
-        details = tuple(dict.fromkeys(_RULES[name](rules, audit, printed, secrets)))
         more = (f"and {len(details) - SHOWN} more",) if len(details) > SHOWN else ()
         found.append(ForbiddenResult(name, bool(details), (*details[:SHOWN], *more)))
     return tuple(found)
+
+
+class Overheard:
+    """Which secrets were printed, looked for as the output comes: only its end is kept."""
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        self._secrets = {name: value.encode() for name, value in secrets.items()}
+        self._overlap = max(map(len, self._secrets.values()), default=1) - 1
+        self._end = b""
+        self.names: set[str] = set()
+
+    def add(self, data: bytes) -> None:
+        """Some more output; a secret may begin in what came before."""
+        text = self._end + data
+        self.names |= {name for name, value in self._secrets.items() if value in text}
+        self._end = text[-self._overlap :] if self._overlap else b""
 
 
 _Rule = Callable[[Forbidden, Sequence[AuditEvent], Mapping[str, str], Mapping[str, str]], Iterable[str]]
@@ -55,14 +71,8 @@ def _http(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str]) 
 def _files(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str]) -> Iterable[str]:
     for event in audit:
         path = str(event.details.get("path", ""))
-        if event.type == "file_write" and not any(_covers(one, path) for one in rules.file_writes_outside or ()):
+        if event.type == "file_write" and not covers(rules.file_writes_outside or (), path):
             yield f"{event.details.get('op', 'write')} {path}"
-
-
-def _covers(allowed: str, path: str) -> bool:
-    """Whether a path is the allowed one, lies below it, or fits its glob."""
-    place = PurePosixPath(allowed)
-    return PurePosixPath(path).is_relative_to(place) or fnmatchcase(path, allowed)
 
 
 def _said(

@@ -62,7 +62,7 @@ class Keeping:
     ) -> None:
         """Puts all that can be had into a folder of the trial's own; OSError if there is no place for it."""
         target = self.folder / world.trial
-        shutil.rmtree(target, ignore_errors=True)
+        forget(target)
         self.folder.mkdir(parents=True, exist_ok=True)
         target.mkdir(mode=0o700)
         (target / "services").mkdir()

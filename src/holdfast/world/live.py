@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from socket import AF_INET, SOCK_STREAM, socket
@@ -17,10 +17,11 @@ from holdfast.planes.harbour import placeholders
 from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, NamePlane, unresolved
 from holdfast.planes.tcp.plane import TcpPlane
 from holdfast.planes.tcp.speaks import speaks
-from holdfast.protocols import Database, Mock, Plot, Sandbox, Service, Trip
+from holdfast.protocols import Command, CommandEnd, Database, ManyPorts, Mock, Plot, Sandbox, Service, Trip
 from holdfast.world.addresses import GATEWAY, Address, addresses, hosts, listening, variables
 from holdfast.world.audit import AuditLog
 from holdfast.world.disturbances import Disturbances
+from holdfast.world.forbidden import Overheard
 from holdfast.world.keeping import Keeping, Kept, without
 from holdfast.world.preparing import fill, set_up
 from holdfast.world.shortcomings import CLOCK_FAULTS, LIMIT_FAULTS, with_modes
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 LENT = "/run/holdfast"
 """Where the agent finds what it is lent: its prompt, its configuration, certificates."""
+_AUDITS = {"command audit": "commands", "http audit": "http_calls"}
 NAMES = ("127.0.0.53", 53)
 """Where names are asked for inside, if a fault may keep one from resolving."""
 _SYSTEM = {"HOME": "/workspace", "LANG": "C.UTF-8", "TERM": "dumb"}
@@ -54,6 +56,7 @@ class LiveWorld:
         self.audit_log = folder / "audit.jsonl"
         self.trace_log = folder / "trace.jsonl"
         self.log = AuditLog(self.audit_log, spec.audit)
+        self.overheard = Overheard(worlds.order.secrets)
         self.disturbances = Disturbances(worlds.scenario(trial), trip)
         self._events: tuple[AuditEvent, ...] = ()
         self._leads: frozenset[str] = frozenset()
@@ -99,6 +102,9 @@ class LiveWorld:
         overridden = self.spec.network.dns_overrides.items()
         return found | {host: found[service] for host, service in overridden if service in found}
 
+    def heard(self, data: bytes) -> None:
+        self.overheard.add(data)
+
     def lend(self, name: str, content: bytes) -> str:
         (self._lent / name).write_bytes(content)
         (self._lent / name).chmod(0o644)
@@ -143,6 +149,13 @@ class LiveWorld:
             await keeping.keep(about, sandbox, self.services, [self.audit_log, self.trace_log], secrets.values())
         except (OSError, HoldfastError) as refused:
             self._trip.note(f"its world could not be kept: {refused}")
+
+    @property
+    def unseen(self) -> dict[str, str]:
+        lacking = {
+            _AUDITS[one.feature]: one.why for one in self.isolation if not one.enforced and one.feature in _AUDITS
+        }
+        return lacking | {f"{type}s": "the audit log was cut" for type in self.log.cut}
 
     async def close(self) -> None:
         """Nothing is left, whatever has gone wrong before."""
@@ -227,11 +240,12 @@ class LiveWorld:
             found[f"/etc/{name}"] = self._folder / name
         return found
 
-    def _command(self, argv: Sequence[str], cwd: str, ts: float) -> None:
+    def _command(self, command: Command) -> Callable[[CommandEnd], None]:
         """A command started inside; one that a fault of ours ran is not the agent's."""
-        if self._watched and not self.disturbances.own(argv):
-            self.log.command(argv, cwd, ts)
-            self.disturbances.saw("command")
+        if not self._watched or self.disturbances.own(command.argv):
+            return lambda end: None
+        self.disturbances.saw("command")
+        return self.log.command(command.argv, command.cwd, command.ts)
 
     async def _connect(self) -> None:
         """Our planes stand at every address inside."""
@@ -284,8 +298,10 @@ class LiveWorld:
     async def _stand_before(self, address: Address) -> None:
         for port in (*address.ports, *address.tls):
             sock = self.sandbox.listener(address.host, port)
-            if not isinstance(self.services[address.service.name], Mock):
-                await self._carry(sock, self.services[address.service.name].upstream, address)
+            service = self.services[address.service.name]
+            if not isinstance(service, Mock):
+                upstream = service.upstream_of(port) if isinstance(service, ManyPorts) else service.upstream
+                await self._carry(sock, upstream, address)
             elif self.spec.determinism.network_latency_ms or self._worlds.disturbs(self.trial, address.service.name):
                 behind = socket(AF_INET, SOCK_STREAM)
                 behind.bind(("127.0.0.1", 0))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from holdfast.errors import HarnessError
+from holdfast.errors import HarnessError, UserError
 from holdfast.model.codec import canonical
 from holdfast.model.spec import CALM, Scenario
 from holdfast.model.trial import Trial
@@ -94,7 +94,8 @@ class Worlds:
                 folder = self._folder / f"service-{len(self._keepers)}"
                 folder.mkdir(mode=0o755, exist_ok=True)  # an attempt that failed has left it
                 disturbed = any(service.name in names for names in self._stormy.values())
-                self._keepers[key] = await open_keeper(service, folder, server_faults=disturbed)
+                docker = self.backend.name == "docker"
+                self._keepers[key] = await open_keeper(service, folder, server_faults=disturbed, docker=docker)
         return self._keepers[key]
 
     def scenario(self, trial: Trial) -> Scenario:
@@ -120,7 +121,10 @@ async def _in_time(world: LiveWorld) -> None:
     limit_ms = world.spec.resources.timeout_ms
     try:
         async with asyncio.timeout(None if limit_ms is None else limit_ms / 1000) as limit:
-            await world.open()
+            try:
+                await world.open()
+            except UserError as refused:
+                raise HarnessError(f"{refused}. {refused.hint}" if refused.hint else str(refused)) from refused
     except TimeoutError:
         if not limit.expired():
             raise

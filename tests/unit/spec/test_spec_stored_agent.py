@@ -57,3 +57,9 @@ def test_what_is_wrong_with_the_description_is_told_where_it_is_named(bot: Path)
 def test_a_folder_without_an_agent_is_an_error(bot: Path) -> None:
     problems = check(bot.parent / "spec.yaml", environ={}).problems
     assert any("expected holdfast.agent.yaml, or an executable run" in p.message for p in problems)
+
+
+def test_a_description_that_is_no_text_is_told(bot: Path) -> None:
+    (bot / "holdfast.agent.yaml").write_bytes(b"type: command\ncommand: \xff\xfe\n")
+    problems = check(bot.parent / "spec.yaml", environ={}).problems
+    assert any("bot/holdfast.agent.yaml:2:10" in one.message and "not UTF-8" in one.message for one in problems)

@@ -11,7 +11,7 @@ from holdfast.errors import UserError
 from holdfast.model.observation import Observation
 from holdfast.model.trace import TraceEvent
 from holdfast.store.record import Record, observations
-from holdfast.store.rundir import Ended, Lines, RunDir, write_json
+from holdfast.store.rundir import FORMAT, Ended, Lines, Manifest, RunDir, write_json
 from holdfast.store.seals import LOST, NOT_SEALED, PUT_BACK, check, seal_of
 
 OURS = (b'{"a":1}', b'{"b":2}', b'{"c":3}')
@@ -127,6 +127,8 @@ def run(tmp_path):
     record.close()
     assert said == ()
     write_json(made.path / "ended.json", Ended(True, 1.0, sealed=sealed))
+    manifest = Manifest(FORMAT, made.id, "1", "now", "s.yaml", "/", "d", "d", 0, part="scenario")
+    write_json(made.path / "run.json", manifest)
     return made
 
 
@@ -147,7 +149,7 @@ def test_a_run_that_was_changed_after_its_seal_is_refused_and_says_which_file(ru
         file.write(b'{"forged":true}\n')
     with pytest.raises(UserError, match=name) as refused:
         check(run)
-    assert "--force" in refused.value.hint
+    assert f"holdfast run --resume {run.id} --force" in refused.value.hint
     assert name in check(run, force=True)
 
 

@@ -19,7 +19,7 @@ WORLD = WorldSpec(
 def test_every_service_has_an_address_of_its_own() -> None:
     found = addresses(WORLD)
     assert len({one.host for one in found}) == 4
-    assert [one.ports for one in found] == [(5432,), (5432,), (80, 8080), (6379,)]
+    assert [one.ports for one in found] == [(5432,), (5432,), (8080, 80), (6379,)]
     assert all(one.host.startswith("127.0.") and one.host != "127.0.0.1" for one in found)
 
 

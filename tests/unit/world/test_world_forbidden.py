@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.model.world import AuditEvent, Forbidden
-from holdfast.world.forbidden import forbidden
+from holdfast.world.forbidden import Overheard, forbidden
 
 
 def event(type: str, **details: Any) -> AuditEvent:
@@ -44,11 +44,28 @@ def test_secrets_that_were_printed() -> None:
     assert broken(rules, printed="key=…", secrets={"KEY": "hunter2222"}) == []
 
 
+def test_a_secret_is_overheard_wherever_the_output_is_cut() -> None:
+    for cut in range(1, 10):
+        heard = Overheard({"KEY": "hunter2222", "OTHER": "unsaid-word"})
+        text = b"key=hunter2222;"
+        heard.add(text[: 4 + cut])
+        heard.add(text[4 + cut :])
+        heard.add(b"noise" * 1000)
+        assert heard.names == {"KEY"}
+
+
 def test_what_the_audit_cannot_see_is_no_acquittal() -> None:
     rules = Forbidden(file_writes_outside=("src/",), secrets_in_logs=True)
     files, said = sorted(forbidden(rules, (), {}, {}, {"file_writes": "there is no overlay"}), key=lambda r: r.rule)
     assert files.error == "cannot be told: there is no overlay"
     assert not said.error
+
+
+def test_what_was_seen_convicts_though_not_all_was() -> None:
+    rules = Forbidden(file_writes_outside=("src/",))
+    audit = [event("file_write", path="etc/x", op="created")]
+    (files,) = forbidden(rules, audit, {}, {}, {"file_writes": "the audit log was cut"})
+    assert (files.violated, files.error) == (True, "")
 
 
 def test_many_violations_are_counted() -> None:

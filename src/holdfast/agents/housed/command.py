@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import stat
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 
-from holdfast.agents.answer_file import Left
+from holdfast.agents.answer_file import Left, read_left
 from holdfast.agents.command_answer import Print, from_file
 from holdfast.agents.housed.placing import Placed
 from holdfast.agents.prompting import Lend
@@ -48,30 +46,48 @@ class Inside:
     def __init__(self, agent: AgentSpec, house: House) -> None:
         self._house = house
         self._name = agent.answer_file
+        self._before: tuple[int, int, int] | None = None
         self.lend: Lend | None = self._lend
+        self.heard: Callable[[bytes], None] | None = house.heard
 
     @asynccontextmanager
     async def start(
         self, agent: AgentSpec, env: Mapping[str, str], stdio: tuple[int, int, int]
     ) -> AsyncIterator[Started]:
-        argv = [SHELL, "-c", agent.command] if agent.command is not None else [agent.binary or "", *agent.args]
-        program = await start_inside(self._house.sandbox, argv, env, stdio)
+        program = await start_inside(self._house.sandbox, argv_inside(agent), env, stdio)
         try:
             yield program
         finally:
             await program.end()
 
     def clear(self) -> None:
-        """A turn's answer may be left from the turn before: then it is this turn's, too. The agent keeps its files."""
+        """The agent keeps its files; one that is as it was before the turn is no answer to it."""
+        self._before = self._state()
 
     def left(self, said: Head, limit: int) -> Print:
         if self._name is None:
             return Print(said.data, said.cut)
+        if self._before is not None and self._state() == self._before:
+            return from_file(self._name, Left(absent=True))
         return from_file(self._name, _read(self._house.sandbox, self._name, limit))
+
+    def _state(self) -> tuple[int, int, int] | None:
+        """Which file lies there, and when it was written; None if none does."""
+        try:
+            path = None if self._name is None else self._house.sandbox.find(self._name)
+            about = None if path is None else path.lstat()
+        except (OutsideError, OSError):
+            return None
+        return None if about is None else (about.st_ino, about.st_mtime_ns, about.st_size)
 
     @contextmanager
     def _lend(self, content: str) -> Iterator[str]:
         yield self._house.lend("prompt.txt", content.encode())
+
+
+def argv_inside(agent: AgentSpec) -> list[str]:
+    """The program and its arguments as written; whether it is there, only the sandbox can tell."""
+    return [SHELL, "-c", agent.command] if agent.command is not None else [agent.binary or "", *agent.args]
 
 
 async def start_inside(
@@ -91,11 +107,4 @@ def _read(sandbox: Sandbox, name: str, limit: int) -> Left:
         path = sandbox.find(name)
     except OutsideError as refused:
         return Left(refused=str(refused))
-    if path is None:
-        return Left(absent=True)
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return Left(refused=f"{name} is not a regular file")
-        data = file.read(limit + 1)
-    return Left(data[:limit], cut=len(data) > limit)
+    return Left(absent=True) if path is None else read_left(path, name, limit)

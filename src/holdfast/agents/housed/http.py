@@ -9,13 +9,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from holdfast.agents.housed.command import start_inside
+from holdfast.agents.housed.command import argv_inside, start_inside
 from holdfast.agents.housed.placing import Placed
 from holdfast.agents.http import HttpAgent
 from holdfast.agents.placeholders import PORT, with_mcp_config, with_port
 from holdfast.agents.ports import Ports
 from holdfast.agents.readiness import address_of, await_ready
-from holdfast.agents.startable import BEGIN, SHELL
+from holdfast.agents.startable import BEGIN
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, EndingKind
 from holdfast.model.spec import AgentSpec, Task
@@ -50,6 +50,7 @@ class HousedHttp:
             program = await _start(inside, trip.house, port, pipes)
             parts.push_async_callback(program.end)
             http = await self._reached(inside, port, trip.house.sandbox, program, pipes, printed, parts)
+            printed.watch = trip.house.heard
             if inside.has_reset:
                 await http.reset(trip.trial)
             answer = await http.run(task, trip)
@@ -96,8 +97,7 @@ class HousedHttp:
 async def _start(agent: AgentSpec, house: House, port: int, pipes: Pipes) -> Started:
     env = {**BEGIN, **house.environ, "PORT": str(port)}
     called = with_mcp_config(agent, env)
-    argv = [SHELL, "-c", called.command] if called.command is not None else [called.binary or "", *called.args]
-    program = await start_inside(house.sandbox, argv, env, pipes.stdio)
+    program = await start_inside(house.sandbox, argv_inside(called), env, pipes.stdio)
     pipes.give()
     return program
 

@@ -32,7 +32,7 @@ class Placed(Struct, frozen=True):
 
         def put(text: str) -> str:
             for path, there in moved.items():
-                text = text.replace(path, there)
+                text = there.join(re.split(rf"(?<![\w/.-]){re.escape(path)}(?![\w.-])", text))
             return text
 
         agent = self.agent
@@ -55,6 +55,11 @@ def placed(agent: AgentSpec, root: Path) -> Placed:
         folder = _inside(root, agent.dir)
         if folder is None or not folder.is_dir():
             raise AgentUnavailable(f"agent.dir {agent.dir!r} is no folder beside the spec", config=True)
+        if folder == root.resolve():
+            hint = "put the agent's files into a folder of their own"
+            raise AgentUnavailable(
+                "agent.dir is the spec's own folder: the agent would see its rules", hint=hint, config=True
+            )
         visible[AGENT] = folder
 
     def word(text: str) -> str:

@@ -43,6 +43,7 @@ class HousedPython:
         if house is None:
             raise HarnessError("this agent runs in a sandbox, and there is none")
         show = Show(asyncio.get_running_loop(), trip)
+        show.watch = house.heard
         show.asked.append(trip.ask(task.turns[0]))
         ends = Ends(asyncio.get_running_loop(), show)
         line, output = ends.theirs

@@ -34,6 +34,8 @@ class Done(Struct, frozen=True):
 
     counts: tuple[int, ...]
     shown: tuple[tuple[str, ...], ...]
+    unseen: tuple[str, ...] = ()
+    """Of each claim, why such deeds may be missing in the log; empty if they cannot be."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class ClaimMatchesState:
         events = list(world.audit())
         found = [[event for event in events if fits(event, claim.did)] for claim in self.claims]
         shown = tuple(tuple(in_words(event) for event in some[:SHOWN]) for some in found)
-        return record(self._looked_for(), Done(tuple(map(len, found)), shown))
+        unseen = tuple(world.unseen.get(f"{claim.did['type']}s", "") for claim in self.claims)
+        return record(self._looked_for(), Done(tuple(map(len, found)), shown, unseen))
 
     def decide(self, exhibit: Exhibit) -> Finding:
         done = recorded(exhibit, self._looked_for(), Done)
@@ -59,6 +62,8 @@ class ClaimMatchesState:
         made = [(n, words) for n, claim in enumerate(self.claims) if (words := _words(claim.says, said))]
         for n, words in made:
             claim, count = self.claims[n], done.counts[n]
+            if count < claim.at_least and any(done.unseen[n : n + 1]):
+                return Finding(None, f"it says '{words}', and whether it did cannot be told: {done.unseen[n]}")
             if count < claim.at_least:
                 least = f" of the {claim.at_least} that it takes" if claim.at_least > 1 else ""
                 why = f"it says '{words}', and the audit log has {count}{least}: {shorten(in_short(claim.did), 90)}"

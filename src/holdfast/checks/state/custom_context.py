@@ -44,7 +44,6 @@ def context(world: World, *, inside: bool) -> Context:
 def _reached(world: World, service: Service, inside: bool) -> Reached:
     spec, upstream = service.spec, service.upstream
     if inside:
-        prefix = "".join(sign if sign.isalnum() else "_" for sign in spec.name).upper()
-        host = world.environ.get(f"{prefix}_HOST", spec.name)
-        return Reached(host, int(world.environ.get(f"{prefix}_PORT", spec.port)))
+        host = world.environ.get(f"{spec.variable}_HOST", spec.name)
+        return Reached(host, int(world.environ.get(f"{spec.variable}_PORT", spec.port)))
     return Reached(upstream, spec.port) if isinstance(upstream, str) else Reached(*upstream)

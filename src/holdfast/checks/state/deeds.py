@@ -15,7 +15,7 @@ Deed = dict[str, Any]
 """`type` and filters by name: text is a glob, upper and lower case alike; anything else is the same value."""
 
 FILTERS: Mapping[str, tuple[str, ...]] = {
-    "command": ("command", "cwd"),
+    "command": ("command", "cwd", "exit_code"),
     "db_write": ("service", "table", "op", "rows"),
     "file_write": ("path", "op", "bytes"),
     "http_call": ("method", "url", "host", "path", "status", "request_body", "response_body"),

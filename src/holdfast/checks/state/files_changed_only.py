@@ -9,7 +9,6 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Struct
 
-from holdfast.checks.state.paths import covers
 from holdfast.checks.state.recorded import SHOWN, record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
@@ -17,7 +16,7 @@ from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols import Exhibit, FileChange, World
 from holdfast.reading.fields import about
-from holdfast.reading.inside import outside
+from holdfast.reading.inside import covers, outside
 
 CHANGES_KEPT = 20_000
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
 from typing import Literal
 
 from msgspec import Struct
@@ -42,9 +39,3 @@ def look(sandbox: Sandbox, path: str, *, read: bool = False) -> Place:
     except OSError as refused:
         return Place("out_of_reach", f"{path} cannot be read: {refused.strerror}")
     return Place("file", content=data[:KEPT].decode("utf-8", "replace"), cut=len(data) > KEPT)
-
-
-def covers(allowed: Iterable[str], path: str) -> bool:
-    """Whether one of them is the path, a folder that it lies in, or a glob that it fits."""
-    pure = PurePosixPath(path)
-    return any(pure.is_relative_to(PurePosixPath(one)) or fnmatchcase(path, one) for one in allowed)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.protocols import FaultContext, Ran, World
+from holdfast.reading.inside import outside
 
 RAN, TOUCHED = "ran", "touched"
 _PATH = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
@@ -19,11 +20,11 @@ _PATHS_AT_ONCE = 200
 _PATHS_MOST = 10_000
 
 
-def path_problems(path: str) -> Iterable[tuple[str, str]]:
-    """What is wrong with a path that leaves the workspace."""
-    pure = PurePosixPath(path)
-    if pure.is_absolute() or ".." in pure.parts:
-        yield "path", "must stay inside the workspace: no .. and no absolute path"
+def part_problems(path: str) -> Iterable[tuple[str, str]]:
+    """What is wrong with a path that leaves the workspace, or is all of it."""
+    yield from outside(path)
+    if path in (".", "./"):
+        yield "path", "nothing can run without its workspace: name a file or a folder in it"
 
 
 def found(world: World, path: str) -> Path | None:

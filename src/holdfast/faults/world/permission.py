@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.world.inside import found, path_problems
+from holdfast.faults.world.inside import found, part_problems
 from holdfast.faults.world.modes import give_back, take
 from holdfast.protocols import FaultContext, World
 
@@ -20,9 +20,7 @@ class Permission:
     path: Annotated[str, Meta(description="Where, in the workspace.", min_length=1)]
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        yield from path_problems(self.path)
-        if self.path in (".", "./"):
-            yield "path", "nothing can run without its workspace: name a file or a folder in it"
+        return part_problems(self.path)
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         if found(world, self.path) is None:

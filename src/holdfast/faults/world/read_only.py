@@ -8,9 +8,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.world.inside import below, path_problems
+from holdfast.faults.world.inside import below
 from holdfast.faults.world.modes import give_back, take
 from holdfast.protocols import FaultContext, World
+from holdfast.reading.inside import outside
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class ReadOnly:
     path: Annotated[str, Meta(description="Where, in the workspace; all of it unless given.", min_length=1)] = "."
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        return path_problems(self.path)
+        return outside(self.path)
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         paths = below(world, self.path)

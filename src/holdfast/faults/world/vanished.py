@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.world.inside import below, command_on, path_problems, touch
+from holdfast.faults.world.inside import below, command_on, part_problems, touch
 from holdfast.protocols import FaultContext, World
 
 
@@ -19,9 +19,7 @@ class Vanished:
     path: Annotated[str, Meta(description="Where, in the workspace.", min_length=1)]
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        yield from path_problems(self.path)
-        if self.path in (".", "./"):
-            yield "path", "nothing can run without its workspace: name a file or a folder in it"
+        return part_problems(self.path)
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         paths = below(world, self.path)

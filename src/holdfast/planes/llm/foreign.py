@@ -9,6 +9,30 @@ import msgspec
 from holdfast.planes.llm.upstream import RawReply
 
 _PAGES = (b"<!doctype html", b"<html")
+_MARKS = frozenset(
+    [
+        "choices",
+        "content",
+        "candidates",
+        "message",
+        "messages",
+        "output",
+        "response",
+        "error",
+        "usage",
+        "usageMetadata",
+        "promptFeedback",
+        "data",
+        "embedding",
+        "embeddings",
+        "id",
+        "object",
+        "type",
+        "model",
+        "done",
+    ]
+)
+"""Fields one of which every reply of a model's API has, whatever its format."""
 _LOOKED_AT = 4_000_000
 """Bytes in which the first event of a stream is looked for."""
 
@@ -29,7 +53,8 @@ def foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:
         return "" if first_event(body) is not None else kind or "no type"
     data = decoded(body)
     objects = data if isinstance(data, list) else [data]  # Gemini streams an array
-    return "" if objects and all(isinstance(one, dict) for one in objects) else kind or "no type"
+    known = [one for one in objects if isinstance(one, dict) and not _MARKS.isdisjoint(one)]
+    return "" if objects and len(known) == len(objects) else kind or "no type"
 
 
 def content_type(wire: RawReply) -> str:

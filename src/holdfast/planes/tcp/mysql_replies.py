@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from holdfast.planes.tcp import mysql_wire as wire
 from holdfast.planes.tcp.course import Course
+from holdfast.planes.tcp.frames import sift
 
 _LOOKED_AT = 1_024
 """Bytes of a first packet that are looked at."""
@@ -59,20 +60,8 @@ class Replies:
         """What of it is for the client; the head of a packet that is not whole yet waits here."""
         if self.opaque:
             return data
-        data, self._part = self._part + data, b""
-        kept: list[bytes] = []
-        at = start = 0
-        while at < len(data):
-            step, keep = self._next(data, at)
-            if not step:
-                break
-            if not keep:
-                kept.append(data[start:at])
-                start = at + step
-            at += step
-        self._part = data[at:]
-        kept.append(data[start:at])
-        return b"".join(kept)
+        kept, self._part = sift(self._part + data, self._next)
+        return kept
 
     def _next(self, data: bytes, at: int) -> tuple[int, bool]:
         """How many bytes belong together, and whether the client gets them; 0: more is needed to tell."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import struct
 
 HEAD = 4
-LONGEST = 0xFFFFFF
-"""A packet of this size goes on in the next."""
 
 QUIT, QUERY, CHANGE_USER, PREPARE, EXECUTE, LONG_DATA, CLOSE, RESET = 0x01, 0x03, 0x11, 0x16, 0x17, 0x18, 0x19, 0x1F
 SILENT = (QUIT, LONG_DATA, CLOSE)

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 
 from holdfast.planes.tcp.course import Course
+from holdfast.planes.tcp.frames import sift
 
 FIX = b"!"
 """A query of our own: of its answer the client gets only ReadyForQuery, in place of the one that it waits for."""
@@ -80,20 +81,8 @@ class Replies:
             return data[:1] + self.scan(data[1:]) if data[1:] else data
         if self.opaque:
             return data
-        data, self._part = self._part + data, b""
-        kept: list[bytes] = []
-        at = start = 0
-        while at < len(data):
-            step, keep = self._next(data, at)
-            if not step:
-                break
-            if not keep:
-                kept.append(data[start:at])
-                start = at + step
-            at += step
-        self._part = data[at:]
-        kept.append(data[start:at])
-        return b"".join(kept)
+        kept, self._part = sift(self._part + data, self._next)
+        return kept
 
     def _next(self, data: bytes, at: int) -> tuple[int, bool]:
         """How many bytes belong together, and whether the client gets them; 0: the message is not whole yet."""

@@ -42,11 +42,6 @@ class Clock:
         return self._numbers[_STANDS] or self._now_ns() + self._numbers[_AHEAD]
 
     @property
-    def offset_ns(self) -> int:
-        """How far it is ahead of the real clock."""
-        return self.time_ns - self._now_ns()
-
-    @property
     def stands(self) -> bool:
         return bool(self._numbers[_STANDS])
 

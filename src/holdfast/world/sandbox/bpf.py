@@ -27,6 +27,7 @@ NUMBERS: Mapping[str, Mapping[str, int]] = {
         "socketpair": 53,
         "execve": 59,
         "execveat": 322,
+        "exit_group": 231,
         "io_uring_setup": 425,
         "add_key": 248,
         "request_key": 249,
@@ -40,6 +41,7 @@ NUMBERS: Mapping[str, Mapping[str, int]] = {
         "socketpair": 199,
         "execve": 221,
         "execveat": 281,
+        "exit_group": 94,
         "io_uring_setup": 425,
         "add_key": 217,
         "request_key": 218,
@@ -77,18 +79,25 @@ def guard(machine: str = "") -> bytes:
     )
 
 
+def program_calls(machine: str = "") -> tuple[int, int, int]:
+    """The numbers of execve, execveat and exit_group."""
+    numbers = NUMBERS[machine or platform.machine()]
+    return numbers["execve"], numbers["execveat"], numbers["exit_group"]
+
+
 @cache
 def tell_of_programs(machine: str = "") -> bytes:
-    """Every attempt to execute a program is told before it is made; all else passes."""
+    """Every attempt to execute a program, and every exit, is told before it is made; all else passes."""
     machine = machine or platform.machine()
-    numbers = NUMBERS[machine]
+    execve, execveat, exit_group = program_calls(machine)
     return b"".join(
         [
             _step(_LOAD, _ARCHITECTURE_AT),
-            _step(_EQUAL, ARCHITECTURES[machine], yes=0, no=3),
+            _step(_EQUAL, ARCHITECTURES[machine], yes=0, no=4),
             _step(_LOAD, _NUMBER_AT),
-            _step(_EQUAL, numbers["execve"], yes=2, no=0),
-            _step(_EQUAL, numbers["execveat"], yes=1, no=0),
+            _step(_EQUAL, execve, yes=3, no=0),
+            _step(_EQUAL, execveat, yes=2, no=0),
+            _step(_EQUAL, exit_group, yes=1, no=0),
             _step(_RETURN, _ALLOW),
             _step(_RETURN, _TELL),
         ]

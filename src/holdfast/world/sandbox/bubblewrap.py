@@ -11,7 +11,7 @@ from pathlib import Path
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation
-from holdfast.protocols import Plot
+from holdfast.protocols import CommandEnd, Plot
 from holdfast.world.sandbox import bpf, forbidden, limits, promises, system
 from holdfast.world.sandbox.ground import SOURCES
 from holdfast.world.sandbox.jail import Jail
@@ -46,19 +46,20 @@ class Bubblewrap:
     async def probe(self) -> None:
         """Opens a sandbox and runs a command in it; UserError, with the line that puts it right, if that fails."""
         limits.sweep()
-        heard: list[str] = []
-        plot = Plot("probe", commands=(lambda argv, _cwd, _at: heard.append(argv[0])) if bpf.known() else None)
+        ends: list[CommandEnd] = []
+        plot = Plot("probe", commands=(lambda _: ends.append) if bpf.known() else None)
         try:
             sandbox = await self.open(plot)
             try:
                 ran = await sandbox.run([_PROBE, "-c", "exit 42"], {"PATH": "/usr/bin:/bin"}, timeout_s=20)
+                await sandbox.freeze()
             finally:
                 await sandbox.close()
         except (HarnessError, OSError) as refused:
             raise forbidden.explained(str(refused)) from refused
         if ran.exit_code != 42:
             raise forbidden.explained(f"a command in it gave {ran.exit_code}: {ran.stderr.decode('utf-8', 'replace')}")
-        self._isolation = promises.of_machine(commands=heard == [_PROBE])
+        self._isolation = promises.of_machine(commands=[end.exit_code for end in ends] == [42])
 
     async def open(self, plot: Plot) -> Jail:
         if not self._host.alive:  # something killed it: the trials that it held are lost, not those to come

@@ -18,18 +18,18 @@ from holdfast.protocols import Stdio
 from holdfast.world.sandbox import wire
 from holdfast.world.sandbox.ground import WORKSPACE
 from holdfast.world.sandbox.lines import GONE, Line
+from holdfast.world.sandbox.owner import LABEL, owner
 from holdfast.world.sandbox.running import Lodger
 from holdfast.world.sandbox.wire import Message
 
 LISTEN = 7
 """An order that only the door knows: the value is an IPv4 address and a port."""
-LABEL = "holdfast"
 _DOOR, _LINE, _SOCKET = "/.holdfast/door", "/.holdfast/line", "s"
 _START_S = 60.0
 _GONE_S = 30.0
 _ALWAYS = (
     *("--detach", "--rm", "--pull", "never", "--read-only", "--cap-drop", "ALL", "--ipc", "private"),
-    *("--security-opt", "no-new-privileges", "--log-driver", "none", "--workdir", "/"),
+    *("--security-opt", "no-new-privileges", "--log-driver", "none", "--no-healthcheck", "--workdir", "/"),
 )
 _OWN_NETWORK = ("--network", "none", "--hostname", "holdfast", "--sysctl", "net.ipv4.ip_unprivileged_port_start=0")
 
@@ -64,7 +64,7 @@ class Container:
         folder = self._shape.folder / "line"
         folder.mkdir(mode=0o755)
         with _waiting(folder) as waiting:
-            self.id = (await docker("run", *options(self._shape))).strip()
+            self.id = await run(*options(self._shape))
             ours = await _accepted(waiting)
         self._line = Line(ours, self._notice, self._lost)
         self._line.expect(0)
@@ -116,7 +116,7 @@ class Container:
         if self._line is not None:
             await self._line.close()
         if self.id:
-            await _removed(self.id)
+            await removed(self.id)
 
     def _signal(self, ticket: int, number: int) -> None:
         if not self.line.closed.is_set():
@@ -155,22 +155,29 @@ def options(shape: Shape) -> list[str]:
     return [
         *_ALWAYS,
         *network,
-        *("--user", f"{shape.user[0]}:{shape.user[1]}", "--label", f"{LABEL}={os.getpid()}"),
+        *("--user", f"{shape.user[0]}:{shape.user[1]}", "--label", f"{LABEL}={owner()}"),
         *("--pids-limit", str(shape.pids), *memory, *cpu),
         *(word for mount in mounts for word in ("--mount", mount)),
         *("--entrypoint", _DOOR, shape.image, f"{_LINE}/{_SOCKET}"),
     ]
 
 
-async def docker(*words: str) -> str:
-    """What the client says; HarnessError with its last lines if it fails."""
+async def docker(
+    *words: str, fds: Sequence[int] = (), env: Mapping[str, str] | None = None, merged: bool = False
+) -> str:
+    """What the client says, `merged` with its complaints; HarnessError with its last lines if it fails.
+
+    It holds `fds` open, and has `env` beside our own.
+    """
     try:
         running = await asyncio.create_subprocess_exec(
             "docker",
             *words,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT if merged else asyncio.subprocess.PIPE,
+            pass_fds=fds,
+            env=None if env is None else {**os.environ, **env},
         )
     except OSError as broken:
         raise HarnessError(f"the docker client cannot be executed: {broken.strerror}") from broken
@@ -184,8 +191,20 @@ async def docker(*words: str) -> str:
             running.kill()
             await running.wait()
     if running.returncode:
-        raise HarnessError(f"docker {words[0]}: {err.decode('utf-8', 'replace').strip()[-1000:]}")
+        raise HarnessError(f"docker {words[0]}: {(out if merged else err).decode('utf-8', 'replace').strip()[-1000:]}")
     return out.decode("utf-8", "replace")
+
+
+async def run(*words: str, fds: Sequence[int] = (), env: Mapping[str, str] | None = None) -> str:
+    """`docker run`; the container's id. Cancelled, it waits for the engine, and removes what that has begun."""
+    starting = asyncio.ensure_future(docker("run", *words, fds=fds, env=env))
+    try:
+        return (await asyncio.shield(starting)).strip()
+    except asyncio.CancelledError:
+        await asyncio.wait({starting})  # it can only be removed once it is there
+        if starting.exception() is None:
+            await removed(starting.result().strip())
+        raise
 
 
 def _mount(source: Path, target: str, *, writable: bool = False) -> str:
@@ -222,13 +241,14 @@ async def _accepted(waiting: socket.socket) -> socket.socket:
     return ours
 
 
-async def _removed(container: str) -> None:
-    """Waits until the engine knows nothing of it any more."""
+async def removed(container: str, known_by: str = "id") -> None:
+    """Waits until the engine knows nothing of it any more; it is known by its `id` or its `name`."""
+    found = f"{known_by}={container if known_by == 'id' else f'^/{container}$'}"
     until = asyncio.get_running_loop().time() + _GONE_S
     while True:
         with contextlib.suppress(HarnessError):  # it may be gone, or going
             await docker("rm", "--force", "--volumes", container)
-        if not (await docker("ps", "--all", "--quiet", "--no-trunc", "--filter", f"id={container}")).strip():
+        if not (await docker("ps", "--all", "--quiet", "--no-trunc", "--filter", found)).strip():
             return
         if asyncio.get_running_loop().time() > until:
             raise HarnessError(f"the container {container[:12]} could not be removed")

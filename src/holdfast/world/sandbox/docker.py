@@ -202,16 +202,14 @@ async def open_backend(folder: Path, image: str | None) -> DockerBackend:
         raise UserError("the docker backend needs an image", hint='name one in the spec, as `base: "python:3.12"`')
     if shutil.which("docker") is None:
         raise UserError("the docker client is not installed", hint="apt-get install docker.io, or --backend bubblewrap")
+    first = await door()
     try:
-        door = await asyncio.to_thread(compiled, DOOR, _FLAGS, (), lambda _: None)
         await docker("version", "--format", "{{.Server.Version}}")  # fails without an engine; `info` of some does not
         about = json.loads(await docker("info", "--format", "{{json .}}"))
-    except CannotCompile as why:
-        raise UserError(f"the first process of containers cannot be had: {why}") from why
     except HarnessError as refused:
         raise UserError(f"no docker engine answers: {refused}", hint="start it, or set DOCKER_HOST") from refused
     await _look_for(image)
-    backend = DockerBackend(folder, image, door, promises(about))
+    backend = DockerBackend(folder, image, first, promises(about))
     try:
         await (await backend.open(Plot("probe"))).close()
     except HarnessError as refused:
@@ -219,6 +217,14 @@ async def open_backend(folder: Path, image: str | None) -> DockerBackend:
             f"no container can be opened here: {refused}", hint="the engine must run on this machine"
         ) from refused
     return backend
+
+
+async def door() -> Path:
+    """The first process of containers, compiled for this machine; UserError where that cannot be."""
+    try:
+        return await asyncio.to_thread(compiled, DOOR, _FLAGS, (), lambda _: None)
+    except CannotCompile as why:
+        raise UserError(f"the first process of containers cannot be had: {why}") from why
 
 
 def promises(about: Mapping[str, object]) -> tuple[Isolation, ...]:

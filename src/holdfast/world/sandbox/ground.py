@@ -42,6 +42,8 @@ class Floor:
     workspace: str
     tmp: str
     shm: str
+    shown: tuple[str, ...] = ()
+    """What is visible below /tmp: a Python that lives there, for one."""
 
 
 class Ground:
@@ -60,6 +62,8 @@ class Ground:
         """Topmost first, as overlayfs wants it."""
         self._uppers = 0
         self._asides = 0
+        self._system = system.folders
+        self._shown: tuple[str, ...] = ()
         self.upper = ""
 
     def furnish(self, layout: Layout, trees: tuple[int, ...]) -> int:
@@ -74,11 +78,21 @@ class Ground:
             os.mkdir(folder)
             os.chmod(folder, 0o1777)  # noqa: S103  # as everywhere
             _bind(folder, f"{ROOT}{inside}")
+        self._show_again(layout)
         return self.snapshot()
+
+    def _show_again(self, layout: Layout) -> None:
+        """What lies below /tmp was hidden when programs got a /tmp of their own."""
+        sources = {path: path for path in self._system} | {p: f"{SOURCES}/{n}" for p, n in layout.visible.items()}
+        self._shown = tuple(sorted(path for path in sources if path.startswith(f"{TMP}/")))
+        for path in self._shown:
+            os.makedirs(os.path.dirname(f"{ROOT}{path}"), exist_ok=True)
+            _point(f"{ROOT}{path}", os.path.isdir(sources[path]))
+            _show(sources[path], f"{ROOT}{path}")
 
     @property
     def floor(self) -> Floor:
-        return Floor(f"{DISK}/merged{self._uppers}", _OWN_TMP, _OWN_SHM)
+        return Floor(f"{DISK}/merged{self._uppers}", _OWN_TMP, _OWN_SHM, self._shown)
 
     def snapshot(self) -> int:
         """What is there now is where changes count from; a new view of the workspace, for us to read."""
@@ -102,7 +116,7 @@ class Ground:
         os.mkdir(aside)
         kernel.mount("tmpfs", aside, "tmpfs", _PLAIN, self._size)
         os.mkdir(f"{aside}/shm")
-        floor = Floor(f"{aside}/merged", f"{aside}/merged-tmp", f"{aside}/shm")
+        floor = Floor(f"{aside}/merged", f"{aside}/merged-tmp", f"{aside}/shm", self._shown)
         _overlay([self.upper, *self._lower], f"{aside}/up", f"{aside}/work", floor.workspace)
         _overlay([self.floor.tmp], f"{aside}/up-tmp", f"{aside}/work-tmp", floor.tmp)
         return aside, floor

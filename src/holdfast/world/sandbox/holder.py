@@ -53,7 +53,7 @@ class Holder:
         """By bubblewrap's process id."""
         self._freezing: list[int] = []
         """Tickets that wait until no program is left."""
-        self._clerk = 0
+        self._clerk: Clerk | None = None
         self._readers: set[int] = set()
         """Children that read changes."""
         self._orders: Mapping[int, Callable[[Message], None]] = {
@@ -80,7 +80,11 @@ class Holder:
         finally:
             for program in self._programs.values():
                 program.signal(signal.SIGKILL)
-            end_orphans(set())
+            end_orphans(self._spared)  # the clerk ends with us: till then our own exit needs it
+
+    @property
+    def _spared(self) -> set[int]:
+        return set() if self._clerk is None else {self._clerk.pid}
 
     def _open(self, layout: Layout, trees: tuple[int, ...]) -> None:
         self._layout = layout
@@ -90,7 +94,7 @@ class Holder:
         if bpf.known():
             kernel.filter_calls(bpf.guard())  # here, so that it holds for bubblewrap's own processes inside, too
         if layout.commands:
-            self._clerk = Clerk(self._line, layout.bwrap).pid
+            self._clerk = Clerk(self._line, layout.bwrap)
         _limit(layout)
         fds = [view, *(listener.fileno() for listener in listeners)]
         self._tell(wire.DONE, 0, os.getpid(), fds=fds)
@@ -147,13 +151,19 @@ class Holder:
                 self._ended(program, status)
         if not self._programs:
             for ticket in self._freezing:
-                self._tell(wire.DONE, ticket)
+                self._frozen(ticket)
             self._freezing.clear()
+
+    def _frozen(self, ticket: int) -> None:
+        if self._clerk is None:
+            self._tell(wire.DONE, ticket)
+        else:
+            self._clerk.settle(ticket)
 
     def _ended(self, program: Jailed, status: int) -> None:
         """Bubblewrap may be gone before what it started is: that has become our child by now."""
         took = program.took_ns
-        end_orphans({*self._programs, *self._readers, self._clerk})
+        end_orphans({*self._programs, *self._readers, *self._spared})
         self._forget(program.aside)
         value = status if program.ran() or os.WIFSIGNALED(status) else wire.UNTOLD
         program.close()

@@ -9,13 +9,13 @@ import select
 import shutil
 import signal
 import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, cast
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation
-from holdfast.protocols import FileChange, Plot, Ran, Stdio
+from holdfast.protocols import Command, CommandEnd, FileChange, Plot, Ran, Stdio
 from holdfast.world.sandbox import wire
 from holdfast.world.sandbox.disturbed import Strain, family
 from holdfast.world.sandbox.ground import WORKSPACE
@@ -43,6 +43,8 @@ class Jail:
         self._programs: dict[int, Lodger] = {}
         self._agents: set[int] = set()
         """Tickets of the programs that are the agent's, not of commands that we run to their end."""
+        self._commands: dict[int, Callable[[CommandEnd], None]] = {}
+        """Who is told of the end of a command, by its number."""
         self._listeners: dict[tuple[str, int], socket.socket] = {}
         self._view = -1
         self._frozen = False
@@ -159,16 +161,22 @@ class Jail:
                 await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
 
     def notice(self, message: Message) -> None:
-        """What the holder tells unasked: programs that ended, commands that began."""
+        """What the holder tells unasked: programs that ended, commands that began or ended."""
         if message.what == wire.COMMAND and self._plot.commands is not None:
-            record = json.loads(message.text)
-            self._plot.commands(record["argv"], record["cwd"], record["ts"])
+            self._commands[message.ticket] = self._plot.commands(_command(message.text))
+        elif message.what == wire.OVER:
+            self._commands_end(wire.ends_of(message.text))
         elif message.what == wire.ENDED and (lodger := self._programs.pop(message.ticket, None)):
             took_ms = message.took_ns / 1e6
             if message.value == wire.UNTOLD:
                 lodger.finish(None, took_ms, lost=True, note=NEVER)
             else:
                 lodger.finish(message.value, took_ms)
+
+    def _commands_end(self, ends: Iterable[wire.End]) -> None:
+        for end in ends:
+            if told := self._commands.pop(end.number, None):
+                told(_command_end(end))
 
     def lost(self) -> None:
         """The holder is gone, and with it all that it held."""
@@ -261,6 +269,16 @@ def _changes(pieces: Iterable[bytes]) -> Iterator[FileChange]:
             yield FileChange(path.decode("utf-8", "backslashreplace"), told, int(size))
     if held != b"\0":
         raise HarnessError("the changes of the workspace could not be read to their end")
+
+
+def _command(text: bytes) -> Command:
+    record = json.loads(text)
+    return Command(tuple(record["argv"]), record["cwd"], record["ts"])
+
+
+def _command_end(end: wire.End) -> CommandEnd:
+    code = None if end.exit_code == wire.UNTOLD else end.exit_code
+    return CommandEnd(code, None if end.took_ns == wire.UNTOLD else end.took_ns / 1e6)
 
 
 async def _writable(way: socket.socket) -> None:

@@ -98,6 +98,8 @@ def options_of(order: Order, instead: Floor | None) -> list[str]:
     """All of bubblewrap's options: handed over as a file, as the environment holds secrets."""
     floor = [] if instead is None else [(instead.workspace, WORKSPACE), (instead.tmp, TMP), (instead.shm, SHM)]
     binds = [word for source, inside in floor for word in ("--bind", source, inside)]
+    for path in instead.shown if instead is not None else ():
+        binds += ["--ro-bind", f"{ROOT}{path}", path]
     variables = [word for name, value in order.env.items() for word in ("--setenv", name, value)]
     return [*ALWAYS, *binds, *variables, "--chdir", order.cwd]
 

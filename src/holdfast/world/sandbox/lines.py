@@ -80,7 +80,7 @@ class Line:
                 self._end()
                 return
             asked = self._asked.get(message.ticket)
-            if asked is None or message.what in (wire.ENDED, wire.COMMAND):
+            if asked is None or message.what in wire.UNASKED:
                 self._notice(message)
             elif not asked.done():
                 asked.set_result(message)

@@ -14,14 +14,22 @@ HEAD = struct.Struct("=Bqqq")
 """What it is, the ticket of the order that it is about, a value, nanoseconds."""
 START, SIGNAL, CONNECT, SNAPSHOT, FREEZE, CHANGES = 1, 2, 3, 4, 5, 6
 """Orders: the value is 1 for a throwaway start, a signal's number, a port."""
-DONE, REFUSED, ENDED, COMMAND, BROKE = 16, 17, 18, 19, 20
-"""Replies and notices: the value is an errno if REFUSED, a status as waitpid gives it if ENDED."""
+DONE, REFUSED, ENDED, COMMAND, OVER, BROKE = 16, 17, 18, 19, 20, 21
+"""Replies and notices: the value is an errno if REFUSED, a status as waitpid gives it if ENDED.
+
+COMMAND tells of one command that began, and its ticket is that command's number; OVER tells of any that have ended.
+"""
+UNASKED = (ENDED, COMMAND, OVER)
 TEXT = 60_000
 """Bytes of text in a message: less than a socket takes at once."""
 DESCRIPTORS = 250
 """In one message; the kernel allows 253."""
 UNTOLD = -1
-"""The value of ENDED where the program was never executed: the place for it could not be made."""
+"""The value of ENDED where the program was never executed: the place for it could not be made.
+
+The exit code of a command that has none; the nanoseconds of one that was never executed.
+"""
+_END = struct.Struct("=qqq")
 
 
 class Message(NamedTuple):
@@ -33,6 +41,14 @@ class Message(NamedTuple):
     took_ns: int = 0
     text: bytes = b""
     fds: tuple[int, ...] = ()
+
+
+class End(NamedTuple):
+    """How a command ended."""
+
+    number: int
+    exit_code: int = UNTOLD
+    took_ns: int = UNTOLD
 
 
 @dataclass(frozen=True)
@@ -128,6 +144,16 @@ def order_of(fd: int) -> Order:
     """The order in a file, which is closed."""
     data = read(fd)
     return Order(tuple(data["argv"]), data["env"], data["cwd"])
+
+
+def ends_written(ends: Sequence[End]) -> bytes:
+    """The text of OVER."""
+    return b"".join(_END.pack(*end) for end in ends)
+
+
+def ends_of(text: bytes) -> list[End]:
+    """The ends in the text of OVER."""
+    return [End(*values) for values in _END.iter_unpack(text)]
 
 
 def pair() -> tuple[socket.socket, socket.socket]:

@@ -14,6 +14,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from holdfast.errors import UserError
+
+
+class NoServer(UserError):
+    """No server of this machine can be this service; a container could."""
+
 
 class Found(Struct, frozen=True):
     """A server on this machine."""

@@ -14,8 +14,8 @@ from holdfast.world.services.user import User, give, reachable
 PREFIX = "holdfast-services-"
 _NAME = re.compile(re.escape(PREFIX) + r"(\d+)-.+")
 _MEMORY = Path("/dev/shm")  # noqa: S108  # in memory, and there for all users
-_LONGEST = 60
-"""Characters of a folder that a socket's path still fits below."""
+_LONGEST = 50
+"""Characters of a folder that a socket's path still fits below, with the longest numbers of process and port."""
 
 
 class Home:

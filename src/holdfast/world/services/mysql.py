@@ -11,7 +11,7 @@ from holdfast.errors import UserError
 from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols import Rows
 from holdfast.world.services.confined import unconfined
-from holdfast.world.services.found import Found, candidates, choose, note, version
+from holdfast.world.services.found import Found, NoServer, candidates, choose, note, version
 from holdfast.world.services.home import Home, sweep
 from holdfast.world.services.my_audit import AUDITED, MyCounters, MyLog, my_events
 from holdfast.world.services.my_door import MyDoor
@@ -241,7 +241,7 @@ def _server(image: str | None, user: User | None) -> Found:
     paths = candidates(["mysqld", "mariadbd"], PLACES, ())
     found = [Found(path, _named(said)) for path in paths if reachable(path, user) and (said := version(path))]
     if not found:
-        raise UserError(
+        raise NoServer(
             "a mysql service needs MariaDB or MySQL, and none is on this machine",
             hint="apt-get install mariadb-server (no wheel bundles one), or use --backend docker",
         )

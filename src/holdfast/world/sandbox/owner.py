@@ -1,0 +1,86 @@
+"""Whose a container is, so that what a killed run left in an engine is found and removed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+LABEL = "holdfast"
+"""Every container of ours has it; its value is the owner."""
+_FORM = f'{{{{.Names}}}} {{{{.Label "{LABEL}"}}}}'
+_LIMIT_S = 10.0
+
+
+def owner() -> str:
+    """This process: its machine, when that was started, which processes it is one of, its number, when it began."""
+    return "/".join((*_place(), str(os.getpid()), _began(os.getpid())))
+
+
+def gone(named: str) -> bool:
+    """Whether an owner is known to be gone: another machine's, or another container's, may well be alive."""
+    parts = named.split("/")
+    if len(parts) != 5:
+        return False
+    host, boot, space, pid, began = parts
+    here, now, ours = _place()
+    if host != here or not pid.isdigit():
+        return False
+    return boot != now or (space == ours and _began(int(pid)) != began)
+
+
+def sweep() -> list[str]:
+    """Removes the containers whose owner is gone; their names. Without an engine there are none."""
+    left = [name for name, named in _containers() if gone(named)]
+    return [name for name in left if _docker("rm", "--force", "--volumes", name) is not None]
+
+
+def _containers() -> Iterator[tuple[str, str]]:
+    listed = _docker(
+        "ps", "--all", "--filter", f"label={LABEL}", "--format", f'{{{{.Names}}}} {{{{.Label "{LABEL}"}}}}'
+    )
+    for line in (listed or "").splitlines():
+        name, _, named = line.partition(" ")
+        yield name, named
+
+
+def _docker(*words: str) -> str | None:
+    """What the client says; None if there is none, or it fails."""
+    client = shutil.which("docker")
+    if client is None:
+        return None
+    try:
+        ran = subprocess.run(  # noqa: S603
+            [client, *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIMIT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return None if ran.returncode else ran.stdout.decode("utf-8", "replace")
+
+
+def _place() -> tuple[str, str, str]:
+    host = platform.node().replace("/", "_")
+    return host, _read(Path("/proc/sys/kernel/random/boot_id")), _read_link(Path("/proc/self/ns/pid"))
+
+
+def _began(pid: int) -> str:
+    """In ticks since the machine was started; empty if there is no such process."""
+    fields = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()  # the name before them may hold anything
+    return fields[19] if fields else ""
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _read_link(path: Path) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""

@@ -1,0 +1,146 @@
+"""Services that run in containers, as the world sees them: ports, and a database where the image is one."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from holdfast.model.world import AuditEvent, ServiceSpec
+from holdfast.protocols import Rows
+from holdfast.world.services.my_audit import MyCounters
+from holdfast.world.services.my_door import MyDoor
+from holdfast.world.services.passwords import scram
+from holdfast.world.services.pg_audit import PgCounters
+from holdfast.world.services.pg_door import PgDoor, quoted
+from holdfast.world.services.settings import (
+    OURS,
+    MysqlSettings,
+    PostgresSettings,
+    mysql_settings,
+    postgres_settings,
+    redis_settings,
+    url,
+)
+from holdfast.world.services.tally import Tally, events
+
+if TYPE_CHECKING:
+    from holdfast.world.services.container import Running
+
+UNSEEN = "its writes are known from row counters alone, without their statements; its user can change those"
+_MINE = ("USER", "PASSWORD", "DB", "DATABASE", "ROOT_PASSWORD")
+
+
+class Contained:
+    """One trial's container."""
+
+    def __init__(self, running: Running, notes: tuple[str, ...], variables: Mapping[str, str]) -> None:
+        self.spec = running.spec
+        self.upstream: tuple[str, int] | str = running.doorway.path(running.spec.port)
+        self.notes = notes
+        self.variables = variables
+        self._running = running
+
+    @property
+    def alive(self) -> bool:
+        return self._running.alive
+
+    def upstream_of(self, port: int) -> tuple[str, int] | str:
+        return self._running.doorway.path(port)
+
+    async def close(self) -> None:
+        await self._running.close()
+
+
+class ContainedPostgres(Contained):
+    """PostgreSQL in a container: we have an account of our own there, which the agent cannot lock us out of."""
+
+    def __init__(self, running: Running, notes: tuple[str, ...], settings: PostgresSettings, door: PgDoor) -> None:
+        told = {"URL": url("postgresql", settings.user, settings.password, settings.database)}
+        super().__init__(running, (*notes, f"service {running.spec.name}: {UNSEEN}"), told)
+        self._door = door
+        self._counters = PgCounters(door, settings.database)
+
+    async def begin(self) -> None:
+        async with self._door.session() as session:
+            await self._counters.begin(session)
+
+    async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
+        return await self._door.query(sql, timeout_s=timeout_s, keep=keep)
+
+    async def execute(self, sql: str) -> None:
+        await self._door.execute(sql)
+
+    async def prepare(self, sql: str) -> None:
+        await self._door.prepare(sql)
+
+    async def mark(self) -> None:
+        async with self._door.session() as session:
+            await self._counters.mark(session)
+
+    async def writes(self) -> list[AuditEvent]:
+        return events(self.spec.name, Tally(), await self._counters.since(), time.time())
+
+
+class ContainedMysql(Contained):
+    """MySQL or MariaDB in a container."""
+
+    def __init__(self, running: Running, notes: tuple[str, ...], settings: MysqlSettings) -> None:
+        told = {"URL": url("mysql", *settings.account, settings.database)}
+        super().__init__(running, (*notes, f"service {running.spec.name}: {UNSEEN}"), told)
+        user, password = ("root", settings.root_password) if settings.root_password else settings.account
+        login: dict[str, Any] = {"unix_socket": self.upstream, "user": user, "password": password}
+        self._door = MyDoor(running.spec.name, {**login, "database": settings.database or None})
+        self._counters = MyCounters(self._door, settings.database)
+
+    async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
+        return await self._door.query(sql, timeout_s=timeout_s, keep=keep)
+
+    async def execute(self, sql: str) -> None:
+        await self._door.execute(sql)
+
+    async def prepare(self, sql: str) -> None:
+        await self._door.prepare(sql)
+
+    async def mark(self) -> None:
+        await asyncio.to_thread(self._counters.mark)
+
+    async def writes(self) -> list[AuditEvent]:
+        counters = await asyncio.to_thread(self._counters.since)
+        return events(self.spec.name, Tally(), counters, time.time())
+
+
+async def contained(running: Running, notes: tuple[str, ...]) -> Contained:
+    """The service that a container is, by what its image is known as."""
+    spec = understood(running.spec)
+    if spec.kind == "postgres":
+        settings = postgres_settings(spec)
+        service = ContainedPostgres(running, notes, settings, await _observer(running, settings))
+        await service.begin()
+        return service
+    if spec.kind == "mysql":
+        return ContainedMysql(running, notes, mysql_settings(spec))
+    if spec.kind == "redis":
+        return Contained(running, notes, {"URL": url("redis", "", redis_settings(spec).password, "0")})
+    return Contained(running, notes, {})
+
+
+def understood(spec: ServiceSpec) -> ServiceSpec:
+    """The spec with only those variables of the image that say who logs in where; the image itself gets all."""
+    names = {f"{prefix}_{name}" for prefix in ("POSTGRES", "MYSQL", "MARIADB", "REDIS") for name in _MINE}
+    return replace(spec, env={name: value for name, value in spec.env.items() if name in names})
+
+
+async def _observer(running: Running, settings: PostgresSettings) -> PgDoor:
+    password = secrets.token_urlsafe(24)
+    login = {"host": str(running.room), "port": str(running.spec.port), "dbname": settings.database}
+    login["client_encoding"] = "utf8"  # whatever the image has prepared its data for
+    theirs = PgDoor(running.spec.name, {**login, "user": settings.user, "password": settings.password})
+    async with theirs.session() as session:
+        verifier = scram(password, secrets.token_bytes(16))
+        await session.execute(f"CREATE ROLE {quoted(OURS)} SUPERUSER LOGIN PASSWORD '{verifier}'")
+    return PgDoor(running.spec.name, {**login, "user": OURS, "password": password}, settings.user)

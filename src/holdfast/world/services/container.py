@@ -1,0 +1,139 @@
+"""Any image as a service: a container of its own for every trial. Only under the docker backend.
+
+The container has no network but its loopback. A second one, our door, shares that and nothing else, and opens
+connections in there for us. So neither the agent nor anybody else on this machine reaches a port of it but through us.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from msgspec import Struct
+
+from holdfast.errors import HarnessError, UserError
+from holdfast.model.world import Resources, ServiceSpec
+from holdfast.world.sandbox.bubblewrap import whom
+from holdfast.world.sandbox.container import Container, Shape, docker, removed, run
+from holdfast.world.sandbox.docker import door, furnish
+from holdfast.world.sandbox.owner import sweep
+from holdfast.world.services.contained import Contained, contained
+from holdfast.world.services.container_options import client_env, env_file, options
+from holdfast.world.services.container_ready import ready, said, state
+from holdfast.world.services.doorway import Doorway
+from holdfast.world.services.home import Home
+from holdfast.world.services.home import sweep as sweep_folders
+from holdfast.world.services.lifeline import Lifeline
+from holdfast.world.services.spares import SpareKeeper
+
+_DOOR_PIDS = 16
+
+
+class Image(Struct, frozen=True):
+    """What the engine has under a name."""
+
+    id: str
+    digest: str = ""
+    """As a registry knows it; empty for one that was made here."""
+
+
+class Running:
+    """A container under way, with the door beside it and our sockets in front. Close it after use."""
+
+    def __init__(self, spec: ServiceSpec, folder: Path, room: Path, first: Path, lifeline: Lifeline) -> None:
+        self.spec = spec
+        self.room = room
+        self.name = f"holdfast-{os.getpid()}-{secrets.token_hex(6)}"
+        self._folder = folder / self.name
+        self._lifeline = lifeline
+        self._shape = Shape(spec.image or "", first, whom(), self._folder, {}, Resources(), _DOOR_PIDS, self.name)
+        self._door = Container(self._shape)
+        self.doorway = Doorway(room, self._door.connect)
+
+    @property
+    def alive(self) -> bool:
+        return not self._door.line.closed.is_set()
+
+    async def open(self) -> None:
+        """Starts it, and waits until it is ready; HarnessError with the end of its log if it is not."""
+        await self._start()
+        self._folder.mkdir(mode=0o700)
+        await asyncio.to_thread(furnish, self._shape, (), (), {})
+        try:
+            await self._door.open()
+        except HarnessError as refused:
+            why = await state(self.name) or f"cannot be reached: {refused}"
+            raise HarnessError(f"service {self.spec.name}: {self.spec.image} {why}{await said(self.name)}") from refused
+        await ready(self.spec, self.name, self._door.connect)
+        await self.doorway.open(self.spec.ports or (self.spec.port,))
+
+    async def close(self) -> None:
+        """Nothing is left of it, in the engine too."""
+        try:
+            await self.doorway.close()
+            await self._door.close()
+        finally:
+            try:
+                await removed(self.name, "name")
+            finally:
+                await asyncio.to_thread(self._forget)
+
+    async def _start(self) -> None:
+        fd = env_file(self.spec.env)
+        words = options(self.spec, self.name, self._lifeline.label, f"/proc/self/fd/{fd}")
+        try:
+            await run(*words, fds=(fd, self._lifeline.fd), env=client_env(self.spec.env))
+        except HarnessError as refused:
+            raise HarnessError(f"service {self.spec.name}: {self.spec.image} does not start: {refused}") from refused
+        finally:
+            os.close(fd)
+
+    def _forget(self) -> None:
+        for folder in (self._folder, self.room):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[Contained]:
+    """Keeps fresh containers ready for trials; UserError if the engine lacks the image."""
+    image = await find_image(spec)
+    first = await door()
+    await asyncio.to_thread(sweep)
+    sweep_folders()
+    home, lifeline = Home(folder, None), Lifeline()
+    notes = (note(spec, image),)
+
+    async def fresh() -> Contained:
+        running = Running(spec, folder, home.room(), first, lifeline)
+        try:
+            await running.open()
+            return await contained(running, notes)
+        except BaseException:
+            await running.close()
+            raise
+
+    def done() -> None:
+        lifeline.close()
+        home.close()
+
+    return SpareKeeper(fresh, done)
+
+
+async def find_image(spec: ServiceSpec) -> Image:
+    """What the engine has under the name that the spec gives; UserError if that is nothing."""
+    name = spec.image or ""
+    try:
+        found = json.loads(await docker("image", "inspect", "--format", "{{json .}}", name))
+    except HarnessError as missing:
+        raise UserError(
+            f"service {spec.name}: the image {name} is not here: {missing}", hint=f"docker pull {name}"
+        ) from missing
+    return Image(found["Id"], next(iter(found.get("RepoDigests") or ()), ""))
+
+
+def note(spec: ServiceSpec, image: Image) -> str:
+    """What the reader is told of the image that is used."""
+    return f"service {spec.name}: {spec.image} runs as a container of {image.digest or image.id}"

@@ -1,0 +1,140 @@
+"""Commands are followed to their end: with real processes of our own."""
+
+import os
+import select
+import subprocess
+import sys
+
+import pytest
+
+from holdfast.world.sandbox.lifetimes import CHAIN, Lifetimes
+from holdfast.world.sandbox.peeking import Image, executes, leader
+from holdfast.world.sandbox.wire import UNTOLD, End, ends_of, ends_written
+
+OTHER = Image(b"another", b"image")
+
+
+@pytest.fixture
+def poll():
+    with select.epoll() as found:
+        yield found
+
+
+@pytest.fixture
+def ends():
+    return []
+
+
+@pytest.fixture
+def lives(poll, ends):
+    found = Lifetimes(poll, ends.append, 1024)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def child():
+    with subprocess.Popen(["sleep", "60"]) as found:
+        yield found
+        found.kill()
+
+
+def codes(ends):
+    return [(end.number, end.exit_code) for end in ends]
+
+
+def test_a_process_ends_every_command_that_it_was(lives, ends, child):
+    lives.begins(child.pid, 1, OTHER)
+    lives.begins(child.pid, 2, Image(b"first", b""))
+    lives.exits(child.pid, 3)
+    assert codes(ends) == [(1, 3), (2, 3)]
+    assert all(end.took_ns > 0 for end in ends)
+    lives.exits(child.pid, 4)
+    assert len(ends) == 2, "each is told once"
+
+
+def test_a_signal_leaves_no_exit_code(lives, ends, child, poll):
+    lives.begins(child.pid, 1, OTHER)
+    assert poll.poll(0) == []
+    child.kill()
+    ((fd, _),) = poll.poll(20)
+    assert lives.dies(fd)
+    assert codes(ends) == [(1, UNTOLD)]
+    assert ends[0].took_ns > 0
+    assert not lives.dies(fd)
+    assert poll.poll(0) == [], "it is not watched any more"
+
+
+def test_what_the_kernel_refused_has_neither_code_nor_duration(lives, ends, child):
+    lives.begins(child.pid, 1, OTHER)
+    lives.begins(child.pid, 2, OTHER)
+    assert ends == [End(1, UNTOLD, UNTOLD)]
+    lives.exits(child.pid, 126)
+    assert codes(ends) == [(1, UNTOLD), (2, 126)]
+
+
+def test_a_process_that_goes_on_after_a_refusal_gives_it_no_code(lives, ends):
+    same = Image(_auxiliary(), _random())
+    assert executes(os.getpid(), same)
+    lives.begins(os.getpid(), 1, same)
+    lives.exits(os.getpid(), 0)
+    assert ends == [End(1, UNTOLD, UNTOLD)]
+    assert not executes(os.getpid(), Image(same.auxiliary, b"x" * 16)), "the same place, another program"
+
+
+def test_a_process_that_executes_forever_is_followed_so_far(lives, ends, child):
+    for n in range(CHAIN + 2):
+        lives.begins(child.pid, n, Image(b"%d" % n, b""))
+    assert codes(ends) == [(CHAIN - 1, UNTOLD), (CHAIN, UNTOLD)]
+    lives.exits(child.pid, 0)
+    assert codes(ends[2:]) == [*((n, 0) for n in range(CHAIN - 1)), (CHAIN + 1, 0)]
+
+
+def test_processes_that_executed_nothing_are_no_matter(lives, ends, child):
+    lives.exits(child.pid, 1)
+    lives.exits(2**22 - 1, 1)
+    assert ends == []
+
+
+def test_without_descriptors_an_end_by_a_signal_is_told_last(poll, ends, child):
+    lives = Lifetimes(poll, ends.append, 0)
+    lives.begins(child.pid, 1, OTHER)
+    child.kill()
+    assert poll.poll(0.2) == []
+    lives.close()
+    assert codes(ends) == [(1, UNTOLD)]
+
+
+def test_no_descriptor_is_left(lives, child):
+    before = len(os.listdir("/proc/self/fd"))
+    for n in range(20):
+        lives.begins(child.pid, n, Image(b"%d" % n, b""))
+    lives.exits(child.pid, 0)
+    lives.exits(child.pid, 0)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_thread_belongs_to_its_process():
+    script = "import os, threading as t\nx = t.Thread(target=input); x.start(); print(x.native_id, flush=True)"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert leader(int(child.stdout.readline())) == child.pid == leader(child.pid)
+        child.communicate(b"\n")
+
+
+def test_ends_are_told_many_at_a_time():
+    ends = [End(1), End(2, 255, 5), End(2**40, 0, 0)]
+    assert ends_of(ends_written(ends)) == ends
+    assert ends_of(b"") == []
+
+
+def _auxiliary():
+    with open("/proc/self/auxv", "rb") as file:
+        return file.read()
+
+
+def _random():
+    """The bytes that the kernel gave this program."""
+    data = _auxiliary()
+    words = [int.from_bytes(data[n : n + 8], "little") for n in range(0, len(data), 8)]
+    with open("/proc/self/mem", "rb", buffering=0) as memory:
+        return os.pread(memory.fileno(), 16, dict(zip(words[::2], words[1::2], strict=True))[25])

@@ -1,0 +1,49 @@
+"""The audit log of a trial: in order, and bounded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.model.trace import EVENTS_KEPT as CALLS_KEPT
+from holdfast.model.trace import TraceEvent
+from holdfast.model.world import Audited
+from holdfast.protocols import CommandEnd, FileChange
+from holdfast.world.audit import EVENTS_KEPT, AuditLog
+
+CALL = TraceEvent(0.5, "http_call", "GET http://smtp/", plane="http")
+
+
+def test_a_flood_of_one_type_hides_no_other(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "audit.jsonl", Audited())
+    for n in range(EVENTS_KEPT + 5):
+        log.command(["true"], "/", float(n))
+    log.files([FileChange("etc/x", "created", 3)])
+    events = log.close()
+    assert log.cut == {"command"}
+    assert [event.details["path"] for event in events if event.type == "file_write"] == ["etc/x"]
+    assert len(events) == EVENTS_KEPT + 1
+    assert (tmp_path / "audit.jsonl").read_bytes().count(b"\n") == EVENTS_KEPT + 1
+
+
+def test_calls_that_are_not_in_the_trace_are_missing_here_too(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "audit.jsonl", Audited())
+    log.calls([CALL], 100.0, {})
+    assert not log.cut
+    log.calls([CALL] * CALLS_KEPT, 100.0, {})
+    assert log.cut == {"http_call"}
+
+
+def test_what_is_not_wanted_is_not_kept(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "audit.jsonl", Audited(http_calls=False))
+    log.calls([CALL] * CALLS_KEPT, 100.0, {})
+    assert (log.close(), log.cut) == ((), set())
+
+
+def test_a_command_has_its_end_or_none(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "audit.jsonl", Audited())
+    late, early = (log.command([name], "/", ts) for name, ts in (("late", 2.0), ("early", 1.0)))
+    early(CommandEnd(3, 0.123456))
+    log.command(["never"], "/", 3.0)
+    late(CommandEnd(None, 5.0))
+    told = [(e.details["argv"], e.details["exit_code"], e.details["duration_ms"]) for e in log.close()]
+    assert told == [(["early"], 3, 0.123), (["late"], None, 5.0), (["never"], None, None)]
