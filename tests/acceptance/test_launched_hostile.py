@@ -280,3 +280,18 @@ def test_control_codes_in_what_it_says_are_shown_and_not_sent(project: MakeProje
     assert "\x1b]0" not in shown.out + shown.err
     assert "\x07" not in shown.out + shown.err
     assert "<script>" not in (rundir(found) / "report.html").read_text().split("you said")[-1][:200]
+
+
+SCRIBBLES = """
+import glob
+for name in glob.glob(".holdfast/runs/*/run.json"):
+    open(name, "a").write("x")
+print("bad")
+"""
+
+
+def test_what_an_agent_writes_into_run_json_changes_no_verdict_and_is_put_back(project: MakeProject) -> None:
+    found = project(contract([rule("good", value="good")], [CALM], agent=command()), SCRIBBLES)
+    result = quick(found, "--no-preflight")
+    assert (result.code, result.cell["outcome"]) == (1, "fail")
+    assert json.loads((rundir(found) / "run.json").read_text())["id"] == "0001"

@@ -46,9 +46,6 @@ class Ran:
         return self.text.splitlines()
 
     @property
-    def reasons(self):
-        return {v.invariant: (v.outcome, v.reason) for one in self.case.replicas for v in one.verdicts}
-
     def forbidden(self):
         return {one.rule: (one.violated, one.details) for one in self.only.forbidden}
 

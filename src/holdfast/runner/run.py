@@ -143,6 +143,7 @@ class Running:
         self.listen(events.Warned(message))
 
     def _seal(self, complete: bool, duration_s: float) -> None:
+        self.run.restore()
         sealed, said = self.court.seal()
         for message in said:
             self._warn(message)

@@ -15,7 +15,7 @@ from holdfast.model.spec import Part, Problem, Spec
 from holdfast.plan import Select
 from holdfast.runner.job import Job, Options, agent_digest, told
 from holdfast.spec import load
-from holdfast.store.rundir import FORMAT, Manifest, RunDir, write_json
+from holdfast.store.rundir import FORMAT, Manifest, RunDir
 from holdfast.store.seals import check
 
 RUNS = Path(".holdfast") / "runs"
@@ -52,7 +52,7 @@ def begin(job: Job, runs: Path) -> RunDir:
         backend=options.backend,
         strict_world=options.strict_world,
     )
-    write_json(run.path / "run.json", manifest)
+    run.describe(manifest)
     return run
 
 
@@ -92,7 +92,7 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: Options, 
     )
     run.lock()
     verdict = {name: getattr(options, name) for name in ("min_score", "strict", "allow_vacuous", "max_errors")}
-    write_json(run.path / "run.json", replace(manifest, **verdict))
+    run.describe(replace(manifest, **verdict))
     return Job(spec, options, environ, (*told(spec, problems), *((said,) if said else ())))
 
 

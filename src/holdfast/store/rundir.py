@@ -161,6 +161,8 @@ class RunDir:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()  # an inline agent changes the working directory
         self._lock: int | None = None
+        self._manifest: Manifest | None = None
+        """What this process has written: an agent without a sandbox may have changed the file."""
 
     @property
     def id(self) -> str:
@@ -215,7 +217,19 @@ class RunDir:
             return
         shutil.rmtree(self.path)
 
+    def describe(self, manifest: Manifest) -> None:
+        """Writes `run.json`, and knows from now on what it says."""
+        self._manifest = manifest
+        write_json(self.path / "run.json", manifest)
+
+    def restore(self) -> None:
+        """Puts `run.json` back, now that no agent runs any more."""
+        if self._manifest is not None:
+            write_json(self.path / "run.json", self._manifest)
+
     def manifest(self) -> Manifest:
+        if self._manifest is not None:
+            return self._manifest
         path = self.path / "run.json"
         manifest = _decoded(decoder(Manifest).decode, path.read_bytes(), str(path), _MEND_FILE)
         if manifest.format != FORMAT:

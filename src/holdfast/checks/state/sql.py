@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -21,6 +22,9 @@ from holdfast.protocols import Exhibit, World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
 
+_WRITES = re.compile(
+    r"\s*(insert|update|delete|merge|replace|truncate|create|drop|alter|grant|revoke|copy|call|do)\b", re.IGNORECASE
+)
 _EXACT_DIGITS = 15
 """Digits that a floating-point number always keeps; a longer decimal comes from a database as text."""
 
@@ -105,6 +109,8 @@ class Sql:
         return all(one is None for one in (self.at_least, self.at_most, self.matches, self.one_of))
 
     def problems(self) -> Iterable[tuple[str, str]]:
+        if _WRITES.match(self.query):
+            yield "query", "it would write, and a rule only reads: its transaction is read-only"
         if self.matches is not None and (fault := fault_in(self.matches)):
             yield "matches", fault
         if not self._reads_value() and self.rows is None:

@@ -15,7 +15,7 @@ from holdfast.protocols import Call, FaultContext, Forward, Reply
 class Error:
     """The call fails: an exception, an HTTP status. The tool is never called."""
 
-    error_code: Annotated[int, Meta(description="The status of the failure.", ge=100, le=599)] = 503
+    error_code: Annotated[int, Meta(description="The status of the failure.", ge=300, le=599)] = 503
     message: Annotated[str, Meta(description="What the error says; by default the usual words for the status.")] = ""
 
     reached: ClassVar[Literal["never", "always", "maybe"]] = "never"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -18,5 +19,7 @@ class CpuThrottle:
     cores: Annotated[float, Meta(description="How much of a core they have.", gt=0)] = 0.1
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
+        if self.cores >= (os.cpu_count() or 1):
+            return ""  # no less than there is
         await disturbable(world).limit(cpu=self.cores)
         return f"{self.cores:g} of a core"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -18,5 +19,7 @@ class MemoryLimit:
     megabytes: Annotated[int, Meta(description="How much they have, in MiB.", ge=1)] = 64
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
+        if self.megabytes >= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024**2:
+            return ""  # no less than there is
         await disturbable(world).limit(memory=self.megabytes * 1024 * 1024)
         return f"{self.megabytes} MiB of memory"

@@ -149,6 +149,7 @@ class Connecting:
             f"a client refused our certificate for {self._origin.host}{why}: its requests were not seen. "
             f"It is trusted by what reads {', '.join(TRUST_VARIABLES)}"
         )
+        self.trip.broke(f"a client refused our certificate for {self._origin.host}: its call failed by our doing")
 
     async def _fail(self, failed: Failed) -> None:
         seen = self._event()
