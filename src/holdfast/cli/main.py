@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -121,7 +122,8 @@ def _run(args: Sequence[str]) -> int:
     except OSError as refused:
         if os.environ.get("HOLDFAST_DEBUG"):
             raise
-        return _told(f"cannot use {refused.filename or 'a file or stream'}: {refused.strerror}", "", as_json, HARNESS)
+        hint = "make room where the run's folder is: .holdfast" if refused.errno == errno.ENOSPC else ""
+        return _told(f"cannot use {refused.filename or 'a file or stream'}: {refused.strerror}", hint, as_json, HARNESS)
     except Exception as bug:
         if os.environ.get("HOLDFAST_DEBUG"):
             raise

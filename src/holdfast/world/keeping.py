@@ -9,6 +9,7 @@ kept.json        how to open it again: the environment without secrets, and what
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -168,5 +169,6 @@ def forget(folder: Path) -> None:
     for at, folders, _ in os.walk(folder):
         for name in folders:
             if not os.path.islink(os.path.join(at, name)):
-                os.chmod(os.path.join(at, name), 0o700)
+                with contextlib.suppress(OSError):  # another's, or gone: then it stays
+                    os.chmod(os.path.join(at, name), 0o700)
     shutil.rmtree(folder, ignore_errors=True)

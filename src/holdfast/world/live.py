@@ -57,6 +57,8 @@ class LiveWorld:
         self.trace_log = folder / "trace.jsonl"
         self.log = AuditLog(self.audit_log, spec.audit)
         self.overheard = Overheard(worlds.order.secrets)
+        self.doing = ""
+        """What of the spec is being put in place."""
         self.disturbances = Disturbances(worlds.scenario(trial), trip)
         self._events: tuple[AuditEvent, ...] = ()
         self._leads: frozenset[str] = frozenset()
@@ -82,8 +84,8 @@ class LiveWorld:
         await self._open_services()
         await self._open_sandbox(layer)
         await self._connect()
-        await fill(self.spec.fixtures, self.databases, self.root, self.trial)
-        await set_up(self.spec.setup.commands, self.sandbox, self.environ)
+        await fill(self.spec.fixtures, self.databases, self.root, self.trial, self._begin)
+        await set_up(self.spec.setup.commands, self.sandbox, self.environ, self._begin)
         if self._wants_clock:
             await self._wind()
         for database in self.databases.values():
@@ -101,6 +103,9 @@ class LiveWorld:
         found = {name: service for name, service in self.services.items() if isinstance(service, Mock)}
         overridden = self.spec.network.dns_overrides.items()
         return found | {host: found[service] for host, service in overridden if service in found}
+
+    def _begin(self, what: str) -> None:
+        self.doing = what
 
     def heard(self, data: bytes) -> None:
         self.overheard.add(data)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from random import Random
+from typing import TypeAlias
 
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.codec import canonical, digest
@@ -14,9 +15,13 @@ from holdfast.protocols import Database, Sandbox
 
 SETUP_S = 600.0
 _SHELL = "/bin/sh"
+Begin: TypeAlias = Callable[[str], None]
+"""Is told what is begun, by its place in the spec."""
 
 
-async def fill(fixtures: Iterable[Fixture], databases: Mapping[str, Database], root: Path, trial: Trial) -> None:
+async def fill(
+    fixtures: Iterable[Fixture], databases: Mapping[str, Database], root: Path, trial: Trial, begin: Begin
+) -> None:
     """Fixtures of the databases, in order; HarnessError names the one that failed."""
     for number, fixture in enumerate(fixtures):
         if fixture.type not in ("sql", "drift"):
@@ -24,6 +29,7 @@ async def fill(fixtures: Iterable[Fixture], databases: Mapping[str, Database], r
         database = databases.get(fixture.service or "")
         if database is None:
             raise HarnessError(f"fixtures[{number}] needs a database, and {fixture.service} is none")
+        begin(f"fixtures[{number}] ({fixture.type})")
         try:
             await _into(database, fixture, root, trial)
         except QueryFailed as refused:
@@ -44,9 +50,10 @@ async def _into(database: Database, fixture: Fixture, root: Path, trial: Trial) 
     await database.execute(sql)
 
 
-async def set_up(commands: Iterable[str], sandbox: Sandbox, environ: Mapping[str, str]) -> None:
+async def set_up(commands: Iterable[str], sandbox: Sandbox, environ: Mapping[str, str], begin: Begin) -> None:
     """Runs each command to its end; HarnessError says what the one that failed said."""
     for number, command in enumerate(commands):
+        begin(f"setup.commands[{number}]")
         ran = await sandbox.run([_SHELL, "-c", command], environ, timeout_s=SETUP_S)
         if ran.exit_code != 0:
             said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()[-1_000:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from holdfast.errors import UserError
 from holdfast.model.codec import canonical, digest
 from holdfast.model.world import Secret
+from holdfast.processes.leftovers import kill_group
 
 SHORTEST = 6
 """A shorter value would be masked in places where it means something else."""
@@ -57,13 +59,20 @@ def _from_command(name: str, command: str, root: Path, environ: Mapping[str, str
     if not allowed:
         message = f"the secret {name} is given by a command, and this spec lies outside of your project folder"
         raise UserError(message, hint="if you trust the file, add --allow-commands")
+    pipe = subprocess.PIPE
+    running = subprocess.Popen(  # noqa: S602  # the spec's own words, which the user trusts
+        command, shell=True, cwd=root, env=dict(environ), stdout=pipe, stderr=pipe, start_new_session=True
+    )
     try:
-        ran = subprocess.run(  # noqa: S602  # the spec's own words, which the user trusts
-            command, shell=True, cwd=root, env=dict(environ), capture_output=True, timeout=COMMAND_S, check=False
-        )
+        out, err = running.communicate(timeout=COMMAND_S)
     except subprocess.TimeoutExpired:
         raise UserError(f"the command of the secret {name} did not end within {COMMAND_S:g} s") from None
-    if ran.returncode:
-        said = ran.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise UserError(f"the command of the secret {name} exited with {ran.returncode}: {said[-1] if said else ''}")
-    return ran.stdout.decode("utf-8", "replace").rstrip("\n")
+    finally:
+        kill_group(running.pid, signal.SIGKILL)  # whatever it has started
+        running.wait()
+    if running.returncode:
+        said = err.decode("utf-8", "replace").strip().splitlines()
+        raise UserError(
+            f"the command of the secret {name} exited with {running.returncode}: {said[-1] if said else ''}"
+        )
+    return out.decode("utf-8", "replace").rstrip("\n")

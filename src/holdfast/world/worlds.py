@@ -128,4 +128,6 @@ async def _in_time(world: LiveWorld) -> None:
     except TimeoutError:
         if not limit.expired():
             raise
-        raise HarnessError(f"the world was not ready within the trial's {limit_ms} ms (resources.timeout)") from None
+        held_up = f": {world.doing} was under way" if world.doing else ""
+        why = f"the world was not ready within the trial's {limit_ms} ms (resources.timeout){held_up}"
+        raise HarnessError(why) from None
