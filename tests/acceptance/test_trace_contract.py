@@ -137,9 +137,9 @@ def test_verbose_shows_one_line_a_call(project: MakeProject) -> None:
 
 def test_otlp_writes_every_trial_with_its_verdicts_and_changes_nothing_else(project: MakeProject) -> None:
     run = made(project)
-    code = run.run("--otlp", "out/traces.jsonl").code
+    code = run.run("--otlp", "traces.jsonl").code
     assert code == 1
-    bodies = [json.loads(line) for line in (run.folder / "out" / "traces.jsonl").read_text().splitlines()]
+    bodies = [json.loads(line) for line in (run.folder / "traces.jsonl").read_text().splitlines()]
     spans = [s for body in bodies for r in body["resourceSpans"] for scope in r["scopeSpans"] for s in scope["spans"]]
     roots = [s for s in spans if "parentSpanId" not in s]
     assert sum(len(s.get("events", ())) for s in roots) == sum(o != "n/a" for o in OUTCOMES.values())
