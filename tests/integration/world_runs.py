@@ -45,7 +45,6 @@ class Ran:
     def lines(self):
         return self.text.splitlines()
 
-    @property
     def forbidden(self):
         return {one.rule: (one.violated, one.details) for one in self.only.forbidden}
 
