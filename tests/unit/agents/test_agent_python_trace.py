@@ -10,6 +10,8 @@ from agent_python_site import ask, fault, observe, spec_of, trial_of
 
 from holdfast.model.spec import Scenario
 
+pytestmark = pytest.mark.processes
+
 CODE = """
 import os
 def look(q): return "found " + q

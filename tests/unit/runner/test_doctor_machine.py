@@ -13,6 +13,8 @@ from holdfast.runner.doctor_clients import _try, try_curl
 from holdfast.runner.doctor_machine import FORKS, HTTP, HTTPS, MCP, ROUTES, Route, needed, tried, try_machine
 from holdfast.runner.doctor_yard import Absent, Unmet, opened, started
 
+pytestmark = pytest.mark.processes
+
 FORMATS = {"openai chat", "openai responses", "anthropic messages", "gemini", "ollama"}
 
 

@@ -18,6 +18,8 @@ from holdfast.model.verdict import Finding
 from holdfast.protocols import Ran
 from world_kit import FakeDatabase, FakeMock, FakeWorld, gathered, rows, run
 
+pytestmark = pytest.mark.processes
+
 
 def judged(check: Any, ran: Ran) -> Finding:
     finding: Finding = check.decide(gathered(check, FakeWorld(Path("/nowhere"), ran=ran)))
