@@ -5,6 +5,8 @@
 
 Each check opens sandboxes of its own, and raises AssertionError where the backend breaks its protocol. What a backend
 reports as not enforced is not asked of it.
+
+Over 400 lines, since whoever writes a backend reads its whole contract here, a check a function.
 """
 
 from __future__ import annotations
