@@ -45,7 +45,7 @@ class Guard:
 
     def close(self) -> None:
         """Leaves the process as it was found."""
-        os._exit = self._exit  # type: ignore[assignment]
+        os._exit = self._exit  # type: ignore[assignment]  # it was read from there
         for number, before in self._handlers.items():
             signal.signal(number, signal.SIG_DFL if before is None else before)
 

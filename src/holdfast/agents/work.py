@@ -61,7 +61,7 @@ def settle_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-            stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+            stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a TextIO need not have it
         except (OSError, ValueError, AttributeError):
             continue  # the agent closed it, or put something else in its place
 

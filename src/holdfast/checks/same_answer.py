@@ -12,7 +12,11 @@ from holdfast.checks.semantic import missing
 from holdfast.checks.wording import shorten
 from holdfast.model.verdict import Finding
 
-Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+_Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+
+Threshold: TypeAlias = Annotated[_Share | None, Meta(description="Least likeness that passes, 0 to 1, default 0.75.")]
+ShortThreshold: TypeAlias = Annotated[_Share | None, Meta(description="Short for `similarity_threshold`.")]
+By: TypeAlias = Annotated[Method, Meta(description="Compare words, or also meanings (needs the semantic extra).")]
 
 DEFAULT = 0.75
 

@@ -11,7 +11,7 @@ import click
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError
-from holdfast.model.spec import Part, Problem, Spec
+from holdfast.model.spec import Problem, Spec
 from holdfast.plan import Select
 from holdfast.runner.job import Options
 
@@ -105,45 +105,11 @@ def options(
     scenarios: tuple[str, ...] = (),
     invariants: tuple[str, ...] = (),
     trials: tuple[str, ...] = (),
-    profile: str | None = None,
-    replicas: int | None = None,
-    seed: int | None = None,
-    concurrency: int | None = None,
-    record: Path | None = None,
-    replay: Path | None = None,
-    fail_fast: bool = False,
     no_preflight: bool = False,
-    min_score: float | None = None,
-    strict: bool = False,
-    allow_vacuous: bool = False,
-    max_errors: int = 0,
-    backend: str = "bubblewrap",
-    keep: bool = False,
-    strict_world: bool = False,
-    allow_commands: bool = False,
-    part: Part = "contract",
+    **given: Any,
 ) -> Options:
-    """The command line as a value."""
-    return Options(
-        select=Select(scenarios, invariants, trials),
-        concurrency=concurrency,
-        record=record,
-        replay=replay,
-        min_score=min_score,
-        strict=strict,
-        fail_fast=fail_fast,
-        preflight=not no_preflight,
-        max_errors=max_errors,
-        allow_vacuous=allow_vacuous,
-        replicas=replicas,
-        seed=seed,
-        profile=profile,
-        backend=backend,
-        keep=keep,
-        strict_world=strict_world,
-        allow_commands=allow_commands,
-        part=part,
-    )
+    """The command line as a value; `given` are fields of Options by their own names."""
+    return Options(select=Select(scenarios, invariants, trials), preflight=not no_preflight, **given)
 
 
 def option_warnings(spec: Spec, given: Options) -> list[str]:

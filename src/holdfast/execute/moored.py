@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -25,9 +25,9 @@ GATEWAY_FOLDER = Path(".holdfast")
 class Harboured:
     """An agent and the harbour that its calls go through: closed together."""
 
-    def __init__(self, agent: Agent, harbour: Harbour) -> None:
+    def __init__(self, agent: Agent, close: Callable[[], Awaitable[None]]) -> None:
         self._agent = agent
-        self._harbour = harbour
+        self._close = close
 
     async def run(self, task: Task, trip: Trip) -> Answer:
         return await self._agent.run(task, trip)
@@ -39,30 +39,19 @@ class Harboured:
         try:
             await self._agent.close()
         finally:
-            await self._harbour.close()
+            await self._close()
 
 
-class BehindGateway:
+class BehindGateway(Harboured):
     """A running HTTP agent that was started with a gateway's variables: one trial at a time."""
 
-    def __init__(self, agent: Agent, mooring: Mooring, opened: AsyncExitStack) -> None:
-        """`opened` is closed with it: the mooring, its harbour and the gateway's socket."""
-        self._agent = agent
+    def __init__(self, agent: Agent, mooring: Mooring, close: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(agent, close)
         self._mooring = mooring
-        self._opened = opened
 
     async def run(self, task: Task, trip: Trip) -> Answer:
         with self._mooring.carry(trip):
-            return await self._agent.run(task, trip)
-
-    async def reset(self, trial: Trial) -> None:
-        await self._agent.reset(trial)
-
-    async def close(self) -> None:
-        try:
-            await self._agent.close()
-        finally:
-            await self._opened.aclose()
+            return await super().run(task, trip)
 
 
 async def open_moored(
@@ -89,7 +78,7 @@ async def open_moored(
     except BaseException:
         await harbour.close()
         raise
-    site.agent = Harboured(site.agent, harbour)
+    site.agent = Harboured(site.agent, harbour.close)
     return site
 
 
@@ -121,7 +110,7 @@ async def _behind_gateway(spec: Spec, agent: AgentSpec, chart: Chart) -> Site:
         mooring = await harbour.moor(sock=taken.listening, token=taken.handed.token)
         opened.push_async_callback(mooring.close)
         http = await HttpAgent.open(agent, root=chart.root, limit=1)
-        return Site(spec, BehindGateway(http, mooring, opened.pop_all()), 1)
+        return Site(spec, BehindGateway(http, mooring, opened.pop_all().aclose), 1)
 
 
 def resolved_models(spec: Spec, environ: Mapping[str, str]) -> dict[str, ModelSpec]:

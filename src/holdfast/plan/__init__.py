@@ -1,7 +1,7 @@
 """Stage 2, Spec to Trials: pure, lazy, and in the same order every time."""
 
 from holdfast.plan.checks import make_check, needs_control
-from holdfast.plan.ids import agent_json, identity, trial_id
+from holdfast.plan.ids import agent_json, identity
 from holdfast.plan.lazy import Lazy
 from holdfast.plan.matrix import CellKey, Plan, plan
 from holdfast.plan.planners import FailFast, Once
@@ -20,5 +20,4 @@ __all__ = [
     "make_check",
     "needs_control",
     "plan",
-    "trial_id",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.model.codec import canonical, digest
+from holdfast.model.codec import canonical
 from holdfast.model.spec import AgentSpec, Scenario, Task
 
 
@@ -44,19 +44,8 @@ def identity(
     agent_json: bytes,
     seed: int,
 ) -> bytes:
-    """The canonical JSON array of what decides a trial."""
+    """The canonical JSON array of what decides a trial: its id is the digest.
+
+    `invariant` is `*` where the trial serves every rule of its scenario.
+    """
     return b"%b%b%d%b" % (head(kind, scenario), middle(task, params), replica, tail(invariant, agent_json, seed))
-
-
-def trial_id(
-    kind: str,
-    scenario: Scenario,
-    task: Task,
-    params: Mapping[str, Any],
-    replica: int,
-    invariant: str,
-    agent_json: bytes,
-    seed: int,
-) -> str:
-    """The id of a trial; `invariant` is `*` where the trial serves every rule of its scenario."""
-    return digest(identity(kind, scenario, task, params, replica, invariant, agent_json, seed))

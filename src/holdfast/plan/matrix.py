@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.errors import UsageError
-from holdfast.model.codec import canonical
+from holdfast.model.codec import canonical, digest
 from holdfast.model.spec import Invariant, Scenario, Spec, Task
 from holdfast.model.trial import CONTROL, Trial
 from holdfast.model.when import applies
 from holdfast.plan.checks import make_check, needs_control
-from holdfast.plan.ids import agent_json, trial_id
+from holdfast.plan.ids import agent_json, identity
 from holdfast.plan.layout import Group, Layout
 from holdfast.plan.lazy import Lazy
 from holdfast.plan.select import EVERYTHING, Select, chosen, positions
@@ -165,7 +165,7 @@ class Plan:
     def _control(self, task: Task, number: int) -> Trial:
         spec, params = self.spec, self.spec.params[number]
         agent = agent_json(spec.agent)
-        id = trial_id("control", Scenario(CONTROL), task, params, 0, EVERY_RULE, agent, spec.seed)
+        id = digest(identity("control", Scenario(CONTROL), task, params, 0, EVERY_RULE, agent, spec.seed))
         return Trial(id, "control", CONTROL, task, 0, params, EVERY_RULE, spec.seed)
 
 

@@ -85,6 +85,6 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         coroutine.send(None)
     except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+        return done.value  # type: ignore[no-any-return]  # what a StopIteration carries is untyped
     coroutine.close()
     raise Waited("a fault may await only forward() and ctx.sleep()")

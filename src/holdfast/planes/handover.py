@@ -166,7 +166,7 @@ class Standby:
             fd = os.dup(line.fileno())
             with socket.socket(fileno=fd) as own:
                 socket.send_fds(own, [self._handed], [self._socket.fileno()])
-            writer.transport.resume_reading()  # type: ignore[attr-defined]
+            writer.transport.resume_reading()  # type: ignore[attr-defined]  # the same
             await reader.read()
         except OSError:
             pass  # the run is gone: the socket is ours again

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from holdfast.planes.describe import said
-from holdfast.planes.http1.server import Connection, Exchange, Listener, serve
-from holdfast.planes.mooring import Aboard, Board, Variables, berthed
+from holdfast.planes.http1.server import Connection, Exchange, serve
+from holdfast.planes.mooring import Aboard, Address, Board, Variables, berthed
 from holdfast.planes.peers import owner
 from holdfast.protocols import Trip
 
@@ -21,17 +21,15 @@ WAIT_S = 0.5
 """A process may connect before we are told that it was made."""
 
 
-class Lobby:
+class Lobby(Address):
     """One listener on loopback for many trials at once."""
 
     def __init__(self, board: Board, variables: Variables) -> None:
+        super().__init__(secrets.token_urlsafe(18), variables)
         self._board = board
-        self._variables = variables
         self._aboard: dict[int, Aboard] = {}
         self._of: dict[Connection, tuple[int, Aboard | None]] = {}
         """Connections whose process is known, as they were made: inside of one, TLS may have taken it over."""
-        self.token = secrets.token_urlsafe(18)
-        self.listener: Listener
 
     @classmethod
     async def open(cls, board: Board, variables: Variables) -> Lobby:
@@ -39,23 +37,6 @@ class Lobby:
         lobby.listener = await serve(lobby.answer)
         lobby.listener.on_error = lobby._wrong
         return lobby
-
-    @property
-    def port(self) -> int:
-        return self.listener.port
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/{self.token}"
-
-    @property
-    def proxy_url(self) -> str:
-        return f"http://holdfast:{self.token}@127.0.0.1:{self.port}"
-
-    @property
-    def environ(self) -> Mapping[str, str]:
-        """The variables that lead an agent here."""
-        return self._variables(self)
 
     @contextmanager
     def carry(self, trip: Trip) -> Iterator[Callable[[int], None]]:

@@ -70,23 +70,32 @@ class Aboard(Protocol):
         ...
 
 
-class Address(Protocol):
-    """Where an agent is led to: a mooring or a lobby."""
+class Address:
+    """Where an agent is led to: a listener on loopback, and the token that its paths begin with."""
 
-    token: str
+    def __init__(self, token: str, variables: Variables) -> None:
+        self.token = token
+        self.listener: Listener
+        self._variables = variables
 
     @property
-    def port(self) -> int: ...
+    def port(self) -> int:
+        return self.listener.port
 
     @property
     def url(self) -> str:
         """What its planes are reached under."""
-        ...
+        return f"http://127.0.0.1:{self.port}/{self.token}"
 
     @property
     def proxy_url(self) -> str:
         """The proxy, with its password."""
-        ...
+        return f"http://holdfast:{self.token}@127.0.0.1:{self.port}"
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The variables that lead an agent here."""
+        return self._variables(self)
 
 
 Board = Callable[[Address, Trip], Aboard]
@@ -94,22 +103,20 @@ Variables = Callable[[Address], Mapping[str, str]]
 """What an agent is started with so that its calls come to an address."""
 
 
-class Mooring:
+class Mooring(Address):
     """One listener on loopback, tied to one trial at a time."""
 
     def __init__(self, board: Board, token: str, variables: Variables) -> None:
+        super().__init__(token, variables)
         self._board = board
         self._aboard: Aboard | None = None
         self._early = 0
         """Requests that came before the first trial, and were refused."""
         self._used = False
-        self._variables = variables
         self._known: WeakSet[Connection] = WeakSet()
         """Connections whose process was looked at."""
         self.crew = Crew()
         """Who may come; anybody who knows the token, unless its first process is told."""
-        self.token = token
-        self.listener: Listener
         self._standing: list[Listener] = []
         """Where we stand for hosts of the agent's own network."""
 
@@ -127,23 +134,6 @@ class Mooring:
         mooring.listener = await serve(mooring.answer, sock=sock)
         mooring.listener.on_error = mooring._wrong
         return mooring
-
-    @property
-    def port(self) -> int:
-        return self.listener.port
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/{self.token}"
-
-    @property
-    def proxy_url(self) -> str:
-        return f"http://holdfast:{self.token}@127.0.0.1:{self.port}"
-
-    @property
-    def environ(self) -> Mapping[str, str]:
-        """The variables that lead an agent here."""
-        return self._variables(self)
 
     @contextmanager
     def carry(self, trip: Trip) -> Iterator[None]:

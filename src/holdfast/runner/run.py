@@ -65,11 +65,10 @@ class Running:
         return True
 
     async def _all(self, stored: Stored) -> None:
-        job, court = self.job, self.court
+        job, court, options = self.job, self.court, self.job.options
         court.open()
         await court.take_up(stored)
-        models = Models(job.options.record, job.options.replay, court.masker.text)
-        options = job.options
+        models = Models(options.record, options.replay, court.masker.text)
         surroundings = Surroundings(options.backend, job.secrets, options.strict_world, options.keep)
         site = await open_site(
             job.spec, environ=job.environ, concurrency=options.concurrency, models=models, surroundings=surroundings
@@ -83,28 +82,29 @@ class Running:
             if around and around not in self.warnings:
                 self._warn(around)
             await self._controls(site)
-            trials = [t for t in job.plan.trials if t.id not in stored.seen] if stored.seen else job.plan.trials
-            planner = FailFast(trials, site.concurrency) if job.options.fail_fast else Once(trials)
-            done = 0
-            while batch := planner.next(Judged(done, court.violated)):
-                ended = execute(
-                    site,
-                    court.begun(batch),
-                    started=self._started,
-                    on_fault=court.met,
-                    on_call=court.saw,
-                    store=court.store,
-                )
-                async with aclosing(ended):  # whatever happens here, no slot outlives it
-                    async for trial, seen in ended:
-                        await court.take(trial, seen, alone=site.concurrency == 1)
-                        done += 1
-                await court.settle()
-            self.notes = (*self.notes, *court.kept.notes)
-            for why, count in court.troubled.items():
-                self._warn(f"our side or a provider failed in {count} trials, of which only passes count: {why}")
+            await self._trials(site, stored)
         finally:
             await site.close()
+
+    async def _trials(self, site: Site, stored: Stored) -> None:
+        """All that have no record yet, in batches, and what their ends tell of the whole."""
+        job, court = self.job, self.court
+        trials = [t for t in job.plan.trials if t.id not in stored.seen] if stored.seen else job.plan.trials
+        planner = FailFast(trials, site.concurrency) if job.options.fail_fast else Once(trials)
+        done = 0
+        while batch := planner.next(Judged(done, court.violated)):
+            begun = court.begun(batch)
+            ended = execute(
+                site, begun, started=self._started, on_fault=court.met, on_call=court.saw, store=court.store
+            )
+            async with aclosing(ended):  # whatever happens here, no slot outlives it
+                async for trial, seen in ended:
+                    await court.take(trial, seen, alone=site.concurrency == 1)
+                    done += 1
+            await court.settle()
+        self.notes = (*self.notes, *court.kept.notes)
+        for why, count in court.troubled.items():
+            self._warn(f"our side or a provider failed in {count} trials, of which only passes count: {why}")
 
     async def _controls(self, site: Site) -> None:
         """The preflight, then one calm answer for each task that a rule compares with."""

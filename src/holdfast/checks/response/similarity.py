@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from holdfast.checks import same_answer
-from holdfast.checks.same_answer import Share
+from holdfast.checks.same_answer import By, ShortThreshold, Threshold
 from holdfast.model.verdict import Finding
 from holdfast.protocols import Exhibit
 
@@ -19,13 +19,9 @@ class Similarity:
     """The answer is the same as `expected`, in other words perhaps; changed numbers, names or a negation are not."""
 
     expected: Annotated[str, Meta(description="The answer to compare with.")]
-    similarity_threshold: Annotated[
-        Share | None, Meta(description="Least likeness that passes, 0 to 1, default 0.75.")
-    ] = None
-    threshold: Annotated[Share | None, Meta(description="Short for `similarity_threshold`.")] = None
-    method: Annotated[
-        Literal["lexical", "semantic"], Meta(description="Compare words, or also meanings (needs the semantic extra).")
-    ] = "lexical"
+    similarity_threshold: Threshold = None
+    threshold: ShortThreshold = None
+    method: By = "lexical"
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"

@@ -54,8 +54,8 @@ def writes_of(statement: str, dialect: Dialect) -> tuple[Write, ...]:
     """All that one statement writes, so far as its text says."""
     if dialect == "mysql":
         statement = _CONDITIONAL.sub(r"\1", statement)
-    text = statement[_LEADING.match(statement).end() :]  # type: ignore[union-attr]
-    first = re.match(r"[a-z]*", text, re.IGNORECASE)[0].lower()  # type: ignore[index]
+    text = statement[_LEADING.match(statement).end() :]  # type: ignore[union-attr]  # matches any text
+    first = re.match(r"[a-z]*", text, re.IGNORECASE)[0].lower()  # type: ignore[index]  # the same
     return tuple(dict.fromkeys(_found(first, text, dialect)))
 
 
