@@ -19,7 +19,7 @@ import time
 from typing import NoReturn
 
 from holdfast.agents.launch_order import Order, next_order, packed
-from holdfast.processes.leftovers import die_with_parent, end_orphans, keep_orphans, kill, kill_group
+from holdfast.processes.leftovers import die_with_parent, end_orphans, ended_children, keep_orphans, kill, kill_group
 
 NOTICE = struct.Struct("=Bqqqq")
 """What is told back: what happened, the ticket, a value, nanoseconds that the program ran, processes that survived.
@@ -111,13 +111,7 @@ class LaunchHost:
 
     def _reap(self) -> None:
         """Forgets keepers that have ended; where one was killed, what it kept is ended here."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
+        for pid, status in ended_children():
             ticket = self._keepers.pop(pid, 0)
             if pid == self._ready:
                 self._ready = 0

@@ -15,7 +15,14 @@ from typing import NoReturn
 from holdfast.agents.environment import clear_environment
 from holdfast.agents.wire import Exited, Refused, Started, lifted, tell
 from holdfast.agents.work import Held, next_work, perform_work, redirect, rehearse, settle_streams
-from holdfast.processes.leftovers import children_of_this, die_with_parent, end_orphans, keep_orphans, kill_group
+from holdfast.processes.leftovers import (
+    children_of_this,
+    die_with_parent,
+    end_orphans,
+    ended_children,
+    keep_orphans,
+    kill_group,
+)
 
 REHEARSALS = 20
 """Enough for the interpreter to have settled on its fast paths, which it writes into the code itself."""
@@ -94,13 +101,7 @@ class Zygote:
 
     def _reap(self) -> None:
         """Tells of every child that ended, once all that it left behind has ended too."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
+        for pid, status in ended_children():
             if pid not in self._children:
                 continue
             self._children.discard(pid)

@@ -25,6 +25,18 @@ def children_of_this() -> set[int]:
         return set()
 
 
+def ended_children() -> Iterator[tuple[int, int]]:
+    """Reaps every child that has ended: its process id and status, as waitpid gives them."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        yield pid, status
+
+
 def end_orphans(spared: set[int]) -> set[int]:
     """Ends and reaps every child of this process but those, and whatever comes up from below them; who survived."""
     orphans = children_of_this() - spared

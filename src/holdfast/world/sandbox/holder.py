@@ -15,7 +15,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 
-from holdfast.processes.leftovers import end_orphans
+from holdfast.processes.leftovers import end_orphans, ended_children
 from holdfast.world.sandbox import bpf, kernel, lookup, wire
 from holdfast.world.sandbox.commands import Clerk
 from holdfast.world.sandbox.differences import differences
@@ -138,13 +138,7 @@ class Holder:
                 os.close(fd)
 
     def _reap(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                break
-            if pid == 0:
-                break
+        for pid, status in ended_children():
             self._readers.discard(pid)
             program = self._programs.pop(pid, None)
             if program is not None:

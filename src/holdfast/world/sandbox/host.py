@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
-from holdfast.processes.leftovers import die_with_parent, end_orphans, keep_orphans, kill
+from holdfast.processes.leftovers import die_with_parent, end_orphans, ended_children, keep_orphans, kill
 from holdfast.world.sandbox import bare, holder, kernel, wire
 from holdfast.world.sandbox.system import System, shared
 
@@ -77,12 +77,9 @@ class Host:
         self._ready = pid
 
     def _reap(self) -> None:
-        try:
-            while pid := os.waitpid(-1, os.WNOHANG)[0]:
-                if pid == self._ready:
-                    self._ready = 0
-        except ChildProcessError:
-            return
+        for pid, _ in ended_children():
+            if pid == self._ready:
+                self._ready = 0
 
     def _live(self) -> NoReturn:
         """A holder: makes its namespaces ahead, waits for its order, and keeps what it is told to."""
