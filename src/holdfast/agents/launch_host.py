@@ -16,10 +16,10 @@ import socket
 import struct
 import sys
 import time
-from typing import NoReturn
 
 from holdfast.agents.launch_order import Order, next_order, packed
-from holdfast.processes.leftovers import die_with_parent, end_orphans, ended_children, keep_orphans, kill, kill_group
+from holdfast.processes.leftovers import end_orphans, keep_orphans, kill_group
+from holdfast.processes.spares import Spares
 
 NOTICE = struct.Struct("=Bqqqq")
 """What is told back: what happened, the ticket, a value, nanoseconds that the program ran, processes that survived.
@@ -29,8 +29,6 @@ TAKEN = struct.Struct("=qq")
 """What a keeper tells when it takes an order: its process id and the ticket."""
 OVER = 84
 """Exit code of a keeper that found the control socket closed."""
-PAUSE_MS = 4
-"""Before the next keeper is made, unless an order waits: making it would slow down the start under way."""
 LINGER_S = 4.0
 """For a group whose first process obeyed SIGTERM: longer than Holdfast's own grace, which ends it."""
 STOPPED = (signal.SIGTERM, 128 + signal.SIGTERM << 8)
@@ -39,106 +37,57 @@ STARTED, REFUSED, EXITED, LOST = 1, 2, 3, 4
 """The value is a process id, an errno, a status as waitpid gives it, and nothing: its keeper was killed."""
 
 
-class LaunchHost:
-    """This process: its control socket and its keepers, of which one always waits for an order.
+class LaunchHost(Spares):
+    """Its children are keepers, each of one program."""
 
-    Making a keeper takes as long as starting a small program, so it is made ahead.
-    """
+    pause_ms = 4
+    told_bytes = TAKEN.size
 
     def __init__(self, control: socket.socket) -> None:
-        self._control = control
-        self._pid = os.getpid()
+        super().__init__(control)
         self._keepers: dict[int, int] = {}
         """Tickets by process id: 0 until the keeper has an order."""
-        self._ready = 0
-        """The keeper that waits for an order."""
-        self._over = False
-        self._taken = os.pipe()
-        self._died = os.pipe()
 
-    def run(self) -> None:
-        """Until the control socket closes; then all that still runs is ended."""
-        os.set_blocking(self._died[1], False)
-        signal.set_wakeup_fd(self._died[1], warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        poll = select.poll()
-        poll.register(self._taken[0], select.POLLIN)
-        poll.register(self._died[0], select.POLLIN)
-        while not self._over:
-            poll.register(self._control.fileno(), 0 if self._ready else select.POLLIN)
-            told = dict(poll.poll(None if self._ready else PAUSE_MS))
-            self._attend(told)
-            if not self._ready and (not told or self._control.fileno() in told) and not self._breed():
-                self._refuse()
-        for pid in self._keepers:
-            kill(pid, signal.SIGKILL)  # what they kept comes to us
-        end_orphans(set())
-
-    def _attend(self, told: dict[int, int]) -> None:
-        if told.get(self._control.fileno(), 0) & select.POLLHUP:
-            self._over = True
-        if self._taken[0] in told:
-            pid, ticket = TAKEN.unpack(os.read(self._taken[0], TAKEN.size))
-            self._keepers[pid] = ticket
-            self._ready = 0
-        if self._died[0] in told:
-            os.read(self._died[0], 4096)
-            self._reap()
-
-    def _breed(self) -> bool:
-        """Makes the next keeper; False if the machine does not let us."""
-        try:
-            pid = os.fork()
-        except OSError:
-            return False
-        if pid == 0:
-            self._live()
+    def born(self, pid: int) -> None:
         self._keepers[pid] = 0
-        self._ready = pid
-        return True
 
-    def _refuse(self) -> None:
+    def took(self, told: bytes) -> None:
+        pid, ticket = TAKEN.unpack(told)
+        self._keepers[pid] = ticket
+
+    def ended(self, pid: int, status: int, *, ready: bool) -> None:
+        """Forgets the keeper; where it was killed, what it kept is ended here."""
+        ticket = self._keepers.pop(pid, 0)
+        if ready and status == OVER << 8:
+            self.over = True
+        if ticket and status != 0:
+            left = end_orphans(set(self._keepers))
+            self._tell(LOST, ticket, left=len(left))
+
+    def crowded(self) -> None:
         """Takes the next order, if one comes soon, and cannot do it."""
-        if not select.select([self._control], [], [], 0.05)[0]:
+        if not select.select([self.control], [], [], 0.05)[0]:
             return
-        taken = next_order(self._control)
+        taken = next_order(self.control)
         if taken is None:
-            self._over = True
+            self.over = True
             return
         ticket, order = taken
         order.close()
         self._tell(REFUSED, ticket, errno.EAGAIN)
 
-    def _reap(self) -> None:
-        """Forgets keepers that have ended; where one was killed, what it kept is ended here."""
-        for pid, status in ended_children():
-            ticket = self._keepers.pop(pid, 0)
-            if pid == self._ready:
-                self._ready = 0
-                self._over = self._over or status == OVER << 8
-            if ticket and status != 0:
-                left = end_orphans(set(self._keepers))
-                self._tell(LOST, ticket, left=len(left))
+    def prepare(self) -> None:
+        rehearse()
 
-    def _live(self) -> NoReturn:
-        """The keeper: waits for its order, starts the program, outlives it, ends what it left, and dies."""
-        code = 1
-        try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            die_with_parent()
-            if os.getppid() != self._pid:
-                os._exit(1)  # it ended before we could tie ourselves to it
-            keep_orphans()
-            rehearse()
-            taken = next_order(self._control)
-            if taken is not None:
-                ticket, order = taken
-                os.write(self._taken[1], TAKEN.pack(os.getpid(), ticket))
-                self._keep(ticket, order)
-            code = 0 if taken else OVER
-        finally:
-            os._exit(code)
+    def serve(self) -> int:
+        """Starts the program, outlives it, and ends what it left."""
+        taken = next_order(self.control)
+        if taken is None:
+            return OVER
+        ticket, order = taken
+        self.tell_taken(TAKEN.pack(os.getpid(), ticket))
+        self._keep(ticket, order)
+        return 0
 
     def _keep(self, ticket: int, order: Order) -> None:
         began = time.monotonic_ns()
@@ -161,7 +110,7 @@ class LaunchHost:
 
     def _tell(self, what: int, ticket: int, value: int = 0, took_ns: int = 0, left: int = 0) -> None:
         try:
-            os.write(self._control.fileno(), NOTICE.pack(what, ticket, value, took_ns, left))
+            os.write(self.control.fileno(), NOTICE.pack(what, ticket, value, took_ns, left))
         except OSError:
             return  # nobody listens any more: the closed socket ends us all
 

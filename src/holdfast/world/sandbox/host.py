@@ -9,99 +9,40 @@ from __future__ import annotations
 
 import gc
 import os
-import select
 import signal
 import socket
 import sys
-import traceback
+import time
 from collections.abc import Callable
-from typing import NoReturn
 
-from holdfast.processes.leftovers import die_with_parent, end_orphans, ended_children, keep_orphans, kill
+from holdfast.processes.leftovers import keep_orphans, kill
+from holdfast.processes.spares import Spares
 from holdfast.world.sandbox import bare, holder, kernel, wire
 from holdfast.world.sandbox.system import System, shared
 
-PAUSE_MS = 3
-"""Before the next holder is made, unless an order waits: making it would slow down the one at work."""
 
-
-class Host:
-    """This process: its control socket and its holders, of which one is always ready for an order."""
+class Host(Spares):
+    """Its children are holders, each of one sandbox."""
 
     def __init__(self, control: socket.socket, kind: wire.Kind, machine: System) -> None:
-        self._control = control
+        super().__init__(control)
         self._kind = kind
         self._machine = machine
-        self._pid = os.getpid()
-        self._ready = 0
-        """The holder that waits for an order."""
-        self._over = False
-        self._taken = os.pipe()
-        self._died = os.pipe()
+        self._serve: Callable[[socket.socket, int, tuple[int, ...]], None]
 
-    def run(self) -> None:
-        """Until the control socket closes; then all that still runs is ended."""
-        os.set_blocking(self._died[1], False)
-        signal.set_wakeup_fd(self._died[1], warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        poll = select.poll()
-        poll.register(self._taken[0], select.POLLIN)
-        poll.register(self._died[0], select.POLLIN)
-        while not self._over:
-            poll.register(self._control.fileno(), 0 if self._ready else select.POLLIN)
-            told = dict(poll.poll(None if self._ready else PAUSE_MS))
-            self._attend(told)
-            if not self._ready and not self._over and (not told or self._control.fileno() in told):
-                self._breed()
-        end_orphans(set())
+    def prepare(self) -> None:
+        self._serve = self._settled()
 
-    def _attend(self, told: dict[int, int]) -> None:
-        if told.get(self._control.fileno(), 0) & (select.POLLHUP | select.POLLERR):
-            self._over = True
-        if self._taken[0] in told:
-            os.read(self._taken[0], 1)
-            self._ready = 0
-        if self._died[0] in told:
-            os.read(self._died[0], 4096)
-            self._reap()
+    def serve(self) -> int:
+        taken = wire.receive(self.control)
+        if taken is not None:
+            self.tell_taken(b"x")
+            self.control.close()
+            self._serve(socket.socket(fileno=taken.fds[0]), taken.fds[1], taken.fds[2:])
+        return 0
 
-    def _breed(self) -> None:
-        """Makes the next holder; where the machine does not let us, it is tried again."""
-        try:
-            pid = os.fork()
-        except OSError:
-            select.select([], [], [], 0.05)
-            return
-        if pid == 0:
-            self._live()
-        self._ready = pid
-
-    def _reap(self) -> None:
-        for pid, _ in ended_children():
-            if pid == self._ready:
-                self._ready = 0
-
-    def _live(self) -> NoReturn:
-        """A holder: makes its namespaces ahead, waits for its order, and keeps what it is told to."""
-        code = 1
-        try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            serve = self._settled()
-            die_with_parent()
-            if os.getppid() != self._pid:
-                os._exit(1)  # it ended before we could tie ourselves to it
-            keep_orphans()
-            taken = wire.receive(self._control)
-            if taken is not None:
-                os.write(self._taken[1], b"x")
-                self._control.close()
-                serve(socket.socket(fileno=taken.fds[0]), taken.fds[1], taken.fds[2:])
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
+    def crowded(self) -> None:
+        time.sleep(0.05)
 
     def _settled(self) -> Callable[[socket.socket, int, tuple[int, ...]], None]:
         """Makes ahead what can be; how an order is then served: by its line, what it is, and its descriptors."""

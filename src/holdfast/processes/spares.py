@@ -1,0 +1,119 @@
+"""A process that keeps one child ready for the next order: making it takes as long as starting a small program."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+from typing import NoReturn
+
+from holdfast.processes.leftovers import die_with_parent, end_orphans, ended_children, keep_orphans
+
+
+class Spares:
+    """This process: its control socket and its children, of which one always waits there for an order.
+
+    A subclass says what a child prepares, how it serves its order, and what is done when children take one or end.
+    """
+
+    pause_ms = 3
+    """Before the next child is made, unless an order waits: making it would slow down the one at work."""
+    told_bytes = 1
+    """How much a child says when it takes an order."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.over = False
+        self._pid = os.getpid()
+        self._ready = 0
+        """The child that waits for an order."""
+        self._taken = os.pipe()
+        self._died = os.pipe()
+
+    def prepare(self) -> None:
+        """In a child: all that can be done before its order is known."""
+        raise NotImplementedError
+
+    def serve(self) -> int:
+        """In a child: takes an order, tells of it and carries it out; its exit code."""
+        raise NotImplementedError
+
+    def born(self, pid: int) -> None:
+        """A child was made."""
+
+    def took(self, told: bytes) -> None:
+        """A child has taken an order."""
+
+    def ended(self, pid: int, status: int, *, ready: bool) -> None:
+        """A child has ended; `ready`: without an order."""
+
+    def crowded(self) -> None:
+        """The machine lets us make no child now; soon it is tried again."""
+        raise NotImplementedError
+
+    def tell_taken(self, told: bytes) -> None:
+        """In a child: its order is taken, and the next child may be made."""
+        os.write(self._taken[1], told)
+
+    def run(self) -> None:
+        """Until the control socket closes; then all that still runs is ended."""
+        os.set_blocking(self._died[1], False)
+        signal.set_wakeup_fd(self._died[1], warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        poll = select.poll()
+        poll.register(self._taken[0], select.POLLIN)
+        poll.register(self._died[0], select.POLLIN)
+        control = self.control.fileno()
+        while not self.over:
+            poll.register(control, 0 if self._ready else select.POLLIN)
+            told = dict(poll.poll(None if self._ready else self.pause_ms))
+            self._attend(told)
+            if not self._ready and not self.over and (not told or control in told):
+                self._breed()
+        end_orphans(set())
+
+    def _attend(self, told: dict[int, int]) -> None:
+        if told.get(self.control.fileno(), 0) & (select.POLLHUP | select.POLLERR):
+            self.over = True
+        if self._taken[0] in told:
+            self.took(os.read(self._taken[0], self.told_bytes))
+            self._ready = 0
+        if self._died[0] in told:
+            os.read(self._died[0], 4096)
+            self._reap()
+
+    def _reap(self) -> None:
+        for pid, status in ended_children():
+            ready = pid == self._ready
+            if ready:
+                self._ready = 0
+            self.ended(pid, status, ready=ready)
+
+    def _breed(self) -> None:
+        try:
+            pid = os.fork()
+        except OSError:
+            self.crowded()
+            return
+        if pid == 0:
+            self._live()
+        self.born(pid)
+        self._ready = pid
+
+    def _live(self) -> NoReturn:
+        code = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self.prepare()  # first: whoever changes their rights is untied from their parent
+            die_with_parent()
+            if os.getppid() != self._pid:
+                os._exit(1)  # it ended before we could tie ourselves to it
+            keep_orphans()
+            code = self.serve()
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            os._exit(code)
