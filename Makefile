@@ -28,7 +28,7 @@ demo: $(VENV)/.base ## The finance agent, good and careless, through three scena
 test: $(VENV)/.dev ## All tests and checks
 	@sh tests/setup.sh
 	$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest -n 2 --dist worksteal tests
+	$(BIN)/python -m pytest -n 3 --dist worksteal tests
 
 test-fast: $(VENV)/.dev ## Unit and golden tests, under a minute: all but those that start many programs
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not processes" tests/unit tests/golden

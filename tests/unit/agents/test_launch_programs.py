@@ -230,7 +230,8 @@ def test_a_keeper_that_the_agent_kills_loses_the_agent_and_nobody_else(tmp_path:
 
 
 PARENT = """
-import asyncio, os, sys
+import asyncio, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from holdfast.agents.launcher import Launcher
