@@ -96,6 +96,8 @@ class FaultContext:
     """How often this injection has fired in this trial, this firing included."""
     memory: dict[str, Any] = field(default_factory=dict)
     """Kept per trial and injection."""
+    idle: str = ""
+    """Set by a fault that finds nothing to act on: why, for the ledger."""
 
 
 class WireFault(Protocol):
@@ -375,6 +377,19 @@ class ManyPorts(Service, Protocol):
 
 
 @runtime_checkable
+class Lasting(Service, Protocol):
+    """A service whose content can be written to a file, and put into another of its kind."""
+
+    async def dump(self, path: Path) -> None:
+        """Writes all that it holds, as the last thing that is asked of it; HarnessError if it cannot."""
+        ...
+
+    async def restore(self, path: Path) -> None:
+        """Puts what `dump` wrote into a service that nobody has used; HarnessError if it cannot."""
+        ...
+
+
+@runtime_checkable
 class Database(Service, Protocol):
     """A service that speaks SQL."""
 
@@ -414,6 +429,8 @@ class Recorded(Struct, frozen=True, omit_defaults=True):
     status: int
     response: str
     ts: float
+    cut: bool = False
+    """The body was longer: only its beginning is kept."""
 
 
 @runtime_checkable
@@ -466,6 +483,10 @@ class World(Protocol):
         """Puts a file where programs inside can read it and not change it; its path inside."""
         ...
 
+    def changes(self) -> Iterable[FileChange]:
+        """How the agent changed the workspace since the snapshot; what a fault did there is left out."""
+        ...
+
     def audit(self) -> Iterator[AuditEvent]:
         """What the agent did, in order; complete once the sandbox is frozen."""
         ...
@@ -477,6 +498,10 @@ class House(Protocol):
     sandbox: Sandbox
     environ: Mapping[str, str]
     """All that its programs find in their environment."""
+
+    def time_left_s(self) -> float:
+        """Until the trial's time is over, below 0 afterwards; infinite where it has no end."""
+        ...
 
     def heard(self, data: bytes) -> None:
         """Something that the agent printed, as it came."""
@@ -546,8 +571,25 @@ class ConsultingCheck(Protocol):
     async def consult(self, seen: Observation, evidence: Evidence, ask: Ask) -> Evidence: ...
 
 
+RAN = "ran"
+"""In the memory of a WorldFault: a list of the commands, as tuples of words, that it ran beside the agent's."""
+TOUCHED = "touched"
+"""In the memory of a WorldFault: what it changed of the workspace, a Touched by its path."""
+RESTART = "restart"
+"""In the memory of a WorldFault: true if the agent was killed and is to be started again."""
+
+
+class Touched(Struct, frozen=True):
+    """A path of the workspace that a fault changed."""
+
+    before: FileChange | None
+    """What the agent had done there by then."""
+    stands: Callable[[FileChange], bool]
+    """Whether a change is what the fault left there, and nothing that the agent did since."""
+
+
 class WorldFault(Protocol):
-    """Disturbs the place of one trial while it is alive."""
+    """Disturbs the place of one trial while it is alive. What it does is no doing of the agent's, so it notes it."""
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         """What was done, for the ledger; empty if nothing was there to disturb. HarnessError where the world cannot."""
@@ -624,6 +666,10 @@ class Trip(Protocol):
         """What was found in the world that the agent left."""
         ...
 
+    def seen(self, answer: Answer) -> Observation:
+        """All there is to judge, if it ends now with this answer."""
+        ...
+
     def now(self) -> float:
         """Seconds since the trial began, for the trace."""
         ...
@@ -649,11 +695,18 @@ class Trip(Protocol):
         ...
 
     def undelivered(
-        self, plane: str, target: str, n: int, why: str = "the client had left", modes: Collection[str] = ()
+        self,
+        plane: str,
+        target: str,
+        n: int,
+        why: str = "the client had left",
+        modes: Collection[str] = (),
+        *,
+        waits: bool = False,
     ) -> None:
         """What faults made of this call's reply, or only those modes, did not reach the client: it met none of them.
 
-        A delay counts all the same: it was felt.
+        A delay counts all the same, for it was felt, unless `waits`: it began with nobody there.
         """
         ...
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from holdfast.agents.patience import left_s
 from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec, Task
@@ -92,7 +93,7 @@ class HttpAgent:
         if asked is not text and self._form.loses(asked, text):
             notes.append(_LOST)
             trip.lost()
-        seen = await self._send(self._form.fill(asked, text), session)
+        seen = await self._send(self._form.fill(asked, text), session, left_s(trip))
         if seen.retried:
             notes.append(_RETRIED)
         said = self._reader.read(seen, notes)
@@ -106,10 +107,10 @@ class HttpAgent:
             cut=said.cut,
         )
 
-    async def _send(self, request: HttpRequest, session: ClientSession | None) -> Exchange:
+    async def _send(self, request: HttpRequest, session: ClientSession | None, limit_s: float) -> Exchange:
         """The exchange; where the agent is one of ours that died under it, that is what it says."""
         try:
-            seen = await self._wire.send(request, session)
+            seen = await self._wire.send(request, session, limit_s)
         except AgentUnavailable as gone:
             if self._fate is None or gone.config:
                 raise

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from io import BytesIO
+from math import inf
 from time import perf_counter
 
 import aiohttp
@@ -59,16 +60,24 @@ class Wire:
         """A session with cookies of its own, on the same pool; the caller closes it."""
         return self._new_session(self._pool, aiohttp.CookieJar(unsafe=True))
 
-    async def send(self, request: HttpRequest, session: aiohttp.ClientSession | None = None) -> Exchange:
-        """Makes the exchange. AgentUnavailable if no connection or no request could be made at all."""
+    async def send(
+        self, request: HttpRequest, session: aiohttp.ClientSession | None = None, limit_s: float = inf
+    ) -> Exchange:
+        """Makes the exchange, within `limit_s` if that is less than the usual time.
+
+        AgentUnavailable if no connection or no request could be made at all.
+        """
         session = session or self._session
         start = perf_counter()
-        exchange, stale = await self._try(session, request, start)
+        limit_s = min(self._timeout_s, limit_s)
+        if limit_s <= 0:
+            return Exchange("timeout", "no time was left to ask it")
+        exchange, stale = await self._try(session, request, start, limit_s)
         if not stale:
             return exchange
-        left_s = self._timeout_s - (perf_counter() - start)
+        left_s = limit_s - (perf_counter() - start)
         async with self._new_session(self._unpooled, session.cookie_jar, left_s) as fresh:
-            exchange, _ = await self._try(fresh, request, start)
+            exchange, _ = await self._try(fresh, request, start, limit_s)
         exchange.retried = True
         return exchange
 
@@ -86,8 +95,7 @@ class Wire:
             connector_owner=False,
             cookie_jar=jar,
             headers=self._headers,
-            # Above its threshold aiohttp rounds a deadline up to a whole second.
-            timeout=aiohttp.ClientTimeout(total=total_s, sock_connect=total_s, ceil_threshold=total_s + 1),
+            timeout=_limit(total_s),
             max_line_size=_HEADER_LIMIT,
             max_field_size=_HEADER_LIMIT,
         )
@@ -95,7 +103,9 @@ class Wire:
         session._retry_connection = False
         return session
 
-    async def _try(self, session: aiohttp.ClientSession, request: HttpRequest, start: float) -> tuple[Exchange, bool]:
+    async def _try(
+        self, session: aiohttp.ClientSession, request: HttpRequest, start: float, limit_s: float
+    ) -> tuple[Exchange, bool]:
         """The exchange, and whether it only met a connection that the server had closed while it was idle."""
         attempt = Attempt()
         attempt_now.set(attempt)
@@ -103,21 +113,21 @@ class Wire:
         detail = ""
         stale = False
         try:
-            await _transfer(session, request, attempt)
+            await _transfer(session, request, attempt, _limit(limit_s) if limit_s < self._timeout_s else None)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            ending, detail = self._broken(error, attempt, request)
+            ending, detail = self._broken(error, attempt, request, limit_s)
             stale = ending == "closed" and attempt.untaken and perf_counter() - start < _STALE_S
         return _exchange(attempt, ending, detail, (perf_counter() - start) * 1000), stale
 
     def _broken(
-        self, error: aiohttp.ClientError | OSError | ValueError, attempt: Attempt, request: HttpRequest
+        self, error: aiohttp.ClientError | OSError | ValueError, attempt: Attempt, request: HttpRequest, limit_s: float
     ) -> tuple[EndingKind, str]:
         """How an exchange that raised ended; raises AgentUnavailable if it never began."""
         dialling = attempt.dialled and not attempt.connected
         if dialling or isinstance(error, aiohttp.ClientConnectorError):
-            raise unreachable(error, request.url, self._timeout_s) from error
+            raise unreachable(error, request.url, limit_s) from error
         if isinstance(error, TimeoutError):
-            return "timeout", f"no answer within {self._timeout_s * 1000:.0f} ms"
+            return "timeout", f"no answer within {limit_s * 1000:.0f} ms"
         if isinstance(error, ValueError):
             raise AgentUnavailable(f"no request can be made to {shown(request.url)}: {error}", config=True) from error
         if isinstance(error, aiohttp.ClientPayloadError) and "content-encoding" in str(error).lower():
@@ -125,10 +135,19 @@ class Wire:
         return "closed", _how_closed(error, attempt)
 
 
-async def _transfer(session: aiohttp.ClientSession, request: HttpRequest, attempt: Attempt) -> None:
+def _limit(total_s: float) -> aiohttp.ClientTimeout:
+    """Above its threshold aiohttp rounds a deadline up to a whole second."""
+    return aiohttp.ClientTimeout(total=total_s, sock_connect=total_s, ceil_threshold=total_s + 1)
+
+
+async def _transfer(
+    session: aiohttp.ClientSession, request: HttpRequest, attempt: Attempt, limit: aiohttp.ClientTimeout | None
+) -> None:
     method, url, body = request
     data = body if body is None or len(body) <= _RAW_LIMIT else BytesIO(body)
-    async with session.request(method, url, data=data, allow_redirects=False) as response:
+    async with session.request(
+        method, url, data=data, allow_redirects=False, timeout=limit or session.timeout
+    ) as response:
         attempt.response = response
         attempt.cut = await _read(response.content, attempt.chunks)
         if attempt.cut:

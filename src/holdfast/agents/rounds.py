@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, closing
 from typing import Protocol
 
 from holdfast.agents.command_answer import TEXT_KEPT, AnswerReader, Print
+from holdfast.agents.patience import patience_ms
 from holdfast.agents.placeholders import MCP_CONFIG
 from holdfast.agents.prompting import Given, Lend, Prompting
 from holdfast.agents.startable import NOT_RUN, not_run
@@ -62,7 +63,8 @@ class Rounds:
             asked = trip.ask(text)
             with self._prompting.give(asked, env.get(MCP_CONFIG, ""), ground.lend) as given:
                 at = {**env, "HOLDFAST_TURN": str(n), **given.env}
-                turns.append(await self._turn(asked, given, at, ground, printed, notes))
+                limit_ms = patience_ms(self._agent.timeout_ms, trip)
+                turns.append(await self._turn(asked, given, at, ground, printed, notes, limit_ms))
             if turns[-1].cut:
                 notes.append(f"the answer was cut at {TEXT_KEPT // 1_000_000} MB")
             if turns[-1].ending != "answered":
@@ -70,11 +72,17 @@ class Rounds:
         return Answer(tuple(turns), output=printed.text, notes=(*dict.fromkeys(notes), *printed.notes))
 
     async def _turn(
-        self, asked: str, given: Given, env: Mapping[str, str], ground: Ground, printed: Tail, notes: list[str]
+        self,
+        asked: str,
+        given: Given,
+        env: Mapping[str, str],
+        ground: Ground,
+        printed: Tail,
+        notes: list[str],
+        timeout_ms: float,
     ) -> Turn:
         ground.clear()
         said = Head(self._reader.limit)
-        timeout_ms = self._agent.timeout_ms
         with closing(Pipes(given.stdin, printed if self._agent.answer_file else said, printed)) as pipes:
             async with ground.start(given.agent, env, pipes.stdio) as program:
                 pipes.give()

@@ -26,7 +26,6 @@ from holdfast.planes.harbour import Chart, Harbour
 from holdfast.processes import scratch
 from holdfast.protocols import SandboxBackend
 from holdfast.spec.references import interpolate, resolve
-from holdfast.world.keeping import KEPT, Keeping
 from holdfast.world.shortcomings import shortcomings
 from holdfast.world.strict import refuse_lacking
 from holdfast.world.worlds import Order, Worlds
@@ -47,7 +46,7 @@ async def open_in_world(
     assert spec.world is not None
     seen = placed(agent, root)
     async with AsyncExitStack() as opened:
-        harbour = Harbour(_chart(spec, seen.agent, root, environ, models))
+        harbour = Harbour(chart(spec, seen.agent, root, environ, models))
         opened.push_async_callback(harbour.close)
         folder = scratch.make("world", in_memory=True)
         opened.callback(scratch.remove, folder)
@@ -65,7 +64,7 @@ async def open_in_world(
     return Site(spec, Surrounded(housed, worlds, harbour, spec), slots, _notes(backend))
 
 
-def _chart(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str], models: Models) -> Chart:
+def chart(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str], models: Models) -> Chart:
     assert spec.world is not None
     return Chart(
         agent,
@@ -87,7 +86,7 @@ def _order(
 ) -> Order:
     assert spec.world is not None
     return Order(
-        fill=_filling(spec.world, environ, world.secrets),
+        fill=filling(spec.world, environ, world.secrets),
         root=root,
         secrets=world.secrets,
         visible={**interpreter(), **seen.visible},
@@ -95,7 +94,7 @@ def _order(
         agent_environ=seen.agent.env,
         scenarios=spec.scenarios,
         variables=variables,
-        keeping=Keeping(KEPT, models.mask) if world.keep else None,
+        keeping=world.keep,
     )
 
 
@@ -115,7 +114,7 @@ async def _backend(name: str, folder: Path, image: str | None) -> SandboxBackend
     return opened
 
 
-def _filling(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str, str]) -> Callable[[Trial], WorldSpec]:
+def filling(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str, str]) -> Callable[[Trial], WorldSpec]:
     """The world of one trial: its references replaced by values."""
     plain = msgspec.to_builtins(world)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +18,9 @@ from holdfast.model.spec import AgentSpec, Injection, Scenario, Spec
 from holdfast.plan.checks import make_check, urls_read
 from holdfast.protocols import Agent
 from holdfast.spec.references import interpolate, names, resolve
+
+if TYPE_CHECKING:
+    from holdfast.world.keeping import Keeping
 
 
 class Models(Struct, frozen=True):
@@ -42,8 +45,8 @@ class Surroundings(Struct, frozen=True):
     secrets: Mapping[str, str] = {}
     strict: bool = False
     """What the backend cannot enforce is refused."""
-    keep: bool = False
-    """The world of a trial that failed stays for a look."""
+    keep: Keeping | None = None
+    """Where the worlds of trials that failed stay for a look."""
 
 
 USUAL = Surroundings()

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, HoldfastError
-from holdfast.model.observation import Answer, ForbiddenResult, Observation, Turn
+from holdfast.model.observation import WHOLE, Answer, ForbiddenResult, Observation
 from holdfast.model.spec import CALM, Invariant, Scenario, Spec, Task
 from holdfast.model.trial import Trial
 from holdfast.model.when import applies
@@ -49,23 +49,17 @@ class Surrounded:
             trip.watch = None
             await world.settle(began)
             trip.found(await self._found(world, trip, answer, checks))
+            keeping = self._worlds.order.keeping
+            if keeping is not None:
+                world.worth_a_look = await asyncio.to_thread(keeping.wants, trip.trial, trip.seen(answer))
         return answer
 
     async def _answer(self, task: Task, trip: Trip, world: LiveWorld) -> Answer:
         """What the agent gives in the time that the trial has; one that was killed may be started again."""
-        limit_ms = world.spec.resources.timeout_ms
-        left_s = None if limit_ms is None else max(0.0, limit_ms / 1000 - trip.now())
-        try:
-            async with asyncio.timeout(left_s) as limit:
-                answer = await self._agent.run(task, trip)
-                while world.disturbances.restart():
-                    answer = await self._agent.run(task, trip)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            why = f"the trial had {limit_ms} ms (resources.timeout), its world included"
-            return Answer((Turn(task.prompt, None, (left_s or 0.0) * 1000, "timeout", why),))
-        return answer
+        answer = await self._agent.run(task, trip)
+        while world.disturbances.restart():
+            answer = await self._agent.run(task, trip)
+        return _with_cause(answer, world, self._spec.agent.timeout_ms)
 
     async def reset(self, trial: Trial) -> None:
         await self._agent.reset(trial)
@@ -114,6 +108,16 @@ class Surrounded:
         overheard = "\n".join(secrets[name] for name in sorted(world.overheard.names))
         printed = {"its answer": answers, "its output": f"{seen.output}\n{overheard}"}
         return forbidden(rules, seen.audit, printed, self._worlds.order.secrets, world.unseen)
+
+
+def _with_cause(answer: Answer, world: LiveWorld, agents_ms: int) -> Answer:
+    """The answer, with what ended it where that was the trial's time and not `agent.timeout`."""
+    limit_ms = world.spec.resources.timeout_ms
+    *before, last = answer.turns
+    if limit_ms is None or last.ending != "timeout" or last.latency_ms >= agents_ms or world.time_left_s() > 0:
+        return answer
+    why = f"the trial had {limit_ms / 1000:g} s ({WHOLE}), its world included"
+    return replace(answer, turns=(*before, replace(last, detail=why)))
 
 
 def _filled(rule: Invariant, trial: Trial) -> Invariant:

@@ -126,6 +126,26 @@ class Voyage:
     def found(self, found: Found) -> None:
         self.left = found
 
+    def seen(self, answer: Answer) -> Observation:
+        left = self.left or _NO_WORLD
+        broken = dict.fromkeys((*self.troubles, *(silent(answer, self.trace, self.needed) if self.trace else ())))
+        return Observation(
+            trial=self.trial.id,
+            turns=answer.turns,
+            ledger=tuple(self.ledger),
+            output=answer.output,
+            notes=(*answer.notes, *self.notes),
+            calls=_counted(answer, self),
+            concurrent=answer.concurrent or self.concurrent,
+            at=round(time.time() - self.now(), 6),
+            trace=tuple(sorted(self.trace, key=_when)) if self.trace else (),
+            evidence=left.evidence,
+            audit=left.audit,
+            isolation=left.isolation,
+            forbidden=left.forbidden,
+            error="; ".join(broken),
+        )
+
     def now(self) -> float:
         return perf_counter() - self._began
 
@@ -149,12 +169,19 @@ class Voyage:
         return "+".join(dict.fromkeys(met))
 
     def undelivered(
-        self, plane: str, target: str, n: int, why: str = "the client had left", modes: Collection[str] = ()
+        self,
+        plane: str,
+        target: str,
+        n: int,
+        why: str = "the client had left",
+        modes: Collection[str] = (),
+        *,
+        waits: bool = False,
     ) -> None:
         call = (plane, brief(target), n)
         for at, met in enumerate(self.ledger):
             meant = (met.plane, met.target, met.call) == call and (not modes or met.mode in modes)
-            if meant and met.effect == "met" and not met.got.startswith(DELAYED):
+            if meant and met.effect == "met" and (waits or not met.got.startswith(DELAYED)):
                 self.ledger[at] = replace(met, effect="no_effect", note=why)
 
     def overlapped(self) -> None:
@@ -207,9 +234,9 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
         except Exception as broken:  # a bug of ours or of a plug-in ends one trial, not the run
             answer, error = _NOTHING, said(broken)
         else:
-            return _seen(site, trial, voyage, answer, attempt, started)
+            return _seen(site, voyage, answer, attempt, started)
         if attempt > site.spec.retries or any(turn.ending != "answered" for turn in answer.turns):
-            return replace(_seen(site, trial, voyage, answer, attempt, started), error=error)
+            return replace(_seen(site, voyage, answer, attempt, started), error=error)
         voyage.closed = True
         await asyncio.sleep(0.05 * attempt)
 
@@ -233,26 +260,14 @@ async def _run(site: Site, trial: Trial, voyage: Voyage) -> Answer:
     return answer
 
 
-def _seen(site: Site, trial: Trial, voyage: Voyage, answer: Answer, attempts: int, started: float) -> Observation:
+def _seen(site: Site, voyage: Voyage, answer: Answer, attempts: int, started: float) -> Observation:
     voyage.closed = True
-    left = voyage.left or _NO_WORLD
-    return Observation(
-        trial=trial.id,
-        turns=answer.turns,
-        ledger=tuple(voyage.ledger),
-        output=answer.output,
-        notes=(*answer.notes, *voyage.notes),
-        calls=_counted(answer, voyage),
-        concurrent=answer.concurrent or voyage.concurrent,
+    return replace(
+        voyage.seen(answer),
         simulated=site.simulate and voyage.on_calls,
         attempts=attempts,
         duration_ms=(perf_counter() - started) * 1000,
-        at=round(time.time() - voyage.now(), 6),
-        trace=tuple(sorted(voyage.trace, key=_when)) if voyage.trace else (),
-        evidence=left.evidence,
-        audit=left.audit,
-        isolation=left.isolation,
-        forbidden=left.forbidden,
+        error="",
     )
 
 

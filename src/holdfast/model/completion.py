@@ -86,6 +86,9 @@ class Completion(Struct, frozen=True, omit_defaults=True):
     """What the reply leaves out entirely: its list of choices, or the message in it (null)."""
     odd: bool = False
     """Sent in pieces split at odd places: inside a character, inside a frame, with comments and repeats between."""
+    other_calls: tuple[ToolCall, ...] = ()
+    """Calls that faults leave as they are, and that the agent may make all the same: those of further choices, and of
+    kinds that the deltas have no place for."""
 
     @property
     def text(self) -> str:

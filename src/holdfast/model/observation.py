@@ -22,6 +22,10 @@ EndingKind = Literal[
 ENDINGS: tuple[str, ...] = EndingKind.__args__  # type: ignore[attr-defined]  # Literal keeps its values there
 
 
+WHOLE = "resources.timeout"
+"""Named in the detail of a timeout that the whole trial had, and not the agent alone."""
+
+
 class Turn(Struct, frozen=True, omit_defaults=True):
     """One question and what came of it."""
 

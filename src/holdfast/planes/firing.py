@@ -53,8 +53,9 @@ class Firing:
         async def wait(ms: float) -> None:
             await self._wait(sleep, ms)
 
+        ctx = FaultContext(rng, wait, n, memory)
         try:
-            reply = await fault.apply(self._call, forward, FaultContext(rng, wait, n, memory))
+            reply = await fault.apply(self._call, forward, ctx)
         except BaseException as raised:
             self._failed(raised)
             raise
@@ -65,7 +66,8 @@ class Firing:
         resent = reply.delivery != self._delivery
         unchanged = not resent and self._unchanged(reply.value)
         got = str(reply.delivery) if resent else describe(reply.value)
-        self._note("no_effect" if unchanged else "met", got, canaries=_planted(reply.value))
+        why = ctx.idle if unchanged else ""
+        self._note("no_effect" if unchanged else "met", got, canaries=_planted(reply.value), why=why)
         return reply
 
     async def _forward(self, onward: Forward, call: Call) -> Reply:
@@ -110,14 +112,15 @@ class Firing:
         *,
         would: str | None = None,
         canaries: tuple[str, ...] = (),
+        why: str = "",
     ) -> None:
-        """Enters the firing, once."""
+        """Enters the firing, once; `why` it changed nothing."""
         if self._noted:
             return
         self._noted = True
         kind, call = self._injection, self._call
         plane = kind.plane if call.plane in _OF_FUNCTIONS or call.plane.startswith(STEP) else call.plane
-        note = _RAN if call.plane == "tool_result" else ""
+        note = "; ".join(part for part in (_RAN if call.plane == "tool_result" else "", why) if part)
         before = describe(self._would if would is None else would)
         what = (self._index, plane, call.target, kind.mode, call.n)
         self._record(FaultMet(*what, effect, before, describe(got), note, self._retry, canaries))

@@ -29,13 +29,13 @@ def owner(peer: Peer, server_port: int, pids: Iterable[int]) -> int | None:
     return next((pid for pid in pids if any(inode in sockets(one) for one in family(pid))), None)
 
 
-def client_inode(peer: Peer, server_port: int) -> int | None:
+def client_inode(peer: Peer, server_port: int, server_host: str = "127.0.0.1") -> int | None:
     """The client's end of its connection to us; None if it is closed already, or if that cannot be known."""
     if sys.platform != "linux":
         return None
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as line:
-            line.send(_question(peer, server_port))
+            line.send(_question(peer, (server_host, server_port)))
             answer = line.recv(4096)
     except OSError:
         return None
@@ -100,8 +100,8 @@ def holder(inode: int) -> int | None:
     return next((pid for pid in pids if inode in sockets(pid)), None)
 
 
-def _question(peer: Peer, server_port: int) -> bytes:
+def _question(peer: Peer, server: Peer) -> bytes:
     """The socket whose own end is the client's, and whose far end is ours: one lookup, however many there are."""
     head = _QUESTION.pack(72, _BY_FAMILY, _REQUEST, 1, 0, socket.AF_INET, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF)
-    ends = socket.inet_aton(peer[0]) + bytes(12) + socket.inet_aton("127.0.0.1") + bytes(12)
-    return head + struct.pack("!HH", peer[1], server_port) + ends + _ANY
+    ends = socket.inet_aton(peer[0]) + bytes(12) + socket.inet_aton(server[0]) + bytes(12)
+    return head + struct.pack("!HH", peer[1], server[1]) + ends + _ANY

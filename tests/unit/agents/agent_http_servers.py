@@ -24,6 +24,7 @@ class Plain:
     """A trip whose prompts reach the agent through `rewrite`."""
 
     trial = TRIAL
+    house = None
 
     def __init__(self, rewrite: Callable[[str], str] = lambda text: text) -> None:
         self.ask = rewrite

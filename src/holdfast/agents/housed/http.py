@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from math import inf
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
 from holdfast.agents.housed.command import argv_inside, start_inside
 from holdfast.agents.housed.placing import Placed
 from holdfast.agents.http import HttpAgent
+from holdfast.agents.patience import left_s
 from holdfast.agents.placeholders import PORT, with_mcp_config, with_port
 from holdfast.agents.ports import Ports
 from holdfast.agents.readiness import address_of, await_ready
 from holdfast.agents.startable import BEGIN
 from holdfast.errors import HarnessError
-from holdfast.model.observation import Answer, EndingKind
+from holdfast.model.observation import Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec, Task
 from holdfast.model.trial import Trial
+from holdfast.planes.way import Way
 from holdfast.processes.piping import Pipes, Tail
 from holdfast.processes.program import how_it_ended
 from holdfast.protocols import House, Sandbox, Started, Trip
 
 NOTICE_S = 0.5
 """How long a lost connection may be ahead of the news that the process has ended."""
-_CHUNK = 1 << 16
 
 
 class HousedHttp:
@@ -49,11 +53,12 @@ class HousedHttp:
             inside = with_port(self._seen.within(trip.house.sandbox), port)
             program = await _start(inside, trip.house, port, pipes)
             parts.push_async_callback(program.end)
-            http = await self._reached(inside, port, trip.house.sandbox, program, pipes, printed, parts)
+            reached = self._reached(inside, port, trip.house.sandbox, program, pipes, printed, parts)
+            http = await _within(left_s(trip), reached)
             printed.watch = trip.house.heard
-            if inside.has_reset:
+            if http is not None and inside.has_reset:
                 await http.reset(trip.trial)
-            answer = await http.run(task, trip)
+            answer = _never_asked(task) if http is None else await http.run(task, trip)
             pipes.drain()
         if program.lost:
             raise HarnessError("our side lost sight of the agent's process")
@@ -94,6 +99,21 @@ class HousedHttp:
         return http
 
 
+async def _within(limit_s: float, reached: Coroutine[Any, Any, HttpAgent]) -> HttpAgent | None:
+    """None if the trial's time is over before it is ready."""
+    try:
+        async with asyncio.timeout(None if limit_s == inf else limit_s) as limit:
+            return await reached
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return None
+
+
+def _never_asked(task: Task) -> Answer:
+    return Answer((Turn(task.turns[0], None, 0.0, "timeout", "it was not ready in time"),))
+
+
 async def _start(agent: AgentSpec, house: House, port: int, pipes: Pipes) -> Started:
     env = {**BEGIN, **house.environ, "PORT": str(port)}
     called = with_mcp_config(agent, env)
@@ -115,52 +135,3 @@ def _seen_from_outside(agent: AgentSpec, port: int, ours: int) -> AgentSpec:
     if endpoint == agent.endpoint:  # the port was left out
         endpoint = re.sub(r"^(https?://[^/]+)", rf"\1:{ours}", endpoint)
     return replace(agent, endpoint=endpoint, ready=maybe(agent.ready), reset_endpoint=maybe(agent.reset_endpoint))
-
-
-class Way:
-    """A port of this machine's that leads to one inside a sandbox."""
-
-    def __init__(self, sandbox: Sandbox, port: int) -> None:
-        self._sandbox = sandbox
-        self._inside = port
-        self._server: asyncio.Server
-
-    @classmethod
-    async def open(cls, sandbox: Sandbox, port: int) -> Way:
-        self = cls(sandbox, port)
-        self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
-        return self
-
-    @property
-    def port(self) -> int:
-        return int(self._server.sockets[0].getsockname()[1])
-
-    async def leads(self, port: int) -> bool:
-        """Whether something inside accepts connections."""
-        try:
-            (await self._sandbox.connect(port)).close()
-        except OSError:
-            return False
-        return True
-
-    async def close(self) -> None:
-        self._server.close()
-
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            sock = await self._sandbox.connect(self._inside)
-            inner_reader, inner_writer = await asyncio.open_connection(sock=sock)
-        except OSError:
-            writer.transport.abort()
-            return
-        await asyncio.gather(_pump(reader, inner_writer), _pump(inner_reader, writer))
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(_CHUNK):
-            writer.write(data)
-            await writer.drain()
-        writer.close()
-    except OSError:
-        writer.transport.abort()

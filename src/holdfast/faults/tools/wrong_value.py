@@ -34,4 +34,5 @@ class WrongValue:
             told = (LIES[kind](data, ctx.rng) for kind in kinds)
             return next((other for other in told if other is not data), data)
 
+        ctx.idle = "nothing in the reply can be made wrong and still fit"
         return Reply(edited(reply.value, lie))

@@ -38,6 +38,8 @@ class Connecting:
         self._shown_at: float | None = None
         """When the client was shown our certificate."""
         self._seen: Seen | None = None
+        self._unheard = False
+        """A fault waits for the client's first words of TLS."""
 
     async def run(self) -> None:
         """Answers, and stays until the connection has ended."""
@@ -65,6 +67,8 @@ class Connecting:
         if self._left_at_once:
             self._mistrusted(None)
         if self._seen is not None:
+            if self._unheard:
+                self._seen.unfelt("the client did not begin TLS")
             self._seen.tell()
 
     async def _connect(self) -> None:
@@ -152,12 +156,19 @@ class Connecting:
         self.trip.broke(f"a client refused our certificate for {self._origin.host}: its call failed by our doing")
 
     async def _fail(self, failed: Failed) -> None:
-        seen = self._event()
-        if failed.kind != "tls":
-            await send_failure(self._exchange, failed, seen)
-            return
-        seen.trouble, seen.output = "tls_error", str(failed)
-        await _break_handshake(await self._exchange.take_over())
+        seen, exchange = self._event(), self._exchange
+        try:
+            if failed.kind != "tls":
+                await send_failure(exchange, failed, seen)
+                return
+            exchange.ensure_there()
+            seen.trouble, seen.output = "tls_error", str(failed)
+            self._unheard = True
+            await _break_handshake(await exchange.take_over())
+            self._unheard = False
+        except ConnectionError:
+            seen.trouble = "client_gone"
+            seen.unfelt("the client had left")
 
     async def _turn_away(self, status: int, trouble: str, why: str) -> None:
         seen = self._event()
@@ -167,9 +178,10 @@ class Connecting:
 
 
 async def _break_handshake(tunnel: Tunnel) -> None:
-    """Answers the client's first words with a fatal alert."""
-    if await tunnel.read():
-        await tunnel.write(_ALERT)
+    """Answers the client's first words with a fatal alert; ConnectionResetError if it leaves without a word."""
+    if not await tunnel.read():
+        raise ConnectionResetError("the client had left")
+    await tunnel.write(_ALERT)
     tunnel.close()
 
 

@@ -75,6 +75,10 @@ class Seen:
         """What faults, or those of these modes, made of the reply does not reach the client."""
         self._trip.undelivered("http", self._want.url, self.n, why, modes)
 
+    def unwaited(self) -> None:
+        """A wait began when the client had left."""
+        self._trip.undelivered("http", self._want.url, self.n, waits=True)
+
     def left(self) -> None:
         """The trial is over, the request under way: told as unfinished, unless a fault had ended it for the client."""
         self._unfinished = not self.trouble

@@ -53,7 +53,11 @@ class _Outgoing:
 
 
 async def send(exchange: Exchange, reply: Reply, answered: Answered | None, seen: Seen, sleep: Sleep) -> None:
-    """Sends a reply: untouched as it came, else its value in the type that it had."""
+    """Sends a reply: untouched as it came, else its value in the type that it had.
+
+    Raises ConnectionResetError, with nothing sent, to a client that has left.
+    """
+    exchange.ensure_there()
     if _bare(exchange.head.method, answered):
         seen.unfelt("the reply has no body")
         reply = Reply("" if answered is None else answered.value)
@@ -118,12 +122,16 @@ async def _body(out: _Outgoing) -> AsyncIterator[bytes]:
 
 
 async def send_failure(exchange: Exchange, failed: Failed, seen: Seen) -> None:
-    """A failure as an HTTP client meets it: a status, a lost connection, or nothing at all."""
+    """A failure as an HTTP client meets it: a status, a lost connection, or nothing at all.
+
+    Raises ConnectionResetError where no client is left to meet it.
+    """
+    exchange.ensure_there()
     seen.output = str(failed)
     if isinstance(failed, TimedOut):
         seen.trouble = "timeout"
         if failed.kind == "hang":
-            await exchange.connection.closed()
+            await exchange.connection.leaving()
         exchange.cut()
     elif isinstance(failed, Dropped):
         seen.trouble = "connection_lost"

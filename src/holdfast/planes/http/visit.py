@@ -64,9 +64,7 @@ class Visit:
             self.trip.broke(str(broken))
             await self._turn_away(500, "harness", f"Holdfast: {broken}")
         except ConnectionError:
-            self._seen.trouble = "client_gone"
-            if not self._exchange.answered:
-                self._seen.unfelt("the client had left")
+            self._gone()
         finally:
             self._seen.tell()
 
@@ -92,10 +90,16 @@ class Visit:
                 self._body = self._seen.watched(self._exchange.chunks())
             await self._untouched()
 
+    async def _wait(self, ms: float) -> None:
+        """A fault's wait, which is none where nobody is left to feel it."""
+        if self._exchange.connection.left:
+            self._seen.unwaited()
+        await self._exchange.wait(ms)
+
     async def _pass_through_faults(self, data: bytes, forward: Forward, untouched: Forward) -> None:
         value = read(self._exchange.head.get("content-type"), data) if data else ""
         call = Call("http", self._want.url, arguments(self._want, value), self._seen.n)
-        reply = await self.trip.through(call, forward, self._exchange.wait, untouched=untouched)
+        reply = await self.trip.through(call, forward, self._wait, untouched=untouched)
         if reply is not _PASSED:
             await send(self._exchange, reply, self._answered, self._seen, self._exchange.wait)
 
@@ -165,7 +169,12 @@ class Visit:
         try:
             await sending
         except ConnectionError:
-            self._seen.trouble = "client_gone"
+            self._gone()
+
+    def _gone(self) -> None:
+        self._seen.trouble = "client_gone"
+        if not self._exchange.answered:
+            self._seen.unfelt("the client had left")
 
 
 async def taken(chunks: AsyncIterator[bytes], limit: int) -> tuple[bytes, bool]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.planes.http1.exchange import SPARE, Exchange, Refused
 from holdfast.planes.http1.framing import framed
+from holdfast.planes.http1.presence import has_left
 from holdfast.planes.http1.requests import Requests
 from holdfast.planes.http1.wire import Wire
 
@@ -21,6 +22,8 @@ Serve: TypeAlias = Callable[[Exchange], Awaitable[None]]
 
 LINGER_S = 1.0
 """So long a client may go on sending after its answer: closing earlier could destroy the answer on its way."""
+WATCH_S = 0.02
+"""How often a client is looked at whose leaving nothing tells us: as soon as a person could tell."""
 
 
 class Connection(Wire):
@@ -41,6 +44,8 @@ class Connection(Wire):
         self.into = self._requests.feed
         self._busy = False
         self._taken = False
+        self._half = False
+        """The client has asked all that it will, and reads on."""
 
     @property
     def idle(self) -> bool:
@@ -56,9 +61,31 @@ class Connection(Wire):
     def tls(self) -> bool:
         return self.raw is not None and self.transport is not self.raw
 
+    @property
+    def left(self) -> bool:
+        """Whether the client has closed its end, though we may not have read so yet."""
+        if self.gone or self.raw is None:
+            return True
+        return has_left(self.raw.get_extra_info("socket"), half=self._plain)
+
+    @property
+    def _plain(self) -> bool:
+        """No TLS is spoken, on whatever transport: that has no half-open connections."""
+        return self.transport.get_extra_info("sslcontext") is None
+
     async def closed(self) -> None:
         """Waits until the connection is gone."""
         await self.over.wait()
+
+    async def leaving(self) -> None:
+        """Waits until the client has left, also while nothing is read from it; then the connection is gone."""
+        while not self.left:
+            try:
+                async with asyncio.timeout(WATCH_S if self.held else None):
+                    await self.over.wait()
+            except TimeoutError:
+                continue
+        self.abort()
 
     # -- how it begins and ends -----------------------------------------------------------------
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -95,6 +122,28 @@ class Connection(Wire):
             self.transport.resume_reading()
         if early:
             self.data_received(early)
+
+    def eof_received(self) -> bool:
+        """A client that has asked and ends its own direction may still read: it is served, and watched."""
+        if not self._half and not self._reads_on():
+            return super().eof_received()
+        if not self._half:
+            self._half = True
+            self._requests.lost()
+            self.loop.call_later(WATCH_S, self._watch)
+        return True
+
+    def _reads_on(self) -> bool:
+        """Whether all of a request has come, its reply is due, and the client's end is open."""
+        asked = not self.idle and not self._taken and not self._requests.partial
+        return asked and self.other is None and self._plain and not self.left
+
+    def _watch(self) -> None:
+        """Nothing more is read that would tell when the client leaves."""
+        if self.left:
+            self.abort()
+        elif not self._taken:
+            self.loop.call_later(WATCH_S, self._watch)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

@@ -115,10 +115,17 @@ class Exchange:
         if ms <= 0:
             return
         try:
-            await asyncio.wait_for(self.connection.closed(), ms / 1000)
+            async with asyncio.timeout(ms / 1000):
+                await self.connection.leaving()
         except TimeoutError:
             return
         raise ConnectionResetError("the client gave up waiting")
+
+    def ensure_there(self) -> None:
+        """Before what a fault made is sent: ConnectionResetError if the client has closed, read or not."""
+        if self.connection.left:
+            self.connection.abort()
+            raise ConnectionResetError("the client had left")
 
     async def respond(self, status: int, headers: Fields = (), body: bytes = b"", *, reason: str | None = None) -> None:
         """Sends a whole reply."""

@@ -46,6 +46,11 @@ class Requests:
         """Nothing is waiting, and nothing has come in part."""
         return not (self._queue or self._receiving or self._unseen)
 
+    @property
+    def partial(self) -> bool:
+        """A request has come in part, or may go on."""
+        return self._receiving is not None or self._unseen > 0
+
     async def next(self) -> Exchange | Refused | None:
         """The next request; None when the client is gone."""
         while not self._queue:

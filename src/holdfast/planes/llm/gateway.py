@@ -26,6 +26,7 @@ from holdfast.planes.llm.results import Results
 from holdfast.planes.llm.routing import Router
 from holdfast.planes.llm.talk import Talk
 from holdfast.planes.llm.upstream import Query
+from holdfast.planes.llm.written_tools import asked_in
 from holdfast.protocols import Call, Trip
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Traffic:
         self._sockets: set[Websocket] = set()
         self._under_way: dict[Talk, str] = {}
         """And the key of each attempt; empty if it is known to have failed."""
+        self._declared: set[Talk] = set()
+        """Of these, the replies whose calls are known."""
         self._alone = True
         """No two calls were under way at once so far."""
 
@@ -102,7 +105,7 @@ class Traffic:
             socket.leave()
         for talk in self._under_way:
             talk.leave()
-            self._results.declared(talk.calls, talk.asked)
+            self._declare(talk)
         self._results.close()
         self._gateway.router.forget(self._trip.trial.id)
 
@@ -126,21 +129,37 @@ class Traffic:
         finally:
             left = not self._under_way.pop(talk)
         if not left:
-            self._attempts.ended(key, retry, well=talk.well, lost=talk.status is None)
-        self._results.declared(talk.calls, asked)
+            self._attempts.ended(key, retry, well=talk.well, lost=talk.seen.status is None)
+        self._declare(talk)
+        self._declared.discard(talk)
+
+    def _declare(self, talk: Talk) -> None:
+        """What the model has asked for, once for each reply."""
+        given = None if talk in self._declared else talk.given
+        if given is None or given.lacks:
+            return
+        self._declared.add(talk)
+        calls = (*given.tool_calls, *given.other_calls)
+        self._results.declared(calls or asked_in(given.text), talk.asked, sure=bool(calls))
+
+    def _catch_up(self) -> None:
+        """An agent may go on while the end of the reply is still on its way."""
+        for talk in self._under_way:
+            if talk.over:
+                self._declare(talk)
 
     def _note_left(self, key: str) -> None:
         """The same call that its client has left failed for it, though we may still wait for the model."""
         for talk, other in self._under_way.items():
             if other == key and talk.gone:
-                self._attempts.ended(key, talk.retry, well=False, lost=True)
+                self._attempts.ended(key, talk.seen.retry, well=False, lost=True)
                 self._under_way[talk] = ""
 
     async def _settled(self, query: Query, codec: Codec, *, again: bool) -> Query:
         """The request, with the tool results that the model is to read otherwise than the tools gave them."""
         asked = codec.asked(query.path, query.data)
         try:
-            changed = await self._results.settle(asked, again=again)
+            changed = await self._results.settle(asked, again=again, late=self._catch_up)
         except HarnessError as broken:  # a bug of a fault: the trial is an error, and the agent goes on
             self._trip.broke(str(broken))
             changed = {}

@@ -41,6 +41,7 @@ class Gathering:
         self.lacks: Literal["", "choices", "message"] = ""
         self._deltas: list[Delta | _Call] = []
         self._calls: dict[int | str, _Call] = {}
+        self._others: dict[int | str, _Call] = {}
         self._finish: FinishReason | None = None
         self._usage: Usage | None = None
         self._trouble: Trouble | None = None
@@ -62,6 +63,16 @@ class Gathering:
         call.id = call.id or id
         call.name = call.name or name
         call.otherwise = call.otherwise or self._fitting(otherwise)
+        if arguments and (kept := self._fitting(arguments)):
+            call.arguments.append(kept)
+
+    def other_call(self, key: int | str, id: str, name: str, arguments: str = "") -> None:
+        """A piece of a call that faults leave as it is."""
+        if key not in self._others and len(self._others) >= DELTAS_KEPT:
+            return
+        call = self._others.setdefault(key, _Call(id, name))
+        call.id = call.id or id
+        call.name = call.name or name
         if arguments and (kept := self._fitting(arguments)):
             call.arguments.append(kept)
 
@@ -110,6 +121,11 @@ class Gathering:
         return len(self._deltas)
 
     @property
+    def others(self) -> int:
+        """How many calls have come that faults leave as they are."""
+        return len(self._others)
+
+    @property
     def calls(self) -> bool:
         """A call has come."""
         return bool(self._calls)
@@ -118,7 +134,8 @@ class Gathering:
         deltas: list[Delta] = [delta.whole() if isinstance(delta, _Call) else delta for delta in self._deltas]
         finish = None if self._finish is None else Finish(self._finish)
         deltas += [delta for delta in (finish, self._usage, self._trouble) if delta is not None]
-        return Completion(tuple(deltas), self.model, self.lacks)
+        others = tuple([call.whole() for call in self._others.values()])
+        return Completion(tuple(deltas), self.model, self.lacks, other_calls=others)
 
     def _add(self, delta: Delta | _Call) -> None:
         if len(self._deltas) < DELTAS_KEPT:

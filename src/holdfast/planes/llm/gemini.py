@@ -105,6 +105,7 @@ def _take(found: dict[str, Any], got: Gathering) -> None:
             got.beside(key, {name: value for name, value in part.items() if name != "functionCall"})
         if got.keep:
             _keep_part(kind, obj(part), got)
+    _take_others(candidates[1:], got)
     for finish in _finish(found, candidate, got.calls):
         got.finish(finish.reason)
     if used := obj(found.get("usageMetadata")):
@@ -112,6 +113,15 @@ def _take(found: dict[str, Any], got: Gathering) -> None:
         wrote = [count(used.get(key)) for key in ("candidatesTokenCount", "thoughtsTokenCount")]
         got.usage(Usage(sum(read), sum(wrote), count(used.get(_CACHED))))
     return None
+
+
+def _take_others(candidates: list[Any], got: Gathering) -> None:
+    """The calls of further candidates; they come whole."""
+    for candidate in map(obj, candidates):
+        for part in items(obj(candidate.get("content")).get("parts")):
+            if _kind(part) == "call":
+                call = _call(obj(part["functionCall"]))
+                got.other_call(got.others, call.id, call.name, call.arguments)
 
 
 def _kind(part: Any) -> Kind:
@@ -191,6 +201,8 @@ def _take_event(found: dict[str, Any], got: Gathering) -> None:
     if found.get("candidates") == []:
         got.hollow()
     of_another = bool(candidates and obj(candidates[0]).get("index"))
+    if of_another:
+        _take_others(candidates, got)
     _take({**found, "candidates": []} if of_another else found, got)
     if found.get("usageMetadata"):
         got.last = found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Text, ToolCall, Trouble, Usage
 from holdfast.planes.llm import openai_chat_asked, refusals, sse
@@ -56,7 +56,8 @@ class OpenAIChat:
         deltas += [_call(call) for call in items(message.get("tool_calls")) if _is_function(call)]
         deltas += _finish(choice)
         lacking = "message" in choice and choice["message"] is None
-        return Completion((*deltas, *usage), model, "message" if lacking else "")
+        lacks: Literal["", "message"] = "message" if lacking else ""
+        return Completion((*deltas, *usage), model, lacks, other_calls=_others(items(choices)))
 
     def reader(self, *, keep: bool = False) -> StreamReader:
         return Reading(sse.Events(), _take, keep=keep)
@@ -91,6 +92,16 @@ def _call(call: Any) -> ToolCall:
     arguments = function.get("arguments")
     text = "" if arguments is None else json_text(arguments)
     return ToolCall(word(call.get("id")), word(function.get("name")), text)
+
+
+def _others(choices: list[Any]) -> tuple[ToolCall, ...]:
+    """The calls of further choices, and those that are written as they were before there were `tool_calls`."""
+    messages = [obj(obj(choice).get("message")) for choice in choices]
+    further = [
+        _call(call) for message in messages[1:] for call in items(message.get("tool_calls")) if _is_function(call)
+    ]
+    old = [_call({"function": message["function_call"]}) for message in messages if obj(message.get("function_call"))]
+    return (*further, *old)
 
 
 def _finish(choice: dict[str, Any]) -> tuple[Finish, ...]:
@@ -169,6 +180,7 @@ def _take(chunk: dict[str, Any], got: Gathering) -> None:
     elif chunk.get("choices") == []:
         got.hollow()
     for choice in map(obj, items(chunk.get("choices"))):
+        _take_others(choice, got)
         if not choice.get("index"):
             _take_choice(choice, got)
             if got.keep:
@@ -201,6 +213,17 @@ def _take_choice(choice: dict[str, Any], got: Gathering) -> None:
         got.call(index if isinstance(index, int) else at, made.id, made.name, made.arguments)
     for finish in _finish(choice):
         got.finish(finish.reason)
+
+
+def _take_others(choice: dict[str, Any], got: Gathering) -> None:
+    """As `_others`, piece by piece."""
+    n, delta = choice.get("index") or 0, obj(choice.get("delta"))
+    for at, call in enumerate(map(obj, items(delta.get("tool_calls")) if n else [])):
+        made = _call(call)
+        got.other_call(f"{n}.{call.get('index', at)}", made.id, made.name, made.arguments)
+    if function := obj(delta.get("function_call")):
+        made = _call({"function": function})
+        got.other_call(f"{n}", "", made.name, made.arguments)
 
 
 class _Score:

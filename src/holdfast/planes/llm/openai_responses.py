@@ -12,7 +12,16 @@ from holdfast.planes.llm.asked import Asked
 from holdfast.planes.llm.codec import Frame, Refusal, StreamReader
 from holdfast.planes.llm.editing import Format, edited
 from holdfast.planes.llm.loose import dump, items, obj, word
-from holdfast.planes.llm.openai_responses_read import CACHE, Events, call_of, finish_of, kind_of, text_of, usage_of
+from holdfast.planes.llm.openai_responses_read import (
+    CACHE,
+    Events,
+    call_of,
+    custom_calls,
+    finish_of,
+    kind_of,
+    text_of,
+    usage_of,
+)
 from holdfast.planes.llm.playing import CREATED, mark, pieces, play
 from holdfast.planes.llm.reading import Reading
 from holdfast.protocols import Failed
@@ -55,7 +64,9 @@ class OpenAIResponses:
             elif kind == "text" and (text := text_of(item)):
                 deltas.append(Text(text))
         called = any(isinstance(delta, ToolCall) for delta in deltas)
-        return Completion((*deltas, *finish_of(found, called), *usage_of(found)), word(found.get("model")))
+        deltas += [*finish_of(found, called), *usage_of(found)]
+        others = custom_calls(items(found.get("output")))
+        return Completion(tuple(deltas), word(found.get("model")), other_calls=others)
 
     def reader(self, *, keep: bool = False) -> StreamReader:
         return Reading(sse.Events(), Events().take, keep=keep)

@@ -33,6 +33,12 @@ def call_of(item: dict[str, Any]) -> ToolCall:
     return ToolCall(word(item.get("call_id")), word(item.get("name")), text)
 
 
+def custom_calls(output: list[Any]) -> tuple[ToolCall, ...]:
+    """The calls whose input is a bare text, which faults leave as they are."""
+    found = [obj(item) for item in output if obj(item).get("type") == "custom_tool_call"]
+    return tuple([ToolCall(word(i.get("call_id")), word(i.get("name")), word(i.get("input"))) for i in found])
+
+
 def finish_of(found: dict[str, Any], called: bool) -> tuple[Finish, ...]:
     status = found.get("status")
     if status == "completed":
@@ -67,6 +73,8 @@ class Events:
             case "response.output_item.added" | "response.output_item.done":
                 if kind_of(item := obj(event.get("item"))) == "call":
                     _take_call(at, item, got)
+                elif event["type"].endswith(".done"):
+                    _take_custom(at, item, got)
             case "response.function_call_arguments.delta":
                 got.more(at, word(event.get("delta")))
             case "response.completed" | "response.incomplete":
@@ -95,7 +103,7 @@ class Events:
             got.aside("logprobs", [{**event, "delta": ""}], of_text=True)
         elif kind == "response.output_text.annotation.added":
             got.aside("annotations", [event], of_text=True)
-        if at in self._open and "output_index" in event:
+        if kind and at in self._open and "output_index" in event:
             self._open[at].append(event)
 
 
@@ -105,15 +113,21 @@ def _take_call(at: int, item: dict[str, Any], got: Gathering) -> None:
     got.beside(at, {name: value for name, value in item.items() if name not in _KNOWN_OF_CALL})
 
 
+def _take_custom(at: int, item: Any, got: Gathering) -> None:
+    for call in custom_calls([item]):
+        got.other_call(at, call.id, call.name, call.arguments)
+
+
 def _take_end(response: dict[str, Any], got: Gathering) -> None:
     got.model = got.model or word(response.get("model"))
     got.last = response
-    if got.empty:  # some servers send all of it only here
+    if got.empty and not got.others:  # some servers send all of it only here
         for at, item in enumerate(items(response.get("output"))):
             if kind_of(item) == "call":
                 _take_call(at, item, got)
             elif kind_of(item) == "text":
                 got.text(text_of(item))
+            _take_custom(at, item, got)
     for finish in finish_of(response, got.calls):
         got.finish(finish.reason)
     for usage in usage_of(response):

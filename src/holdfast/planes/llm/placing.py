@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 from msgspec import Struct
@@ -10,6 +11,7 @@ from msgspec import Struct
 from holdfast.planes.llm.asked import Message, ToolResult
 
 _SIZE = 12
+_NUMBER = re.compile(r"[#+]\d+$")
 
 
 class Placed(Struct, frozen=True):
@@ -20,6 +22,24 @@ class Placed(Struct, frozen=True):
     """Digest of all that was said before the model asked for the call. Results are no part of it: agents cut them."""
     fresh: bool
     """The model has said nothing since."""
+    last: bool
+    """Nobody has said anything since."""
+    alone: bool
+    """Its call is not in the conversation: a server keeps that, or the agent has left it out."""
+    at: int
+    """How many messages come before it."""
+    heard: Mapping[bytes, int]
+    """What was said to the model, by `mark_of` the text: after how many messages first."""
+
+    @property
+    def id(self) -> str:
+        """The call's id on the wire, without the number that tells repetitions apart; empty if it has none."""
+        stem = _NUMBER.sub("", self.result.key)
+        return "" if stem == self.result.name and stem != self.result.key else stem
+
+    def after(self, *marks: bytes) -> bool:
+        """Whether one of these texts was said before it."""
+        return any(self.heard.get(mark, self.at) < self.at for mark in marks)
 
 
 def placed(messages: Sequence[Message]) -> list[Placed]:
@@ -28,14 +48,20 @@ def placed(messages: Sequence[Message]) -> list[Placed]:
         return []
     told = blake2b(digest_size=_SIZE)
     before = told.digest()
-    found: list[tuple[ToolResult, bytes]] = []
-    fresh_from = 0
-    for message in messages:
+    found: list[tuple[ToolResult, bytes, int]] = []
+    answered = spoken = -1
+    for at, message in enumerate(messages):
         if message.role == "assistant":
-            before, fresh_from = told.digest(), len(found)
-        found += [(result, before) for result in message.results]
+            before, answered = told.digest(), at
+        spoken = spoken if message.role == "tool" else at
+        found += [(result, before, at) for result in message.results]
         _tell(told, message)
-    return [Placed(result, at, n >= fresh_from) for n, (result, at) in enumerate(found)]
+    made = {call.id for message in messages for call in message.tool_calls}
+    heard = _heard(messages)
+    return [
+        Placed(result, before, at > answered, at > spoken, result.key not in made, at, heard)
+        for result, before, at in found
+    ]
 
 
 def said(messages: Iterable[Message]) -> bytes:
@@ -44,6 +70,26 @@ def said(messages: Iterable[Message]) -> bytes:
     for message in messages:
         _tell(told, message)
     return told.digest()
+
+
+def first_and_last(messages: Sequence[Message]) -> tuple[bytes, bytes]:
+    """The first and the last text that the model was to answer, as `heard` knows them."""
+    texts = [m.text for m in messages if m.role == "user" and m.text]
+    texts = texts or [m.text for m in messages if m.role == "system" and m.text]
+    return (mark_of(texts[0]), mark_of(texts[-1])) if texts else (b"", b"")
+
+
+def mark_of(text: str) -> bytes:
+    """What a text is known by."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_SIZE).digest()
+
+
+def _heard(messages: Sequence[Message]) -> dict[bytes, int]:
+    heard: dict[bytes, int] = {}
+    for at, message in enumerate(messages):
+        if message.text and message.role in ("user", "system"):
+            heard.setdefault(mark_of(message.text), at)
+    return heard
 
 
 def _tell(told: blake2b, message: Message) -> None:

@@ -1,10 +1,12 @@
-"""Tool calls and results that stand in the texts of a conversation: smolagents writes them there."""
+"""Tool calls and results that stand in the texts of a conversation: smolagents reads and writes them there."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from holdfast.planes.llm.loose import items, obj, text_in, word
+from holdfast.model.completion import ToolCall
+from holdfast.planes.llm.loose import items, json_text, obj, text_in, word
 
 _CALLS = "Calling tools:\n"
 RESULT = "Observation:\n"
@@ -32,6 +34,19 @@ def understood(messages: list[Any]) -> list[Any]:
         open_call = word(calls[0].get("id")) if len(calls) == 1 else ""
         read.append({**message, "tool_calls": calls} if calls else message)
     return read
+
+
+def asked_in(text: str) -> tuple[ToolCall, ...]:
+    """What a client that looks for a call in the text of a reply finds there: an object with a name and arguments."""
+    start, end = text.find("{"), text.rfind("}")
+    if not 0 <= start < end < start + _LONGEST:
+        return ()
+    try:
+        found = obj(json.loads(text[start : end + 1], strict=False))
+    except (ValueError, RecursionError):
+        return ()
+    name = word(found.get("name"))
+    return (ToolCall("", name, json_text(found.get("arguments") or {})),) if name else ()
 
 
 def _calls(text: str) -> list[dict[str, Any]]:

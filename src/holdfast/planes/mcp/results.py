@@ -17,6 +17,27 @@ _WRAP = "result"
 """The field that SDKs put around a value which is no object."""
 
 
+class Block:
+    """A block of content that is no text: an image, sound, a link. Faults may leave it out, never change its fields."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: Result) -> None:
+        self._fields = fields
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Block) and self._fields == other._fields
+
+    __hash__ = None  # type: ignore[assignment]  # it holds a dict
+
+    def __repr__(self) -> str:
+        return encode(self._fields).decode("utf-8", "replace")
+
+    def raw(self) -> Result:
+        """As it is on the wire."""
+        return self._fields
+
+
 class Form(Struct, frozen=True):
     """What a tool's results have beside their content."""
 
@@ -31,7 +52,7 @@ PLAIN = Form()
 
 
 def tool_value(result: Result) -> tuple[Any, Put]:
-    """What the tool gave: its structured content, else its text, else its blocks.
+    """What the tool gave: its structured content, else its text, else that of a resource in it, else its blocks.
 
     Text stays text also where it is JSON: faults open it themselves and keep its style.
     """
@@ -46,7 +67,10 @@ def tool_value(result: Result) -> tuple[Any, Put]:
         return structured, lambda value: _structured(result, value, value)
     if texts:
         return "\n".join(texts), lambda value: {**result, "content": _replaced(blocks, value)}
-    return blocks, lambda value: {**result, "content": value if isinstance(value, list) else written(value)}
+    at = next((i for i, block in enumerate(blocks) if _embedded(block) is not None), None)
+    if at is not None:
+        return _embedded(blocks[at]), lambda value: {**result, "content": _at(blocks, at, _saying(blocks[at], value))}
+    return [Block(block) for block in blocks], lambda value: {**result, "content": _content(value)}
 
 
 def resource_value(result: Result) -> tuple[Any, Put]:
@@ -115,6 +139,23 @@ def shown(result: Mapping[str, Any]) -> str:
     return "\n".join(texts) if texts or "structuredContent" not in result else _text(result["structuredContent"])
 
 
+def _embedded(block: dict[str, Any]) -> str | None:
+    """The text of a resource that stands in the result itself."""
+    resource = block.get("resource") if block.get("type") == "resource" else None
+    text = resource.get("text") if isinstance(resource, dict) else None
+    return text if isinstance(text, str) else None
+
+
+def _saying(block: dict[str, Any], value: Any) -> dict[str, Any]:
+    return {**block, "resource": {**block["resource"], "text": _text(value)}}
+
+
+def _content(value: Any) -> list[Any]:
+    """Blocks as they were, whatever else is among them as text."""
+    items = value if isinstance(value, list) else [value]
+    return [block for one in items for block in ([one.raw()] if isinstance(one, Block) else written(one))]
+
+
 def _complete(result: Result, stateless: bool) -> Result:
     """From the version on that has no sessions, a result says that it is one."""
     return {**result, "resultType": "complete"} if stateless else result
@@ -130,11 +171,15 @@ def _structured(result: Result, structured: Any, value: Any) -> Result:
 
 
 def _as_before(result: Result, value: Any) -> list[Any]:
-    """A list that had a block for each item has one again."""
+    """The text of the value where text was, for each item of a list if it was so; whatever else there is stays."""
     blocks = _blocks(result)
-    if isinstance(value, list) and len(blocks) != 1:
-        return [block for item in value for block in written(item)]
-    return written(value)
+    at = [i for i, block in enumerate(blocks) if _is_text(block)]
+    if blocks and not at:
+        return blocks
+    parts = value if isinstance(value, list) and len(at) != 1 else [value]
+    said = [block for part in parts for block in written(part)]
+    first = at[0] if at else 0
+    return [*blocks[:first], *said, *(block for block in blocks[first:] if not _is_text(block))]
 
 
 def _replaced(blocks: list[dict[str, Any]], value: Any) -> list[Any]:

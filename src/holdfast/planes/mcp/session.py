@@ -11,6 +11,7 @@ from copy import deepcopy
 from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.planes.describe import same, witness
@@ -33,6 +34,8 @@ class Outcome(Struct, frozen=True):
     """A message that comes before."""
     changed: bool = True
     """It is not the server's own."""
+    calls: tuple[Call, ...] = ()
+    """The calls whose faults made it."""
 
 
 class AsItCame(Failed):
@@ -81,10 +84,12 @@ class _Asking:
 class Session:
     """The faults of a trial on the requests to one server."""
 
-    def __init__(self, server: str, trip: Trip, visit: Visit) -> None:
+    def __init__(self, server: str, trip: Trip, visit: Visit, left: Callable[[], bool] = bool) -> None:
+        """`left`: whether the client is gone, and will get no answer."""
         self._server = server
         self._trip = trip
         self._visit = visit
+        self._left = left
 
     def minds(self, request: Request) -> bool:
         """Whether a request is for `answer`; all others pass untouched."""
@@ -99,14 +104,27 @@ class Session:
         if line.lstrip().startswith(b"["):
             self._trip.note(f"MCP server {self._server}: a batch of messages passed as it was; no fault can act on it")
 
+    def _reaches(self, outcome: Outcome) -> bool:
+        """Whether the client is there to meet what faults made; if not, it has met none of it."""
+        if not outcome.changed or not self._left():
+            return True
+        self.undelivered(outcome)
+        return False
+
+    def undelivered(self, outcome: Outcome) -> None:
+        """The client has left, and met nothing of it."""
+        for call in outcome.calls:
+            self._trip.undelivered(call.plane, call.target, call.n)
+
     async def answer(self, request: Request, ask: Ask) -> Outcome:
         """What the client meets. Raises what `ask` raises where the server cannot be reached."""
         try:
             if request.method == rpc.CALL:
                 return await self._called(request, ask)
-            if request.method == rpc.LIST:
-                return await self._listed(request, await ask(request))
-            return await self._read(request, ask)
+            listing = request.method == rpc.LIST
+            outcome = await (self._listed(request, await ask(request)) if listing else self._read(request, ask))
+            self._reaches(outcome)
+            return outcome
         except HarnessError as broken:
             self._trip.broke(str(broken))
             return Outcome(line=rpc.error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
@@ -122,15 +140,26 @@ class Session:
         self._visit.open.add(sighting)
         try:
             outcome = await self._through(request, call, _Asking(request, ask, results.tool_value))
-            _tell(sighting, outcome)
+            if self._reaches(outcome):
+                _tell(sighting, outcome)
             return outcome
-        finally:  # cancelled, or the server is gone
+        finally:  # cancelled, or the server or the client is gone
             sighting.left()
             self._visit.open.discard(sighting)
 
     async def _through(self, request: Request, call: Call, asking: _Asking) -> Outcome:
+        return replace(await self._met(request, call, asking), calls=(call,))
+
+    async def _met(self, request: Request, call: Call, asking: _Asking) -> Outcome:
+        """What the faults leave of the answer."""
+
+        async def wait(ms: float) -> None:
+            if self._left():
+                self._trip.undelivered(call.plane, call.target, call.n, waits=True)
+            await asyncio.sleep(ms / 1000)
+
         try:
-            reply = await self._trip.through(call, asking.forward, _sleep, untouched=asking.pass_on)
+            reply = await self._trip.through(call, asking.forward, wait, untouched=asking.pass_on)
         except AsItCame:
             assert asking.answer is not None
             return Outcome(line=asking.answer.raw, changed=False)
@@ -158,13 +187,14 @@ class Session:
         tools = result.get("tools")
         if answer.message.error is not UNSET or not isinstance(tools, list):
             return Outcome(line=answer.raw, changed=False)
-        left = [kept for tool in tools for kept in await self._tool(tool)]
+        calls: list[Call] = []
+        left = [kept for tool in tools for kept in await self._tool(tool, calls)]
         if witness(left) == witness(tools):
             return Outcome(line=answer.raw, changed=False)
-        return Outcome(line=rpc.result(request.id, {**result, "tools": left}))
+        return Outcome(line=rpc.result(request.id, {**result, "tools": left}), calls=tuple(calls))
 
-    async def _tool(self, tool: Any) -> list[Any]:
-        """The tool as it is listed, or nothing."""
+    async def _tool(self, tool: Any, calls: list[Call]) -> list[Any]:
+        """The tool as it is listed, or nothing; adds to `calls` if faults could act on it."""
         name = tool.get("name") if isinstance(tool, dict) else None
         if not isinstance(name, str):
             return [tool]
@@ -176,6 +206,7 @@ class Session:
             return Reply(deepcopy(tool))  # which a fault may change in its place
 
         call = Call("mcp_list", name, {}, self._visit.nth("mcp_list", name))
+        calls.append(call)
         try:
             return [(await self._trip.through(call, forward, _sleep)).value]
         except Failed:

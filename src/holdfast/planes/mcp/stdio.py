@@ -113,7 +113,11 @@ class Pipe:
 
     async def _answer(self, request: Request) -> None:
         try:
-            await self._deliver(request, await self._session.answer(request, self._ask))
+            outcome = await self._session.answer(request, self._ask)
+            try:
+                await self._deliver(request, outcome)
+            except ConnectionError:
+                self._session.undelivered(outcome)
         except (ServerGone, ConnectionError):
             return
         except Exception as bug:

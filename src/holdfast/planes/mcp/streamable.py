@@ -44,7 +44,7 @@ class Post:
         self._target = target
         self._upstreams = upstreams
         self._visit = visit
-        self._session = Session(server, trip, visit)
+        self._session = Session(server, trip, visit, lambda: exchange.connection.left)
         self._session_id = exchange.head.get("mcp-session-id")
         self._incoming: Incoming | None = None
         self._events: AsyncIterator[sse.Event] | None = None

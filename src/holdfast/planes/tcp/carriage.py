@@ -110,7 +110,7 @@ class Carriage:
         to_client = self._sink(self._client, self._delivery)
         if self._delivery.lags or self._plane.latency_ms:
             lags, steady = self._delivery.lags, self._plane.latency_ms
-            to_client = Late(to_client, lags, self._felt, _sleep, steady_ms=steady)
+            to_client = Late(to_client, self._client, lags, self._felt, _sleep, steady_ms=steady)
             self._sinks.append(to_client)
         if self._plane.reads_along:
             talk: Talk = _TALKS[self._plane.kind](self._client, server, to_client, to_server, self._steps)
@@ -177,7 +177,7 @@ class Carriage:
         self._client.part(ROLLED_BACK_S)
         unfelt = _modes(self._delivery) - self._felt
         if unfelt:
-            why = "nothing passed that it could act on"
+            why = "nothing passed that it could act on, or the client was gone by then"
             self._plane.trip.undelivered("service", self._plane.service, self._n, why, unfelt)
 
     def abort(self) -> None:

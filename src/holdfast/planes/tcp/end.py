@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from socket import SO_ERROR, SOL_SOCKET
 
 from holdfast.planes.http1.inflow import Inflow
 from holdfast.planes.http1.wire import ORPHANED_S, Wire
@@ -16,6 +17,10 @@ class End(Wire):
         super().__init__()
         self.left = asyncio.Event()
         """Set when the other side sends no more, before the two are joined."""
+        self._sent_since = False
+        """Something was sent to it after that."""
+        self._refused = False
+        """It answered that with a reset."""
         self._arrived = arrived
         self._inflow = Inflow(self)
         self.into = self._inflow.feed
@@ -40,11 +45,23 @@ class End(Wire):
         """What has come, at least a byte; b"" when nothing more comes."""
         return await self._inflow.get()
 
+    def takes(self) -> bool:
+        """Whether the other side is there for what is sent.
+
+        One that sends no more has closed, or still listens: only bytes sent since tell, by the reset that they meet.
+        """
+        if self.gone or not self.left.is_set():
+            return not self.gone
+        if self.transport.get_extra_info("socket").getsockopt(SOL_SOCKET, SO_ERROR):  # told once
+            self._refused = True
+        return self._sent_since and not self._refused
+
     async def write(self, data: bytes) -> None:
         """Sends, and waits while the other side does not read; ConnectionResetError once it is gone."""
         if self.gone:
             raise ConnectionResetError("the other side is gone")
         self.send(data)
+        self._sent_since = self.left.is_set()
         await self.room()
 
     def finish(self) -> None:

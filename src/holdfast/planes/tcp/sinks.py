@@ -51,7 +51,7 @@ class Straight:
 
 
 class Paced:
-    """Passes bytes on as a delivery says; adds to `felt` the modes that had an effect."""
+    """Passes bytes on as a delivery says; adds to `felt` the modes that had an effect on a side that takes them."""
 
     def __init__(self, end: End, delivery: Delivery, felt: set[str], sleep: Sleep) -> None:
         self._end = end
@@ -62,40 +62,46 @@ class Paced:
         self._sent = 0
 
     async def write(self, data: bytes) -> None:
-        self._feel(len(data))
+        self._sent += len(data)
         for at, (wait_ms, piece) in enumerate(self._pacing.pieces(data)):
-            if at == 1 and self._delivery.slices is not None:
-                self._felt.add("slicer")
+            self._feel(at)
             if wait_ms:
                 await self._sleep(wait_ms)
             await self._end.write(piece)
+            self._feel(at)  # a side that sends no more shows only now that it is there
         if self._pacing.cut_off:
-            self._felt.add("limit_data")
+            self._add("limit_data")
             raise CutOff
 
     async def finish(self) -> None:
         if self._delivery.close_ms and not self._end.gone:
-            self._felt.add("slow_close")
+            self._add("slow_close")
             await self._sleep(self._delivery.close_ms)
         self._end.finish()
 
     def stop(self) -> None:
         """Nothing waits here."""
 
-    def _feel(self, size: int) -> None:
-        self._sent += size
+    def _feel(self, at: int) -> None:
         rate = self._delivery.rate
         if rate is not None and self._sent / rate * 1000 >= FELT_MS:
-            self._felt.add("bandwidth")
+            self._add("bandwidth")
+        if at and self._delivery.slices is not None:
+            self._add("slicer")
+
+    def _add(self, mode: str) -> None:
+        if self._end.takes():
+            self._felt.add(mode)
 
 
 class Late:
     """Passes bytes on a while after they came, in order; `steady_ms` is no fault's doing."""
 
     def __init__(
-        self, inner: Sink, lags: Sequence[Lag], felt: set[str], sleep: Sleep, *, steady_ms: float = 0.0
+        self, inner: Sink, end: End, lags: Sequence[Lag], felt: set[str], sleep: Sleep, *, steady_ms: float = 0.0
     ) -> None:
         self._inner = inner
+        self._end = end
         self._lags = [(lag, Random(lag.seed)) for lag in lags]
         self._felt = felt
         self._sleep = sleep
@@ -109,8 +115,7 @@ class Late:
     async def write(self, data: bytes) -> None:
         if self._failure is not None:
             raise self._failure
-        if self._lags:
-            self._felt.add("latency")
+        self._feel()
         self._due = max(self._due, self._loop.time() + self._lag_ms() / 1000)
         await self._queue.put((self._due, data))
 
@@ -127,6 +132,10 @@ class Late:
         drawn = (lag.delay_ms + rng.uniform(-lag.jitter_ms, lag.jitter_ms) for lag, rng in self._lags)
         return self._steady_ms + sum(max(0.0, ms) for ms in drawn)
 
+    def _feel(self) -> None:
+        if self._lags and self._end.takes():
+            self._felt.add("latency")
+
     async def _pass_on(self) -> None:
         while True:
             due, data = await self._queue.get()
@@ -138,6 +147,10 @@ class Late:
     async def _one(self, due: float, data: bytes) -> None:
         try:
             await self._sleep(max(0.0, (due - self._loop.time()) * 1000))
-            await (self._inner.write(data) if data else self._inner.finish())
+            if data:
+                await self._inner.write(data)
+                self._feel()
+            else:
+                await self._inner.finish()
         except (OSError, CutOff) as failure:  # told to whoever writes next; the queue goes on being emptied
             self._failure = failure

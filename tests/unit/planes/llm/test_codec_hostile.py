@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from codec_kit import ASKED, CALLING, CODECS, completions, streamed
@@ -82,6 +82,7 @@ _events = st.fixed_dictionaries(
 @every_codec
 @settings(max_examples=40, deadline=None)
 @given(told=st.lists(_events, max_size=6), completion=completions())
+@example(told=[{"type": "response.output_item.added"}, {"output_index": 0}], completion=Completion())
 def test_what_is_kept_of_an_odd_stream_can_be_written_again(name: str, told: list[Any], completion: Completion) -> None:
     codec = CODECS[name]
     reader = codec.reader(keep=True)

@@ -22,10 +22,18 @@ def result(key="call_1", text=ROWS, name="search"):
 
 
 def settle(trip, *requests, elsewhere=frozenset, faulty=True):
+    """The model asks for each call before its result comes."""
     results = Results(trip, elsewhere, faulty=faulty)
+    asked_for = set()
 
     async def main():
-        return [await results.settle(request) for request in requests]
+        found = []
+        for request in requests:
+            new = [one for one in request.results if one.key not in asked_for]
+            asked_for.update(one.key for one in new)
+            results.declared(tuple(ToolCall(one.key, one.name, one.arguments) for one in new), Asked("gpt"))
+            found.append(await results.settle(request))
+        return found
 
     found = asyncio.run(main())
     results.close()

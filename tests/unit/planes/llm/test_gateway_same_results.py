@@ -43,6 +43,15 @@ class Conversation:
         changed = asyncio.run(self._results.settle(self.asked(), again=again))
         return [changed[r.key].text or "" if r.key in changed else r.text for r in self.asked().results]
 
+    def shows_example(self, id: str, q: str) -> None:
+        """Before the prompt: a call that no model asked for, and its result."""
+        prompt = self.messages.pop()
+        self.messages.append({"role": "user", "content": "For example"})
+        function = {"name": "search", "arguments": f'{{"q": "{q}"}}'}
+        self.messages.append({"role": "assistant", "tool_calls": [{"id": id, "function": function}]})
+        self.tool_gave(id)
+        self.messages.append(prompt)
+
     def says(self, text: str) -> None:
         self.messages.append({"role": "assistant", "content": text})
 
@@ -124,14 +133,18 @@ _STEPS = st.lists(
 )
 
 
-@given(_STEPS, st.sampled_from(sorted(_ID)), st.booleans())
+@given(_STEPS, st.sampled_from(sorted(_ID)), st.booleans(), st.booleans())
 def test_every_call_that_the_model_asked_for_is_met_once_and_stays_as_it_was(
-    steps: list[tuple[int, str]], ids: str, same_prompt: bool
+    steps: list[tuple[int, str]], ids: str, same_prompt: bool, example: bool
 ) -> None:
     trip, results = opened(Injection("tool", "search", "error", schedule=Schedule(every=2)))
     talks = [Conversation(results, "" if same_prompt else str(at)) for at in range(3)]
     rounds = [0, 0, 0]
     read: list[list[str]] = [[], [], []]
+    if example:
+        for at, one in enumerate(talks):
+            one.shows_example(_ID[ids].format("x", 0), "same" if ids == "own" else "0")
+            read[at].append(SAME)
     twins = same_prompt and ids != "own"  # nothing tells these apart but the texts of their results
     for at, step in steps:
         one, n = talks[at], rounds[at]
@@ -147,6 +160,7 @@ def test_every_call_that_the_model_asked_for_is_met_once_and_stays_as_it_was(
             next(m for m in one.messages if m["role"] == "tool")["content"] = "[gone]"
             read[at][0] = read[at][0] if "Error" in read[at][0] else "[gone]"
         elif step == "leave_out" and len(read[at]) > 1 and ids == "own":
-            del one.messages[1:3], read[at][0]
+            oldest = next(n for n, m in enumerate(one.messages) if m["role"] == "tool")
+            del one.messages[oldest - 1 : oldest + 1], read[at][0]
         assert one.ask(again=True) == read[at]
     assert made(trip) == sum(step == "call" for _, step in steps)

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.planes.mcp import results
-from holdfast.planes.mcp.results import Form, tool_value
+from holdfast.planes.mcp.results import Block, Form, tool_value
 
 TEXT = {"type": "text", "text": "hello"}
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
@@ -53,8 +53,26 @@ def test_an_object_with_one_field_of_its_own_stays_an_object():
 
 def test_a_result_without_text_is_its_blocks():
     value, back = changed({"content": [IMAGE]}, [])
-    assert (value, back) == ([IMAGE], {"content": []})
+    assert (value, back) == ([Block(IMAGE)], {"content": []})
+    assert changed({"content": [IMAGE]}, [Block(IMAGE), Block(IMAGE), "more"])[1] == {
+        "content": [IMAGE, IMAGE, {"type": "text", "text": "more"}]
+    }
     assert changed({"content": [IMAGE]}, "attack")[1] == {"content": [{"type": "text", "text": "attack"}]}
+
+
+def test_an_image_beside_an_object_stays():
+    result = {"content": [IMAGE, {"type": "text", "text": '{"a":1}'}, IMAGE], "structuredContent": {"a": 1, "b": 2}}
+    back = changed(result, {"a": 2, "b": 2})[1]
+    assert back["content"] == [IMAGE, {"type": "text", "text": '{"a":2,"b":2}'}, IMAGE]
+    alone = {"content": [IMAGE], "structuredContent": {"a": 1, "b": 2}}
+    assert changed(alone, {"a": 2, "b": 2})[1] == {"content": [IMAGE], "structuredContent": {"a": 2, "b": 2}}
+
+
+def test_the_text_of_a_resource_in_a_result_is_the_value_where_there_is_no_other():
+    page = {"type": "resource", "resource": {"uri": "file:///a", "mimeType": "text/plain", "text": "price 12"}}
+    value, back = changed({"content": [IMAGE, page]}, "price 21")
+    assert value == "price 12"
+    assert back == {"content": [IMAGE, {**page, "resource": {**page["resource"], "text": "price 21"}}]}
 
 
 @given(

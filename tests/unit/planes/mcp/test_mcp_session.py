@@ -3,6 +3,7 @@ import json
 import pytest
 from mcp_talk import Talk, call, line
 
+from holdfast import plugins
 from holdfast.faults.mcp.tool_poisoning import ToolPoisoning
 from holdfast.faults.tools.wrong_value import WrongValue
 from holdfast.model.spec import Injection, Schedule
@@ -183,3 +184,36 @@ def test_resources_and_prompts_are_minded_only_under_attack():
     said = json.loads(storm.say(read).line)["result"]["contents"][0]["text"]
     assert said == "All sales are final.\n\nObey."
     assert storm.trip.trace == []
+
+
+IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+LINK = {"type": "resource_link", "uri": "file:///2024", "name": "12", "size": 120}
+
+
+@pytest.mark.parametrize("content", [[IMAGE], [IMAGE, IMAGE], [LINK, IMAGE]])
+@pytest.mark.parametrize("kind", ["digits", "swap", "other_entity", "drop_rows"])
+@pytest.mark.parametrize("mode", ["wrong_value", "schema_drift"])
+def test_the_fields_of_an_image_are_no_values(content, kind, mode):
+    settings = {"kinds": [kind]} if mode == "wrong_value" else {}
+    talk = Talk([Injection("tool", "*", mode, settings)], result={"content": content})
+    outcome = talk.say(call())
+    assert (outcome.line, outcome.changed) == (line(id=1, result={"content": content}), False)
+    (met,) = talk.trip.ledger
+    assert met.effect == "no_effect"
+    assert ("nothing in the reply" in met.note) is (mode == "wrong_value")
+
+
+@pytest.mark.parametrize("mode", plugins.names("faults.tool"))
+def test_whatever_a_fault_makes_of_an_image_is_content(mode):
+    talk = Talk([Injection("tool", "*", mode, {"delay_ms": 1} if mode in ("slow", "timeout") else {})])
+    talk.answer = {"result": {"content": [IMAGE]}}
+    answer = json.loads(talk.say(call()).line or b"{}")
+    assert talk.trip.troubles == []
+    for block in answer.get("result", {}).get("content", []):
+        assert block == IMAGE or (block["type"] == "text" and isinstance(block["text"], str))
+
+
+def test_an_attack_finds_no_place_in_an_image():
+    talk = Talk([Injection("context", "*", "indirect_injection")], result={"content": [IMAGE]})
+    assert not talk.say(call()).changed
+    assert [met.effect for met in talk.trip.ledger] == ["no_effect"]

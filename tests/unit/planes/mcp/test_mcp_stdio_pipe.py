@@ -73,6 +73,12 @@ def test_a_delay_ends_when_the_client_leaves():
     assert [event.phase for event in trip.trace] == ["unfinished"]
 
 
+def test_a_call_that_is_never_answered_is_met_by_a_client_that_waits():
+    _, trip = served(b"C" + call(), injections=[Injection("mcp", "*", "hang")], wait_s=0.01)
+    assert [met.effect for met in trip.ledger] == ["met"]
+    assert [(event.phase, event.error_type) for event in trip.trace] == [("done", "silence")]
+
+
 def test_a_lost_session_refuses_every_request_until_initialize():
     lost = Injection("mcp", "search", "session_lost", {}, Schedule(times=1))
     begin = line(id=3, method="initialize", params={})

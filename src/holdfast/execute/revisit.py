@@ -1,0 +1,148 @@
+"""Opens the world of a kept trial again: workspace and services as its agent left them, and no fault."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.agents.environment import variables
+from holdfast.errors import UserError
+from holdfast.execute.housed import chart, filling
+from holdfast.execute.site import ASKED, resolve_agent
+from holdfast.execute.trial import Voyage
+from holdfast.model.spec import CALM, AgentSpec, Spec
+from holdfast.model.trial import Trial
+from holdfast.model.world import Fixture, Secret, ServiceSpec, Setup, WorldSpec
+from holdfast.planes.harbour import Harbour
+from holdfast.processes import scratch
+from holdfast.world.keeping import Kept
+from holdfast.world.masking import MASK
+from holdfast.world.reopening import reopen
+from holdfast.world.sandbox.bubblewrap import open_backend
+from holdfast.world.visit import visit
+from holdfast.world.worlds import Order, Worlds
+
+INSIDE = "/kept"
+"""Where the whole kept folder is seen inside, read-only."""
+
+Tell = Callable[[str], None]
+
+
+class Past(Struct, frozen=True):
+    """The trial that a kept world is of, as its run has it, and the secrets that could be had again."""
+
+    spec: Spec
+    trial: Trial
+    secrets: Mapping[str, str] = {}
+
+
+async def revisit(
+    folder: Path, kept: Kept, past: Past, environ: Mapping[str, str], command: Sequence[str], tell: Tell
+) -> int:
+    """Runs a shell, or a command, in the world; its exit code. `tell` hears what of it is not there."""
+    _end_on_signals()
+    services = {service.name for service in past.spec.world.services} if past.spec.world else set()
+    for note in kept.notes:
+        if note.partition(": ")[0] not in services:
+            tell(note)
+    voyage = Voyage(past.trial, CALM)
+    async with _worlds(folder, kept, past, environ, tell) as worlds, worlds.open(voyage) as world:
+        with world.mooring.carry(voyage):
+            return await visit(world.sandbox, {**kept.environ, **world.environ}, command)
+
+
+def _end_on_signals() -> None:
+    """A terminal that is closed ends the world in good order."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, task.cancel)
+
+
+@asynccontextmanager
+async def _worlds(
+    folder: Path, kept: Kept, past: Past, environ: Mapping[str, str], tell: Tell
+) -> AsyncIterator[Worlds]:
+    """Worlds that open the kept one."""
+    spec = replace(past.spec, scenarios=())
+    agent = _agent(spec, past.trial, environ, tell)
+    written = spec.world or WorldSpec()
+    there: list[ServiceSpec] = []
+    world = _emptied(folder, _filled(written, past, environ, tell), past.secrets)
+    order = Order(
+        fill=lambda trial: replace(world, services=tuple(there)),
+        root=Path(kept.spec),
+        secrets=past.secrets,
+        visible={**_visible(kept), INSIDE: folder.resolve()},
+        environ={"PATH": kept.environ["PATH"]} if "PATH" in kept.environ else {},
+        agent_environ=agent.env,
+        variables=variables,
+    )
+    async with AsyncExitStack() as opened:
+        harbour = Harbour(chart(replace(spec, world=world), agent, Path(kept.spec), environ, ASKED))
+        opened.push_async_callback(harbour.close)
+        place = scratch.make("look")
+        opened.callback(scratch.remove, place)
+        place.chmod(0o711)  # servers have users of their own
+        worlds = Worlds(order, await open_backend(place), harbour, place)
+        opened.push_async_callback(worlds.close)
+        for service in world.services:
+            if await reopen(service, worlds, past.trial, folder, kept, tell):
+                there.append(service)
+        yield worlds
+
+
+def _agent(spec: Spec, trial: Trial, environ: Mapping[str, str], tell: Tell) -> AgentSpec:
+    """The agent's section, as its variables and the way to its models need it."""
+    try:
+        return replace(resolve_agent(spec.agent, environ, trial.params), mcp_config=None)
+    except UserError as refused:
+        tell(f"agent.env is not there: {refused}")
+        return AgentSpec("command")
+
+
+def _filled(written: WorldSpec, past: Past, environ: Mapping[str, str], tell: Tell) -> WorldSpec:
+    """The world with its references replaced by values; what refers to something that is gone is left out."""
+
+    def fill(part: WorldSpec) -> WorldSpec | None:
+        try:
+            return filling(part, environ, past.secrets)(past.trial)
+        except UserError as refused:
+            named = [service.name for service in part.services] or [*part.setup.env]
+            tell(f"{', '.join(named) or 'the network'} is not there: {refused}")
+            return None
+
+    services = [fill(WorldSpec(services=(service,))) for service in written.services]
+    lines = [fill(WorldSpec(setup=Setup(env={name: text}))) for name, text in written.setup.env.items()]
+    network = fill(WorldSpec(network=written.network)) or WorldSpec()
+    return WorldSpec(
+        setup=Setup(env={name: text for line in lines if line for name, text in line.setup.env.items()}),
+        resources=replace(written.resources, timeout_ms=None),
+        secrets=tuple(secret for secret in written.secrets if secret.name in past.secrets),
+        services=tuple(one for found in services if found for one in found.services),
+        network=replace(network.network, ways_in=()),
+        determinism=written.determinism,
+    )
+
+
+def _emptied(folder: Path, world: WorldSpec, secrets: Mapping[str, str]) -> WorldSpec:
+    """The world on the kept workspace; a file that held just a secret holds it again."""
+    workspace = folder.resolve() / "workspace"
+    there = (Fixture("directory", source=str(workspace)),) if workspace.is_dir() else ()
+
+    def again(secret: Secret) -> Secret:
+        path = workspace / (secret.file or "")
+        masked = secret.file and path.is_file() and path.read_bytes() == MASK
+        return secret if masked else replace(secret, file=None)
+
+    return replace(world, fixtures=there, secrets=tuple(map(again, world.secrets)))
+
+
+def _visible(kept: Kept) -> dict[str, Path]:
+    return {inside: Path(path) for inside, path in kept.visible.items() if Path(path).exists()}

@@ -1,0 +1,92 @@
+"""What a provider answered: read into neutral form, and whose doing it is where that is no reply of a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.model.completion import Completion
+from holdfast.planes.describe import shorten
+from holdfast.planes.llm.foreign import content_type, decoded, foreign
+from holdfast.planes.llm.seen import Seen
+from holdfast.planes.llm.speaking import error_in
+from holdfast.planes.llm.upstream import Passed, Query, RawReply, is_provider_failure
+from holdfast.protocols import Trip
+
+KEPT = 4_000_000
+"""Bytes of a passing reply that are read for the trace."""
+
+
+class Heard:
+    """The reply to one request. A failure that is the provider's own is no doing of the agent's."""
+
+    def __init__(self, trip: Trip, query: Query, seen: Seen, at: str) -> None:
+        self._trip = trip
+        self._query = query
+        self._seen = seen
+        self.at = at
+        """Who is asked, if a model is: what the trial could not go on without."""
+        self.aside = False
+        """No model is asked: a library that sends telemetry to its provider's host. That it fails decides nothing."""
+        self.like: Any = None
+        """The provider's own reply, to write another like it."""
+
+    def understood(self, wire: RawReply, body: bytes, *, keep: bool = False) -> Completion | None:
+        """The reply in neutral form; `keep`: it may be written again."""
+        codec = self._query.codec
+        if wire.status >= 300 or codec is None:
+            return None
+        kind = content_type(wire)
+        if self._query.stream and (kind != "application/json" or kind == codec.stream_type):
+            reader = codec.reader(keep=keep)
+            reader.feed(body)
+            self.like = reader.like()
+            return reader.completion()
+        self.like = decoded(body)
+        return None if self.like is None else codec.reply(self.like)
+
+    def foreign(self, wire: RawReply, body: bytes) -> str:
+        """What came instead of a model's reply, if one was asked."""
+        if isinstance(self.like, dict) and content_type(wire) == "application/json":
+            return ""  # it was read, and is an object
+        whole = self._seen.trouble != "client_gone" and len(body) < KEPT
+        return foreign(wire, body, stream=self._query.stream, whole=whole) if self.at else ""
+
+    def settle(self, answered: Passed, body: bytes) -> None:
+        """What passed, for the trace."""
+        completion = self.understood(answered.wire, body)
+        if answered.wire.status >= 300 or self.foreign(answered.wire, body):
+            self.failed(answered, body)
+        else:
+            self._settle_passed(completion, answered.origin)
+
+    def _settle_passed(self, completion: Completion | None, origin: str) -> None:
+        seen = self._seen
+        seen.completion = completion
+        if completion is not None:
+            self.ended(completion, origin)
+            gone = seen.trouble if completion.finish is None else ""
+            seen.trouble = error_in(completion) or gone
+
+    def ended(self, completion: Completion, origin: str) -> None:
+        """A reply that began well may end in an error which is the provider's own."""
+        if kind := error_in(completion):
+            self.broke(f"{origin} ended its reply with an error, which was not injected: {kind}")
+
+    def failed(self, answered: Passed, body: bytes) -> None:
+        """It is no reply of a model."""
+        status = answered.wire.status
+        said = shorten(body.decode("utf-8", "replace").strip(), 200)
+        odd = self.foreign(answered.wire, body)
+        self._seen.trouble = f"http_{status}" if status >= 300 else "upstream"
+        if odd:
+            where = answered.url or answered.origin
+            self.broke(f"{where} answered {status} with {odd}, which is no reply of a model: {said}")
+        elif answered.stand_in or is_provider_failure(status):
+            self.broke(f"{answered.origin} answered {status}, which was not injected: {said}")
+
+    def broke(self, why: str) -> None:
+        """Tells the trial of a failure that no fault made."""
+        if self.aside:
+            self._trip.note(why)
+        else:
+            self._trip.broke(why)

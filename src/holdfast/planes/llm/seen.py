@@ -1,0 +1,94 @@
+"""What becomes of one model call, and how the trace is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.model.codec import digest
+from holdfast.model.completion import Completion, Usage
+from holdfast.model.spec import ModelSpec
+from holdfast.model.trace import TEXT_KEPT, Cost, TraceEvent
+from holdfast.planes.describe import shorten
+from holdfast.planes.llm.prices import estimate
+from holdfast.planes.llm.speaking import Spoken
+from holdfast.planes.llm.upstream import Query
+from holdfast.protocols import Call, Trip
+
+
+class Seen:
+    """What the agent got, as far as it is known, and how long upstream was silent."""
+
+    def __init__(self, trip: Trip, query: Query, models: Mapping[str, ModelSpec], call: Call, retry: int) -> None:
+        self._trip = trip
+        self._query = query
+        self._models = models
+        self._call = call
+        self.retry = retry
+        self.completion: Completion | None = None
+        """What the agent got, as far as it could be read."""
+        self.status: int | None = None
+        self.trouble = ""
+        self.usage: Usage | None = None
+        """Of a reply that passed unread."""
+        self.since: float | None = None
+        """When the wait for upstream's next bytes began; None while none are waited for."""
+        self.billed = True
+        self._ts = trip.now()
+        self._told = False
+
+    @property
+    def age_ms(self) -> float:
+        """How long ago the call came."""
+        return (self._trip.now() - self._ts) * 1000
+
+    def waits(self) -> None:
+        """Upstream is to say something."""
+        self.since = self._trip.now()
+
+    def note(self, spoken: Spoken) -> None:
+        """What was sent to the agent."""
+        self.status, self.trouble = spoken.status, spoken.trouble
+
+    def tell(self, event: TraceEvent) -> None:
+        """Enters the call, once: an answer that comes after its trial changes nothing."""
+        if not self._told:
+            self._told = True
+            self._trip.saw(event)
+
+    def event(self, what: str = "") -> TraceEvent:
+        """The call as the trace has it; `what` was asked where it is no model."""
+        trip, call, completion = self._trip, self._call, self.completion
+        usage = completion.usage if completion is not None else self.usage
+        since = self.since if self.trouble == "client_gone" else None
+        return TraceEvent(
+            ts=self._ts,
+            event_type="llm_call",
+            tool=what or call.target,
+            plane=call.plane,
+            n=call.n,
+            retry=self.retry,
+            duration_ms=self.age_ms,
+            status=self.status,
+            error_type=self.trouble,
+            input=shorten(_last(self._query), TEXT_KEPT),
+            output=shorten(completion.shown if completion is not None else "", TEXT_KEPT),
+            digest=digest(self._query.body),
+            cost=self._cost(usage, self._query.model),
+            fault=trip.met_by(call.plane, call.target, call.n),
+            waited_ms=0.0 if since is None else (trip.now() - since) * 1000,
+        )
+
+    def _cost(self, usage: Usage | None, model: str) -> Cost | None:
+        if usage is None:
+            return None
+        usd = estimate(model, usage, self._models)
+        return Cost(model, usage.input_tokens, usage.output_tokens, usd, self.billed, usage.cached_input)
+
+
+def _last(query: Query) -> str:
+    """The newest thing said to the model."""
+    asked = query.asked
+    if asked is None or not asked.messages:
+        return ""
+    last = asked.messages[-1]
+    return "\n".join(result.text for result in last.results) or last.text

@@ -1,0 +1,274 @@
+"""In whatever form and place a model asks for a call, its result is met: only what was asked for is a call."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from upstream_server import serving
+
+from holdfast.model.completion import ToolCall
+from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Schedule
+from holdfast.planes.harbour import Chart, Harbour
+from holdfast.planes.llm import heard
+from holdfast.planes.llm.codec import Codec
+from holdfast.planes.llm.gemini import GEMINI
+from holdfast.planes.llm.openai_chat import OPENAI_CHAT
+from holdfast.planes.llm.openai_responses import OPENAI_RESPONSES
+from holdfast.planes.llm.written_tools import asked_in
+from planes_kit import FakeTrip
+
+ARGUMENTS = '{"q": "kettle"}'
+FUNCTION = {"name": "search", "arguments": ARGUMENTS}
+CALL = {"id": "call_1", "type": "function", "function": FUNCTION}
+CUSTOM = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_1", "name": "search", "input": "kettle"}
+DOWN = Injection("tool", "search", "error")
+USER = {"role": "user", "content": "How many kettles?"}
+EVENTS = "text/event-stream"
+
+
+def chat(*messages: dict[str, Any]) -> dict[str, Any]:
+    """A plain reply of these choices."""
+    choices = [{"index": n, "message": m, "finish_reason": "stop"} for n, m in enumerate(messages)]
+    return {"id": "c", "object": "chat.completion", "model": "m", "choices": choices}
+
+
+def chunks(*deltas: tuple[int, dict[str, Any]], finish: bool = True) -> bytes:
+    """A streamed reply: the pieces of its choices."""
+    told = [{"index": n, "delta": delta} for n, delta in deltas]
+    told += [{"index": 0, "delta": {}, "finish_reason": "stop"}] if finish else []
+    return b"".join([b"data: %s\n\n" % json.dumps({"model": "m", "choices": [one]}).encode() for one in told])
+
+
+def streamed(codec: Codec, data: bytes) -> tuple[ToolCall, ...]:
+    reader = codec.reader()
+    reader.feed(data)
+    return reader.completion().other_calls
+
+
+def test_the_calls_of_further_choices_are_known() -> None:
+    call = ToolCall("call_1", "search", ARGUMENTS)
+    text = {"role": "assistant", "content": "hm"}
+    assert OPENAI_CHAT.reply(chat(text, {"role": "assistant", "tool_calls": [CALL]})).other_calls == (call,)
+    first = {**CALL, "index": 0, "function": {"name": "search", "arguments": ARGUMENTS[:5]}}
+    rest = {"index": 0, "function": {"arguments": ARGUMENTS[5:]}}
+    pieces = [(0, {"content": "hm"}), (2, {"tool_calls": [first]}), (2, {"tool_calls": [rest]})]
+    assert streamed(OPENAI_CHAT, chunks(*pieces)) == (call,)
+
+
+def test_a_call_as_it_was_written_before_there_were_tool_calls_is_known() -> None:
+    call = ToolCall("", "search", ARGUMENTS)
+    assert OPENAI_CHAT.reply(chat({"role": "assistant", "function_call": FUNCTION})).other_calls == (call,)
+    pieces = [(0, {"function_call": {"name": "search", "arguments": ""}})]
+    pieces += [(0, {"function_call": {"arguments": part}}) for part in (ARGUMENTS[:4], ARGUMENTS[4:])]
+    assert streamed(OPENAI_CHAT, chunks(*pieces)) == (call,)
+
+
+def test_the_calls_of_further_candidates_are_known() -> None:
+    def candidate(n: int, part: dict[str, Any]) -> dict[str, Any]:
+        return {"index": n, "content": {"role": "model", "parts": [part]}}
+
+    asks = {"functionCall": {"name": "search", "args": {"q": "kettle"}}}
+    both = [candidate(0, {"text": "hm"}), candidate(1, asks)]
+    (plain,) = GEMINI.reply({"candidates": both}).other_calls
+    events = [b"data: %s\r\n\r\n" % json.dumps({"candidates": [one]}).encode() for one in (*both, candidate(1, asks))]
+    assert streamed(GEMINI, b"".join(events)) == (plain, plain)
+    assert (plain.name, json.loads(plain.arguments)) == ("search", {"q": "kettle"})
+
+
+def test_a_call_of_a_tool_that_takes_a_text_is_known() -> None:
+    call = ToolCall("call_1", "search", "kettle")
+    reply = {"id": "r", "status": "completed", "output": [CUSTOM]}
+    assert OPENAI_RESPONSES.reply(reply).other_calls == (call,)
+    events = [
+        {"type": "response.output_item.added", "output_index": 0, "item": {**CUSTOM, "input": ""}},
+        {"type": "response.output_item.done", "output_index": 0, "item": CUSTOM},
+        {"type": "response.completed", "response": reply},
+    ]
+    for some in (events, events[2:]):
+        assert streamed(OPENAI_RESPONSES, b"".join([b"data: %s\n\n" % json.dumps(e).encode() for e in some])) == (call,)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (f'Action:\n{{"name": "search", "arguments": {ARGUMENTS}}}', ("search", '{"q":"kettle"}')),
+        ('<tool_call>{"name": "search", "arguments": "{}"}</tool_call>', ("search", "{}")),
+        ('{"name": "stop"}', ("stop", "{}")),
+        ('{"text": "a\nb"}', None),
+        ("} no call {", None),
+        ("{1} and {2}", None),
+        ("nothing", None),
+        ('{"name": "search", "x": "' + "y" * 200_000 + '"}', None),
+        ("{" * 5_000 + "}" * 5_000, None),
+    ],
+)
+def test_a_call_in_the_text_of_a_reply_is_read_as_smolagents_reads_it(text: str, found: tuple[str, str] | None) -> None:
+    assert [(call.name, call.arguments) for call in asked_in(text)] == ([found] if found else [])
+
+
+# -- through the gateway -----------------------------------------------------------------------------
+Respond = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def sent(url: str, path: str, body: dict[str, Any]) -> HTTPConnection:
+    place, _, base = url.removeprefix("http://").partition("/")
+    connection = HTTPConnection(place, timeout=20)
+    connection.request("POST", f"/{base}{path}", json.dumps({"model": "m", **body}))
+    return connection
+
+
+def post(url: str, path: str, body: dict[str, Any]) -> None:
+    with closing(sent(url, path, body)) as connection:
+        connection.getresponse().read()
+
+
+async def sailed(
+    folder: Path, respond: Respond, talk: Callable[[str], Awaitable[None]], *weather: Injection
+) -> FakeTrip:
+    """A trial in which the agent talks to a server that answers like this."""
+    trip = FakeTrip([DOWN, *weather])
+    async with serving() as server:
+        server.respond = respond
+        models = {"*": ModelSpec("openai", base_url=f"{server.url}/v1", api_key="sk-own")}
+        harbour = Harbour(Chart(AgentSpec(type="command", command="agent"), folder, {}, models, web=False))
+        mooring = await harbour.moor()
+        with mooring.carry(trip):
+            await talk(mooring.environ["OPENAI_BASE_URL"])
+        await mooring.close()
+        await harbour.close()
+    assert trip.troubles == []
+    return trip
+
+
+def met(
+    folder: Path, reply: bytes, kind: str, path: str, requests: list[dict[str, Any]], *weather: Injection
+) -> list[tuple[str, str, str]]:
+    """What the trace has of tools, after requests that are all answered with this reply."""
+
+    async def respond(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=reply, headers={"content-type": kind})
+
+    async def talk(url: str) -> None:
+        for request in requests:
+            await asyncio.to_thread(post, url, path, request)
+
+    async def main() -> FakeTrip:
+        return await sailed(folder, respond, talk, *weather)
+
+    trip = asyncio.run(main())
+    return [(e.tool, e.phase, e.fault) for e in trip.trace if e.event_type == "tool_call"]
+
+
+def turns(*later: dict[str, Any], stream: bool = False) -> list[dict[str, Any]]:
+    return [{"stream": stream, "messages": [USER, *more]} for more in ([], list(later))]
+
+
+RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "3"}
+ASKED = {"role": "assistant", "tool_calls": [CALL]}
+OLD = {"role": "assistant", "function_call": FUNCTION}
+WRITTEN = f"Thought: search.\nAction:\n{json.dumps(FUNCTION)}"
+MADE_UP = {"id": "made-up", "type": "function", "function": {"name": "search", "arguments": {"q": "kettle"}}}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("message", "choice", "later"),
+    [
+        (ASKED, 0, [ASKED, RESULT]),
+        (ASKED, 1, [ASKED, RESULT]),
+        (OLD, 0, [OLD, {"role": "function", "name": "search", "content": "3"}]),
+        (
+            {"content": WRITTEN},
+            0,
+            [
+                {"role": "assistant", "content": f"{WRITTEN}\nCalling tools:\n{[MADE_UP]}"},
+                {"role": "user", "content": "Observation:\n3"},
+            ],
+        ),
+    ],
+    ids=["first choice", "second choice", "function_call", "in a text"],
+)
+def test_the_result_of_a_call_is_met_whatever_form_the_call_had(
+    tmp_path: Path, message: dict[str, Any], choice: int, later: list[dict[str, Any]], stream: bool
+) -> None:
+    if stream:
+        reply, kind = chunks((choice, message)), EVENTS
+    else:
+        others = [{"role": "assistant", "content": "hm"}] * choice
+        reply, kind = json.dumps(chat(*others, message)).encode(), "application/json"
+    found = met(tmp_path, reply, kind, "/chat/completions", turns(*later, stream=stream))
+    assert found[0] == ("search", "done", "error")
+    assert all(phase == "declared" for _, phase, _ in found[1:])  # the second reply asks once more
+
+
+def test_the_result_of_a_tool_that_takes_a_text_is_met_also_if_the_server_keeps_the_conversation(
+    tmp_path: Path,
+) -> None:
+    reply = json.dumps({"id": "resp_1", "object": "response", "status": "completed", "output": [CUSTOM]}).encode()
+    output = {"type": "custom_tool_call_output", "call_id": "call_1", "output": "3"}
+    requests = [{"input": "How many kettles?"}, {"previous_response_id": "resp_1", "input": [output]}]
+    found = met(tmp_path, reply, "application/json", "/responses", requests)
+    assert found[0] == ("search", "done", "error")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_the_agent_was_given_counts_and_not_what_the_model_said(tmp_path: Path, stream: bool) -> None:
+    plain = json.dumps(chat(ASKED)).encode()
+    reply, kind = (chunks((0, ASKED)), EVENTS) if stream else (plain, "application/json")
+    path, first = "/chat/completions", Schedule(on_call=1)
+    filtered = Injection("llm", "*", "content_filter", schedule=first)
+    found = met(tmp_path, reply, kind, path, turns(ASKED, RESULT, stream=stream), filtered)
+    assert found == [("search", "declared", "")]  # by the second reply
+    other = {**CALL, "function": {"name": "find", "arguments": ARGUMENTS}}
+    later = [{"role": "assistant", "tool_calls": [other]}, RESULT]
+    renamed = Injection("llm", "*", "unknown_tool", {"tool": "find"}, first)
+    found = met(tmp_path, reply, kind, path, turns(*later, stream=stream), renamed)
+    assert found[0] == ("find", "done", "")
+
+
+def test_a_result_after_a_reply_that_could_not_be_read_is_not_met(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.planes.llm.talk.KEPT", 100)
+    monkeypatch.setattr(heard, "KEPT", 100)
+    reply = json.dumps(chat({**ASKED, "content": "x" * 500})).encode()
+    assert met(tmp_path, reply, "application/json", "/chat/completions", turns(ASKED, RESULT)) == []
+
+
+def test_an_agent_that_goes_on_before_the_end_of_a_stream_is_there_is_met(tmp_path: Path) -> None:
+    async def main() -> FakeTrip:
+        done = asyncio.Event()
+
+        async def lingering(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse(headers={"content-type": EVENTS})
+            await response.prepare(request)
+            first = not any(m["role"] == "tool" for m in (await request.json())["messages"])
+            await response.write(chunks((0, ASKED if first else {"content": "three"})))
+            if first:
+                await done.wait()
+            return response
+
+        async def talk(url: str) -> None:
+            before, after = turns(ASKED, RESULT, stream=True)
+            first = await asyncio.to_thread(sent, url, "/chat/completions", before)
+            reply = await asyncio.to_thread(first.getresponse)
+            got = b""
+            while b'"finish_reason"' not in got:
+                got += await asyncio.to_thread(reply.read1, 10_000)
+            await asyncio.to_thread(post, url, "/chat/completions", after)
+            done.set()
+            await asyncio.to_thread(reply.read)
+            first.close()
+
+        return await sailed(tmp_path, lingering, talk)
+
+    trip = asyncio.run(main())
+    assert [(e.n, e.phase, e.fault) for e in trip.trace if e.event_type == "tool_call"] == [(1, "done", "error")]

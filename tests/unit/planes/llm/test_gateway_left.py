@@ -1,0 +1,121 @@
+"""A client that drops its model call meets no fault; one that waits, or only ends its own direction, does."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from holdfast.model.spec import AgentSpec, Injection, ModelSpec
+from holdfast.planes.harbour import Chart, Harbour
+from planes_kit import FakeTrip
+
+BODY = b'{"model": "m", "stream": %b, "messages": [{"role": "user", "content": "hello"}]}'
+FAULTS = [
+    ("rate_limit", {}),
+    ("server_error", {}),
+    ("overloaded", {}),
+    ("quota", {}),
+    ("timeout", {"delay_ms": 0}),
+    ("timeout", {"delay_ms": 2000}),
+    ("truncated_response", {"max_tokens": 1}),
+    ("stream_cut", {}),
+]
+Client = Callable[[int, bytes], Awaitable[bytes]]
+
+
+def after(folder: Path, fault: Injection, client: Client, *, stream: bool = False) -> tuple[FakeTrip, bytes]:
+    """The trial after what a client does with one request, and what that got."""
+    (folder / "model.yaml").write_text("replies: [{text: one two three four}]")
+    trip = FakeTrip([fault])
+
+    async def main() -> bytes:
+        models = {"*": ModelSpec("script", script="model.yaml")}
+        harbour = Harbour(Chart(AgentSpec(type="command", command="agent"), folder, {}, models, web=False))
+        mooring = await harbour.moor()
+        at = urlsplit(mooring.environ["OPENAI_BASE_URL"])
+        body = BODY % (b"true" if stream else b"false")
+        head = f"POST {at.path}/chat/completions HTTP/1.1\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+        try:
+            with mooring.carry(trip):
+                assert at.port is not None
+                got = await client(at.port, head + body)
+                while not trip.trace:
+                    await asyncio.sleep(0.005)
+        finally:
+            await mooring.close()
+            await harbour.close()
+        return got
+
+    return trip, asyncio.run(asyncio.wait_for(main(), 10))
+
+
+def drops(*, reset: bool) -> Client:
+    """Sends and closes in one step of the loop: both are there before either is read."""
+
+    async def client(port: int, request: bytes) -> bytes:
+        line = socket.create_connection(("127.0.0.1", port))
+        line.sendall(request)
+        if reset:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        line.close()
+        return b""
+
+    return client
+
+
+async def waits(port: int, request: bytes) -> bytes:
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    await asyncio.sleep(0.3)
+    writer.close()
+    return b""
+
+
+async def ends_its_direction(port: int, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    writer.write_eof()
+    got = await reader.read()
+    writer.close()
+    return got
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+@pytest.mark.parametrize(("mode", "settings"), FAULTS)
+def test_a_client_that_drops_its_call_meets_nothing(
+    tmp_path: Path, mode: str, settings: dict[str, int], stream: bool, reset: bool
+) -> None:
+    trip, _ = after(tmp_path, Injection("llm", "*", mode, settings), drops(reset=reset), stream=stream)
+    (met,), (event,) = trip.ledger, trip.trace
+    assert met.effect == "no_effect"
+    assert (event.error_type, event.fault) == ("client_gone", "")
+    assert trip.troubles == []
+
+
+def test_a_client_that_gives_up_after_a_while_has_met_the_wait(tmp_path: Path) -> None:
+    trip, _ = after(tmp_path, Injection("llm", "*", "timeout", {"delay_ms": 5000}), waits)
+    assert [(met.effect, met.got) for met in trip.ledger] == [("met", "a delay of 5000 ms")]
+
+
+@pytest.mark.parametrize(
+    ("mode", "settings", "expected"),
+    [
+        ("rate_limit", {}, b"HTTP/1.1 429"),
+        ("truncated_response", {"max_tokens": 1}, b'"length"'),
+        ("timeout", {"delay_ms": 100}, b""),
+    ],
+)
+def test_a_client_that_has_ended_its_own_direction_is_there(
+    tmp_path: Path, mode: str, settings: dict[str, int], expected: bytes
+) -> None:
+    trip, got = after(tmp_path, Injection("llm", "*", mode, settings), ends_its_direction)
+    assert [met.effect for met in trip.ledger] == ["met"]
+    assert expected in got
+    assert bool(got) is bool(expected)

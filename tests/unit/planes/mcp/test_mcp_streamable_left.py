@@ -1,0 +1,101 @@
+"""A client over HTTP that drops its call meets no fault; one that waits does."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+
+import pytest
+from mcp_talk import call, line
+
+from holdfast.model.spec import Injection
+from holdfast.planes.http1.client import Upstreams
+from holdfast.planes.http1.server import Exchange, serve
+from holdfast.planes.mcp.config import Target
+from holdfast.planes.mcp.plane import McpPlane
+from planes_kit import FakeTrip
+
+OK = line(id=1, result={"content": [{"type": "text", "text": "hello"}]})
+LIST = line(id=1, method="tools/list")
+TOOLS = line(id=1, result={"tools": [{"name": "search", "description": "Finds.", "inputSchema": {"type": "object"}}]})
+Client = Callable[[int, bytes], Awaitable[None]]
+
+
+def after(fault: Injection, body: bytes, client: Client, *, leave: bool = False) -> FakeTrip:
+    """The trial after what a client does with one request; `leave` ends it as soon as a fault has fired."""
+    trip = FakeTrip([fault])
+
+    async def server(exchange: Exchange) -> None:
+        asked = await exchange.body()
+        await exchange.respond(200, (("content-type", "application/json"),), TOOLS if b"tools/list" in asked else OK)
+
+    async def main() -> None:
+        upstreams, real = Upstreams(), await serve(server)
+        plane = McpPlane({"s": Target(f"http://127.0.0.1:{real.port}/mcp", {})}, upstreams)
+        ended: list[None] = []
+
+        async def handler(exchange: Exchange) -> None:
+            await plane.serve_http(exchange, "s", trip)
+            ended.append(None)
+
+        ours = await serve(handler)
+        try:
+            await client(ours.port, b"POST /s HTTP/1.1\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
+            while not (trip.ledger if leave else ended):
+                await asyncio.sleep(0)
+            plane.leave(trip)
+        finally:
+            for one in (ours, real, upstreams):
+                await one.close()
+
+    asyncio.run(asyncio.wait_for(main(), 10))
+    return trip
+
+
+async def drops(port: int, request: bytes) -> None:
+    """Sends and closes in one step of the loop: both are there before either is read."""
+    client = socket.create_connection(("127.0.0.1", port))
+    client.sendall(request)
+    client.close()
+
+
+async def waits(port: int, request: bytes) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    await asyncio.sleep(0.3)
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Injection("tool", "*", "error"),
+        Injection("tool", "*", "phantom_success"),
+        Injection("tool", "*", "lost_reply"),
+        Injection("tool", "*", "slow", {"delay_ms": 2000}),
+        Injection("mcp", "*", "session_lost"),
+        Injection("mcp", "*", "hang"),
+        Injection("mcp", "*", "crash_mid_call"),
+    ],
+    ids=lambda fault: fault.mode,
+)
+def test_a_client_that_drops_its_call_meets_nothing(fault: Injection) -> None:
+    trip = after(fault, call(), drops)
+    assert [met.effect for met in trip.ledger] == ["no_effect"]
+    assert [(event.phase, event.fault) for event in trip.trace] == [("unfinished", "")]
+    assert trip.troubles == []
+
+
+def test_a_client_that_drops_its_request_for_the_tools_meets_no_poison() -> None:
+    trip = after(Injection("mcp", "*", "tool_poisoning"), LIST, drops)
+    assert [met.effect for met in trip.ledger] in ([], ["no_effect"])  # the list may not even have been asked for
+    trip = after(Injection("mcp", "*", "tool_poisoning"), LIST, waits)
+    assert [met.effect for met in trip.ledger] == ["met"]
+
+
+@pytest.mark.parametrize(
+    "fault", [Injection("tool", "*", "slow", {"delay_ms": 5000}), Injection("mcp", "*", "hang")], ids=["slow", "hang"]
+)
+def test_a_client_that_gives_up_after_a_while_has_met_the_wait(fault: Injection) -> None:
+    assert [met.effect for met in after(fault, call(), waits).ledger] == ["met"]
