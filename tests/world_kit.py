@@ -122,6 +122,9 @@ class FakeWorld:
         self.lent[name] = content
         return f"/run/holdfast/{name}"
 
+    def changes(self) -> Iterable[FileChange]:
+        return self.sandbox.changes()
+
     def audit(self) -> Iterator[AuditEvent]:
         return iter(self._audit)
 
@@ -134,7 +137,8 @@ def rows(*found: Sequence[Any], columns: Sequence[str] = ("value",), count: int 
 def request(method: str = "POST", path: str = "/api/messages", body: str = "", **more: Any) -> Recorded:
     """A request that reached a mock; `headers` is a mapping."""
     headers = tuple(more.pop("headers", {}).items())
-    return Recorded(method, path, more.pop("query", ""), headers, body, more.pop("status", 202), "", 0.0)
+    status, cut = more.pop("status", 202), more.pop("cut", False)
+    return Recorded(method, path, more.pop("query", ""), headers, body, status, "", 0.0, cut)
 
 
 def shown(evidence: Evidence | None, *said: str, **more: Any) -> Exhibit:

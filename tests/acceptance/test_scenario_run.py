@@ -196,3 +196,31 @@ def test_options_of_a_world_that_is_not_there_are_told(tmp_path: Path) -> None:
 def test_verify_asks_a_scenario_too(tmp_path: Path) -> None:
     project(tmp_path, SPEC)
     assert "the ledger" in tell(tmp_path, "verify").out
+
+
+UNCALLED = SEARCHES.replace("return search(prompt)", 'return "source, de?"')
+
+
+def test_a_case_whose_fault_was_never_met_has_not_passed(tmp_path: Path) -> None:
+    project(tmp_path, SPEC.replace('agent: {type: python, endpoint: "bot:answer"}', TOOLS) + MATRIX, UNCALLED)
+    told = tell(tmp_path, "run", "--json")
+    assert told.code == 5, told.err
+    scenario = told.json["parts"]["scenario"]
+    assert (scenario["passed"], scenario["unproven"]) == (False, 2)
+    found = {case["scenario"]: case for case in scenario["cases"] if case["params"]["lang"] == "en"}
+    assert (found["calm"]["status"], found["calm"]["unproven"], found["calm"]["composite"]) == ("pass", 0, 1.0)
+    down = found["down"]
+    assert (down["status"], down["unproven"], down["composite"]) == ("error", 2, None)
+    (replica,) = down["replicas"]
+    assert replica["status"] == "error"
+    assert {(v["outcome"], v["score"]) for v in replica["verdicts"]} == {("unproven", 0.0)}
+    assert all("the fault was never met" in v["reason"] for v in replica["verdicts"])
+    allowed = tell(tmp_path, "run", "--json", "--allow-vacuous")
+    assert (allowed.code, allowed.json["parts"]["scenario"]["passed"]) == (0, False)
+    told = tell(tmp_path, "run", "-o", "run.xml")
+    assert "down [lang=en] is unproven" in told.out
+    suites = ET.parse(tmp_path / "run.xml").getroot()
+    skipped = [
+        one for one in suites.iter("testcase") if one.get("classname") == "cases" and one.find("skipped") is not None
+    ]
+    assert [one.get("name") for one in skipped] == ["down [lang=en]", "down [lang=de]"]

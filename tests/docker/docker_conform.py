@@ -2,17 +2,25 @@
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
 from datetime import UTC, datetime
 
 import pytest
+import yaml
 from docker_kit import containers, make_image
 
 from holdfast.errors import UserError
 from holdfast.model.world import Resources
-from holdfast.protocols import Disturbable, Plot
+from holdfast.protocols import Disturbable, Plot, Stdio
+from holdfast.runner.job import Job, Options
+from holdfast.runner.run import run
+from holdfast.runner.start import begin
+from holdfast.spec import load
+from holdfast.store.record import observations
 from holdfast.testing.sandboxes import CHECKS, ENV
 from holdfast.world.clock.control import Clock, clock_environ, nanoseconds
 from holdfast.world.clock.library import clock_inside, clock_library
@@ -150,7 +158,7 @@ def test_a_program_that_ends_its_keeper_does_not_outlive_the_freeze(backend):
         assert ran.signal == 9
         await asyncio.sleep(2)
         assert sandbox.find("on"), "it was to go on"
-        return await sandbox.kill(), await sandbox.kill()
+        return await sandbox._container.end_everything(), await sandbox._container.end_everything()
 
     assert in_container(backend, work) == (1, 0)
 
@@ -169,15 +177,16 @@ def test_a_stopped_keeper_does_not_stop_the_door(backend):
 def test_its_processes_can_be_killed_and_limited(backend):
     async def work(sandbox):
         assert isinstance(sandbox, Disturbable)
-        running = asyncio.create_task(sandbox.run(["sh", "-c", "sleep 600 & echo on; sleep 600"], ENV))
-        await asyncio.sleep(1)
-        killed = await sandbox.kill()
-        ran = await running
+        null = os.open(os.devnull, os.O_RDWR)
+        program = await sandbox.start(["sh", "-c", "sleep 600 & sleep 600"], ENV, Stdio(null, null, null))
+        os.close(null)
+        killed, heard = await sandbox.kill(), program.ended
+        assert await program.within(20)
         await sandbox.limit(memory=64 * MB, cpu=0.5)
         hoard = await sandbox.run([sys.executable, "-c", "x = bytearray(200 << 20)"], ENV)
-        return killed, ran.signal, ran.stdout, hoard.signal, await sandbox.kill()
+        return killed, heard, os.WTERMSIG(program.status), hoard.signal, await sandbox.kill()
 
-    assert in_container(backend, work) == (3, 9, b"on\n", 9, 0)
+    assert in_container(backend, work) == (1, False, 9, 9, 0)
 
 
 def test_programs_see_the_clock_of_the_trial(backend, tmp_path):
@@ -231,3 +240,56 @@ asyncio.run(run())
     assert containers() == []
     for left in tmp_path.glob("container-*"):  # the site's own folder goes with `holdfast clean`
         subprocess.run(["rm", "-rf", left], check=True)
+
+
+def ran(folder, image, command, **sections):
+    """A whole run of a small scenario in containers; its one observation."""
+    rules = {"it_ends": {"description": "d", "check": {"type": "completes"}}}
+    agent = {"type": "command", "command": command}
+    spec = {"version": 1, "id": "t", "base": image, "task": {"prompt": "go"}, "agent": agent, "invariants": rules}
+    (folder / "spec.yaml").write_text(yaml.safe_dump({**spec, **sections}))
+    loaded, _ = load(folder / "spec.yaml", environ=os.environ, part="scenario")
+    job = Job(loaded, Options(backend="docker", preflight=False, part="scenario"), dict(os.environ))
+    rundir = begin(job, folder / "runs")
+    run(job, rundir, lambda event: None)
+    (seen,) = observations(rundir)
+    return seen
+
+
+def test_a_killed_agent_is_started_again(image, tmp_path):
+    command = "if test -e begun; then echo again; else echo > begun; sleep 600; fi"
+    storm = [{"name": "storm", "world_faults": [{"mode": "killed", "after_ms": 1500}]}]
+    seen = ran(tmp_path, image, command, chaos_matrix=storm)
+    assert (seen.error, seen.turns[0].text, seen.ending) == ("", "again", "answered")
+    assert [(met.mode, met.effect) for met in seen.ledger] == [("killed", "met")]
+
+
+def test_a_disk_that_cannot_be_filled_is_an_error(image, tmp_path):
+    storm = [{"name": "storm", "world_faults": [{"mode": "disk_full"}]}]
+    seen = ran(tmp_path, image, "echo hi", chaos_matrix=storm, resources={"disk": "100Mi"})
+    assert "disk_full needs a limit on the workspace's disk, which is not enforced here" in seen.error
+
+
+def test_this_machine_reaches_the_agent(image, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    said = []
+
+    def ask():
+        until = time.monotonic() + 30
+        while not said and time.monotonic() < until:
+            try:
+                with socket.create_connection(("127.0.0.1", port), 5) as way:
+                    said.extend(filter(None, [way.recv(99)]))
+            except OSError:
+                time.sleep(0.05)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    script = f"import socket; s = socket.create_server(('', {port})); s.accept()[0].sendall(b'from inside')"
+    ways = {"ingress": {"allow": [{"from": "host", "to_port": port}]}}
+    seen = ran(tmp_path, image, f'{sys.executable} -c "{script}"; echo done', network=ways)
+    asking.join()
+    assert (seen.error, seen.turns[0].text, said) == ("", "done", [b"from inside"])
+    (told,) = [one for one in seen.isolation if one.feature == "network.ingress"]
+    assert told.why == f"127.0.0.1:{port} reaches port {port} of the agent"

@@ -14,11 +14,14 @@ from holdfast.model.world import AuditEvent, Evidence, Isolation
 
 _RESET = FaultMet(0, "service", "db", "reset_peer", 2, would="not asked", got="dropped: db: connection reset by peer")
 _AUDIT = (
-    AuditEvent(1000.004, 1, "command", {"argv": ["python", "/agent/bot.py"], "cwd": "/workspace"}),
-    AuditEvent(1000.2, 2, "http_call", {"method": "POST", "url": "http://smtp/api", "host": "smtp", "status": 202,
+    AuditEvent(1000.004, 1, "command", {"argv": ["python", "/agent/bot.py"], "cwd": "/workspace", "exit_code": 0,
+                                        "duration_ms": 320.5}),
+    AuditEvent(1000.1, 2, "command", {"argv": ["sh", "-c", "exit 3 # </bdi>\u202e"], "cwd": "/workspace",
+                                      "exit_code": 3, "duration_ms": 2.25}),
+    AuditEvent(1000.2, 3, "http_call", {"method": "POST", "url": "http://smtp/api", "host": "smtp", "status": 202,
                                         "request_body": HOSTILE, "response_body": '{"ok": true}'}),
-    AuditEvent(1000.3, 3, "db_write", {"service": "db", "table": "renewals", "op": "insert", "rows": 1}),
-    AuditEvent(1000.4, 4, "file_write", {"path": "out/</pre>.txt", "op": "created", "bytes": 7}),
+    AuditEvent(1000.3, 4, "db_write", {"service": "db", "table": "renewals", "op": "insert", "rows": 1}),
+    AuditEvent(1000.4, 5, "file_write", {"path": "out/</pre>.txt", "op": "created", "bytes": 7}),
 )  # fmt: skip
 _CALLS = (TraceEvent(0.2, "http_call", "POST http://smtp/api", "http", 1, duration_ms=6.1, status=202),)
 

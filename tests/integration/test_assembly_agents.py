@@ -88,8 +88,98 @@ def test_the_whole_trial_has_its_time(tmp_path):
     spec = spec_of("echo begun; sleep 30", resources={"timeout": "2s"}, invariants=rules)
     found = ran(tmp_path, spec)
     assert (found.case.status, found.only.ending) == ("fail", "timeout")
-    assert "resources.timeout" in found.only.turns[0].detail
+    assert found.only.turns[0].detail == "the trial had 2 s (resources.timeout), its world included"
     assert found.only.duration_ms < 10_000
+
+
+SLOW_ANSWER = """
+    import time, urllib.request
+    def answer(prompt):
+        print("begun", flush=True)
+        urllib.request.urlopen("http://api/one").read()
+        yield "half of it"
+        time.sleep(60)
+"""
+SLOW_SERVER = """
+    import os, time, urllib.request
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+    class Desk(BaseHTTPRequestHandler):
+        def do_POST(self):
+            print("begun", flush=True)
+            urllib.request.urlopen("http://api/one").read()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain")
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            self.wfile.write(b"half of it")
+            self.wfile.flush()
+            time.sleep(60)
+    HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Desk).serve_forever()
+"""
+SLOW = {
+    "command": {"type": "command", "command": "echo begun >&2; curl -s http://api/one; echo half of it; sleep 60"},
+    "python": {"type": "python", "endpoint": "slow_code:answer"},
+    "http": {"type": "http", "endpoint": "http://127.0.0.1:{port}/ask", "command": "python3 slow_server.py"},
+}
+SLOW_FILES = {"slow_code.py": SLOW_ANSWER, "slow_server.py": SLOW_SERVER}
+
+
+@pytest.mark.parametrize("kind", SLOW)
+def test_what_was_said_before_the_trials_time_was_over_is_judged(tmp_path, kind):
+    rules = {
+        "says": {"description": "d", "check": {"type": "contains", "value": "half of it"}},
+        "says_more": {"description": "d", "check": {"type": "contains", "value": "the other half"}},
+        "ends": {"description": "d", "check": {"type": "completes"}},
+    }
+    services = [{"name": "api", "type": "http_mock", "routes": [{"path": "/one", "response": ""}]}]
+    spec = spec_of(SLOW[kind], resources={"timeout": "4s"}, invariants=rules, services=services)
+    found = ran(tmp_path, spec, files=SLOW_FILES)
+    assert (found.only.error, found.only.ending, found.text) == ("", "timeout", "half of it")
+    assert found.only.turns[0].detail == "the trial had 4 s (resources.timeout), its world included"
+    assert 0 < found.only.turns[0].latency_ms <= 4_500
+    assert "begun" in found.only.output
+    assert [event.tool for event in found.only.trace] == ["GET http://api/one"]
+    verdicts = {one.invariant: (one.outcome, one.reason) for one in found.verdicts}
+    assert verdicts["says"][0] == "pass"
+    assert verdicts["says_more"][0] == "fail"
+    assert verdicts["ends"] == ("fail", "ended in timeout: the trial had 4 s (resources.timeout), its world included")
+
+
+def test_the_smaller_limit_counts_and_is_named(tmp_path):
+    agent = {"type": "command", "command": "sleep 60", "timeout": "1s"}
+    found = ran(tmp_path, spec_of(agent, resources={"timeout": "30s"}))
+    assert (found.only.ending, found.only.turns[0].detail) == ("timeout", "no answer within 1000 ms")
+
+
+def test_a_rule_without_text_is_told_the_limit_that_ended_it(tmp_path):
+    rules = {"says": {"description": "d", "check": {"type": "contains", "value": "x"}}}
+    found = ran(tmp_path, spec_of("sleep 60", resources={"timeout": "2s"}, invariants=rules))
+    (verdict,) = found.verdicts
+    assert verdict.reason == "no answer: timeout: the trial had 2 s (resources.timeout), its world included"
+
+
+NEVER_READY = {
+    "python": ({"type": "python", "endpoint": "never:answer"}, {"never.py": "import time\ntime.sleep(60)\n"}),
+    "http": ({**KINDS["http"], "command": "echo begun; exec sleep 60"}, {}),
+}
+
+
+@pytest.mark.parametrize("kind", NEVER_READY)
+def test_an_agent_that_is_not_ready_in_the_trials_time_has_none_left(tmp_path, kind):
+    agent, files = NEVER_READY[kind]
+    found = ran(tmp_path, spec_of(agent, resources={"timeout": "3s"}), files=files)
+    assert (found.only.error, found.only.ending, found.only.turns[0].text) == ("", "timeout", None)
+    assert "resources.timeout" in found.only.turns[0].detail
+    assert found.only.duration_ms < 15_000
+    assert kind == "python" or "begun" in found.only.output
+
+
+def test_several_turns_share_the_trials_time(tmp_path):
+    command = "if [ $HOLDFAST_TURN = 1 ]; then echo first; else echo second; sleep 60; fi"
+    spec = spec_of(command, task={"prompt": "go", "turns": ["go", "on"]}, resources={"timeout": "3s"})
+    found = ran(tmp_path, spec)
+    assert [(turn.text, turn.ending) for turn in found.only.turns] == [("first", "answered"), ("second", "timeout")]
+    assert "resources.timeout" in found.only.turns[1].detail
 
 
 def test_a_world_that_is_not_ready_in_time_is_an_error(tmp_path):

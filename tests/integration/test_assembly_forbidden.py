@@ -45,6 +45,20 @@ def test_a_host_that_stands_for_a_service_is_allowed_by_either_name(tmp_path, li
     assert [call["host"] for call in found.audit("http_call")] == ["api.pay.test"]
 
 
+@pytest.mark.parametrize(("path", "status"), [("src/a", "error"), ("b.txt", "fail")])
+def test_writes_that_cannot_be_seen_do_not_acquit(tmp_path, path, status):
+    command = f"mkdir -p src; echo x > {path}; echo x > {tmp_path}/elsewhere; echo done"
+    spec = spec_of(command, forbidden={"file_writes_outside": ["src/"]})
+    found = ran(tmp_path, spec, backend="process")
+    assert (tmp_path / "elsewhere").exists()
+    assert found.case.status == status
+    (rule,) = found.only.forbidden
+    assert (rule.violated, bool(rule.error)) == (status == "fail", status == "error")
+    (told,) = [one for one in found.only.isolation if one.feature == "file audit"]
+    assert not told.enforced
+    assert "outside the workspace" in told.why
+
+
 def chaos(*faults):
     return {"chaos_matrix": [{"name": "storm", "world_faults": [*faults]}]}
 
@@ -120,7 +134,7 @@ def test_what_this_world_cannot_do_is_said(tmp_path):
         "echo hi",
         base="python:3.12",
         setup={"packages": ["jq"]},
-        network={"ingress": {"default": "deny", "allow": [{"from": "host", "to_port": 3000}]}},
+        network={"ingress": {"default": "allow"}},
         determinism={"dns": "real"},
     )
     found = ran(tmp_path, spec)

@@ -85,6 +85,23 @@ def test_the_check_convicts_a_write_elsewhere(sea: Bay, tmp_path: Path) -> None:
     assert sea.with_server(scene) == [True, False]
 
 
+def test_a_bare_name_is_no_table_of_another_schema(sea: Bay, tmp_path: Path) -> None:
+    from world_kit import shown
+
+    async def scene(db: Any) -> list[bool | None]:
+        await db.execute("CREATE SCHEMA other; CREATE TABLE other.orders (id int);" + SEED)
+        world = FakeWorld(tmp_path, db)
+        checks = [DbUnchangedExcept("db", (allowed,)) for allowed in ("orders", "other.orders", "*.orders")]
+        for check in checks:
+            await check.foresee(world)
+        await db.execute("INSERT INTO other.orders VALUES (1)")
+        found = [check.decide(shown(await check.gather(world, Observation("t")))).passed for check in checks]
+        await db.execute("DROP SCHEMA other" + (" CASCADE" if db.spec.kind == "postgres" else ""))
+        return found
+
+    assert sea.with_server(scene) == [False, True, True]
+
+
 def test_a_query_of_the_rule_on_a_real_database(sea: Bay, tmp_path: Path) -> None:
     from world_kit import shown
 

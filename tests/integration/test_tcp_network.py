@@ -137,6 +137,99 @@ def test_slow_close_holds_the_end_back():
     assert one.met == [("slow_close", 1, "met")]
 
 
+async def leaves(reader, writer):
+    """A client that has its answer and closes first."""
+    await turn(reader, writer)
+    writer.close()
+    await asyncio.sleep(0.2)
+
+
+def test_slow_close_is_not_met_by_a_client_that_closes_first():
+    _, one = meet(place("s", "slow_close", delay_ms=20), client=leaves)
+    assert one.met == [("slow_close", 1, "no_effect")]
+    assert one.trip.ledger[0].note.endswith("the client was gone by then")
+
+
+async def at_the_end(reader, writer):
+    """Answers when nothing more is asked."""
+    await reader.read()
+    writer.write(TEXT)
+    await writer.drain()
+
+
+def half_closed(*injections):
+    """A client that says that it has no more to say, and waits for the answer and the end."""
+
+    async def client(reader, writer):
+        writer.write(b"x")
+        writer.write_eof()
+        return await reader.read()
+
+    return meet(*injections, talk=at_the_end, client=client)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        place("s", "slow_close", delay_ms=50),
+        place("s", "latency", delay_ms=50),
+        place("s", "bandwidth", rate=100),
+        place("s", "slicer", average_size=100),
+    ],
+    ids=lambda fault: fault.mode,
+)
+def test_a_client_that_only_has_no_more_to_say_still_waits(fault):
+    data, one = half_closed(fault)
+    assert data == TEXT
+    assert one.met == [(fault.mode, 1, "met")]
+
+
+def test_a_client_that_only_has_no_more_to_say_is_cut_off():
+    data, one = half_closed(place("s", "limit_data", bytes=100))
+    assert data == TEXT[:100]
+    assert one.met == [("limit_data", 1, "met")]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        place("s", "slow_close", delay_ms=50),
+        place("s", "latency", delay_ms=50),
+        place("s", "bandwidth", rate=100),
+        place("s", "slicer", average_size=5_000),
+        place("s", "limit_data", bytes=100),
+    ],
+    ids=lambda fault: fault.mode,
+)
+def test_a_client_that_is_gone_before_the_answer_meets_nothing(fault):
+    async def client(reader, writer):
+        writer.write(b"x")
+        await writer.drain()
+        writer.close()
+        await asyncio.sleep(0.4)
+
+    _, one = meet(fault, talk=at_the_end, client=client)
+    assert one.met == [(fault.mode, 1, "no_effect")]
+
+
+@pytest.mark.parametrize("mode", ["latency", "bandwidth", "slicer", "limit_data", "slow_close"])
+def test_a_connection_on_which_nothing_is_said_meets_nothing(mode):
+    async def client(reader, writer):
+        await asyncio.sleep(0.1)
+
+    _, one = meet(place("s", mode), client=client)
+    assert one.met == [(mode, 1, "no_effect")]
+
+
+def test_a_slow_close_that_outlasts_the_trial_is_met():
+    async def client(reader, writer):
+        writer.write(b"x")
+        return await reader.readexactly(len(TEXT)), await asyncio.sleep(0.1)
+
+    _, one = meet(place("s", "slow_close", delay_ms=60_000), talk=sends, client=client)
+    assert one.met == [("slow_close", 1, "met")]
+
+
 def test_down_closes_without_a_byte():
     (data, _), one = meet(place("s", "down"), talk=sends, client=whole)
     assert data == b""

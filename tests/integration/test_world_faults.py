@@ -23,6 +23,9 @@ class Place:
     def __init__(self, sandbox):
         self.sandbox = sandbox
 
+    def changes(self):
+        return self.sandbox.changes()
+
     def sh(self, command):
         return self.sandbox.run(["/bin/sh", "-c", command], ENV, timeout_s=20)
 
@@ -71,15 +74,15 @@ def test_a_vanished_folder_is_gone_and_stays_away(tmp_path):
             async with faults.around(world):
                 inside = await world.sh("ls -A; cat data/a.csv")
             after = await world.sh("test -e data")
-            changed = [(change.path, change.op) for change in world.sandbox.changes()]
-            return inside, after.exit_code, changed, [faults.touched(path) for path, _ in changed], met(trip)
+            changed = [*world.changes()]
+            return inside, after.exit_code, changed, [*faults.of_agent(changed)], met(trip)
 
-    inside, after, changed, ours, entries = asyncio.run(run())
+    inside, after, changed, of_agent, entries = asyncio.run(run())
     assert inside.stdout == b"notes.txt\n"
     assert b"No such file" in inside.stderr
     assert (after, entries) == (1, [("vanished", "met", "data: gone")])
-    assert changed
-    assert all(ours)
+    assert [(change.path, change.op) for change in changed] == [("data/a.csv", "deleted")]
+    assert of_agent == []
 
 
 def test_permission_is_denied_until_the_agent_has_ended(tmp_path):

@@ -12,7 +12,7 @@ from holdfast.runner.job import Job, Options
 from holdfast.runner.run import run
 from holdfast.runner.start import begin
 from holdfast.spec import load
-from holdfast.store.record import observations
+from holdfast.store.record import observations, verdicts
 
 BACKENDS = pytest.mark.parametrize("backend", ["bubblewrap", "process"])
 HOLDS = {"it_ends": {"description": "it ends well", "check": {"type": "completes"}}}
@@ -40,6 +40,10 @@ class Ran:
     @property
     def text(self):
         return self.only.turns[0].text or ""
+
+    @property
+    def verdicts(self):
+        return [*verdicts(self.folder / "verdicts-1.jsonl")]
 
     @property
     def lines(self):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import click
@@ -13,26 +15,42 @@ import click
 def command(trial: str | None, words: tuple[str, ...]) -> int:
     """Look into the world of a trial that failed, if the run was made with --keep.
 
-    A new sandbox is opened on the workspace that the agent left, with its environment less its secrets. Its services
-    are gone; what they held is in /kept/services, the logs are in /kept. What you change there is not kept.
+    A new sandbox is opened on the workspace that the agent left. Its services are there by the same names, with what
+    they held, and its environment is the agent's. No fault is active. What is not there is said on stderr; the logs are
+    in /kept. What you change there is not kept.
 
     \b
-      holdfast shell              which trials there are
-      holdfast shell 3f2a         a shell
-      holdfast shell 3f2a ls -l   one command
+      holdfast shell                                        which trials there are
+      holdfast shell 3f2a                                   a shell
+      holdfast shell 3f2a -- psql -h db -c 'select 1'       one command; its exit code is ours
     """
-    import asyncio
-
     from holdfast.world.keeping import KEPT, kept_worlds
 
     if trial is None:
         for folder in kept_worlds(KEPT):
             print(folder.name)
         return 0
-    folder = _chosen(trial, kept_worlds(KEPT))
-    from holdfast.world.visit import visit
+    return _open(_chosen(trial, kept_worlds(KEPT)), words)
 
-    return asyncio.run(visit(folder, words))
+
+def _open(folder: Path, words: tuple[str, ...]) -> int:
+    import asyncio
+
+    from holdfast.execute.revisit import revisit
+    from holdfast.runner.past import past
+    from holdfast.world.keeping import read
+
+    kept = read(folder)
+    try:
+        return asyncio.run(revisit(folder, kept, past(kept, os.environ, _tell), os.environ, words, _tell))
+    except asyncio.CancelledError:  # by a signal: the world is gone
+        return 2
+
+
+def _tell(text: str) -> None:
+    from holdfast.report.safe import one_line
+
+    print(f"holdfast: {one_line(text)}", file=sys.stderr, flush=True)
 
 
 def _chosen(trial: str, kept: list[Path]) -> Path:

@@ -117,8 +117,10 @@ class Case(Struct, frozen=True, omit_defaults=True):
     flaky: bool = False
     composite: float | None = None
     """The mean of its replicas' composites; None if one has none."""
+    unmet: tuple[str, ...] = ()
+    """Rules whose faults no trial of it met: what passes of them proves nothing."""
     unproven: bool = False
-    """It passed in a chaos scenario without meeting any of its faults."""
+    """It would have passed, but for those rules: nobody's fault, though its status is error."""
     replicas: tuple[Replica, ...] = ()
     reason: str = ""
 

@@ -50,7 +50,8 @@ def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list
 def _block(row: CaseRow, rules: cases.Rules, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
     case = row.case
     flaky = "  (flaky)" if case.flaky else ""
-    word = {"fail": "failed", "error": "could not be judged", "pass": "passed, but not in full"}[case.status]
+    words = {"fail": "failed", "error": "could not be judged", "pass": "passed, but not in full"}
+    word = "is unproven" if case.unproven else words[case.status]
     title = f"{wording.SIGNS[case.status]} {one_line(cases.head(case))} {word}{flaky}"
     yield paint(shorten(title, max(20, width)), case.status)
     for one in _told(row, verbose):

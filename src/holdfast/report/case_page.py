@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from holdfast.model.observation import Turn
 from holdfast.model.run import CaseRow, ReplicaRow, Run
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent, Evidence
@@ -14,6 +16,8 @@ from holdfast.report.safe import one_line, visible
 
 CASES, REPLICAS, EVENTS = 200, 20, 200
 """How many the page holds of each; the run's folder has the rest, and the page says so."""
+DEED = 500
+"""Characters of what was done; how it ended comes after them."""
 _BODIES = ("request_body", "response_body")
 
 
@@ -52,6 +56,7 @@ def _replica(one: ReplicaRow, rules: cases.Rules) -> dict[str, Any]:
         "composite": cases.composite(one.replica.composite),
         "asked": _text(one.prompt),
         "answered": _text(cases.answered(one, 20_000)),
+        "ended": [one_line(_ended(turn))[:DEED] for turn in seen.turns[:EVENTS]],
         "verdicts": [_verdict(verdict, seen.evidence.get(verdict.invariant), rules) for verdict in one.verdicts],
         "forbidden": [_forbidden(rule.rule, rule.violated, rule.error, rule.details) for rule in seen.forbidden],
         "faults": [one_line(wording.fault(met)) for met in seen.ledger[:EVENTS]],
@@ -88,7 +93,8 @@ def _event(event: AuditEvent, began: float) -> dict[str, Any]:
     return {
         "when": f"{event.ts - began:.3f} s" if began else str(event.seq),
         "type": event.type,
-        "what": one_line(_deed(event))[:500],
+        "what": one_line(_deed(event))[:DEED],
+        "end": _end(event),
         "bodies": _named({name: event.details[name] for name in _BODIES if event.details.get(name)}),
     }
 
@@ -98,13 +104,30 @@ def _deed(event: AuditEvent) -> str:
     details = event.details
     match event.type:
         case "command":
-            return " ".join(map(str, details.get("argv", ())))
+            return f"$ {shlex.join(map(str, details.get('argv', ())))}"
         case "file_write":
             return f"{details.get('op', '')} {details.get('path', '')}"
         case "db_write":
             return f"{details.get('op', '')} {details.get('service', '')}.{details.get('table', '')}: {_rows(details)}"
         case "http_call":
             return f"{details.get('method', '')} {details.get('url', '')} {details.get('status', '')}".rstrip()
+
+
+def _end(event: AuditEvent) -> dict[str, Any]:
+    """How a command ended; nothing for any other deed."""
+    if event.type != "command":
+        return {}
+    code, took_ms = event.details.get("exit_code"), event.details.get("duration_ms")
+    if isinstance(code, int):
+        return {"said": f"exit {code}", "bad": code != 0}
+    unknown = not isinstance(took_ms, int | float)
+    return {"said": "end not known" if unknown else "ended by a signal", "bad": not unknown}
+
+
+def _ended(turn: Turn) -> str:
+    """How one turn of the agent ended: a command's exit code, a signal, a status, a timeout."""
+    detail = f": {turn.detail}" if turn.detail else ""
+    return f"{turn.ending}{detail}, after {turn.latency_ms / 1000:.2f} s"
 
 
 def _rows(details: Mapping[str, Any]) -> str:

@@ -66,11 +66,17 @@ def _parts(run: Run) -> dict[str, Any]:
 
 
 def _scenario(run: Run) -> dict[str, Any]:
-    return {"passed": passed([row.case for row in run.cases]), "cases": [_case(run, row) for row in run.cases]}
+    cases = [row.case for row in run.cases]
+    return {
+        "passed": passed(cases),
+        "unproven": sum(case.unproven for case in cases),
+        "cases": [_case(run, row) for row in run.cases],
+    }
 
 
 def _case(run: Run, row: CaseRow) -> dict[str, Any]:
     case = row.case
+    replicas = [_replica(run, case, one) for one in row.replicas]
     return {
         "scenario": case.scenario,
         "params": case.params,
@@ -78,7 +84,8 @@ def _case(run: Run, row: CaseRow) -> dict[str, Any]:
         "flaky": case.flaky,
         "composite": case.composite,
         "reason": case.reason,
-        "replicas": [_replica(run, case, one) for one in row.replicas],
+        "unproven": sum(verdict["outcome"] == "unproven" for one in replicas for verdict in one["verdicts"]),
+        "replicas": replicas,
     }
 
 

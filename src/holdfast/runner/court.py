@@ -17,7 +17,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.runner.bench import Bench, Waiting
 from holdfast.runner.conditions import Conditions
 from holdfast.runner.job import Job, Listen
-from holdfast.runner.kept import KeptWorlds
+from holdfast.runner.kept import KeptWorlds, went_wrong
 from holdfast.score import Tally
 from holdfast.spec import secret_values
 from holdfast.store.consulted import Consulted
@@ -143,6 +143,11 @@ class Court:
     async def _take_up(self, judge: Judge, trial: Trial, seen: Observation) -> None:
         seen = await self._heard(trial, seen)
         self._enter(trial, seen, self._verdicts(judge, trial, seen))
+
+    def went_wrong(self, trial: Trial, seen: Observation) -> bool:
+        """Whether something did, as far as it can be told before models have spoken: a rule that asks one may fail."""
+        rules = self._plan.rules(trial)
+        return bool(self._bench.wanted(rules, seen)) or went_wrong(seen, self._verdicts(self._judge, trial, seen))
 
     def met(self, trial: Trial, fault: FaultMet) -> None:
         self._listen(events.FaultFired(trial, self.masker.struct(fault)))

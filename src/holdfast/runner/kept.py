@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.model.observation import Observation
+from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
+
+if TYPE_CHECKING:
+    from holdfast.world.keeping import Keeping
 
 
 class KeptWorlds:
-    """Worlds are left by every trial while a run goes on; one in which all went well is removed once it is judged."""
+    """Trials in which something may have gone wrong leave their worlds; a good one goes when it is judged."""
 
     def __init__(self, wanted: bool) -> None:
         self._wanted = wanted
         self.trials: list[str] = []
         """Whose worlds stay."""
+
+    def keeping(
+        self, mask: Callable[[str], str], run: Path, wants: Callable[[Trial, Observation], bool]
+    ) -> Keeping | None:
+        """Where worlds are kept; None: nowhere."""
+        if not self._wanted:
+            return None
+        from holdfast.world.keeping import KEPT, Keeping
+
+        return Keeping(KEPT, mask, run, wants)
 
     def judged(self, seen: Observation, verdicts: Iterable[Verdict] = ()) -> None:
         """What became of a trial is known."""

@@ -69,7 +69,8 @@ class Running:
         court.open()
         await court.take_up(stored)
         models = Models(options.record, options.replay, court.masker.text)
-        surroundings = Surroundings(options.backend, job.secrets, options.strict_world, options.keep)
+        keep = court.kept.keeping(court.masker.text, self.run.path, court.went_wrong)
+        surroundings = Surroundings(options.backend, job.secrets, options.strict_world, keep)
         site = await open_site(
             job.spec, environ=job.environ, concurrency=options.concurrency, models=models, surroundings=surroundings
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
@@ -11,12 +12,14 @@ from holdfast.model.score import Case, Replica, Status
 from holdfast.model.spec import Aggregation, Spec, Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
+from holdfast.model.when import meeting
 from holdfast.plan import Plan
 from holdfast.score.combine import needed, settle
 from holdfast.score.composite import SLACK, composite
 
 _Key = tuple[str, Task, int]
-UNMET = "it passed, and met none of its scenario's faults: nothing is proven"
+UNMET = "passed, but the fault was never met: nothing is proven"
+"""Why a rule, and so its case, is unproven."""
 
 
 class Cases:
@@ -26,9 +29,11 @@ class Cases:
         self._spec = spec
         self._plan = plan
         self._replicas: dict[_Key, dict[int, Replica]] = {}
-        self._met: set[_Key] = set()
-        """Cases a trial of which met a fault."""
-        self._stormy = frozenset(scenario.name for scenario in plan.scenarios if not scenario.calm)
+        self._met: defaultdict[_Key, set[int]] = defaultdict(set)
+        """By case: the faults that a trial of it met, by their place in the scenario."""
+        self._needs: dict[str, dict[str, frozenset[int]]] = {}
+        """By scenario and rule: the faults of which one must be met."""
+        self._scenarios = {scenario.name: scenario for scenario in plan.scenarios}
 
     def add(self, trial: Trial, seen: Observation, verdicts: Iterable[Verdict]) -> None:
         """A trial that was judged; one that serves a single rule is no part of a case."""
@@ -38,8 +43,10 @@ class Cases:
             return
         key = (trial.scenario, trial.task, self._plan.params_index(trial.params))
         by_rule = {verdict.invariant: verdict for verdict in verdicts}
-        if any(fault.effect == "met" for fault in seen.ledger):
-            self._met.add(key)
+        self._met[key] |= {fault.index for fault in seen.ledger if fault.effect == "met"}
+        if trial.scenario not in self._needs:
+            weather = self._scenarios[trial.scenario]
+            self._needs[trial.scenario] = {rule.id: meeting(rule.when, weather) for rule in rules}
         one = composite(trial, rules, by_rule, seen.forbidden, self._spec.scoring)
         self._replicas.setdefault(key, {})[trial.replica] = one
 
@@ -52,12 +59,30 @@ class Cases:
             replicas = [one for _, one in sorted(self._replicas[key].items())]
             expected = self._expected(len(replicas))
             case = _case(scenario, task, self._spec.params[params], replicas, expected, self._spec)
-            unmet = case.status == "pass" and scenario in self._stormy and key not in self._met
-            yield replace(case, unproven=True, reason=UNMET) if unmet else case
+            yield _proven(case, self._unmet(key))
+
+    def _unmet(self, key: _Key) -> tuple[str, ...]:
+        """The rules of which no trial of the case met a fault that they need; calm ones need none."""
+        met = self._met[key]
+        return tuple(rule for rule, needs in self._needs[key[0]].items() if needs and not needs & met)
 
     def _expected(self, there: int) -> int:
         """How many replicas a case waits for; where trials were selected, those."""
         return max(there, self._spec.replicas) if self._plan.whole else there
+
+
+def _proven(case: Case, unmet: tuple[str, ...]) -> Case:
+    """The case as it is with rules whose faults were not met: what they say in its favour does not count."""
+    if not unmet or case.status != "pass":
+        return replace(case, unmet=unmet)
+    reason = f"{', '.join(unmet)}: {UNMET}"
+    undecided = (
+        replace(one, status="error", composite=None, reason=reason) if one.status == "pass" else one
+        for one in case.replicas
+    )
+    return replace(
+        case, status="error", composite=None, unmet=unmet, unproven=True, replicas=tuple(undecided), reason=reason
+    )
 
 
 def _case(

@@ -20,6 +20,7 @@ from holdfast.spec import contract
 from holdfast.spec.agent import agent_problems, agent_unbuilt
 from holdfast.spec.beside import beside_problems
 from holdfast.spec.contract import Overrides, Rules
+from holdfast.spec.databases import database_problems
 from holdfast.spec.lint import lint
 from holdfast.spec.named_files import named_files
 from holdfast.spec.scenario import scenario_problems, scenario_unbuilt
@@ -124,6 +125,7 @@ def _spec(
     named_to = reader if copied_from is None else Reader()
     files = named_files(named_to, file, rules, copied_from or folder)
     beside_problems(named_to, file, copied_from or folder, environ)
+    database_problems(named_to, file, (*rules.all, *file.run_rules), copied_from or folder)
     agent = stored_agent(reader, file, copied_from or folder)
     lint(reader, file, rules, weather)
     return Spec(

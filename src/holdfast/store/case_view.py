@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import overload
 
+from msgspec.structs import replace
+
 from holdfast.model.run import CaseRow, ReplicaRow
 from holdfast.model.score import Case, Replica
+from holdfast.model.verdict import Verdict
+from holdfast.score.cases import UNMET
 from holdfast.spec.references import interpolate
 from holdfast.store.view import Files
 
@@ -32,15 +36,16 @@ class StoredCases(Sequence[CaseRow]):
         return map(self._row, self._cases)
 
     def _row(self, case: Case) -> CaseRow:
-        return CaseRow(case, StoredReplicas(self._files, case.replicas))
+        return CaseRow(case, StoredReplicas(self._files, case))
 
 
 class StoredReplicas(Sequence[ReplicaRow]):
     """The trials of one case, each read anew: an audit log may be long."""
 
-    def __init__(self, files: Files, replicas: Sequence[Replica]) -> None:
+    def __init__(self, files: Files, case: Case) -> None:
         self._files = files
-        self._replicas = replicas
+        self._replicas = case.replicas
+        self._unmet = frozenset(case.unmet)
 
     def __len__(self) -> int:
         return len(self._replicas)
@@ -60,4 +65,11 @@ class StoredReplicas(Sequence[ReplicaRow]):
     def _row(self, replica: Replica) -> ReplicaRow:
         found = self._files.trial(replica.trial)
         prompt = interpolate(found.trial.task.prompt, found.trial.params)
-        return ReplicaRow(replica, prompt, found.seen, found.verdicts, self._files.again(replica.trial))
+        verdicts = tuple(map(self._proven, found.verdicts))
+        return ReplicaRow(replica, prompt, found.seen, verdicts, self._files.again(replica.trial))
+
+    def _proven(self, verdict: Verdict) -> Verdict:
+        """A rule that passed without a fault of its own met is unproven in its case, as it is in its cell."""
+        if verdict.outcome != "pass" or verdict.invariant not in self._unmet:
+            return verdict
+        return replace(verdict, outcome="unproven", score=0.0, reason=UNMET)

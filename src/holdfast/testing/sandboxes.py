@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from holdfast.errors import HarnessError, OutsideError
-from holdfast.protocols import Command, CommandEnd, Plot, Sandbox, SandboxBackend, Started, Stdio
+from holdfast.protocols import Command, CommandEnd, Disturbable, Plot, Sandbox, SandboxBackend, Started, Stdio
 
 Check = Callable[[SandboxBackend, Path], Awaitable[None]]
 ENV: Mapping[str, str] = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -32,6 +32,14 @@ here = socket.create_server(("127.0.0.1", 0))
 print(here.getsockname()[1], flush=True)
 there, _ = here.accept()
 there.sendall(b"from inside")
+"""
+_DEAF = """
+import socket, time
+here = socket.socket()
+here.bind(("127.0.0.1", 0))
+here.listen(0)
+print(here.getsockname()[1], flush=True)
+time.sleep(600)
 """
 _CALL = "import socket, sys; print(socket.create_connection((sys.argv[1], int(sys.argv[2])), 20).recv(99).decode())"
 
@@ -249,6 +257,40 @@ async def programs_inside_can_be_reached(backend: SandboxBackend, folder: Path) 
         raise AssertionError("nobody listens, and yet there was a connection")
 
 
+async def who_takes_no_connection_holds_nobody_up(backend: SandboxBackend, folder: Path) -> None:
+    """Connections to a program that listens and never accepts wait out here alone."""
+    async with _open(backend) as place:
+        told, tell = os.pipe()
+        await _start(place, [sys.executable, "-c", _DEAF], stdout=tell)
+        os.close(tell)
+        port = int(await asyncio.to_thread(os.read, told, 99))
+        os.close(told)
+        waiting = [asyncio.create_task(place.connect(port)) for _ in range(8)]
+        ran = await asyncio.wait_for(place.run(["sh", "-c", "echo on"], ENV), _SOON_S)
+        for task in waiting:
+            task.cancel()
+        for way in await asyncio.gather(*waiting, return_exceptions=True):
+            if not isinstance(way, BaseException):
+                way.close()
+        assert ran.stdout == b"on\n", ran
+
+
+async def a_kill_meets_the_agent_alone(backend: SandboxBackend, folder: Path) -> None:
+    """Where its processes can be disturbed: our own commands go on, and new programs can be started."""
+    async with _open(backend) as place:
+        if not isinstance(place, Disturbable):
+            return
+        assert await place.kill() == 0
+        agent = await _start(place, ["sh", "-c", "sleep 600 & sleep 600"])
+        ours = asyncio.create_task(place.run(["sh", "-c", "echo > begun; sleep 1; exit 7"], ENV))
+        assert await _until(lambda: place.find("begun") is not None), "our command did not begin"
+        assert await place.kill() == 1
+        assert await agent.within(_SOON_S)
+        assert (await ours).exit_code == 7
+        again = await place.run(["sh", "-c", "exit 3"], ENV)
+        assert again.exit_code == 3, again
+
+
 async def visible_paths_are_there(backend: SandboxBackend, folder: Path) -> None:
     _write(folder, {"seen/x": "seen", "file": "alone"})
     visible = {"/agent/folder": folder / "seen", "/agent/file": folder / "file"}
@@ -337,6 +379,7 @@ CHECKS: Mapping[str, Check] = {
     check.__name__: check
     for check in (
         a_freeze_ends_programs,
+        a_kill_meets_the_agent_alone,
         a_timeout_ends_everything,
         a_view_cannot_change_the_workspace,
         changes_count_from_the_snapshot,
@@ -357,6 +400,7 @@ CHECKS: Mapping[str, Check] = {
         visible_paths_are_there,
         what_cannot_be_executed_is_an_error,
         what_is_left_behind_ends,
+        who_takes_no_connection_holds_nobody_up,
     )
 }
 

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast.errors import HarnessError
-from holdfast.faults.world.inside import RAN, TOUCHED
-from holdfast.faults.world.killed import RESTART
 from holdfast.model.observation import FaultMet
 from holdfast.model.spec import Injection, Scenario
 from holdfast.planes.describe import said
 from holdfast.planes.luck import Luck
 from holdfast.planes.weather import make_fault
-from holdfast.protocols import FaultContext, HealingFault, Trip, World
+from holdfast.protocols import (
+    RAN,
+    RESTART,
+    TOUCHED,
+    FaultContext,
+    FileChange,
+    HealingFault,
+    Touched,
+    Trip,
+    World,
+)
 
 LOOK_S = 0.05
 """How often the workspace is looked at, where a fault waits for a file to be written."""
@@ -51,6 +60,9 @@ class Disturbances:
             for index, one in enumerate(scenario.injections)
             if one.plane == "world"
         ]
+        self._begun: list[_Placed] = []
+        self._acting: set[asyncio.Task[None] | None] = set()
+        """Faults that are being done right now: what they change is not noted yet."""
         self._world: World | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -84,6 +96,8 @@ class Disturbances:
     async def stop(self) -> None:
         """The agent has ended: nothing begins any more, and what can be healed is."""
         world, self._world = self._world, None
+        if acting := self._tasks & self._acting:  # the agent may have met it already: the ledger is to have it
+            await asyncio.wait(acting, timeout=HEAL_S)
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -101,9 +115,15 @@ class Disturbances:
                 return True
         return False
 
-    def touched(self, path: str) -> bool:
-        """Whether a fault changed this path of the workspace."""
-        return any(path in placed.ctx.memory.get(TOUCHED, ()) for placed in self._placed)
+    def of_agent(self, changes: Iterable[FileChange]) -> Iterator[FileChange]:
+        """The changes that the agent made; where a fault had the last word, what the agent had done before."""
+        touched = self._touched()
+        for change in changes:
+            faults = touched.get(change.path, [])
+            if not any(fault.stands(change) for fault in faults):
+                yield change
+                touched.pop(change.path, None)
+        yield from (faults[-1].before for faults in touched.values() if faults[-1].before is not None)
 
     def restart(self) -> bool:
         """Whether the agent was killed by a fault that wants it started again; told once for each."""
@@ -123,16 +143,25 @@ class Disturbances:
         """Looks until something in the workspace has changed that no fault of ours did."""
         while self._world is not None:
             await asyncio.sleep(LOOK_S)
-            changes = await asyncio.to_thread(list, self._world.sandbox.changes())
-            if any(not self.touched(change.path) for change in changes):
+            if await asyncio.to_thread(_any_change, self._world) and not self._acting:
                 self.saw("file_write")
                 return
+
+    def _touched(self) -> dict[str, list[Touched]]:
+        """By path, in the order in which faults began."""
+        found: defaultdict[str, list[Touched]] = defaultdict(list)
+        for placed in self._begun:
+            for path, touched in placed.ctx.memory.get(TOUCHED, {}).items():
+                found[path].append(touched)
+        return found
 
     async def _begin(self, placed: _Placed) -> None:
         placed.begun = True
         world, mode = self._world, placed.injection.mode
         if world is None:
             return
+        self._begun.append(placed)
+        self._acting.add(asyncio.current_task())
         try:
             done = await placed.fault.disturb(world, placed.ctx)
         except HarnessError as broken:
@@ -143,6 +172,8 @@ class Disturbances:
             effect: Any = "met" if done else "no_effect"
             got = done or "nothing was there to disturb"
             self._trip.met(FaultMet(placed.index, "world", "world", mode, 1, effect, "", got))
+        finally:
+            self._acting.discard(asyncio.current_task())
 
     async def _heal(self, placed: _Placed, world: World) -> None:
         if not placed.begun or not isinstance(placed.fault, HealingFault):
@@ -152,6 +183,13 @@ class Disturbances:
                 await placed.fault.heal(world, placed.ctx)
         except (HarnessError, OSError) as broken:  # OSError: a timeout, too
             self._trip.broke(f"world fault {placed.injection.mode} could not be undone: {broken or 'timeout'}")
+
+
+def _any_change(world: World) -> bool:
+    try:
+        return next(iter(world.changes()), None) is not None
+    except (HarnessError, OSError):  # files come and go while we look
+        return False
 
 
 async def _sleep(ms: float) -> None:

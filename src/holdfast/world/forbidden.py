@@ -11,7 +11,11 @@ from holdfast.reading.inside import covers
 
 SHOWN = 20
 """Violations of one rule that are named."""
-_NEEDS = {"db_writes_outside": "db_writes", "http_except": "http_calls", "file_writes_outside": "file_writes"}
+_NEEDS: Mapping[str, tuple[str, ...]] = {
+    "db_writes_outside": ("db_writes",),
+    "http_except": ("http_calls",),
+    "file_writes_outside": ("file_writes", "writes_outside"),
+}
 
 
 def forbidden(
@@ -25,7 +29,7 @@ def forbidden(
     found = []
     for name in rules.rules:
         details = tuple(dict.fromkeys(_RULES[name](rules, audit, printed, secrets)))
-        blind = unseen.get(_NEEDS.get(name, ""))
+        blind = "; ".join(unseen[what] for what in _NEEDS.get(name, ()) if what in unseen)
         if blind and not details:  # what was seen convicts, whatever was not
             found.append(ForbiddenResult(name, False, error=f"cannot be told: {blind}"))
             continue

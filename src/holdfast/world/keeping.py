@@ -2,6 +2,7 @@
 
 workspace/       as the agent left it; secrets are masked
 services/NAME.json   a database's tables, a mock's requests
+services/NAME.dump   all that a server held, for another one to start with
 audit.jsonl, trace.jsonl
 kept.json        how to open it again: the environment without secrets, and what the agent could see
 """
@@ -17,11 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError, UserError
 from holdfast.model.codec import decoder, encode
-from holdfast.protocols import Database, Mock, Sandbox, Service
-from holdfast.world.masking import mask_files
+from holdfast.model.observation import Observation
+from holdfast.model.trial import Trial
+from holdfast.model.world import SQL_KINDS
+from holdfast.protocols import Database, Lasting, Mock, Sandbox, Service
+from holdfast.world.masking import mask_dump, mask_files
 from holdfast.world.sandbox.tree import copy
 
 KEPT = Path(".holdfast") / "kept"
@@ -44,14 +49,25 @@ class Kept(Struct, frozen=True):
     visible: dict[str, str]
     notes: tuple[str, ...] = ()
     """What is missing, and why."""
+    run: str = ""
+    """The directory of the run that it is of."""
 
 
 class Keeping:
-    """Where worlds are kept, and how secrets are taken out of what is written there."""
+    """Where worlds are kept, which ones, and how secrets are taken out of what is written there."""
 
-    def __init__(self, folder: Path, mask: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        mask: Callable[[str], str],
+        run: Path | None = None,
+        wants: Callable[[Trial, Observation], bool] = lambda trial, seen: True,
+    ) -> None:
+        """`wants` is asked of a trial that has ended, while its world is still there."""
         self.folder = folder
+        self.wants = wants
         self._mask = mask
+        self._run = "" if run is None else str(run.resolve())
 
     async def keep(
         self,
@@ -78,13 +94,35 @@ class Keeping:
                 (target / log.name).write_text(self._mask(log.read_text(encoding="utf-8", errors="replace")))
         for name, service in services.items():
             found, why = await _held(service)
-            notes += [f"{name}: {why}"] if why else []
             if found is not None:
                 self._write(target / "services" / f"{name}.json", found)
-        self._write(target / ABOUT, Kept(world.trial, world.spec, world.environ, world.visible, tuple(notes)))
+            why = await self._dump(service, dump_of(target, name), secrets) or why
+            notes += [f"{name}: {why}"] if why else []
+        self._write(target / ABOUT, replace(world, notes=tuple(notes), run=self._run))
+
+    async def _dump(self, service: Service, path: Path, secrets: Collection[str]) -> str:
+        """Writes all that it holds; why not, if it cannot be done."""
+        if not isinstance(service, Lasting):
+            return ""
+        path.touch(mode=0o600)
+        try:
+            await service.dump(path)
+            text, hidden = service.spec.kind in SQL_KINDS, [value.encode() for value in secrets]
+            if await asyncio.to_thread(mask_dump, path, hidden, self._mask, text=text):
+                return ""
+            why = "a secret stands in it in a form that cannot be masked"
+        except (HoldfastError, OSError, ValueError) as refused:
+            why = " ".join(str(refused).split())
+        path.unlink(missing_ok=True)
+        return f"what it held could not be kept: {why}"
 
     def _write(self, path: Path, what: Any) -> None:
         path.write_text(self._mask(encode(what).decode()) + "\n")
+
+
+def dump_of(folder: Path, service: str) -> Path:
+    """Where a kept world has all that a service held."""
+    return folder / "services" / f"{service}.dump"
 
 
 def read(folder: Path) -> Kept:
@@ -151,6 +189,8 @@ async def _held(service: Service) -> tuple[Any, str]:
             return await _tables(service), ""
     except (HoldfastError, TimeoutError) as refused:
         return None, f"what it held could not be read: {refused}"
+    if isinstance(service, Lasting) or service.spec.kind == "external":
+        return None, ""
     return None, "what it held is not kept: it is neither a database nor a mock"
 
 

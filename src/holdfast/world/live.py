@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
+from math import inf
 from pathlib import Path
-from socket import AF_INET, SOCK_STREAM, socket
 from typing import TYPE_CHECKING
 
 from holdfast.errors import HoldfastError
@@ -14,14 +14,14 @@ from holdfast.model.codec import encode
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent, Isolation, PlacedFile, WorldSpec
 from holdfast.planes.harbour import placeholders
-from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, NamePlane, unresolved
-from holdfast.planes.tcp.plane import TcpPlane
-from holdfast.planes.tcp.speaks import speaks
-from holdfast.protocols import Command, CommandEnd, Database, ManyPorts, Mock, Plot, Sandbox, Service, Trip
-from holdfast.world.addresses import GATEWAY, Address, addresses, hosts, listening, variables
+from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, unresolved
+from holdfast.protocols import Command, CommandEnd, Database, FileChange, Mock, Plot, Sandbox, Service, Trip
+from holdfast.world.addresses import GATEWAY, hosts, listening, variables
 from holdfast.world.audit import AuditLog
 from holdfast.world.disturbances import Disturbances
 from holdfast.world.forbidden import Overheard
+from holdfast.world.fronts import NAMES, Fronts
+from holdfast.world.ingress import Ingress
 from holdfast.world.keeping import Keeping, Kept, without
 from holdfast.world.preparing import fill, set_up
 from holdfast.world.shortcomings import CLOCK_FAULTS, LIMIT_FAULTS, with_modes
@@ -29,16 +29,12 @@ from holdfast.world.timekeeping import Timekeeping
 from holdfast.world.workspace import lay_out, place_files
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
-
     from holdfast.planes.mooring import Mooring
     from holdfast.world.worlds import Worlds
 
 LENT = "/run/holdfast"
 """Where the agent finds what it is lent: its prompt, its configuration, certificates."""
-_AUDITS = {"command audit": "commands", "http audit": "http_calls"}
-NAMES = ("127.0.0.53", 53)
-"""Where names are asked for inside, if a fault may keep one from resolving."""
+_AUDITS = {"command audit": "commands", "http audit": "http_calls", "file audit": "writes_outside"}
 _SYSTEM = {"HOME": "/workspace", "LANG": "C.UTF-8", "TERM": "dumb"}
 
 
@@ -57,6 +53,8 @@ class LiveWorld:
         self.trace_log = folder / "trace.jsonl"
         self.log = AuditLog(self.audit_log, spec.audit)
         self.overheard = Overheard(worlds.order.secrets)
+        self.worth_a_look = True
+        """Whether it is kept, if worlds are; one that broke always is."""
         self.doing = ""
         """What of the spec is being put in place."""
         self.disturbances = Disturbances(worlds.scenario(trial), trip)
@@ -71,6 +69,7 @@ class LiveWorld:
         self._trip = trip
         self._lent = folder / "lent"
         self._clock = Timekeeping(self._lent, worlds.clock)
+        self._ingress = Ingress(spec.network, worlds.backend.name)
         self._parts = AsyncExitStack()
 
     async def open(self) -> None:
@@ -92,6 +91,10 @@ class LiveWorld:
             await database.mark()
         await self.sandbox.snapshot()
         self._watched = True
+        self._parts.push_async_callback(self._ingress.close)
+        await self._ingress.open(self.sandbox, {self.sandbox.listener(*GATEWAY).getsockname()[1]})
+        for note in self._ingress.notes:
+            self._trip.note(note)
 
     @property
     def databases(self) -> dict[str, Database]:
@@ -107,6 +110,10 @@ class LiveWorld:
     def _begin(self, what: str) -> None:
         self.doing = what
 
+    def time_left_s(self) -> float:
+        limit_ms = self.spec.resources.timeout_ms
+        return inf if limit_ms is None else limit_ms / 1000 - self._trip.now()
+
     def heard(self, data: bytes) -> None:
         self.overheard.add(data)
 
@@ -114,6 +121,9 @@ class LiveWorld:
         (self._lent / name).write_bytes(content)
         (self._lent / name).chmod(0o644)
         return f"{self.sandbox.inside(LENT)}/{name}"
+
+    def changes(self) -> Iterator[FileChange]:
+        return self.disturbances.of_agent(self.sandbox.changes())
 
     def audit(self) -> Iterator[AuditEvent]:
         return iter(self._events)
@@ -126,11 +136,11 @@ class LiveWorld:
 
     async def settle(self, began: float) -> None:
         """The agent has ended: its processes are stopped, the audit is closed, the workspace frozen."""
+        await self._ingress.close()
         await self.sandbox.freeze()
         trace = self._trip.traced()
         self.trace_log.write_bytes(b"".join(encode(event) + b"\n" for event in trace))
-        ours = self.disturbances.touched
-        self.log.files(change for change in self.sandbox.changes() if not ours(change.path))
+        self.log.files(self.changes())
         for database in self.databases.values():
             await self.log.database(database)
         self.log.calls(trace, began, self.mocks)
@@ -173,9 +183,9 @@ class LiveWorld:
     @property
     def isolation(self) -> tuple[Isolation, ...]:
         """What the sandbox enforces, and what of the spec this world could not do."""
-        clock = (self._clock.kept,) if self._wants_clock else ()
-        told = [one for one in self._worlds.shortcomings if one.feature not in {own.feature for own in clock}]
-        return (*self.sandbox.isolation, *told, *clock)
+        own = (*((self._clock.kept,) if self._wants_clock else ()), *self._ingress.isolation)
+        told = [one for one in self._worlds.shortcomings if one.feature not in {one.feature for one in own}]
+        return (*self.sandbox.isolation, *told, *own)
 
     def _note(self, service: Service) -> None:
         for note in service.notes:
@@ -257,18 +267,7 @@ class LiveWorld:
         worlds = self._worlds
         self.mooring = await worlds.harbour.moor(sock=self.sandbox.listener(*GATEWAY))
         self._parts.push_async_callback(self.mooring.close)
-        self._trip.nearby = self._nearby()
-        if self._unresolved:
-            everything = hosts(self.spec)
-            asked = {name: everything[name] for name in everything.keys() - hosts(self.spec, self._unresolved).keys()}
-            by_host = {address.host: address.service.name for address in addresses(self.spec)}
-            names = {name: (by_host[host], host) for name, host in asked.items()}
-            plane = await NamePlane.open(self.sandbox.listener(*NAMES), names, self._trip)
-            self._parts.push_async_callback(plane.close)
-        reached = {}
-        for address in addresses(self.spec):
-            await self._stand_before(address)
-            reached[address.service.name] = self._found(address)
+        reached = await self._fronts().open(self._unresolved)
         told = {name: service.variables for name, service in self.services.items()}
         led = self._led()
         self._leads = frozenset(led)
@@ -284,59 +283,19 @@ class LiveWorld:
             **worlds.order.variables(self.trial),
         }
 
-    def _nearby(self) -> dict[tuple[str, int], tuple[str, int]]:
-        """Where each mock really is, by every name and port that stands for it."""
-        found: dict[tuple[str, int], tuple[str, int]] = {}
-        for address in addresses(self.spec):
-            mock = self.services[address.service.name]
-            if isinstance(mock, Mock) and not isinstance(mock.upstream, str):
-                names = [name for name, host in hosts(self.spec).items() if host == address.host]
-                found |= {(name, port): mock.upstream for name in names for port in (*address.ports, *address.tls)}
-        return found
-
-    def _found(self, address: Address) -> tuple[str, int]:
-        """What the agent is told: the service's name, or where it is without a network of its own."""
-        host, port = self.sandbox.address(address.host, address.ports[0])
-        own = (host, port) == (address.host, address.ports[0])
-        return (address.service.name, port) if own else (host, port)
-
-    async def _stand_before(self, address: Address) -> None:
-        for port in (*address.ports, *address.tls):
-            sock = self.sandbox.listener(address.host, port)
-            service = self.services[address.service.name]
-            if not isinstance(service, Mock):
-                upstream = service.upstream_of(port) if isinstance(service, ManyPorts) else service.upstream
-                await self._carry(sock, upstream, address)
-            elif self.spec.determinism.network_latency_ms or self._worlds.disturbs(self.trial, address.service.name):
-                behind = socket(AF_INET, SOCK_STREAM)
-                behind.bind(("127.0.0.1", 0))
-                place = behind.getsockname()
-                await self._stand(behind, address, port)
-                await self._carry(sock, place, address)
-            else:
-                await self._stand(sock, address, port)
-
-    async def _stand(self, sock: socket, address: Address, port: int) -> None:
-        """As the service, and as every host that the spec leads there."""
-        name = address.service.name
-        also = {host for host, service in self.spec.network.dns_overrides.items() if service == name}
-        await self.mooring.stand(sock, name, port, self._certificate(address, port), also)
-
-    async def _carry(self, sock: socket, upstream: tuple[str, int] | str, address: Address) -> None:
-        plane = await TcpPlane.open(
-            sock,
-            upstream,
-            address.service.name,
-            speaks(address.service),
+    def _fronts(self) -> Fronts:
+        worlds, authority = self._worlds, self._worlds.harbour.authority
+        return Fronts(
+            self.spec,
+            self.sandbox,
+            self.services,
+            self.mooring,
             self._trip,
-            latency_ms=self.spec.determinism.network_latency_ms,
-            wrote=lambda statement: self.disturbances.saw("db_write"),
+            leaf=lambda name: None if authority is None else authority.leaf(name),
+            disturbed=lambda name: worlds.disturbs(self.trial, name),
+            wrote=lambda: self.disturbances.saw("db_write"),
+            parts=self._parts,
         )
-        self._parts.push_async_callback(plane.close)
-
-    def _certificate(self, address: Address, port: int) -> SSLContext | None:
-        authority = self._worlds.harbour.authority
-        return authority.leaf(address.service.name) if authority is not None and port in address.tls else None
 
     def _secret_variables(self) -> dict[str, str]:
         return {s.name: self._worlds.order.secrets[s.name] for s in self.spec.secrets if s.env}

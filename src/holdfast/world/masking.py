@@ -32,6 +32,33 @@ def mask_files(folder: Path, secrets: Collection[bytes], mask: Callable[[str], s
                 _rewrite(path, secrets, mask)
 
 
+def mask_dump(path: Path, secrets: Collection[bytes], mask: Callable[[str], str], *, text: bool) -> bool:
+    """Takes secrets out of what a server wrote, so that another can still read it; False if one cannot be taken out.
+
+    A mask is as long as its secret: in a file that is no text, sizes stand before what they count.
+    """
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as data:
+        for form in {form for secret in secrets for form in _escaped(secret)}:
+            at = data.find(form)
+            while at >= 0:
+                data[at : at + len(form)] = MASK.ljust(len(form), b"*")[: len(form)]
+                at = data.find(form, at + len(form))
+    if path.stat().st_size > COMMON:
+        return True
+    before = path.read_bytes()
+    if not text:
+        return mask(before.decode("latin-1")) == before.decode("latin-1")
+    path.write_text(mask(before.decode("utf-8", "surrogateescape")), "utf-8", "surrogateescape", newline="")
+    return True
+
+
+def _escaped(secret: bytes) -> tuple[bytes, ...]:
+    """A secret as scripts for databases write it."""
+    whole = secret.replace(b"\\", b"\\\\")
+    doubled = (text.replace(b"'", b"''") for text in (secret, whole))
+    return secret, whole, whole.replace(b"'", b"\\'").replace(b'"', b'\\"'), *doubled
+
+
 def _holds(path: Path, secrets: Collection[bytes]) -> bool:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as seen:
         return any(seen.find(secret) >= 0 for secret in secrets)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from holdfast.model.spec import Scenario
 from holdfast.model.world import Isolation, WorldSpec
 from holdfast.protocols import SandboxBackend
+from holdfast.world.ingress import shortcoming
 
 CLOCK_FAULTS = frozenset(("skew", "jump", "frozen"))
 LIMIT_FAULTS = frozenset(("memory_limit", "cpu_throttle"))
@@ -30,8 +31,7 @@ def _of_spec(spec: WorldSpec, backend: str) -> Iterator[Isolation]:
     if spec.setup.packages:
         why = f"the {backend} backend installs nothing; install them on this machine, or put them into an image"
         yield Isolation("setup.packages", False, f"{', '.join(spec.setup.packages)}: {why}")
-    if spec.network.ingress == "allow" or spec.network.ways_in:
-        yield Isolation("network.ingress", False, "nobody but Holdfast can reach the agent's ports")
+    yield from shortcoming(spec.network, backend)
     if spec.determinism.dns == "real":
         why = "inside, only services have addresses; other names are resolved by the proxy"
         yield Isolation("determinism.dns", False, why)

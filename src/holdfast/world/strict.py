@@ -16,6 +16,7 @@ def lacking(spec: WorldSpec, isolation: Iterable[Isolation]) -> list[Isolation]:
         "disk limit": spec.resources.disk is None,
         "pids limit": spec.resources.pids is None,
         "command audit": not spec.audit.commands,
+        "file audit": not spec.audit.file_writes,
     }
     return [one for one in isolation if not one.enforced and not unasked.get(one.feature, False)]
 

@@ -1,4 +1,4 @@
-"""A look into a kept world: a new sandbox on its workspace, and a shell in it. What is done there is not kept."""
+"""A look into a sandbox: a shell in it, at the user's terminal."""
 
 from __future__ import annotations
 
@@ -11,40 +11,20 @@ import signal
 import sys
 import termios
 import tty
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from holdfast.errors import AgentUnavailable
-from holdfast.processes import scratch
-from holdfast.protocols import Plot, Sandbox, Stdio
-from holdfast.world.keeping import read
-from holdfast.world.sandbox.bubblewrap import open_backend
+from holdfast.protocols import Sandbox, Stdio
 from holdfast.world.sandbox.running import ended
 
-INSIDE = "/kept"
-"""Where the whole kept folder is seen inside, read-only."""
 _SHELL = "/bin/sh"
 _CHUNK = 1 << 16
 
 
-async def visit(folder: Path, command: Sequence[str] = ()) -> int:
-    """Runs a shell, or a command, on a kept world's workspace, at this terminal; its exit code."""
-    kept = read(folder)
-    workspace = folder / "workspace"
-    gone = {inside: path for inside, path in kept.visible.items() if not Path(path).exists()}
-    visible = {inside: Path(path) for inside, path in kept.visible.items() if inside not in gone}
-    with scratch.folder("look") as place:
-        backend = await open_backend(place)
-        try:
-            plot = Plot("look", (workspace,) if workspace.is_dir() else (), visible={**visible, INSIDE: folder})
-            sandbox = await backend.open(plot)
-            try:
-                return await _talk(sandbox, [*command] or [*_terminal(), _SHELL], {**kept.environ, **_looks()})
-            finally:
-                await sandbox.close()
-        finally:
-            await backend.close()
+async def visit(sandbox: Sandbox, environ: Mapping[str, str], command: Sequence[str] = ()) -> int:
+    """Runs a shell, or a command, in a sandbox, at this terminal; its exit code."""
+    return await _talk(sandbox, [*command] or [*_terminal(), _SHELL], {**environ, **_looks()})
 
 
 def _looks() -> dict[str, str]:

@@ -81,7 +81,7 @@ class Worlds:
             await world.close()
 
     async def _keep(self, world: LiveWorld) -> None:
-        if self.order.keeping is not None:
+        if self.order.keeping is not None and world.worth_a_look:
             await world.keep(self.order.keeping)
 
     async def keeper(self, service: ServiceSpec) -> ServiceKeeper:
@@ -97,6 +97,10 @@ class Worlds:
                 docker = self.backend.name == "docker"
                 self._keepers[key] = await open_keeper(service, folder, server_faults=disturbed, docker=docker)
         return self._keepers[key]
+
+    def place(self, service: ServiceSpec, keeper: ServiceKeeper) -> None:
+        """From now on that keeper, which is closed with the others, provides the service."""
+        self._keepers[canonical(service)] = keeper
 
     def scenario(self, trial: Trial) -> Scenario:
         return self._scenarios.get(trial.scenario, CALM)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model.observation import Observation
+from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.score import Case
-from holdfast.model.spec import AgentSpec, Aggregation, Invariant, Scenario, Scoring, Spec, Task
+from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Scoring, Spec, Task
 from holdfast.model.verdict import Verdict
 from holdfast.plan import plan
-from holdfast.score.cases import Cases
+from holdfast.score.cases import UNMET, Cases
 
 
 def cases(outcomes: str, how: Aggregation, threshold: float | None = None, replicas: int | None = None) -> Case:
@@ -79,3 +79,53 @@ def test_a_failed_case_says_how_many_and_why() -> None:
 def test_the_composite_is_the_mean_of_its_replicas() -> None:
     assert cases("ppff", Aggregation("any")).composite == 0.5
     assert cases("pe", Aggregation("any")).composite is None
+
+
+def stormy(*met: int, sign: str = "p", when: str = "always", effect: str = "met", trials: int = 2) -> Case:
+    """A case in a storm of a tool fault (0) and a model fault (1); its first trial met some of them."""
+    faults = (Injection("tool", "*", "error"), Injection("llm", "*", "timeout"))
+    spec = Spec(
+        "spec.yaml",
+        AgentSpec(),
+        tasks=(Task(("Do it.",), "task"),),
+        invariants=(Invariant("held", "output_not_empty"), Invariant("told", "completes", when=when)),  # type: ignore[arg-type]
+        scenarios=(Scenario("storm", faults),),
+        replicas=trials,
+    )
+    made = plan(spec)
+    gathered = Cases(spec, made)
+    for n, trial in enumerate(made.trials):
+        outcome = {"p": "pass", "f": "fail"}[sign]
+        ledger = tuple(FaultMet(index, "tool", "*", "error", 1, effect) for index in met if not n)  # type: ignore[arg-type]
+        verdicts = [Verdict(trial.id, rule, outcome, float(sign == "p"), "r") for rule in ("held", "told")]  # type: ignore[arg-type]
+        gathered.add(trial, Observation(trial.id, ledger=ledger), verdicts)
+    (case,) = gathered.all()
+    return case
+
+
+def test_a_case_that_met_no_fault_has_not_passed() -> None:
+    case = stormy()
+    assert (case.status, case.unproven, case.composite, case.unmet) == ("error", True, None, ("held", "told"))
+    assert case.reason == f"held, told: {UNMET}"
+    assert [(one.status, one.composite, one.reason) for one in case.replicas] == [("error", None, case.reason)] * 2
+
+
+def test_a_fault_that_had_no_effect_was_not_met() -> None:
+    assert stormy(0, effect="no_effect").unproven
+
+
+def test_one_trial_that_met_a_fault_is_enough() -> None:
+    case = stormy(0)
+    assert (case.status, case.unproven, case.composite, case.unmet) == ("pass", False, 1.0, ())
+
+
+def test_a_rule_needs_a_fault_of_its_own_kind() -> None:
+    assert stormy(0, when="tool_faults_active").status == "pass"
+    case = stormy(1, when="tool_faults_active")
+    assert (case.status, case.unproven, case.unmet) == ("error", True, ("told",))
+
+
+def test_a_violation_needs_no_fault() -> None:
+    case = stormy(sign="f")
+    assert (case.status, case.unproven, case.composite) == ("fail", False, 0.0)
+    assert case.unmet == ("held", "told")

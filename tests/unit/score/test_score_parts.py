@@ -39,6 +39,25 @@ def test_exit_codes_of_cases_alone(statuses: list[str], options: Options, code: 
     assert score.reasons
 
 
+@pytest.mark.parametrize(
+    ("others", "options", "code"),
+    [
+        ([], Options(), 5),
+        ([], Options(allow_vacuous=True), 0),
+        (["pass"], Options(), 0),
+        (["fail"], Options(), 1),
+        (["error"], Options(), 3),
+    ],
+)
+def test_a_case_without_proof_is_neither_a_failure_nor_an_error_of_ours(
+    others: list[str], options: Options, code: int
+) -> None:
+    found = [*cases(*others), Case("storm", "error", unproven=True)]
+    score = with_cases(HELD, found, options, matrix=True)
+    assert (score.exit_code, passed(found)) == (code, False)
+    assert "every case passed" not in score.reasons
+
+
 def test_a_run_that_was_left_does_not_blame_itself_for_what_it_did_not_reach() -> None:
     left = Score(None, False, 2, reasons=("the run was interrupted",))
     score = with_cases(left, cases("fail", "error"), Options(interrupted=True), matrix=True)

@@ -166,6 +166,7 @@ def test_agent_module_is_a_file_of_the_spec(file):
         ("services: [{name: a, type: external, url: 'http://h', wait_for: w}]", "services[0].wait_for"),
         ("services: [{name: a, image: i, url: 'http://h'}]", "services[0].url"),
         ("network: {dns_overrides: {api.x.com: nobody}}", "network.dns_overrides.api.x.com"),
+        ("network: {ingress: {allow: [{from: internet, to_port: 3000}]}}", "network.ingress.allow[0].from"),
         ("determinism: {clock: tomorrow}", "determinism.clock"),
         ("setup: {files: [{path: a, mode: 755}]}", "setup.files[0].mode"),
         ("resources: {memory: lots}", "resources.memory"),

@@ -7,8 +7,10 @@ import pytest
 
 from holdfast import plugins
 from holdfast.model.spec import Injection, Scenario
+from holdfast.protocols import FileChange
 from holdfast.world.disturbances import Disturbances
 from planes_kit import FakeTrip
+from world_kit import FakeWorld
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC).timestamp()
 
@@ -118,6 +120,34 @@ def test_limits_are_set():
     world, trip, _ = run(("memory_limit", {"megabytes": 3}), ("cpu_throttle", {"cores": 0.25}))
     assert world.sandbox.limits == [(3 * 1024 * 1024, None), (None, 0.25)]
     assert [entry.got for entry in trip.ledger] == ["3 MiB of memory", "0.25 of a core"]
+
+
+def test_only_what_a_fault_left_is_no_change_of_the_agents(tmp_path):
+    for name in ("gone", "anew", "taken"):
+        (tmp_path / name).touch()
+    mine = FileChange("taken", "created", 3)
+    world = FakeWorld(tmp_path, changes=[mine])
+    placed = (("vanished", {"path": name}) for name in ("gone", "anew", "taken"))
+    _, trip, faults = run(*placed, world=world)
+    assert [entry.effect for entry in trip.ledger] == ["met"] * 3
+    after = [FileChange("anew", "modified", 9), FileChange("gone", "deleted"), FileChange("other", "created", 1)]
+    assert [*faults.of_agent(after)] == [after[0], after[2], mine]
+
+
+def test_a_fault_that_is_being_done_as_the_agent_ends_is_in_the_ledger():
+    class Slow(World):
+        async def set_clock(self, now, *, frozen=False):
+            self.frozen = frozen
+            await asyncio.sleep(0.1)
+
+    async def during(faults, trip):
+        faults.saw("command")
+        await asyncio.sleep(0.01)
+        assert trip.ledger == []
+
+    world, trip, _ = run(("frozen", {"on_event": "command"}), during=during, world=Slow())
+    assert world.frozen
+    assert [entry.mode for entry in trip.ledger] == ["frozen"]
 
 
 def test_a_fault_that_breaks_is_ours():

@@ -5,9 +5,10 @@ import os
 
 import pytest
 
-from holdfast.errors import QueryFailed, UserError
+from holdfast.errors import HarnessError, QueryFailed, UserError
+from holdfast.model.world import ServiceSpec
 from holdfast.world import keeping, masking
-from holdfast.world.keeping import ABOUT, Keeping, Kept, clear, kept_worlds, read, without
+from holdfast.world.keeping import ABOUT, Keeping, Kept, clear, dump_of, kept_worlds, read, without
 from world_kit import FakeDatabase, FakeMock, FolderSandbox, request, rows
 
 SECRET = "sesame-sesame"
@@ -114,3 +115,47 @@ def test_old_ones_go(tmp_path):
     assert clear(tmp_path / "kept", 500.0, 2000.0) == [old]
     assert kept_worlds(tmp_path / "kept") == [new]
     assert clear(tmp_path / "nowhere", 0.0, 2000.0) == []
+
+
+class FakeCache:
+    """A server whose dump is what it is given."""
+
+    def __init__(self, held, kind="redis"):
+        self.spec = ServiceSpec("cache", kind)
+        self.upstream = "/run/cache"
+        self.variables = {}
+        self.notes = ()
+        self._held = held
+
+    async def dump(self, path):
+        if isinstance(self._held, Exception):
+            raise self._held
+        path.write_bytes(self._held)
+
+    async def restore(self, path):
+        """Nothing is read."""
+
+    async def close(self):
+        """Nothing is open."""
+
+
+def test_what_a_server_held_is_dumped_without_secrets(tmp_path, workspace):
+    folder = kept(tmp_path, FakeCache(b"\x0d" + SECRET.encode()), workspace=workspace)
+    assert dump_of(folder, "cache").read_bytes() == b"\x0d[masked]*****"
+    assert oct(dump_of(folder, "cache").stat().st_mode & 0o077) == "0o0"
+    assert read(folder).notes == ()
+
+
+def test_a_dump_that_fails_is_told_and_leaves_no_file(tmp_path, workspace):
+    folder = kept(tmp_path, FakeCache(HarnessError("redis-cli failed:\nno\nanswer")), workspace=workspace)
+    assert read(folder).notes == ("cache: what it held could not be kept: redis-cli failed: no answer",)
+    assert not dump_of(folder, "cache").exists()
+
+
+def test_a_dump_with_a_secret_that_cannot_be_masked_is_not_kept(tmp_path, workspace):
+    masked = FakeCache(b"c2VzYW1l")
+    keep = Keeping(tmp_path / "kept", lambda text: text.replace("c2VzYW1l", "[masked]"))
+    about = Kept("abc", "/spec", {}, {})
+    asyncio.run(keep.keep(about, FolderSandbox(workspace), {"cache": masked}, [], [SECRET]))
+    assert "in a form that cannot be masked" in read(tmp_path / "kept" / "abc").notes[0]
+    assert not dump_of(tmp_path / "kept" / "abc", "cache").exists()

@@ -30,13 +30,16 @@ def test_a_world_that_asks_for_nothing_special_lacks_nothing():
     [
         (WorldSpec(base="python:3.12"), "base"),
         (WorldSpec(setup=Setup(packages=("jq",))), "setup.packages"),
-        (WorldSpec(network=Network(ingress="allow")), "network.ingress"),
-        (WorldSpec(network=Network(ways_in=(WayIn("host", 3000),))), "network.ingress"),
         (WorldSpec(determinism=Determinism(dns="real")), "determinism.dns"),
     ],
 )
 def test_what_no_backend_without_images_can_do(spec, feature):
     assert features(spec) == features(spec, "process") == [feature]
+
+
+def test_ways_in_lack_what_the_backend_cannot_do():
+    assert features(WorldSpec(network=Network(ingress="allow"))) == ["network.ingress"]
+    assert features(WorldSpec(network=Network(ways_in=(WayIn("host", 3000),))), "process") == ["network.ingress"]
 
 
 def test_an_image_is_no_lack_where_images_run():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.model.world import Isolation, Resources, WorldSpec
+from holdfast.model.world import Audited, Isolation, Resources, WorldSpec
 from holdfast.world.strict import lacking, refuse_lacking
 
 MACHINE = (Isolation("network", True), Isolation("cpu limit", False, "no cgroup"), Isolation("ipc", False, "shared"))
@@ -15,6 +15,12 @@ def test_a_limit_that_nobody_set_is_not_lacking() -> None:
     assert [one.feature for one in lacking(WorldSpec(), MACHINE)] == ["ipc"]
     asked = WorldSpec(resources=Resources(cpu=2))
     assert [one.feature for one in lacking(asked, MACHINE)] == ["cpu limit", "ipc"]
+
+
+@pytest.mark.parametrize("audit", [Audited(file_writes=True), Audited(file_writes=False)])
+def test_a_log_that_nobody_wants_is_not_lacking(audit: Audited) -> None:
+    unseen = (Isolation("file audit", False, "not seen"),)
+    assert bool(lacking(WorldSpec(audit=audit), unseen)) is audit.file_writes
 
 
 def test_the_refusal_names_all_of_it_and_the_backend() -> None:

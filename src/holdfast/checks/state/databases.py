@@ -13,6 +13,8 @@ COLUMNS_KEPT = 50_000
 AT_ONCE = 50
 """Tables that one statement reads."""
 _VERSION = "SELECT version()"
+_DEFAULT = {True: "SELECT current_schema()", False: "SELECT database()"}
+"""Where a bare name leads, in PostgreSQL and in MySQL."""
 _COLUMNS = """
 SELECT t.table_schema, t.table_name, c.column_name, c.data_type, c.is_nullable
 FROM information_schema.tables t
@@ -36,16 +38,21 @@ def database(world: World, service: str) -> Database:
     return found
 
 
+async def default_schema(of: Database, *, timeout_s: float) -> str:
+    """The schema that a bare name leads to: the first of the search path that is there, or the database; "" if none."""
+    found = await of.query(_DEFAULT[await _is_postgres(of, timeout_s)], timeout_s=timeout_s)
+    return _part(str(found.rows[0][0] or ""))
+
+
 async def fingerprints(of: Database, *, timeout_s: float) -> dict[str, str]:
-    """Every table with a mark that changes with its columns and its rows, whatever their order."""
+    """Every table, as `schema.table`, with a mark that changes with its columns and its rows, whatever their order."""
     columns = await of.query(_COLUMNS, timeout_s=timeout_s, keep=COLUMNS_KEPT)
     if columns.count > len(columns.rows):
         raise HarnessError(f"{of.spec.name} has more than {COLUMNS_KEPT} columns: its tables cannot be compared")
     shapes: dict[_Table, list[object]] = {}
     for schema, table, *column in columns.rows:
         shapes.setdefault((str(schema), str(table)), []).append(column)
-    said = await of.query(_VERSION, timeout_s=timeout_s)
-    contents = _postgres if str(said.rows[0][0]).startswith("PostgreSQL") else _mysql
+    contents = _postgres if await _is_postgres(of, timeout_s) else _mysql
     marks: dict[str, str] = {}
     for some in _batches(list(shapes)):
         found = await of.query(contents(some), timeout_s=timeout_s, keep=AT_ONCE)
@@ -55,8 +62,17 @@ async def fingerprints(of: Database, *, timeout_s: float) -> dict[str, str]:
 
 
 def named(table: _Table) -> str:
-    """A table as people write it."""
-    return table[1] if table[0] == "public" else f"{table[0]}.{table[1]}"
+    """A table as people write it, with its schema."""
+    return f"{_part(table[0])}.{_part(table[1])}"
+
+
+def _part(name: str) -> str:
+    return _quoted(name, _QUOTE) if "." in name else name
+
+
+async def _is_postgres(of: Database, timeout_s: float) -> bool:
+    said = await of.query(_VERSION, timeout_s=timeout_s)
+    return str(said.rows[0][0]).startswith("PostgreSQL")
 
 
 def _batches(tables: Sequence[_Table]) -> Iterator[Sequence[_Table]]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, ClassVar, Literal
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from holdfast.checks.state.databases import database, fingerprints
+from holdfast.checks.state.databases import database, default_schema, fingerprints
 from holdfast.checks.state.recorded import NOT_RECORDED, SHOWN, record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, QueryFailed
@@ -20,16 +23,19 @@ from holdfast.protocols import Exhibit, World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
 
-_before: WeakKeyDictionary[World, dict[str, dict[str, str]]] = WeakKeyDictionary()
-"""What was there when the agent started, by world and service: a check has no memory of its own."""
-
 
 class Tables(Struct, frozen=True, omit_defaults=True):
-    """The tables before and after, each with a mark of its content."""
+    """The tables before and after, as `schema.table`, each with a mark of its content."""
 
+    default: str
+    """The schema that a bare name leads to when the agent starts."""
     before: dict[str, str]
     after: dict[str, str] = {}
     refused: str = ""
+
+
+_before: WeakKeyDictionary[World, dict[str, Tables]] = WeakKeyDictionary()
+"""What was there when the agent started, by world and service: a check has no memory of its own."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,8 @@ class DbUnchangedExcept:
 
     service: Annotated[str, about("A Postgres or MySQL service.", min_length=1)]
     tables: Annotated[
-        tuple[str, ...], about("Tables that may change: names or globs, with a schema if need be; none: [].")
+        tuple[str, ...],
+        about("Tables that may change: names or globs, of the default schema unless they have one; none: []."),
     ] = ()
     timeout: Annotated[Duration, about("For each statement; over it the check is an error.")] = 30_000
 
@@ -46,16 +53,19 @@ class DbUnchangedExcept:
     reads: ClassVar[Literal["state"]] = "state"
 
     async def foresee(self, world: World) -> None:
-        _before.setdefault(world, {})[self.service] = await self._read(world)
+        found = database(world, self.service)
+        with self._in_time():
+            default = await default_schema(found, timeout_s=self.timeout / 1000)
+        _before.setdefault(world, {})[self.service] = Tables(default, await self._read(world))
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
         before = _before.get(world, {}).get(self.service)
         if before is None:
             raise HarnessError(NOT_RECORDED)
         try:
-            return record([self.service], Tables(before, await self._read(world)))
+            return record([self.service], replace(before, after=await self._read(world)))
         except QueryFailed as refused:
-            return record([self.service], Tables(before, refused=str(refused)))
+            return record([self.service], replace(before, refused=str(refused)))
 
     def decide(self, exhibit: Exhibit) -> Finding:
         found = recorded(exhibit, [self.service], Tables)
@@ -63,22 +73,35 @@ class DbUnchangedExcept:
             return Finding(False, f"the tables cannot be read any more: {shorten(found.refused, 150)}")
         names = sorted({*found.before, *found.after})
         changed = [name for name in names if found.before.get(name) != found.after.get(name)]
-        wrong = [f"{name} {_how(name, found)}" for name in changed if not self._may_change(name)]
+        wrong = [f"{_bare(name, found)} {_how(name, found)}" for name in changed if not self._may_change(name, found)]
         if not wrong:
             return Finding(True, f"no other table changed, of {len(names)}")
         more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
         return Finding(False, shorten(", ".join(wrong[:3]), 180) + more, details={"tables": wrong[:SHOWN]})
 
     async def _read(self, world: World) -> dict[str, str]:
-        try:
+        with self._in_time():
             return await fingerprints(database(world, self.service), timeout_s=self.timeout / 1000)
+
+    @contextmanager
+    def _in_time(self) -> Iterator[None]:
+        try:
+            yield
         except TimeoutError as late:
             hint = "raise the rule's timeout"
             raise HarnessError(f"reading the tables took longer than {self.timeout / 1000:g} s: {hint}") from late
 
-    def _may_change(self, name: str) -> bool:
-        spellings = (name.lower(), name.rpartition(".")[2].lower())
-        return any(fnmatchcase(one, table.lower()) for one in spellings for table in self.tables)
+    def _may_change(self, name: str, found: Tables) -> bool:
+        """A pattern without a schema is about the default one alone."""
+        bare = _bare(name, found)
+        patterns = [table.lower() for table in self.tables]
+        if any(fnmatchcase(name.lower(), one) for one in patterns if "." in one):
+            return True
+        return bare != name and any(fnmatchcase(bare.lower(), one) for one in patterns if "." not in one)
+
+
+def _bare(name: str, found: Tables) -> str:
+    return name.removeprefix(f"{found.default}.")
 
 
 def _how(name: str, found: Tables) -> str:

@@ -22,7 +22,7 @@ CHANGES_KEPT = 20_000
 
 
 class Changes(Struct, frozen=True, omit_defaults=True):
-    """How the workspace differs from the snapshot."""
+    """How the agent changed the workspace since the snapshot."""
 
     changes: tuple[FileChange, ...] = ()
     cut: bool = False
@@ -38,7 +38,7 @@ class FilesChangedOnly:
     reads: ClassVar[Literal["state"]] = "state"
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
-        kept = tuple(islice(world.sandbox.changes(), CHANGES_KEPT + 1))
+        kept = tuple(islice(world.changes(), CHANGES_KEPT + 1))
         return record(["changes"], Changes(kept[:CHANGES_KEPT], len(kept) > CHANGES_KEPT))
 
     def decide(self, exhibit: Exhibit) -> Finding:

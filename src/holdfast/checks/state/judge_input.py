@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from holdfast.checks.state.comparing import as_text
 from holdfast.checks.state.mock_requests import FIELD, MISSING, kept, value_at
-from holdfast.errors import OutsideError
+from holdfast.errors import HarnessError, OutsideError
 from holdfast.model.codec import encodable
-from holdfast.protocols import FileChange, Mock, Sandbox
+from holdfast.protocols import FileChange, Mock, Sandbox, World
 
 LARGEST = 10_000_000
 """Bytes that a judge is shown at most, whatever `max_input` says: as much as any check records."""
@@ -39,16 +39,19 @@ def of_mock(mock: Mock, field: str, limit: int) -> Shown:
     index = int(parts[2]) if parts and parts[2] else -1
     if parts is None or not -len(found.requests) <= index < len(found.requests):
         return Shown()
-    value = value_at(found.requests[index], parts[3] or "")
+    request, part = found.requests[index], parts[3] or ""
+    if request.cut and part.startswith("body") and part != "body":
+        raise HarnessError(f"{field} is not known: the body was cut, since it is longer than what is kept of one")
+    value = value_at(request, part)
     return Shown() if value is MISSING or value is None else capped(as_text(value), limit)
 
 
-def of_workspace(sandbox: Sandbox, limit: int) -> Shown:
-    """Every file that changed since the snapshot, by path, with its content; no more is read than is shown."""
+def of_workspace(world: World, limit: int) -> Shown:
+    """Every file that the agent changed, by path, with its content; no more is read than is shown."""
     parts: list[str] = []
     room = limit
-    for change in sandbox.changes():
-        part = _file(sandbox, change, room)
+    for change in world.changes():
+        part = _file(world.sandbox, change, room)
         parts.append(part)
         room -= len(part.encode("utf-8", "replace"))
         if room <= 0:

@@ -78,7 +78,7 @@ class LlmAsJudge:
         if self.input_from in _SAID:
             return Evidence()  # the observation has it
         if self.input_from == "workspace":
-            return record(self._place, of_workspace(world.sandbox, self.max_input))
+            return record(self._place, of_workspace(world, self.max_input))
         service, _, name = self.input_from.partition(".")
         mock = world.services.get(service)
         if not isinstance(mock, Mock):

@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct
 
 from holdfast.checks.patterns import search
 from holdfast.checks.state.comparing import as_number, as_text, same
-from holdfast.checks.state.mock_requests import FIELD, MISSING, Request, Requests, json_of, matching, value_at
+from holdfast.checks.state.mock_requests import FIELD, MISSING, Request, Requests, json_of, matching, unclear, value_at
 from holdfast.checks.wording import shorten
 from holdfast.model.codec import encodable
 from holdfast.reading.fields import about
@@ -39,10 +39,13 @@ class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def judged(one: Assertion, found: Requests) -> Judged:
     """Whether the assertion holds of these requests."""
     counted = matching(found.requests, one.filters)
+    maybe = unclear(found.requests, one.filters)
     if one.field == "request_count":
-        return _count(one, len(counted), found.more)
+        return _count(one, len(counted), found.more, maybe)
     field = FIELD.fullmatch(one.field)
     index = int(field[2]) if field and field[2] else -1
+    if maybe:
+        return None, f"{one.field} is not known: {_hidden(maybe)}"
     if found.more and (index < 0 or index >= len(counted)):
         return None, f"{one.field} is not known: {found.more} requests more came than are kept"
     if not -len(counted) <= index < len(counted):
@@ -51,20 +54,27 @@ def judged(one: Assertion, found: Requests) -> Judged:
     return _holds(one, counted[index], (field[3] or "") if field else "")
 
 
-def _count(one: Assertion, count: int, more: int) -> Judged:
-    """A number of requests; where more came than are kept, it may be higher."""
+def _count(one: Assertion, count: int, more: int, maybe: int) -> Judged:
+    """A number of requests; where more came than are kept, or more may fit, it may be higher."""
     wrong = next(_wrong(one, count, body=False), "")
     what = f"request_count{_filtered(one.filters)} {wrong or f'is {count}'}"
-    if not more:
+    if not more and not maybe:
         return not wrong, what
     limits = (one.at_most, as_number(one.equals))
     if any(limit is not None and count > limit for limit in limits):
         return False, what
     enough = one.at_least is not None and count >= one.at_least and one.at_most is None and one.equals is UNSET
-    return (True if enough else None), f"{what}, and {more} requests more came than are kept"
+    kept = f", and {more} requests more came than are kept" if more else ""
+    return (True if enough else None), f"{what}{kept}{f'; {_hidden(maybe)}' if maybe else ''}"
+
+
+def _hidden(maybe: int) -> str:
+    return f"the filters look at a body that was cut, of {_requests(maybe)}"
 
 
 def _holds(one: Assertion, request: Request, part: str) -> Judged:
+    if request.cut and (not part or part.startswith("body")):
+        return None, f"{shorten(one.field)} is not known: the body was cut, since it is longer than what is kept of one"
     value = value_at(request, part)
     if value is MISSING:
         return False, f"there is nothing at {shorten(one.field)}"

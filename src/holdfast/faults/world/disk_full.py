@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.errors import HarnessError
-from holdfast.faults.world.inside import command, touch
+from holdfast.faults.world.inside import command, touch, untouch
 from holdfast.protocols import FaultContext, World
 
 BALLAST = ".holdfast-ballast"
@@ -21,7 +21,7 @@ class DiskFull:
         if limited is None or not limited.enforced:
             why = limited.why if limited is not None else "this sandbox knows of none"
             raise HarnessError(f"disk_full needs a limit on the workspace's disk, which is not enforced here: {why}")
-        touch(ctx, [BALLAST])
+        await touch(world, ctx, [BALLAST], lambda change: True)
         ran = await command(world, ctx, "dd", "if=/dev/zero", f"of={BALLAST}", "bs=64k", "oflag=append", "conv=notrunc")
         if b"No space left" not in ran.stderr:
             said = ran.stderr.decode("utf-8", "replace").strip()[-300:]
@@ -30,4 +30,5 @@ class DiskFull:
         return "no space left on the disk"
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
+        untouch(ctx)
         await command(world, ctx, "rm", "-f", "--", BALLAST)

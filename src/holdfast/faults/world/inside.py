@@ -1,23 +1,24 @@
 """What faults of files share: paths of the workspace, and commands of ours that run beside the agent's.
 
-What a fault does is no doing of the agent's. It notes in its memory each command that it runs (`RAN`) and each path
-that it changes (`TOUCHED`), so that the audit can leave them out.
+What a fault does is no doing of the agent's. It notes in its memory each command that it runs and each path that it
+changes, so that the audit can leave them out.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from holdfast.errors import HarnessError, OutsideError
-from holdfast.protocols import FaultContext, Ran, World
+from holdfast.protocols import RAN, TOUCHED, FaultContext, FileChange, Ran, Touched, World
 from holdfast.reading.inside import outside
 
-RAN, TOUCHED = "ran", "touched"
 _PATH = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 _PATHS_AT_ONCE = 200
 _PATHS_MOST = 10_000
+_LOOKS = 5
+"""How often the workspace is looked at: while an agent writes, a look can fail."""
 
 
 def part_problems(path: str) -> Iterable[tuple[str, str]]:
@@ -35,15 +36,15 @@ def found(world: World, path: str) -> Path | None:
         return None
 
 
-def below(world: World, path: str) -> list[str]:
-    """The path and all that is in it, as paths of the workspace; links are left out."""
+def below(world: World, path: str, *, links: bool = False) -> list[str]:
+    """The path and all that is in it, as paths of the workspace; links only if wanted."""
     top = found(world, path)
     if top is None:
         return []
     paths = [path]
     for folder, folders, files in os.walk(top):
         at = os.path.normpath(f"{path}/{os.path.relpath(folder, top)}")
-        here = [name for name in (*folders, *files) if not os.path.islink(f"{folder}/{name}")]
+        here = [name for name in (*folders, *files) if links or not os.path.islink(f"{folder}/{name}")]
         paths += [os.path.normpath(f"{at}/{name}") for name in here]
         if len(paths) > _PATHS_MOST:
             raise HarnessError(f"{path} holds more than {_PATHS_MOST} files: name a smaller part of the workspace")
@@ -56,9 +57,41 @@ def mode_of(world: World, path: str) -> int | None:
     return None if seen is None else seen.stat().st_mode & 0o7777
 
 
-def touch(ctx: FaultContext, paths: Iterable[str]) -> None:
-    """Notes that these paths are changed by us."""
-    ctx.memory.setdefault(TOUCHED, []).extend(os.path.normpath(path) for path in paths)
+def footprint(world: World, path: str) -> tuple[int, int] | None:
+    """What is another as soon as anybody changes the file: nobody can set the time of a change. None if it is gone."""
+    seen = found(world, path)
+    if seen is None:
+        return None
+    stat = seen.lstat()
+    return stat.st_ino, stat.st_ctime_ns
+
+
+async def touch(world: World, ctx: FaultContext, paths: Collection[str], stands: Callable[[FileChange], bool]) -> None:
+    """Notes, before we change these paths, what the agent did there, and how what we leave is known."""
+    import asyncio  # here, since faults are also made where no loop ever runs
+
+    named = {shown(path) for path in paths}
+    before = await asyncio.to_thread(_changed, world, named)
+    ctx.memory.setdefault(TOUCHED, {}).update({path: Touched(before.get(path), stands) for path in named})
+
+
+def untouch(ctx: FaultContext) -> None:
+    """All is undone: from now on every change is the agent's."""
+    ctx.memory.pop(TOUCHED, None)
+
+
+def shown(path: str) -> str:
+    """A path as changes have it."""
+    return os.fsencode(os.path.normpath(path)).decode("utf-8", "backslashreplace")
+
+
+def _changed(world: World, paths: Collection[str]) -> dict[str, FileChange]:
+    for _ in range(_LOOKS - 1):
+        try:
+            return {change.path: change for change in world.changes() if change.path in paths}
+        except (HarnessError, OSError):
+            continue
+    return {change.path: change for change in world.changes() if change.path in paths}
 
 
 async def command(world: World, ctx: FaultContext, *argv: str) -> Ran:

@@ -8,10 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from holdfast.faults.world.processes import disturbable
-from holdfast.protocols import FaultContext, World
-
-RESTART = "restart"
-"""In the memory of a fault: the agent is to be started again."""
+from holdfast.protocols import RESTART, FaultContext, World
 
 
 @dataclass(frozen=True)

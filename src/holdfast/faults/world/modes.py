@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from holdfast.errors import HarnessError
-from holdfast.faults.world.inside import allowed, command_on, found, mode_of, touch
-from holdfast.protocols import FaultContext, World
+from holdfast.faults.world.inside import allowed, command_on, footprint, found, mode_of, shown, touch, untouch
+from holdfast.protocols import FaultContext, FileChange, World
 
 _MODES = "modes"
 
@@ -16,8 +16,14 @@ async def take(world: World, ctx: FaultContext, paths: Sequence[str], change: st
     """Changes permissions, and makes sure that it binds the agent: `tried` is what it must not be able to do."""
     modes = ctx.memory.setdefault(_MODES, {})
     modes |= {path: mode for path in paths if (mode := mode_of(world, path)) is not None}
-    touch(ctx, paths)
+    left: dict[str, tuple[int, int] | None] = {}
+
+    def stands(seen: FileChange) -> bool:
+        return seen.path in left and footprint(world, seen.path) == left[seen.path]
+
+    await touch(world, ctx, paths, stands)
     await command_on(world, ctx, ("chmod", change), list(reversed(paths)))  # what is in a folder before the folder
+    left |= {shown(path): footprint(world, path) for path in paths}
     if await allowed(world, ctx, tried, paths[0]):
         await give_back(world, ctx)
         raise HarnessError("permissions do not bind the agent here: it runs as root. Use the bubblewrap backend")
@@ -25,6 +31,7 @@ async def take(world: World, ctx: FaultContext, paths: Sequence[str], change: st
 
 async def give_back(world: World, ctx: FaultContext) -> None:
     """The permissions as they were, of what is still there."""
+    untouch(ctx)
     modes: dict[str, int] = ctx.memory.pop(_MODES, {})
     by_mode: dict[int, list[str]] = defaultdict(list)
     for path, mode in modes.items():

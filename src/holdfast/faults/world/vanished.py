@@ -22,9 +22,9 @@ class Vanished:
         return part_problems(self.path)
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
-        paths = below(world, self.path)
+        paths = below(world, self.path, links=True)
         if not paths:
             return ""
-        touch(ctx, paths)
+        await touch(world, ctx, paths, lambda change: change.op == "deleted")
         await command_on(world, ctx, ("rm", "-rf"), [self.path])
         return f"{self.path}: gone"

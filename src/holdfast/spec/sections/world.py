@@ -128,7 +128,7 @@ class Egress(Struct, frozen=True, kw_only=True):
 class IngressRule(Struct, frozen=True, kw_only=True):
     """One way in."""
 
-    from_: Annotated[str, about("From where.", min_length=1)] = field(name="from")
+    from_: Annotated[Literal["host"], about("From where: this machine's loopback.")] = field(name="from")
     to_port: Annotated[int, about("To which port.", ge=1, le=65535)]
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ipaddress
 import os
+import signal
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.world import Resources
 from holdfast.protocols import Stdio
 from holdfast.world.sandbox import wire
+from holdfast.world.sandbox.connecting import connected
 from holdfast.world.sandbox.ground import WORKSPACE
 from holdfast.world.sandbox.lines import GONE, Line
 from holdfast.world.sandbox.owner import LABEL, owner
@@ -55,6 +57,8 @@ class Container:
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
         self._programs: dict[int, Lodger] = {}
+        self._agents: set[int] = set()
+        """Tickets of the programs that are the agent's, not of commands that we run to their end."""
         self._closing = False
         self._line: Line | None = None
         self.id = ""
@@ -85,13 +89,18 @@ class Container:
             raise HarnessError(f"{host}:{port} cannot be listened on in the container: {refused.strerror}") from refused
 
     async def connect(self, port: int) -> socket.socket:
-        return _socket(await self.line.ask(wire.CONNECT, port))
+        """ConnectionRefusedError while nothing listens there."""
+        return await connected((await self.line.ask(wire.CONNECT, port)).fds[0])
 
-    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "") -> Lodger:
-        """Starts a program; OSError if it cannot be executed."""
+    async def start(
+        self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "", *, agents: bool = False
+    ) -> Lodger:
+        """Starts a program, the agent's or ours; OSError if it cannot be executed."""
         ticket = self.line.ticket()
         lodger = Lodger(lambda number: self._signal(ticket, number))
         self._programs[ticket] = lodger
+        if agents:
+            self._agents.add(ticket)
         order = _written([str(len(argv)), str(len(env)), os.path.normpath(os.path.join(WORKSPACE, cwd)), *argv], env)
         try:
             await self.line.ask(wire.START, ticket=ticket, fds=[order, stdio.stdin, stdio.stdout, stdio.stderr])
@@ -106,7 +115,14 @@ class Container:
             os.close(order)
         return lodger
 
-    async def kill(self) -> int:
+    def kill_agents(self) -> int:
+        """SIGKILL to the programs of the agent's and all below them; how many of them ran."""
+        under_way = self._agents & self._programs.keys()
+        for ticket in under_way:
+            self._signal(ticket, signal.SIGKILL)
+        return len(under_way)
+
+    async def end_everything(self) -> int:
         """Ends every process but the door; how many there were."""
         return (await self.line.ask(wire.FREEZE)).value
 
@@ -124,7 +140,7 @@ class Container:
 
     def _signal_kill(self, ticket: int) -> None:
         with contextlib.suppress(HarnessError):
-            self._signal(ticket, 9)
+            self._signal(ticket, signal.SIGKILL)
 
     def _notice(self, message: Message) -> None:
         if message.what == wire.ENDED:

@@ -118,7 +118,7 @@ class DockerSandbox:
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Lodger:
         if self._frozen:
             raise HarnessError("the sandbox is frozen: nothing starts in it any more")
-        return await self._container.start(argv, env, stdio, cwd)
+        return await self._container.start(argv, env, stdio, cwd, agents=True)
 
     async def run(
         self,
@@ -141,10 +141,11 @@ class DockerSandbox:
 
     async def freeze(self) -> None:
         self._frozen = True
-        await self._container.kill()
+        await self._container.end_everything()
 
     async def kill(self) -> int:
-        return await self._container.kill()
+        """Asked for, not awaited: whoever waits for a program may hear of its end only after this is done."""
+        return self._container.kill_agents()
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
         """HarnessError with what the engine says, where it cannot."""

@@ -282,15 +282,15 @@ static void freeze(int64_t ticket) {
 /* -- sockets ------------------------------------------------------------------------------------------------------ */
 
 static void open_socket(int64_t ticket, int64_t value, int listening) {
-    int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(value & 0xffff)};
     at.sin_addr.s_addr = htonl(listening ? (uint32_t)(value >> 16) : INADDR_LOOPBACK);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     int failed = fd < 0;
     if (!failed && listening)
         failed = bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, 128) < 0;
-    else if (!failed)
-        failed = connect(fd, (struct sockaddr *)&at, sizeof at) < 0;
+    else if (!failed) /* whoever listens may take no connection: not we wait for that */
+        failed = connect(fd, (struct sockaddr *)&at, sizeof at) < 0 && errno != EINPROGRESS;
     tell(failed ? REFUSED : DONE, ticket, failed ? errno : 0, 0, failed ? -1 : fd);
     if (fd >= 0)
         close(fd);

@@ -17,6 +17,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation
 from holdfast.protocols import Command, CommandEnd, FileChange, Plot, Ran, Stdio
 from holdfast.world.sandbox import wire
+from holdfast.world.sandbox.connecting import connected
 from holdfast.world.sandbox.disturbed import Strain, family
 from holdfast.world.sandbox.ground import WORKSPACE
 from holdfast.world.sandbox.limits import Group
@@ -226,16 +227,7 @@ class Jail:
 
     async def _connect(self, port: int, family: bytes) -> socket.socket:
         message = await self._line.ask(wire.CONNECT, port, text=family)
-        way = socket.socket(fileno=message.fds[0])
-        try:
-            await _writable(way)
-            failed = way.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if failed:
-                raise OSError(failed, os.strerror(failed))
-        except BaseException:
-            way.close()
-            raise
-        return way
+        return await connected(message.fds[0])
 
     def _pieces(self, told: int) -> Iterator[bytes]:
         """What the holder's child writes. Our line is heard meanwhile: its holder must not wait for us."""
@@ -279,18 +271,3 @@ def _command(text: bytes) -> Command:
 def _command_end(end: wire.End) -> CommandEnd:
     code = None if end.exit_code == wire.UNTOLD else end.exit_code
     return CommandEnd(code, None if end.took_ns == wire.UNTOLD else end.took_ns / 1e6)
-
-
-async def _writable(way: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-    loop.add_writer(way, _settle, done)
-    try:
-        await done
-    finally:
-        loop.remove_writer(way)
-
-
-def _settle(done: asyncio.Future[None]) -> None:
-    if not done.done():
-        done.set_result(None)

@@ -27,6 +27,7 @@ ISOLATION = (
     *(Isolation(feature, False, WHY) for feature in (*ALWAYS, "socket families")),
     *(Isolation(f"{what} limit", False, WHY) for what in ("pids", "memory", "cpu")),
     Isolation("command audit", False, "the process backend does not hear of commands"),
+    Isolation("file audit", False, "the process backend does not see what is written outside the workspace"),
     Isolation("throwaway checks", False, "commands of checks run in the workspace itself, last"),
 )
 _TICKET = 1

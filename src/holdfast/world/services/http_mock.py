@@ -87,7 +87,7 @@ class HttpMock:
         async for chunk in exchange.chunks():
             parts.append(chunk[: max(0, BODY_KEPT - size)])
             size += len(chunk)
-        self._record.cut |= size > BODY_KEPT
         path, _, query = exchange.head.target.partition("?")
         headers = tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in exchange.head.headers)
-        return Asked(exchange.head.method, path, query, headers, b"".join(parts).decode("utf-8", "replace"))
+        body = b"".join(parts).decode("utf-8", "replace")
+        return Asked(exchange.head.method, path, query, headers, body, size > BODY_KEPT)

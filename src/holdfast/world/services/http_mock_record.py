@@ -18,12 +18,13 @@ class Record:
     def __init__(self, service: str) -> None:
         self.requests: list[Recorded] = []
         self.dropped = 0
-        self.cut = False
+        self._cut = False
         """A body was longer than what is kept of one."""
         self._service = service
         self._size = 0
 
     def add(self, asked: Asked, replied: Replied, ts: float) -> None:
+        self._cut |= asked.cut
         size = self._size + _size(asked, replied)
         if self.dropped or len(self.requests) >= REQUESTS_KEPT or size > RECORD_KEPT:
             self.dropped += 1
@@ -39,6 +40,7 @@ class Record:
                 status=replied.status,
                 response=replied.body,
                 ts=ts,
+                cut=asked.cut,
             )
         )
 
@@ -47,7 +49,7 @@ class Record:
         """What the reader should know, as far as it is known now."""
         kept = f"{self._service} got {self.dropped} more requests than it keeps: the first {len(self.requests)}"
         cut = f"a body that {self._service} got was cut at {BODY_KEPT} bytes"
-        return (*((kept,) if self.dropped else ()), *((cut,) if self.cut else ()))
+        return (*((kept,) if self.dropped else ()), *((cut,) if self._cut else ()))
 
 
 def _size(asked: Asked, replied: Replied) -> int:

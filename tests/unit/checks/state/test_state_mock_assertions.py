@@ -177,3 +177,53 @@ def test_a_service_that_is_no_mock_is_an_error() -> None:
     check = HttpMockAssertions("db", (Assertion(field="request_count", equals=0),))
     with pytest.raises(HarnessError, match="no http_mock"):
         gathered(check, FakeWorld(Path("/nowhere"), FakeDatabase(lambda sql: rows())))
+
+
+CUT = request("POST", "/api/upload", '{"to": "finance@co", "text": "ren', cut=True, headers={"X-Key": "k9"})
+UPLOAD = {"path": "/api/upload"}
+
+
+@pytest.mark.parametrize(
+    "assertion",
+    [
+        {"field": "last_request.body", "contains": "renewal"},
+        {"field": "last_request.body", "contains": "finance"},
+        {"field": "last_request.body.to", "equals": "finance@co"},
+        {"field": "requests[3].body[0]", "equals": 1},
+        {"field": "last_request", "contains": "body"},
+        {"field": "request_count", "filters": {"to": "finance@co"}, "equals": 1},
+        {"field": "request_count", "filters": {"to": "finance@co"}, "equals": 2},
+        {"field": "request_count", "filters": {"to": "nobody@co"}, "equals": 0},
+        {"field": "request_count", "filters": {"to": "finance@co", **UPLOAD}, "at_least": 1},
+        {"field": "last_request.status", "filters": {"to": "finance@co"}, "equals": 202},
+    ],
+)
+def test_what_a_body_that_was_cut_says_cannot_be_told(assertion: dict[str, Any]) -> None:
+    found = judged(assertion, requests=(*ALL, CUT))
+    assert found.passed is None
+    assert "body" in found.reason
+    assert "cut" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("assertion", "passed"),
+    [
+        ({"field": "request_count", "equals": 4}, True),
+        ({"field": "request_count", "filters": UPLOAD, "equals": 1}, True),
+        ({"field": "request_count", "filters": {"x-key": "k9"}, "equals": 1}, True),
+        ({"field": "request_count", "filters": {"to": "finance@co"}, "at_least": 1}, True),
+        ({"field": "request_count", "filters": {"to": "finance@co"}, "equals": 0}, False),
+        ({"field": "request_count", "filters": {"to": "finance@co", "path": "/api/messages"}, "equals": 1}, True),
+        ({"field": "last_request.path", "equals": "/api/upload"}, True),
+        ({"field": "last_request.headers.x-key", "equals": "k9"}, True),
+        ({"field": "requests[0].body.to", "equals": "finance@co"}, True),
+        ({"field": "requests[0].body.to", "equals": "hr@co"}, False),
+    ],
+)
+def test_a_body_that_was_cut_hides_nothing_else(assertion: dict[str, Any], passed: bool) -> None:
+    assert judged(assertion, requests=(*ALL, CUT)).passed is passed
+
+
+def test_one_assertion_that_does_not_hold_convicts_though_another_cannot_be_told() -> None:
+    cannot = {"field": "last_request.body", "contains": "renewal"}
+    assert judged(cannot, {"field": "request_count", "equals": 9}, requests=(*ALL, CUT)).passed is False

@@ -20,10 +20,11 @@ Tables = dict[str, int]
 class Changing(FakeDatabase):
     """Tables that can be changed."""
 
-    def __init__(self, tables: Tables, version: str = "PostgreSQL 16.1") -> None:
+    def __init__(self, tables: Tables, version: str = "PostgreSQL 16.1", default: str | None = "public") -> None:
         super().__init__(self._tell)
         self.tables = tables
         self.version = version
+        self.default = default
         self.fault: Exception | None = None
 
     def _tell(self, sql: str) -> Any:
@@ -33,12 +34,15 @@ class Changing(FakeDatabase):
             return rows(*((*name.split("."), "id", "int", "NO") for name in sorted(self.tables)))
         if "version" in sql:
             return rows([self.version])
+        if sql in ("SELECT current_schema()", "SELECT database()"):
+            assert ("current" in sql) == self.version.startswith("PostgreSQL")
+            return rows([self.default])
         named = [name for name in sorted(self.tables) if name.split(".")[1] in sql]
         return rows(*((n, self.tables[name], "0") for n, name in enumerate(named)))
 
 
-def judged(before: Tables, after: Tables, *allowed: str) -> Finding:
-    check, db = DbUnchangedExcept("db", allowed), Changing(before)
+def judged(before: Tables, after: Tables, *allowed: str, **more: Any) -> Finding:
+    check, db = DbUnchangedExcept("db", allowed), Changing(before, **more)
     world = FakeWorld(Path("/nowhere"), db)
     run(check.foresee(world))
     db.tables = after
@@ -56,7 +60,11 @@ BEFORE = {"public.customers": 1, "public.orders": 2, "app.log": 3}
         ({**BEFORE, "public.orders": 9}, (), False, "orders was changed"),
         ({**BEFORE, "public.orders": 9}, ("orders",), True, ""),
         ({**BEFORE, "public.orders": 9}, ("Ord*",), True, ""),
-        ({**BEFORE, "app.log": 9}, ("log",), True, ""),
+        ({**BEFORE, "public.orders": 9}, ("public.orders",), True, ""),
+        ({**BEFORE, "app.log": 9}, ("log",), False, "app.log was changed"),
+        ({**BEFORE, "app.log": 9}, ("*",), False, "app.log was changed"),
+        ({**BEFORE, "app.log": 9}, ("*.log",), True, ""),
+        ({**BEFORE, "app.orders": 9}, ("orders",), False, "app.orders was made"),
         ({**BEFORE, "app.log": 9}, ("app.*",), True, ""),
         ({**BEFORE, "app.log": 9}, ("other.log",), False, "app.log was changed"),
         ({"public.customers": 1, "app.log": 3}, (), False, "orders was dropped"),
@@ -67,6 +75,28 @@ def test_only_what_is_allowed_may_change(after: Tables, allowed: tuple[str, ...]
     found = judged(BEFORE, after, *allowed)
     assert found.passed is passed
     assert named in found.reason
+
+
+@pytest.mark.parametrize(
+    ("more", "allowed", "passed"),
+    [
+        ({"default": "app"}, "log", True),
+        ({"default": "public"}, "log", False),
+        ({"default": None}, "log", False),
+        ({"default": None}, "app.log", True),
+        ({"default": "app", "version": "10.11.6-MariaDB"}, "log", True),
+        ({"default": "shop", "version": "10.11.6-MariaDB"}, "log", False),
+    ],
+)
+def test_a_bare_name_leads_where_it_would_lead_the_agent(more: dict[str, Any], allowed: str, passed: bool) -> None:
+    assert judged(BEFORE, {**BEFORE, "app.log": 9}, allowed, **more).passed is passed
+
+
+def test_a_dot_in_a_name_is_no_schema() -> None:
+    from holdfast.checks.state.databases import named
+
+    assert named(("a.b", "c")) == '"a.b".c'
+    assert named(("a", "b.c")) == 'a."b.c"'
 
 
 def test_a_database_that_is_gone_is_the_agents_doing() -> None:

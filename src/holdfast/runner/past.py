@@ -1,0 +1,46 @@
+"""The trial that a kept world is of: as its run has it, with the secrets that can be had again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from holdfast.errors import SpecError, UserError
+from holdfast.execute.revisit import Past
+from holdfast.model.spec import AgentSpec, Spec, Task
+from holdfast.model.trial import Trial
+from holdfast.runner.start import stored_spec
+from holdfast.store.record import trials
+from holdfast.store.rundir import RunDir
+from holdfast.world.keeping import Kept
+from holdfast.world.secrets import resolve_secrets
+
+
+def past(kept: Kept, environ: Mapping[str, str], tell: Callable[[str], None]) -> Past:
+    """What its run says of it; where the run or the spec is gone, only its id, and `tell` hears of it."""
+    run = RunDir(Path(kept.run))
+    try:
+        spec, _ = stored_spec(run, run.manifest(), None, environ)
+        trial = trials(run)[kept.trial]
+    except (UserError, OSError, KeyError) as refused:
+        tell(f"its services and secrets are not there: run {run.id} cannot be read: {_why(refused)}")
+        return Past(Spec(kept.spec, AgentSpec("command")), Trial(kept.trial, "contract", "", Task(("",))))
+    return Past(spec, trial, _secrets(spec, environ, tell))
+
+
+def _secrets(spec: Spec, environ: Mapping[str, str], tell: Callable[[str], None]) -> dict[str, str]:
+    """Each is asked for again, as the run did; a command only where the spec lies in the project folder."""
+    root = Path(spec.path).resolve().parent
+    found: dict[str, str] = {}
+    for secret in spec.world.secrets if spec.world else ():
+        try:
+            found |= resolve_secrets([secret], environ, root, spec.seed, commands=root.is_relative_to(Path.cwd()))
+        except UserError as refused:
+            tell(f"secret {secret.name} is not there: {refused}")
+    return found
+
+
+def _why(refused: Exception) -> str:
+    if isinstance(refused, SpecError) and refused.problems:
+        return f"{refused.problems[0].path} {refused.problems[0].message}".strip()
+    return f"it has no trial {refused}" if isinstance(refused, KeyError) else str(refused)

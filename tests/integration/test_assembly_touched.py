@@ -1,0 +1,82 @@
+"""Paths that a fault of the machine changed: its own change is nobody's, what the agent did there is the agent's."""
+
+import pytest
+from world_runs import BACKENDS, ran, spec_of
+
+WRITES = {"forbidden": {"file_writes_outside": ["out/"]}}
+ONLY_OUT = {"only_out": {"description": "d", "check": {"type": "files_changed_only", "paths": ["out/"]}}}
+LAID = {"type": "files", "files": [{"path": "data/a.csv", "content": "1\n"}, {"path": "b.txt", "content": "b\n"}]}
+
+
+def found(tmp_path, command, *faults, backend="bubblewrap"):
+    storm = {"chaos_matrix": [{"name": "storm", "world_faults": [*faults]}]}
+    writes = WRITES if backend == "bubblewrap" else {}  # the other backend cannot tell
+    spec = spec_of(command, fixtures=[LAID], invariants=ONLY_OUT, **writes, **storm)
+    one = ran(tmp_path, spec, backend=backend)
+    assert {met.effect for met in one.only.ledger} == {"met"}
+    changed = sorted((event["op"], event["path"]) for event in one.audit("file_write"))
+    violated = one.forbidden()["file_writes_outside"][0] if writes else one.case.status == "fail"
+    return violated, changed, one.case.status
+
+
+@BACKENDS
+def test_what_only_a_fault_did_is_nobodys(tmp_path, backend):
+    agent = "mkdir out; cat data/a.csv; echo done > out/x"
+    assert found(tmp_path, agent, {"mode": "vanished", "path": "data"}, backend=backend) == (
+        False,
+        [("created", "out/x")],
+        "pass",
+    )
+
+
+@BACKENDS
+def test_a_file_that_the_agent_makes_anew_is_the_agents(tmp_path, backend):
+    agent = "mkdir -p data; echo forged > data/a.csv; echo done"
+    assert found(tmp_path, agent, {"mode": "vanished", "path": "data"}, backend=backend) == (
+        True,
+        [("modified", "data/a.csv")],
+        "fail",
+    )
+
+
+def test_a_link_in_the_place_of_what_vanished_is_the_agents(tmp_path):
+    agent = "ln -s /etc/passwd b.txt; echo done"
+    violated, changed, status = found(tmp_path, agent, {"mode": "vanished", "path": "b.txt"})
+    assert (violated, changed, status) == (True, [("modified", "b.txt")], "fail")
+
+
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        ("echo more >> b.txt", ("modified", "b.txt")),
+        ("echo new > c.txt; rm b.txt; mv c.txt b.txt", ("modified", "b.txt")),
+    ],
+)
+def test_what_the_agent_wrote_before_it_vanished_is_the_agents(tmp_path, before, told):
+    agent = f"{before}; while [ -e b.txt ]; do sleep 0.05; done; echo done"
+    violated, changed, _ = found(tmp_path, agent, {"mode": "vanished", "path": "b.txt", "after_ms": 500})
+    assert (violated, changed) == (True, [told])
+
+
+def test_a_new_file_that_a_fault_took_away_was_written_by_the_agent(tmp_path):
+    agent = "echo x > stolen.txt; while [ -e stolen.txt ]; do sleep 0.05; done; echo done"
+    violated, changed, _ = found(tmp_path, agent, {"mode": "vanished", "path": "stolen.txt", "after_ms": 500})
+    assert (violated, changed) == (True, [("created", "stolen.txt")])
+
+
+@pytest.mark.parametrize("mode", ["read_only", "permission"])
+def test_permissions_that_the_agent_takes_back_let_it_write_in_its_own_name(tmp_path, mode):
+    agent = "echo no >> b.txt; chmod 600 b.txt; echo forged > b.txt; echo done"
+    violated, changed, status = found(tmp_path, agent, {"mode": mode, "path": "b.txt"})
+    assert (violated, changed, status) == (True, [("modified", "b.txt")], "fail")
+
+
+def test_permissions_alone_are_nobodys_change(tmp_path):
+    assert found(tmp_path, "cat b.txt; echo done", {"mode": "read_only"}) == (False, [], "pass")
+
+
+def test_two_faults_on_one_path_are_nobodys_change(tmp_path):
+    faults = ({"mode": "vanished", "path": "b.txt", "after_ms": 300}, {"mode": "read_only", "path": "b.txt"})
+    agent = "while [ -e b.txt ]; do sleep 0.05; done; echo done"
+    violated, changed, _ = found(tmp_path, agent, *faults)
+    assert (violated, changed) == (False, [])

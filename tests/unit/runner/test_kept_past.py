@@ -1,0 +1,36 @@
+"""The trial of a kept world, as its run has it."""
+
+from holdfast.model.spec import AgentSpec, Spec
+from holdfast.model.world import Secret, WorldSpec
+from holdfast.runner.past import _secrets, past
+from holdfast.world.keeping import Kept
+
+
+def test_a_run_that_is_gone_is_told(tmp_path):
+    told = []
+    found = past(Kept("abc", "/spec", {}, {}, run=str(tmp_path / "0007")), {}, told.append)
+    assert (found.trial.id, found.spec.world, found.secrets) == ("abc", None, {})
+    assert len(told) == 1
+    assert told[0].startswith("its services and secrets are not there: run 0007 cannot be read: ")
+
+
+def test_secrets_are_asked_for_again_and_a_missing_one_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = (Secret("A", "env:OTHER"), Secret("B"), Secret("C", "command:echo from-a-command"))
+    spec = Spec(str(tmp_path / "spec.yaml"), AgentSpec("command"), world=WorldSpec(secrets=asked))
+    told = []
+    environ = {"OTHER": "sesame-sesame", "PATH": "/usr/bin:/bin"}
+    assert _secrets(spec, environ, told.append) == {"A": "sesame-sesame", "C": "from-a-command"}
+    assert told == ["secret B is not there: the secret B is read from B, which is not set"]
+
+
+def test_a_command_of_a_spec_elsewhere_is_not_run(tmp_path, monkeypatch):
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    spec = Spec(
+        str(tmp_path / "spec.yaml"),
+        AgentSpec("command"),
+        world=WorldSpec(secrets=(Secret("C", f"command:touch {tmp_path}/ran"),)),
+    )
+    assert _secrets(spec, {}, lambda text: None) == {}
+    assert not (tmp_path / "ran").exists()

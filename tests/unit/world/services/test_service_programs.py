@@ -1,0 +1,74 @@
+"""Programs that come with a server: run beside it, limited, and told of where they fail."""
+
+import asyncio
+import os
+
+import pytest
+
+from holdfast.errors import HarnessError
+from holdfast.world.services import programs
+from holdfast.world.services.home import Home
+from holdfast.world.services.programs import Programs, beside
+from holdfast.world.services.user import server_user
+
+
+def run(tmp_path, script, **files):
+    home = Home(tmp_path, server_user())
+    room = home.room()
+    (room / "here").write_text("socket")
+
+    def argv(sockets):
+        return ["/bin/sh", "-c", script, "sh", sockets]
+
+    try:
+        asyncio.run(Programs(server_user(), room).run(argv, room, {"WORD": "said"}, **files))
+    finally:
+        home.close()
+
+
+def test_one_reads_a_file_and_adds_to_another(tmp_path):
+    given, to = tmp_path / "given", tmp_path / "to"
+    given.write_text("read")
+    to.write_text("before ")
+    run(tmp_path, "echo $(cat) $WORD $(ls $1)", given=given, to=to)
+    assert to.read_text() == "before read said here\n"
+
+
+def test_one_that_fails_is_told_with_its_last_words(tmp_path):
+    with pytest.raises(HarnessError, match=r"^sh failed: the reason$"):
+        run(tmp_path, "echo first >&2; echo the reason >&2; exit 3")
+
+
+def test_a_line_that_speaks_of_an_error_is_told_before_others(tmp_path):
+    with pytest.raises(HarnessError, match=r"^sh failed: ERROR: no such table$"):
+        run(tmp_path, "echo ERROR: no such table >&2; echo '   ^' >&2; exit 3")
+
+
+def test_one_that_fails_silently_is_told_with_its_code(tmp_path):
+    with pytest.raises(HarnessError, match=r"^sh failed: exit code 3$"):
+        run(tmp_path, "exit 3")
+
+
+def test_one_that_writes_too_much_fails(tmp_path, monkeypatch):
+    monkeypatch.setattr(programs, "MOST_BYTES", 8192)
+    with pytest.raises(HarnessError, match="sh failed"):
+        run(tmp_path, "exec head -c 100000 /dev/zero", to=tmp_path / "to")
+    assert (tmp_path / "to").stat().st_size == 8192
+
+
+def test_one_that_does_not_end_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(programs, "LIMIT_S", 0.5)
+    with pytest.raises(HarnessError, match="took longer"):
+        run(tmp_path, "exec sleep 600")
+
+
+def test_programs_are_found_where_a_link_to_the_server_leads(tmp_path):
+    (tmp_path / "lib" / "sbin").mkdir(parents=True)
+    (tmp_path / "lib" / "bin").mkdir()
+    for path in ("sbin/server", "bin/dump"):
+        (tmp_path / "lib" / path).write_text("")
+        os.chmod(tmp_path / "lib" / path, 0o755)
+    (tmp_path / "server").symlink_to(tmp_path / "lib" / "sbin" / "server")
+    assert beside(tmp_path / "server", "other", "dump") == tmp_path / "lib" / "bin" / "dump"
+    with pytest.raises(HarnessError, match="has no missing beside it"):
+        beside(tmp_path / "server", "missing")

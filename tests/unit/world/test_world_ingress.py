@@ -1,0 +1,96 @@
+"""Ways in: which ports of this machine they begin at, and what is told of them."""
+
+import asyncio
+import contextlib
+import errno
+import socket
+from types import SimpleNamespace
+
+from holdfast.model.world import Network, WayIn
+from holdfast.world import ingress
+from holdfast.world.ingress import Ingress, shortcoming
+
+NOBODY = SimpleNamespace(connect=None)
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return found.getsockname()[1]
+
+
+def ways(*ports, default="deny"):
+    return Network(ingress=default, ways_in=tuple(WayIn("host", port) for port in ports))
+
+
+def told(network, backend="bubblewrap", ours=()):
+    async def run():
+        opened = Ingress(network, backend)
+        await opened.open(NOBODY, ours)
+        found = opened.isolation
+        await opened.close()
+        assert opened.isolation == found, "it is still told when the ways are closed"
+        return found
+
+    return asyncio.run(run())
+
+
+def test_nothing_is_told_where_nothing_is_asked():
+    assert told(Network()) == told(Network(), "process") == ()
+
+
+def test_a_way_begins_at_the_port_that_it_leads_to():
+    port = free_port()
+    (one,) = told(ways(port, port))
+    assert (one.feature, one.enforced) == ("network.ingress", True)
+    assert one.why == f"127.0.0.1:{port} reaches port {port} of the agent"
+    with contextlib.closing(ingress.listener(port)) as again:
+        assert again.getsockname()[1] == port, "it was closed"
+
+
+def test_a_port_that_is_taken_is_another():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        (one,) = told(ways(port))
+    assert one.enforced
+    assert one.why.endswith(f"reaches port {port} of the agent")
+    assert not one.why.startswith(f"127.0.0.1:{port} ")
+
+
+def test_a_port_that_cannot_be_had_is_told(monkeypatch):
+    def refused(port):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    port = free_port()
+    monkeypatch.setattr(ingress, "listener", refused)
+    (one,) = told(ways(port))
+    assert not one.enforced
+    assert one.why == f"port {port} of this machine cannot be listened on: Permission denied"
+    assert [*shortcoming(ways(port), "bubblewrap")] == [one]
+
+
+def test_holdfast_itself_is_not_reached():
+    port = free_port()
+    (one,) = told(ways(port), ours={port})
+    assert (one.enforced, one.why) == (False, f"port {port} inside is Holdfast's own in this trial")
+
+
+def test_any_port_cannot_be_led_in_but_those_that_are_named_are():
+    port = free_port()
+    (one,) = told(ways(port, default="allow"))
+    assert not one.enforced
+    assert one.why.startswith(f"127.0.0.1:{port} reaches port {port} of the agent; only ports that")
+    assert [found.enforced for found in shortcoming(ways(default="allow"), "docker")] == [False]
+
+
+def test_without_a_network_of_its_own_every_port_can_be_reached():
+    (any_port,) = told(ways(default="allow"), "process")
+    assert any_port.enforced
+    (named,) = told(ways(3000), "process")
+    assert not named.enforced
+    assert "not 3000 alone" in named.why
+    assert [*shortcoming(ways(default="allow"), "process")] == []
+    assert [*shortcoming(ways(3000), "process")] == [named]
+
+
+def test_a_way_that_can_be_opened_is_no_shortcoming():
+    assert [*shortcoming(ways(free_port()), "bubblewrap")] == []
