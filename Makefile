@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-fast test-docker check bench docs lock clean
+.PHONY: help install dev demo test setup test-fast test-docker check bench docs lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -26,9 +26,11 @@ demo: $(VENV)/.base ## The finance agent, good and careless, through three scena
 	@$(BIN)/holdfast demo
 
 test: $(VENV)/.dev ## All tests and checks
-	@sh tests/setup.sh
-	$(MAKE) --no-print-directory check
+	$(MAKE) --no-print-directory -j 2 setup check
 	$(BIN)/python -m pytest -n 3 --dist worksteal tests
+
+setup: $(VENV)/.dev ## What the tests need beyond Python: servers, a browser, Node's MCP servers
+	@sh tests/setup.sh
 
 test-fast: $(VENV)/.dev ## Unit and golden tests, under a minute: all but those that start many programs
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not processes" tests/unit tests/golden
