@@ -244,7 +244,7 @@ class Screen:
         plan = job.plan
         done = {seen.trial for seen in observations(rundir, traces=False) if not seen.error} if rundir else set()
         trials = sum(trial.id not in done for trial in plan.trials)
-        asked = (*plan.controls, *([plan.preflight] if plan.preflight and job.options.preflight else []))
+        asked = (*plan.controls, *([job.asked_first] if job.asked_first else []))
         controls = len({trial.id for trial in asked} - done)
         counts = {"trials": trials, "cells": len(plan.cells), "controls": controls, "judge_calls": 0}
         if self._as_json:

@@ -179,6 +179,11 @@ class WorldSpec(Struct, frozen=True, omit_defaults=True):
     audit: Audited = Audited()
     forbidden: Forbidden = Forbidden()
 
+    @property
+    def leaves_marks(self) -> bool:
+        """Whether a trial is felt outside of its world: by a server that is not its own, or by who comes in to it."""
+        return any(service.kind == "external" for service in self.services) or bool(self.network.ways_in)
+
     def service(self, name: str) -> ServiceSpec:
         return next(s for s in self.services if s.name == name)
 

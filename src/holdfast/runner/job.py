@@ -11,6 +11,7 @@ from holdfast.errors import NotBuilt, SpecError
 from holdfast.model.codec import canonical, digest
 from holdfast.model.events import Event
 from holdfast.model.spec import Part, Problem, Spec
+from holdfast.model.trial import Trial
 from holdfast.plan import Plan, Select, agent_json, plan
 from holdfast.spec.load import source_of
 
@@ -60,6 +61,12 @@ class Job:
         self.plan: Plan = plan(spec, options.select)
         self.secrets = world_secrets(spec, options, environ)
         """Values of the world's secrets by name."""
+
+    @property
+    def asked_first(self) -> Trial | None:
+        """The preflight; none where that would leave marks which the trials would be judged by."""
+        marked = self.spec.world is not None and self.spec.world.leaves_marks
+        return self.plan.preflight if self.options.preflight and not marked else None
 
 
 def world_secrets(spec: Spec, options: Options, environ: Mapping[str, str]) -> dict[str, str]:

@@ -110,8 +110,8 @@ class Running:
     async def _controls(self, site: Site) -> None:
         """The preflight, then one calm answer for each task that a rule compares with."""
         plan, court = self.job.plan, self.court
-        first = plan.preflight
-        if first is not None and self.job.options.preflight and first.id not in court.controls:
+        first = self.job.asked_first
+        if first is not None and first.id not in court.controls:
             for trial in court.begun((first,)):
                 court.keep(trial, await preflight(site, trial, self._warn))
         missing = [t for t in plan.controls if t.id not in court.controls]
