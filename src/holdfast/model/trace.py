@@ -43,7 +43,8 @@ class TraceEvent(Struct, frozen=True, omit_defaults=True, gc=False):
     retry: int = 0
     """Which repetition of the same request by a client library it is; 0 is the agent's own call."""
     phase: Literal["done", "declared", "unfinished"] = "done"
-    """`declared`: a call that a model asked for and whose making was not seen."""
+    """`declared`: a call that may have been made: a model asked for it and its making was not seen, or its result was
+    seen, and no reply that was read asked for it."""
     duration_ms: float = 0.0
     status: int | None = None
     error_type: str = ""

@@ -19,6 +19,9 @@ _QUESTION = struct.Struct("=IHHIIBBBBI")
 _ANY = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
 """Whatever interface, whatever cookie."""
 _INODE_AT = 16 + 4 + 48 + 16
+"""The inode ends the fixed part of an answer; attributes follow, each with its size and kind."""
+_ATTRIBUTE, _SHUTDOWN = struct.Struct("=HH"), 8
+_NO_READING = 1
 
 
 def owner(peer: Peer, server_port: int, pids: Iterable[int]) -> int | None:
@@ -31,17 +34,39 @@ def owner(peer: Peer, server_port: int, pids: Iterable[int]) -> int | None:
 
 def client_inode(peer: Peer, server_port: int, server_host: str = "127.0.0.1") -> int | None:
     """The client's end of its connection to us; None if it is closed already, or if that cannot be known."""
+    answer = _client_end(peer, (server_host, server_port))
+    return int.from_bytes(answer[_INODE_AT : _INODE_AT + 4], sys.byteorder) or None
+
+
+def reads_on(peer: Peer, server: Peer) -> bool:
+    """Whether a client still holds its end and may read from it; no, if that cannot be known."""
+    answer = _client_end(peer, server)
+    held = any(answer[_INODE_AT : _INODE_AT + 4])
+    return held and not _shut(answer) & _NO_READING
+
+
+def _client_end(peer: Peer, server: Peer) -> bytes:
+    """What the kernel says of the client's end of a connection; empty if it knows of none."""
     if sys.platform != "linux":
-        return None
+        return b""
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as line:
-            line.send(_question(peer, (server_host, server_port)))
+            line.send(_question(peer, server))
             answer = line.recv(4096)
     except OSError:
-        return None
-    kind = int.from_bytes(answer[4:6], sys.byteorder)
-    inode = int.from_bytes(answer[_INODE_AT : _INODE_AT + 4], sys.byteorder)
-    return inode or None if kind == _BY_FAMILY else None
+        return b""
+    return answer if int.from_bytes(answer[4:6], sys.byteorder) == _BY_FAMILY else b""
+
+
+def _shut(answer: bytes) -> int:
+    """Which directions its own process has shut; where the kernel does not tell, it reads no more."""
+    at = _INODE_AT + 4
+    while at + _ATTRIBUTE.size < len(answer):
+        size, kind = _ATTRIBUTE.unpack_from(answer, at)
+        if kind == _SHUTDOWN:
+            return answer[at + _ATTRIBUTE.size]
+        at += max(_ATTRIBUTE.size, size + 3 & ~3)
+    return _NO_READING
 
 
 def family(pid: int) -> Iterator[int]:

@@ -14,6 +14,7 @@ from holdfast.reading.fields import key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader, join
 from holdfast.reading.words import found
+from holdfast.spec.globs import glob_problems
 from holdfast.spec.sections.weather import (
     AttackKeys,
     HttpFaultKeys,
@@ -119,6 +120,7 @@ def _fault(reader: Reader, family: Family, node: Node, path: str) -> Placed | Ba
         return BAD
     chosen = settings(reader, choice, node, path, key_names(family.keys))
     _schedule_problems(reader, node, path)
+    glob_problems(reader, node, path)
     if isinstance(common, Bad) or isinstance(chosen, Bad):
         return BAD
     return _placed(reader, family, common, chosen, node, path)

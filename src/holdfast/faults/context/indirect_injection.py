@@ -26,6 +26,7 @@ class IndirectInjection:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
+        ctx.idle = "the reply has no text and no record to put it in"
         payload = choose_payload(self.payload, self.payloads, "indirect_injection", ctx.rng)
         return Reply(edited(reply.value, lambda data: _injected(data, payload)))
 

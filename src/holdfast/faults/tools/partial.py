@@ -20,6 +20,7 @@ class Partial:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
+        ctx.idle = f"the reply has no list of more than {self.keep} and no prose to cut"
         return Reply(edited(reply.value, self._first_page))
 
     def _first_page(self, value: Any) -> Any:

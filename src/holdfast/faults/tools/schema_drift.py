@@ -40,6 +40,7 @@ class SchemaDrift:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
+        ctx.idle = "no record in the reply has a field to change"
         return Reply(edited(reply.value, lambda data: self._drifted(data, self._names(data, ctx.rng), ())))
 
     def _names(self, data: Any, rng: Random) -> Mapping[Any, str]:

@@ -6,7 +6,7 @@ import select
 import socket
 from asyncio.trsock import TransportSocket
 
-from holdfast.planes.peers import client_inode
+from holdfast.planes.peers import reads_on
 
 _ENDED = getattr(select, "POLLRDHUP", 0)  # Linux; elsewhere a client's end is known once it is read
 _BROKEN = select.POLLHUP | select.POLLERR | select.POLLNVAL
@@ -29,11 +29,11 @@ def has_left(sock: TransportSocket, *, half: bool) -> bool:
 
 
 def _reads_on(sock: TransportSocket) -> bool:
-    """Whether a client that has ended its own direction still holds its socket."""
+    """Whether a client that has ended its own direction still holds its socket, and has not shut the other one too."""
     if sock.family == socket.AF_UNIX:
         return True  # one that is closed is told apart by poll itself
     try:
         peer, own = sock.getpeername(), sock.getsockname()
     except OSError:
         return False
-    return client_inode((peer[0], peer[1]), own[1], own[0]) is not None
+    return reads_on((peer[0], peer[1]), (own[0], own[1]))

@@ -35,20 +35,24 @@ class Open(Struct, frozen=True):
         goes_on = here or at.after(self.last)
         if self.call.id and self.call.id in (at.id, at.result.key):
             how = _BY_ID if goes_on or self._elsewhere(at) else None
-        elif not goes_on or at.result.name != self.call.name:
-            how = None
-        elif (at.fresh or here) and self._same_arguments(at):
-            how = _BY_ARGUMENTS
         else:
-            how = _BY_NAME if at.fresh else None
+            how = self._without_id(at, here, goes_on)
         return None if how is None else (how, not at.fresh, not here)
 
     def _elsewhere(self, at: Placed) -> bool:
         """Whether a result with its id may be its own in a conversation that was told anew: examples have ids, too."""
-        if not at.fresh or at.alone:
-            return at.fresh
-        near = at.last or at.after(self.first)
-        return near and at.result.name == self.call.name and self._same_arguments(at)
+        return at.fresh and (at.alone or (at.result.name == self.call.name and self._same_arguments(at)))
+
+    def _without_id(self, at: Placed, here: bool, goes_on: bool) -> int | None:
+        """A client that makes up ids keeps the arguments; where there are none, what waits for the model is taken by
+        its arguments, whatever was said before."""
+        ids_differ = bool(self.call.id and at.id)
+        waits = at.last and not ids_differ
+        if at.result.name != self.call.name or not (goes_on or waits):
+            return None
+        if self._same_arguments(at):
+            return _BY_ARGUMENTS if at.fresh or here else None
+        return _BY_NAME if goes_on and at.fresh and not ids_differ else None
 
     def _same_arguments(self, at: Placed) -> bool:
         one, other = at.result.arguments, self.call.arguments

@@ -56,6 +56,8 @@ class Asked(Struct, frozen=True):
     """auto, none, required, or the name of a tool."""
     json_reply: bool = False
     """The reply is to be a JSON object."""
+    goes_on: bool = False
+    """A server keeps what was said before."""
 
     @property
     def results(self) -> tuple[ToolResult, ...]:

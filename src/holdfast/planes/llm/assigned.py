@@ -17,12 +17,12 @@ from holdfast.planes.llm.provider import send
 from holdfast.planes.llm.upstream import (
     PLACEHOLDER_KEY,
     Answered,
+    Destination,
     Passed,
     Query,
     Said,
     Stored,
     UpstreamDown,
-    Way,
     WrongFormat,
 )
 from holdfast.protocols import Failed
@@ -72,14 +72,14 @@ class Assigned:
         """Many servers that are compatible with OpenAI's know Chat Completions alone."""
         return query.codec is not None and query.codec.name == "openai_responses" and self._spec.base_url is not None
 
-    async def way(self, query: Query) -> Way:
+    async def destination(self, query: Query) -> Destination:
         """Where a request goes that is passed on unread."""
         if query.provider != self._spec.provider:
             raise WrongFormat(self._mismatch(query))
         replaces = self._replaces_key(query)
         path = without_key(query.path) if replaces else query.path
         headers = onward(query.headers, self._key if replaces else None, strip=replaces)
-        return Way(join(self._spec.provider, self._base, path), headers)
+        return Destination(join(self._spec.provider, self._base, path), headers)
 
     async def _passed(self, query: Query) -> Passed:
         replaces = self._replaces_key(query)

@@ -15,7 +15,8 @@ from holdfast.planes.llm.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
 from holdfast.planes.llm.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.openai_responses import OPENAI_RESPONSES
 
-RouteKind: TypeAlias = Literal["completion", "embeddings", "models", "other"]
+RouteKind: TypeAlias = Literal["completion", "reply", "embeddings", "models", "other"]
+"""`reply`: the reply to an earlier completion, fetched."""
 
 
 class Route(Struct, frozen=True):
@@ -27,6 +28,11 @@ class Route(Struct, frozen=True):
     provider: str
     """openai, anthropic, google, ollama: whose format the path is."""
 
+    @property
+    def may_ask(self) -> bool:
+        """A model may ask for calls in what comes back."""
+        return self.kind not in ("embeddings", "models")
+
 
 _CHAT = Route(OPENAI_CHAT, "completion", "openai")
 _COMPLETIONS: dict[str, Route] = {
@@ -36,6 +42,7 @@ _COMPLETIONS: dict[str, Route] = {
     "chat": Route(OLLAMA_CHAT, "completion", "ollama"),
     "generate": Route(OLLAMA_GENERATE, "completion", "ollama"),
 }
+_REPLY = Route(OPENAI_RESPONSES, "reply", "openai")
 _GEMINI = Route(GEMINI, "completion", "google")
 _GEMINI_ARRAY = Route(GEMINI_ARRAY, "completion", "google")
 _OF_OPENAI = (
@@ -58,6 +65,7 @@ _PASSED: tuple[tuple[str, RouteKind, str], ...] = (
 _OTHERS = tuple((re.compile(pattern), Route(None, kind, provider)) for pattern, kind, provider in _PASSED)
 _LEAD = re.compile(r"^(.*/)?(openai(/deployments/[^/]+)?|v\d+(?=/)|api(?=/(chat|generate)$))/")
 """What stands before the part that tells: a version, a mount of a compatible provider, Azure's deployment."""
+_FETCHED = re.compile(r"responses/[^/]+")
 _GENERATE = re.compile(r"models/[^/]+:(stream)?[gG]enerateContent$")
 
 _HOSTS: dict[str, str] = {
@@ -88,17 +96,20 @@ _HOSTS: dict[str, str] = {
 def find(method: str, path: str) -> Route | None:
     """What a request is for, by what follows the base URL, query included; None if no provider has such a path."""
     bare, _, query = path.partition("?")
-    return _found(method.upper() == "POST", bare.strip("/"), bool(query) and "alt=sse" in query.split("&"))
+    return _found(method.upper(), bare.strip("/"), bool(query) and "alt=sse" in query.split("&"))
 
 
 @lru_cache(512)
-def _found(posted: bool, bare: str, events: bool) -> Route | None:
+def _found(method: str, bare: str, events: bool) -> Route | None:
     """By the path without its query, in which there may be a key."""
+    posted = method == "POST"
     if posted and (found := _GENERATE.search(bare)):
         return _GEMINI_ARRAY if found.group(1) and not events else _GEMINI
     rest = _LEAD.sub("", bare, count=1)
     if posted and (rest in _COMPLETIONS or rest.endswith("/chat/completions")):
         return _COMPLETIONS.get(rest, _CHAT)
+    if method == "GET" and _FETCHED.fullmatch(rest):
+        return _REPLY
     return _other(bare, rest)
 
 

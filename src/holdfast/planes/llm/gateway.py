@@ -21,9 +21,11 @@ from holdfast.planes.http1.server import Exchange
 from holdfast.planes.llm.asked import Asked
 from holdfast.planes.llm.attempts import Attempts
 from holdfast.planes.llm.codec import Codec, Headers
-from holdfast.planes.llm.formats import find
+from holdfast.planes.llm.continuing import Continued
+from holdfast.planes.llm.formats import Route, find
 from holdfast.planes.llm.results import Results
 from holdfast.planes.llm.routing import Router
+from holdfast.planes.llm.settling import Faulted
 from holdfast.planes.llm.talk import Talk
 from holdfast.planes.llm.upstream import Query
 from holdfast.planes.llm.written_tools import asked_in
@@ -61,11 +63,14 @@ class Traffic:
         self._trip = trip
         self._attempts = Attempts()
         self._results = Results(trip, elsewhere, faulty=gateway.on_results)
+        self._continued = Continued()
         self._sockets: set[Websocket] = set()
         self._under_way: dict[Talk, str] = {}
         """And the key of each attempt; empty if it is known to have failed."""
         self._declared: set[Talk] = set()
         """Of these, the replies whose calls are known."""
+        self._aside: set[Talk] = set()
+        """Under way, too, and no completions: replies to earlier ones may be among them."""
         self._alone = True
         """No two calls were under way at once so far."""
 
@@ -79,11 +84,31 @@ class Traffic:
         route = find(exchange.head.method, path)
         method, trial = exchange.head.method, self._trip.trial.id
         query = Query(provider, method, path, _headers(exchange), body, trial, data, base_url=base_url)
-        codec = route.codec if route is not None and isinstance(data, Mapping) else None
-        if codec is None:
-            await Talk(self._trip, exchange, query, self._gateway.models).pass_by(self._gateway.router, route)
+        if route is not None and route.kind == "completion" and route.codec and isinstance(data, Mapping):
+            await self._complete(exchange, query, route.codec)
         else:
-            await self._complete(exchange, query, codec)
+            await self._pass_by(exchange, query, route)
+
+    async def _pass_by(self, exchange: Exchange, query: Query, route: Route | None) -> None:
+        """Whatever is no completion."""
+        talk = Talk(self._trip, exchange, query, self._gateway.models)
+        if route is not None and not route.may_ask:
+            await talk.pass_by(self._gateway.router, route)
+            return
+        self._aside.add(talk)
+        try:
+            await talk.pass_by(self._gateway.router, route)
+        finally:
+            self._aside.discard(talk)
+        self._take(talk)
+
+    def _take(self, talk: Talk) -> None:
+        """What a model asks for in what was fetched, once it has said all; it may be looked at often."""
+        given = talk.given
+        if talk.beyond(given):
+            self._results.missed()
+        elif given is not None and given.finish:
+            self._results.fetched((*given.tool_calls, *given.other_calls))
 
     async def _switch(self, exchange: Exchange, provider: str, path: str, base_url: str | None) -> None:
         """A websocket, which passes unread."""
@@ -105,6 +130,7 @@ class Traffic:
             socket.leave()
         for talk in self._under_way:
             talk.leave()
+            self._note_read(talk)
             self._declare(talk)
         self._results.close()
         self._gateway.router.forget(self._trip.trial.id)
@@ -114,12 +140,12 @@ class Traffic:
         key = self._attempts.key(query.body)
         self._note_left(key)
         retry = self._attempts.which(exchange.head.get, key)
-        query = await self._settled(query, codec, again=self._attempts.failed(key))
+        query, carries = await self._settled(query, codec, again=self._attempts.failed(key))
         asked = query.asked
         assert asked is not None
         faulty = self._gateway.on_calls and trip.faces(PLANE, asked.model)
         call = Call(PLANE, asked.model, _arguments(asked) if faulty else {}, trip.count(PLANE, asked.model))
-        talk = Talk(trip, exchange, query, self._gateway.models, call=call, retry=retry)
+        talk = Talk(trip, exchange, query, self._gateway.models, call=call, retry=retry, carries=carries)
         if self._alone and self._gateway.on_calls and any(not other.over for other in self._under_way):
             self._alone = False
             trip.overlapped()
@@ -129,17 +155,27 @@ class Traffic:
         finally:
             left = not self._under_way.pop(talk)
         if not left:
-            self._attempts.ended(key, retry, well=talk.well, lost=talk.seen.status is None)
+            self._attempts.ended(key, retry, well=talk.well, lost=talk.account.status is None)
+        self._note_read(talk)
         self._declare(talk)
         self._declared.discard(talk)
 
+    def _note_read(self, talk: Talk) -> None:
+        if talk.carries and talk.read:
+            self._results.read(talk.carries)
+
     def _declare(self, talk: Talk) -> None:
         """What the model has asked for, once for each reply."""
-        given = None if talk in self._declared else talk.given
+        if talk in self._declared:
+            return
+        given = talk.given
+        if talk.beyond(given):
+            self._results.missed()
         if given is None or given.lacks:
             return
         self._declared.add(talk)
         calls = (*given.tool_calls, *given.other_calls)
+        self._continued.keep(calls, given.text, talk.asked)
         self._results.declared(calls or asked_in(given.text), talk.asked, sure=bool(calls))
 
     def _catch_up(self) -> None:
@@ -147,16 +183,22 @@ class Traffic:
         for talk in self._under_way:
             if talk.over:
                 self._declare(talk)
+        for talk in self._aside:
+            if talk.over:
+                self._take(talk)
 
     def _note_left(self, key: str) -> None:
         """The same call that its client has left failed for it, though we may still wait for the model."""
         for talk, other in self._under_way.items():
             if other == key and talk.gone:
-                self._attempts.ended(key, talk.seen.retry, well=False, lost=True)
+                self._attempts.ended(key, talk.account.retry, well=False, lost=True)
                 self._under_way[talk] = ""
 
-    async def _settled(self, query: Query, codec: Codec, *, again: bool) -> Query:
-        """The request, with the tool results that the model is to read otherwise than the tools gave them."""
+    async def _settled(self, query: Query, codec: Codec, *, again: bool) -> tuple[Query, tuple[Faulted, ...]]:
+        """The request, with the tool results that the model is to read otherwise than the tools gave them.
+
+        And the calls of those among them that no model has read yet.
+        """
         asked = codec.asked(query.path, query.data)
         try:
             changed = await self._results.settle(asked, again=again, late=self._catch_up)
@@ -164,11 +206,12 @@ class Traffic:
             self._trip.broke(str(broken))
             changed = {}
         if not changed:
-            return replace(query, codec=codec, asked=asked)
+            return replace(query, codec=codec, asked=self._continued.whole(asked)), ()
         texts = {name: settled.text or "" for name, settled in changed.items()}
         data = codec.with_results(query.data, texts, frozenset(n for n, s in changed.items() if s.failed))
-        asked = codec.asked(query.path, data)
-        return replace(query, body=msgspec.json.encode(data), data=data, codec=codec, asked=asked)
+        asked = self._continued.whole(codec.asked(query.path, data))
+        query = replace(query, body=msgspec.json.encode(data), data=data, codec=codec, asked=asked)
+        return query, self._results.unread(changed.values())
 
 
 def _arguments(asked: Asked) -> dict[str, Any]:

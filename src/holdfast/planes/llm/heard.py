@@ -6,8 +6,9 @@ from typing import Any
 
 from holdfast.model.completion import Completion
 from holdfast.planes.describe import shorten
+from holdfast.planes.llm.account import Account
+from holdfast.planes.llm.codec import Codec
 from holdfast.planes.llm.foreign import content_type, decoded, foreign
-from holdfast.planes.llm.seen import Seen
 from holdfast.planes.llm.speaking import error_in
 from holdfast.planes.llm.upstream import Passed, Query, RawReply, is_provider_failure
 from holdfast.protocols import Trip
@@ -19,24 +20,27 @@ KEPT = 4_000_000
 class Heard:
     """The reply to one request. A failure that is the provider's own is no doing of the agent's."""
 
-    def __init__(self, trip: Trip, query: Query, seen: Seen, at: str) -> None:
+    def __init__(self, trip: Trip, query: Query, account: Account, at: str) -> None:
         self._trip = trip
         self._query = query
-        self._seen = seen
+        self._account = account
         self.at = at
         """Who is asked, if a model is: what the trial could not go on without."""
         self.aside = False
         """No model is asked: a library that sends telemetry to its provider's host. That it fails decides nothing."""
         self.like: Any = None
         """The provider's own reply, to write another like it."""
+        self.codec: Codec | None = query.codec
+        """Reads it; None if it cannot be read."""
 
     def understood(self, wire: RawReply, body: bytes, *, keep: bool = False) -> Completion | None:
         """The reply in neutral form; `keep`: it may be written again."""
-        codec = self._query.codec
+        codec = self.codec
         if wire.status >= 300 or codec is None:
             return None
         kind = content_type(wire)
-        if self._query.stream and (kind != "application/json" or kind == codec.stream_type):
+        streamed = self._query.stream or self._query.codec is None  # what is fetched says itself how it comes
+        if streamed and (kind != "application/json" or kind == codec.stream_type):
             reader = codec.reader(keep=keep)
             reader.feed(body)
             self.like = reader.like()
@@ -48,7 +52,7 @@ class Heard:
         """What came instead of a model's reply, if one was asked."""
         if isinstance(self.like, dict) and content_type(wire) == "application/json":
             return ""  # it was read, and is an object
-        whole = self._seen.trouble != "client_gone" and len(body) < KEPT
+        whole = self._account.trouble != "client_gone" and len(body) < KEPT
         return foreign(wire, body, stream=self._query.stream, whole=whole) if self.at else ""
 
     def settle(self, answered: Passed, body: bytes) -> None:
@@ -60,12 +64,12 @@ class Heard:
             self._settle_passed(completion, answered.origin)
 
     def _settle_passed(self, completion: Completion | None, origin: str) -> None:
-        seen = self._seen
-        seen.completion = completion
+        account = self._account
+        account.completion = completion
         if completion is not None:
             self.ended(completion, origin)
-            gone = seen.trouble if completion.finish is None else ""
-            seen.trouble = error_in(completion) or gone
+            gone = account.trouble if completion.finish is None else ""
+            account.trouble = error_in(completion) or gone
 
     def ended(self, completion: Completion, origin: str) -> None:
         """A reply that began well may end in an error which is the provider's own."""
@@ -77,7 +81,7 @@ class Heard:
         status = answered.wire.status
         said = shorten(body.decode("utf-8", "replace").strip(), 200)
         odd = self.foreign(answered.wire, body)
-        self._seen.trouble = f"http_{status}" if status >= 300 else "upstream"
+        self._account.trouble = f"http_{status}" if status >= 300 else "upstream"
         if odd:
             where = answered.url or answered.origin
             self.broke(f"{where} answered {status} with {odd}, which is no reply of a model: {said}")

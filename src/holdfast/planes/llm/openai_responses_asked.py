@@ -14,7 +14,7 @@ _RESULTS = ("function_call_output", "custom_tool_call_output")
 
 
 def asked(body: Mapping[str, Any]) -> Asked:
-    """The request. What an earlier reply holds (`previous_response_id`) is not in it."""
+    """The request. What a server keeps (`previous_response_id`, `conversation`) is not in it."""
     choice = body.get("tool_choice")
     return Asked(
         word(body.get("model")),
@@ -25,6 +25,7 @@ def asked(body: Mapping[str, Any]) -> Asked:
         temperature=number(body.get("temperature")),
         tool_choice=choice if isinstance(choice, str) else word(obj(choice).get("name")) or None,
         json_reply=word(obj(obj(body.get("text")).get("format")).get("type")).startswith("json"),
+        goes_on=bool(body.get("previous_response_id") or body.get("conversation")),
     )
 
 

@@ -26,6 +26,8 @@ class Placed(Struct, frozen=True):
     """Nobody has said anything since."""
     alone: bool
     """Its call is not in the conversation: a server keeps that, or the agent has left it out."""
+    again: bool
+    """Its call has a result in the conversation already."""
     at: int
     """How many messages come before it."""
     heard: Mapping[bytes, int]
@@ -57,10 +59,11 @@ def placed(messages: Sequence[Message]) -> list[Placed]:
         found += [(result, before, at) for result in message.results]
         _tell(told, message)
     made = {call.id for message in messages for call in message.tool_calls}
+    keys = {result.key for result, _, _ in found}
     heard = _heard(messages)
     return [
-        Placed(result, before, at > answered, at > spoken, result.key not in made, at, heard)
-        for result, before, at in found
+        Placed(r, before, at > answered, at > spoken, r.key not in made, r.key.rpartition("+")[0] in keys, at, heard)
+        for r, before, at in found
     ]
 
 

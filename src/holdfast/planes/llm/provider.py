@@ -13,11 +13,11 @@ from holdfast.planes.llm.hosts import HOSTS, join, key_given, named_base, onward
 from holdfast.planes.llm.upstream import (
     PLACEHOLDER_KEY,
     READ_LIMIT,
+    Destination,
     NoModel,
     Passed,
     Query,
     UpstreamDown,
-    Way,
 )
 
 _PORTS = {"http": 80, "https": 443}
@@ -45,16 +45,16 @@ class Provider:
 
     async def answer(self, query: Query) -> Passed:
         """The provider's reply; NoModel where there is neither a key nor an address to ask."""
-        way = await self.way(query)
+        to = await self.destination(query)
         try:
-            return await send(self._upstreams, query.method, way.url, way.headers, query.body, way.addresses)
+            return await send(self._upstreams, query.method, to.url, to.headers, query.body, to.addresses)
         except UpstreamDown as failed:
             base = self._base(query)
             if failed.kind == "refused" and base == HOSTS["ollama"].public and self._named is None:
                 raise NoModel(query.model, f"no Ollama is at {base}, and OLLAMA_HOST is not set") from failed
             raise
 
-    async def way(self, query: Query) -> Way:
+    async def destination(self, query: Query) -> Destination:
         """Where a request goes, and with whose key."""
         keyless = key_given(query.headers, query.path) in ("", PLACEHOLDER_KEY)
         if keyless and self._key is None and self._named is None and self._provider != "ollama":
@@ -65,7 +65,9 @@ class Provider:
         path = without_key(query.path) if keyless else query.path
         url = base + path if query.base_url else join(self._provider, base, path)
         headers = onward(query.headers, key, strip=keyless)
-        return Way(url, headers, await self._checked(query.base_url)) if query.base_url else Way(url, headers)
+        if not query.base_url:
+            return Destination(url, headers)
+        return Destination(url, headers, await self._checked(query.base_url))
 
     async def _checked(self, base: str) -> tuple[str | None, ...]:
         """The addresses of a host that the agent itself named: as for all that comes through the proxy."""

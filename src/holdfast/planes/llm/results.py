@@ -1,14 +1,14 @@
 """Tool results on their way to the model: where the tools of a launched agent are met, by name.
 
 A conversation is sent again with every request. Each result is met once, and is the same ever after. One that no model
-of this trial asked for is no call: it passes untouched.
+of this trial is known to have asked for passes untouched; if it waits for the model, it may be a call all the same.
 """
 
 from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 import msgspec
@@ -21,8 +21,9 @@ from holdfast.model.trace import TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import arguments_digest, cut_off, shorten
 from holdfast.planes.llm.answering import Open, answers, by_name
 from holdfast.planes.llm.asked import Asked, ToolResult
+from holdfast.planes.llm.doubts import Doubt, Doubts
 from holdfast.planes.llm.placing import Placed, first_and_last, placed, said
-from holdfast.planes.llm.settling import PASSES, Settled, Settlements
+from holdfast.planes.llm.settling import PASSES, Faulted, Settled, Settlements
 from holdfast.protocols import Call, Failed, Reply, Trip
 
 PLANE = "tool_result"
@@ -43,9 +44,12 @@ class Results:
         """Names of tools that another plane meets: here they pass."""
         self._faulty = faulty
         self._settled = Settlements()
+        self._doubts = Doubts(self._tell_of_doubt)
         self._open: deque[Open] = deque()
         self._named: dict[str, ToolCall] = {}
         """Calls that were asked for, by id: a request may answer one that it does not repeat."""
+        self._unread: dict[Faulted, None] = {}
+        """Whose results faults changed, and no model has read yet."""
 
     def declared(self, calls: tuple[ToolCall, ...], asked: Asked, *, sure: bool = True) -> None:
         """The model has answered a request with these calls; not `sure`: with what may be meant as calls."""
@@ -60,6 +64,14 @@ class Results:
             self._tell_of(self._open.popleft())
         while len(self._named) > OPEN_KEPT:
             del self._named[next(iter(self._named))]
+
+    def fetched(self, calls: tuple[ToolCall, ...]) -> None:
+        """An earlier request's reply, which the agent may look at often, has these calls."""
+        self.declared(tuple([call for call in calls if self._named.get(call.id) != call]), Asked(""))
+
+    def missed(self) -> None:
+        """A reply passed that could not be read: what it asked for is not known."""
+        self._doubts.missed = True
 
     async def settle(
         self, asked: Asked, *, again: bool = False, late: Callable[[], None] = _nothing
@@ -80,21 +92,36 @@ class Results:
             if call is not None:
                 self._open.remove(call)
         for at, settled, call in met:
+            if settled is None and call is None:
+                self._doubts.take(at, asked.tools, self._trip.now())
             settled = await self._settle(at, settled, call)
             if settled.text is not None:
                 changed[at.result.key] = settled
         return changed
+
+    def unread(self, changed: Iterable[Settled]) -> tuple[Faulted, ...]:
+        """Those of them that no model has read yet."""
+        return tuple([one.call for one in changed if one.call in self._unread])
+
+    def read(self, calls: Iterable[Faulted]) -> None:
+        """A model has answered a request with these results in it."""
+        for call in calls:
+            self._unread.pop(call, None)
 
     def _matched(self, found: list[Placed], *, again: bool) -> list[tuple[Placed, Settled | None, Open | None]]:
         """Each result with what was settled for it before, or with the call that it answers."""
         whole = [self._whole(at) for at in found]
         known = self._settled.recall(whole)
         calls = answers(whole, known, self._open, again=again)
+        if any(at.last and (n in calls or _is_call(known[n])) for n, at in enumerate(whole)):
+            known = self._settled.recall(whole, own=True)
         return [(at, settled, calls.get(n)) for n, (at, settled) in enumerate(zip(whole, known, strict=True))]
 
     async def _settle(self, at: Placed, known: Settled | None, call: Open | None) -> Settled:
         if call is None and known is not None:
             return known
+        if call is not None:
+            self._doubts.drop(at)
         settled = PASSES if call is None else await self._meet(at.result, call)
         self._settled.keep(at, settled)
         return settled
@@ -111,10 +138,24 @@ class Results:
         """The trial is over: what the model asked for and nobody was seen doing is told of."""
         while self._open:
             self._tell_of(self._open.popleft())
+        self._doubts.close()
+        self._lose(len(self._unread))
+
+    def _lose(self, number: int) -> None:
+        """So many changed results, the oldest, were met by nobody."""
+        for name, n in list(self._unread)[: max(0, number)]:
+            del self._unread[name, n]
+            self._trip.undelivered(PLANE, name, n, "no model read it")
 
     def _tell_of(self, one: Open) -> None:
         if one.sure and one.call.name not in self._elsewhere():
             self._trip.saw(_event(one.call.name, one.call.arguments, one.ts, phase="declared"))
+
+    def _tell_of_doubt(self, one: Doubt) -> None:
+        if one.name not in self._elsewhere():
+            what = f"a result of {one.name or 'a tool'} went to a model, and no reply that was read had asked for it"
+            self._trip.note(f"{what}: whether it is a call of this trial is not known")
+            self._trip.saw(_event(one.name, one.arguments, one.ts, phase="declared"))
 
     async def _meet(self, result: ToolResult, call: Open) -> Settled:
         heard = (call.first, call.last)
@@ -122,7 +163,9 @@ class Results:
             return Settled(heard=heard)
         n = self._trip.count(PLANE, result.name)
         settled = await self._through(result, n) if self._faulty else Settled()
-        ts = call.ts
+        ts, fault = call.ts, self._trip.met_by(PLANE, result.name, n)
+        if fault and settled.text is not None:
+            settled = self._to_be_read(settled, (result.name, n))
         self._trip.saw(
             _event(
                 result.name,
@@ -132,10 +175,15 @@ class Results:
                 duration_ms=(self._trip.now() - ts) * 1000,
                 output=shorten(result.text if settled.text is None else settled.text, TEXT_KEPT),
                 error_type="tool_error" if settled.failed or result.failed else "",
-                fault=self._trip.met_by(PLANE, result.name, n),
+                fault=fault,
             )
         )
         return replace(settled, heard=heard)
+
+    def _to_be_read(self, settled: Settled, call: Faulted) -> Settled:
+        self._unread[call] = None
+        self._lose(len(self._unread) - OPEN_KEPT)
+        return replace(settled, call=call)
 
     async def _through(self, result: ToolResult, n: int) -> Settled:
         async def forward(_: Call) -> Reply:
@@ -148,6 +196,10 @@ class Results:
             return Settled(f"Error: {failed}", failed=True)
         text = value if isinstance(value, str) else _encoded(value)
         return Settled() if value == _decoded(result.text) or text == result.text else Settled(text)
+
+
+def _is_call(settled: Settled | None) -> bool:
+    return settled is not None and settled.asked_for
 
 
 async def _no_wait(ms: float) -> None:

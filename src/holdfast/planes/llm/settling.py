@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -20,6 +21,10 @@ _BY_ID = 5
 """The next ones hold its id, if it has one."""
 
 
+Faulted: TypeAlias = tuple[str, int]
+"""A call whose result a fault changed: its tool, and which call of it."""
+
+
 class Settled(Struct, frozen=True):
     """A result as the model is to read it; None: as the tool gave it."""
 
@@ -29,6 +34,8 @@ class Settled(Struct, frozen=True):
     """It is a call of this trial."""
     heard: tuple[bytes, ...] = ()
     """Texts of the conversation that it was a call in, as `Placed.heard` knows them."""
+    call: Faulted | None = None
+    """Which call it is the result of, if a fault changed it."""
 
 
 PASSES = Settled(asked_for=False)
@@ -51,10 +58,11 @@ class Settlements:
         while len(self._kept) > MARKS_KEPT:
             del self._kept[next(iter(self._kept))]
 
-    def recall(self, found: Sequence[Placed]) -> list[Settled | None]:
+    def recall(self, found: Sequence[Placed], *, own: bool = False) -> list[Settled | None]:
         """What was settled for the results of a request, even if the agent has shortened them or what went before.
 
-        The surest marks of all results come first, and each call has one result.
+        The surest marks of all results come first, and each call has one result. `own`: the request is known to go on
+        with a conversation of this trial.
         """
         marks = [_marks(at) for at in found]
         known: list[Settled | None] = [None] * len(found)
@@ -64,7 +72,7 @@ class Settlements:
                 if known[n] is not None or (at.fresh and level >= _BY_KEY) or level >= len(marks[n]):
                     continue
                 settled = self._kept.get(marks[n][level])
-                if settled is None or id(settled) in taken or not _trusted(settled, at, level):
+                if settled is None or id(settled) in taken or not _trusted(settled, at, level, own):
                     continue
                 known[n] = settled
                 if settled.asked_for:
@@ -72,9 +80,11 @@ class Settlements:
         return known
 
 
-def _trusted(settled: Settled, at: Placed, level: int) -> bool:
-    """Whether a mark is enough: without the result's place or its id, the conversation must be the call's own."""
-    return level < _BY_PLACE or (bool(at.id) and level < _BY_ID) or at.after(*settled.heard)
+def _trusted(settled: Settled, at: Placed, level: int, own: bool) -> bool:
+    """Whether a mark is enough: without the result's place or its id, the conversation must be the call's own, or the
+    result wait for the model, as no example does."""
+    known = level < (_BY_ID if at.id else _BY_KEY if at.last or own else _BY_PLACE)
+    return known or at.after(*settled.heard)
 
 
 def _marks(at: Placed) -> tuple[bytes, ...]:

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
-from holdfast.model.completion import Completion
+from holdfast.model.completion import Completion, Pause
 from holdfast.model.spec import ModelSpec
 from holdfast.planes.http1.heads import end_to_end, length_of
 from holdfast.planes.http1.server import Exchange
+from holdfast.planes.llm.account import Account
 from holdfast.planes.llm.asides import Like, left_out
 from holdfast.planes.llm.asked import Asked
 from holdfast.planes.llm.heard import KEPT, Heard
 from holdfast.planes.llm.hosts import without_key
-from holdfast.planes.llm.seen import Seen
+from holdfast.planes.llm.settling import Faulted
 from holdfast.planes.llm.speaking import Speaker, error_in, finish
 from holdfast.planes.llm.upstream import Passed, Query, RawReply, Said, UpstreamDown
 from holdfast.planes.llm.usage import usage_in
@@ -52,24 +53,36 @@ class Talk:
         *,
         call: Call | None = None,
         retry: int = 0,
+        carries: tuple[Faulted, ...] = (),
     ) -> None:
         self._trip = trip
+        self.carries = carries
+        """Calls whose results in it faults have changed, and that no model has read yet."""
         self._exchange = exchange
         self._speaker = Speaker(exchange, query, call.n if call else 0)
         self._query = query
         self._call = call or Call("llm", query.model, {}, 0)
-        self.seen = Seen(trip, query, models, self._call, retry)
-        self._heard = Heard(trip, query, self.seen, f"llm:{self._call.target}" if call is not None else "")
+        self.account = Account(trip, query, models, self._call, retry)
+        self._heard = Heard(trip, query, self.account, f"llm:{self._call.target}" if call is not None else "")
         self._came: tuple[Completion, RawReply, bytes] | None = None
         """A reply that was read whole, as it came."""
         self._passing: Passed | None = None
         self._kept = bytearray()
         """What has passed so far."""
         self._faced = False
+        self._understood = False
+        """The model's own reply was read, whatever became of it then."""
 
     @property
     def well(self) -> bool:
-        return not self.seen.trouble
+        return not self.account.trouble
+
+    @property
+    def read(self) -> bool:
+        """A model has read the request, and the agent was there for the head of its reply."""
+        account, passed = self.account, self._passing is not None
+        well = account.status is not None and account.status < 300 and account.trouble in ("", "client_gone")
+        return self._exchange.answered and (self._understood or (passed and well))
 
     @property
     def gone(self) -> bool:
@@ -93,15 +106,22 @@ class Talk:
     @property
     def given(self) -> Completion | None:
         """The model's reply, as far as it may have reached the agent."""
-        came = self.seen.completion
+        came = self.account.completion
         if came is None and self._passing is not None:
             came = self._heard.understood(self._passing.wire, bytes(self._kept))
         return came if self._exchange.answered else None
 
+    def beyond(self, given: Completion | None) -> bool:
+        """Whether the agent got a reply in which there may be more than was read of it."""
+        status = self.account.status
+        well = self._exchange.answered and status is not None and status < 300
+        return well and (given is None or len(self._kept) >= KEPT)
+
     async def pass_by(self, router: Router, route: Route | None) -> None:
         """A request that is not a completion: it goes on as it is, whatever the weather."""
-        seen = self.seen
+        account = self.account
         self._heard.aside = route is None
+        self._heard.codec = route.codec if route is not None else None
         path = without_key(self._query.path)
         if route is not None and self._runs(route):
             self._heard.at = f"llm:{route.kind} {path}"
@@ -110,21 +130,21 @@ class Talk:
         except UpstreamDown as down:
             await self._down(down)
         except ConnectionError:
-            seen.trouble = "client_gone"
+            account.trouble = "client_gone"
         self._reached()
         if route is not None and self._asks_model(route):
-            seen.tell(seen.event(f"{route.kind} {path}"))
+            account.tell(account.event(f"{route.kind} {path}"))
         else:
             what = f"{self._query.method} {self._query.base_url or ''}{path}"
             plane = "http" if route is None else "llm"
-            seen.tell(replace(seen.event(what), event_type="http_call", plane=plane))
+            account.tell(replace(account.event(what), event_type="http_call", plane=plane, cost=None))
 
     def _asks_model(self, route: Route) -> bool:
         """Whether a request that passed unread used a model, and not only asked about models or files."""
-        seen = self.seen
-        if self._query.method == "POST" and seen.status is not None and seen.status < 300:
-            seen.usage = usage_in(bytes(self._kept))
-        return seen.usage is not None or self._runs(route)
+        account = self.account
+        if self._query.method == "POST" and account.status is not None and account.status < 300:
+            account.usage = usage_in(bytes(self._kept))
+        return account.usage is not None or self._runs(route)
 
     def _runs(self, route: Route) -> bool:
         """Whether a request that passes unread has a model work."""
@@ -133,7 +153,7 @@ class Talk:
 
     async def through(self, router: Router, sleep: Sleep, *, faulty: bool) -> None:
         """A completion, through the faults of the trial."""
-        seen, call = self.seen, self._call
+        account, call = self.account, self._call
         self._faced = faulty and self._trip.faces(call.plane, call.target)
         try:
             await (self._through_faults(router, sleep) if faulty else self._pass(router))
@@ -142,11 +162,11 @@ class Talk:
         except HarnessError as broken:
             await self._down(broken)
         except ConnectionError:
-            seen.trouble = "client_gone"
-        if seen.trouble == "client_gone" and not self._exchange.answered:
+            account.trouble = "client_gone"
+        if account.trouble == "client_gone" and not self._exchange.answered:
             self._trip.undelivered(call.plane, call.target, call.n)
         self._reached()
-        seen.tell(seen.event())
+        account.tell(account.event())
 
     async def _through_faults(self, router: Router, sleep: Sleep) -> None:
         """Raises ConnectionResetError, with nothing sent, where no client is left to meet what a fault made."""
@@ -165,14 +185,14 @@ class Talk:
 
         call = self._call
         try:
-            reply = await self._trip.through(call, forward, wait, untouched=untouched, retry=self.seen.retry)
+            reply = await self._trip.through(call, forward, wait, untouched=untouched, retry=self.account.retry)
         except Failed as failed:
             self._exchange.ensure_there()
-            self.seen.note(await self._speaker.fail(failed))
+            self.account.note(await self._speaker.fail(failed))
             return
         if reply.value is None:
             return
-        self.seen.completion = reply.value  # it was billed, whoever gets it
+        self.account.completion = reply.value  # it was billed, whoever gets it
         self._exchange.ensure_there()
         if self._came is not None and reply.value == self._came[0]:
             await self._repeat(self._came[1], self._came[2])
@@ -180,24 +200,28 @@ class Talk:
             await self._say(reply.value, sleep)
 
     def _reached(self) -> None:
-        if self._heard.at and not self.seen.trouble:
+        if self._heard.at and not self.account.trouble:
             self._trip.reached(self._heard.at)
 
     def leave(self) -> None:
         """The trial is over and the call still under way: it is told of as far as it came."""
-        seen = self.seen
-        seen.trouble = seen.trouble or "client_gone"
+        account = self.account
+        account.trouble = account.trouble or "client_gone"
         if self._passing is not None:
             self._heard.settle(self._passing, bytes(self._kept))
-        event = seen.event()
-        seen.tell(replace(event, phase="unfinished") if seen.trouble == "client_gone" else event)
+        event = account.event()
+        account.tell(replace(event, phase="unfinished") if account.trouble == "client_gone" else event)
 
     # -- what comes from upstream ---------------------------------------------------------------
     async def _pass(self, router: Router) -> None:
         """Lets the reply pass as it comes, and reads along."""
         answered = await self._answer(router)
         if isinstance(answered, Said):
-            await self._say(answered.completion)
+            self._understood = not error_in(answered.completion)
+            if self.carries:
+                await self._say(await self._begun(answered.completion), self._exchange.wait)
+            else:
+                await self._say(answered.completion)
             return
         self._passing = answered
         await self._pump(answered.wire)
@@ -205,89 +229,112 @@ class Talk:
 
     async def _pump(self, wire: RawReply) -> None:
         """Sends the reply on as it comes, and keeps what came of it, up to a limit."""
-        kept, exchange, seen = self._kept, self._exchange, self.seen
-        seen.status = wire.status
-        headers, whole = end_to_end(wire.headers), None if self.gone else wire.arrived()
+        self.account.status = wire.status
+        whole = None if self.gone else wire.arrived()
         try:
-            if whole is not None:
-                kept += whole[:KEPT]
-                await exchange.respond(wire.status, headers, whole, reason=wire.reason)
-                return
-            await exchange.start(wire.status, headers, length_of(wire.headers), reason=wire.reason)
-            seen.waits()
-            async for data in wire.chunks():
-                seen.since = None  # now it is the client that may keep us waiting
-                if len(kept) < KEPT:
-                    kept += data
-                await exchange.write(data)
-                seen.waits()
-            seen.since = None
-            await finish(exchange)
+            if whole is None:
+                await self._stream(wire)
+            else:
+                self._kept += whole[:KEPT]
+                self._ensure_there()
+                await self._exchange.respond(wire.status, end_to_end(wire.headers), whole, reason=wire.reason)
         except ConnectionError:
-            seen.trouble = "client_gone"  # unless it had got all that it wanted
+            self.account.trouble = "client_gone"  # unless it had got all that it wanted
         finally:
             wire.abort()
 
+    async def _stream(self, wire: RawReply) -> None:
+        kept, exchange, account, chunks = self._kept, self._exchange, self.account, wire.chunks()
+        if wire.status >= 300:  # its client may leave at the status, and what it says is to be told
+            kept += await anext(chunks, b"")
+        self._ensure_there()
+        await exchange.start(wire.status, end_to_end(wire.headers), length_of(wire.headers), reason=wire.reason)
+        if kept:
+            await exchange.write(bytes(kept))
+        account.waits()
+        async for data in chunks:
+            account.since = None  # now it is the client that may keep us waiting
+            if len(kept) < KEPT:
+                kept += data
+            await exchange.write(data)
+            account.waits()
+        account.since = None
+        await finish(exchange)
+
+    async def _begun(self, completion: Completion) -> Completion:
+        """The rest of a reply, once its first word is due: its head is not to go out before."""
+        first = next((n for n, delta in enumerate(completion.deltas) if not isinstance(delta, Pause)), 0)
+        await self._exchange.wait(sum(delta.ms for delta in completion.deltas[:first] if isinstance(delta, Pause)))
+        self._exchange.ensure_there()
+        return replace(completion, deltas=completion.deltas[first:])
+
+    def _ensure_there(self) -> None:
+        """A changed result that the model has read is met only by an agent that gets the model's reply."""
+        if self.carries:
+            self._exchange.ensure_there()
+
     async def _answer(self, router: Router) -> Passed | Said:
-        seen = self.seen
-        seen.waits()
+        account = self.account
+        account.waits()
         answered = await router.source(self._query.provider, self._query.model).answer(self._query)
-        seen.billed = answered.billed
+        account.billed = answered.billed
         if self._faced and not answered.billed:
-            await self._exchange.wait(AT_ONCE_MS - seen.age_ms)
+            await self._exchange.wait(AT_ONCE_MS - account.age_ms)
         if not self.gone:  # else it was silent until the client left
-            seen.since = None
+            account.since = None
         return answered
 
     async def _read(self, router: Router) -> Completion:
         answered = await self._answer(router)
         if isinstance(answered, Said):
+            self._understood = not error_in(answered.completion)
             return answered.completion
-        seen, heard = self.seen, self._heard
-        if seen.since is None:
-            seen.waits()
+        account, heard = self.account, self._heard
+        if account.since is None:
+            account.waits()
         body = await answered.wire.read()
         if not self.gone:
-            seen.since = None
+            account.since = None
         completion = heard.understood(answered.wire, body, keep=True)
         if completion is None or heard.foreign(answered.wire, body):
             raise Sent(answered, body)
         heard.ended(completion, answered.origin)
+        self._understood = not error_in(completion)
         self._came = (completion, answered.wire, body)
         return completion
 
     # -- what goes to the agent -----------------------------------------------------------------
     async def _say(self, completion: Completion, sleep: Sleep | None = None) -> None:
-        seen, like = self.seen, self._heard.like
-        seen.completion, seen.status, seen.trouble = completion, 200, error_in(completion)
+        account, like = self.account, self._heard.like
+        account.completion, account.status, account.trouble = completion, 200, error_in(completion)
         lost = left_out(like, completion) if isinstance(like, Like) else ()
         if lost:
             self._trip.note(
                 f"a fault changed what {self._query.model} said, and its {', '.join(lost)} could not be kept"
             )
-        seen.note(await self._speaker.say(completion, like, sleep))
+        account.note(await self._speaker.say(completion, like, sleep))
 
     async def _repeat(self, wire: RawReply, body: bytes) -> None:
         """A reply that was read for a fault which changed nothing: it goes on as it came."""
-        seen = self.seen
-        seen.completion = self._heard.understood(wire, body)
+        account = self.account
+        account.completion = self._heard.understood(wire, body)
         await self._send(wire, body)
-        seen.trouble = seen.trouble or (error_in(seen.completion) if seen.completion else "")
+        account.trouble = account.trouble or (error_in(account.completion) if account.completion else "")
 
     async def _forward(self, sent: Sent) -> None:
         wire = sent.answered.wire
         self._heard.failed(sent.answered, sent.body)
         await self._send(wire, sent.body)
         if wire.status < 300:
-            self.seen.trouble = self.seen.trouble or "upstream"
+            self.account.trouble = self.account.trouble or "upstream"
 
     async def _send(self, wire: RawReply, body: bytes) -> None:
         headers = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in end_to_end(wire.headers)]
-        self.seen.note(await self._speaker.send(wire.status, tuple(headers), body))
+        self.account.note(await self._speaker.send(wire.status, tuple(headers), body))
 
     async def _down(self, down: HarnessError) -> None:
         """No answer, and no fault is why: the trial is an error. 400 where trying again is no use."""
         self._heard.broke(str(down))
         status = 502 if type(down) is UpstreamDown else 400
-        self.seen.status, self.seen.trouble = status, "upstream"
-        self.seen.note(await self._speaker.refuse(str(down), status))
+        self.account.status, self.account.trouble = status, "upstream"
+        self.account.note(await self._speaker.refuse(str(down), status))

@@ -90,7 +90,7 @@ class Query(Struct, frozen=True):
         return named if isinstance(named, str) else ""
 
 
-class Way(Struct, frozen=True):
+class Destination(Struct, frozen=True):
     """How a request reaches its server."""
 
     url: str

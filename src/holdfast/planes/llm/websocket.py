@@ -15,7 +15,7 @@ from holdfast.planes.http1.wire import UPGRADE, Wire
 from holdfast.planes.llm.assigned import Assigned
 from holdfast.planes.llm.hosts import without_key
 from holdfast.planes.llm.provider import Provider, down
-from holdfast.planes.llm.upstream import Query, Source, UpstreamDown, Way
+from holdfast.planes.llm.upstream import Destination, Query, Source, UpstreamDown
 from holdfast.protocols import Trip
 
 if TYPE_CHECKING:
@@ -84,11 +84,11 @@ class Websocket:
                 f"the agent asks for a websocket ({bare}), which neither a script nor a recording can answer, and "
                 "which cannot be recorded: have it use HTTP, or a provider"
             )
-        way = await source.way(self._query)
-        want = wanted(Head(self._query.method, way.url, ()))
-        headers = [*way.headers, *_SWITCHING, ("host", want.origin.place)]
+        to = await source.destination(self._query)
+        want = wanted(Head(self._query.method, to.url, ()))
+        headers = [*to.headers, *_SWITCHING, ("host", want.origin.place)]
         fields = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in headers)
-        return want, Head(self._query.method, want.path, fields), await _dialled(want, way, upstreams)
+        return want, Head(self._query.method, want.path, fields), await _dialled(want, to, upstreams)
 
     async def _refuse(self, why: str, status: int) -> None:
         self._status, self._trouble = status, "upstream"
@@ -100,11 +100,11 @@ class Websocket:
             await self._exchange.respond(status, _JSON, msgspec.json.encode(error))
 
 
-async def _dialled(want: Wanted, way: Way, upstreams: Upstreams) -> Wire:
+async def _dialled(want: Wanted, to: Destination, upstreams: Upstreams) -> Wire:
     origin = want.origin
     context = upstreams.trusted() if origin.scheme == "https" else None
     failure = UpstreamFailed("dns", "no address")
-    for address in way.addresses:
+    for address in to.addresses:
         wire = Wire()
         wire.hold(UPGRADE)
         try:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from holdfast.errors import UserError
+from holdfast.reading.file import read_file
 
 _SECTIONS = ("mcpServers", "servers")
 _URLS = ("url", "httpUrl", "serverUrl")
@@ -112,9 +113,12 @@ def write(path: Path, config: Mapping[str, Any]) -> None:
 
 def read(path: Path) -> dict[str, Any]:
     """A configuration from its file."""
+    source = read_file(path)
+    if source.problem is not None:
+        raise UserError(f"agent.mcp_config: {path.name} cannot be read: {source.problem.message}")
     try:
-        return _map(json.loads(path.read_text("utf-8")), path.name)
-    except (OSError, ValueError) as wrong:
+        return _map(json.loads(source.text), path.name)
+    except (ValueError, RecursionError) as wrong:
         raise UserError(f"agent.mcp_config: {path.name} cannot be read: {wrong}") from wrong
 
 

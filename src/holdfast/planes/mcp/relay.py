@@ -6,9 +6,9 @@ it becomes the server. Run as a file, it needs nothing but the standard library,
     relay [--name NAME] -- server args...
 
 On the way to the harness a line is marked by who wrote it: `C` the client, `S` the server; `E` is the end of the
-client's input, `X` the server's exit code and its program, or why that could not be started. From the harness: `C` and
-`S` are for whom a line is, `E` closes the server's input, `K` kills the server with a signal. All of it is in this one
-file so that it can be run as a file.
+client's input, `G` the end of its reading and how many lines its pipe has taken, `X` the server's exit code and its
+program, or why that could not be started. From the harness: `C` and `S` are for whom a line is, `E` closes the server's
+input, `K` kills the server with a signal. All of it is in this one file so that it can be run as a file.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _ATOMIC = 4096
 _GRACE_S, _KILL_S = 1.0, 2.0
 """How long a server may take to end by itself when its input has ended, and after SIGTERM."""
 _CONNECT_S = 10.0
+_BROKEN = select.POLLERR | select.POLLHUP | select.POLLNVAL
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LOST, UNUSABLE = 3, 127
 
@@ -112,6 +113,10 @@ class Relay:
         self._deadline: float | None = None
         """When what ends slowly is ended by us."""
         self._closing_stdin = False
+        self._for_client = 0
+        """Lines that were to go to the client."""
+        self._unread = False
+        """The harness knows that nobody reads them any more."""
         self._partial = {0: bytearray(), self._stdout: bytearray(), self._line: bytearray(rest)}
         self._marks = {0: b"C", self._stdout: b"S"}
         self._out = {1: bytearray(), self._stdin: bytearray(), self._line: bytearray()}
@@ -138,6 +143,8 @@ class Relay:
     def _step(self) -> None:
         """Waits for whatever comes next and handles it."""
         poll = select.poll()
+        if not self._unread:
+            poll.register(1, 0)  # the first, so that its end is told before what was said with it
         poll.register(self._wake, select.POLLIN)
         wanted = self._wanted()
         for fd in {*wanted, *[fd for fd, waiting in self._out.items() if waiting]}:
@@ -148,7 +155,9 @@ class Relay:
                 _drained(self._wake)
                 self._reap()
                 continue
-            if self._out.get(fd) and event & (select.POLLOUT | select.POLLERR):
+            if fd == 1 and event & _BROKEN:
+                self._nobody_reads()
+            if self._out.get(fd) and event & (select.POLLOUT | _BROKEN):
                 self._flush(fd)
             if fd in self._reading and event & (select.POLLIN | select.POLLHUP | select.POLLERR):
                 self._read(fd)
@@ -194,6 +203,7 @@ class Relay:
         for line in lines:
             mark, rest = line[:1], line[1:]
             if mark == b"C":
+                self._for_client += 1
                 self._send(1, rest + b"\n")
             elif mark == b"S":
                 self._send(self._stdin, rest + b"\n")
@@ -230,6 +240,8 @@ class Relay:
         except BlockingIOError:
             return
         except OSError:  # nobody reads there any more
+            if fd == 1:
+                self._nobody_reads()
             waiting.clear()
             gone = 0 if fd == 1 else fd
             if gone in self._reading:
@@ -237,6 +249,12 @@ class Relay:
         if fd == self._stdin and self._closing_stdin and not waiting:
             del self._out[fd]
             os.close(fd)
+
+    def _nobody_reads(self) -> None:
+        """The client has closed the end of the pipe that is its own."""
+        if not self._unread:
+            self._unread = True
+            self._send(self._line, b"G%d\n" % (self._for_client - self._out[1].count(b"\n")))
 
     def _listen_to_signals(self) -> int:
         """A pipe that can be read when a signal has come."""

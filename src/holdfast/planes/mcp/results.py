@@ -66,11 +66,11 @@ def tool_value(result: Result) -> tuple[Any, Put]:
     if structured is not None:
         return structured, lambda value: _structured(result, value, value)
     if texts:
-        return "\n".join(texts), lambda value: {**result, "content": _replaced(blocks, value)}
+        return "\n".join(texts), _content_of(result, lambda value: _replaced(blocks, value))
     at = next((i for i, block in enumerate(blocks) if _embedded(block) is not None), None)
     if at is not None:
-        return _embedded(blocks[at]), lambda value: {**result, "content": _at(blocks, at, _saying(blocks[at], value))}
-    return [Block(block) for block in blocks], lambda value: {**result, "content": _content(value)}
+        return _embedded(blocks[at]), _content_of(result, lambda value: _at(blocks, at, _saying(blocks[at], value)))
+    return [Block(block) for block in blocks], _content_of(result, _content)
 
 
 def resource_value(result: Result) -> tuple[Any, Put]:
@@ -139,6 +139,16 @@ def shown(result: Mapping[str, Any]) -> str:
     return "\n".join(texts) if texts or "structuredContent" not in result else _text(result["structuredContent"])
 
 
+def _content_of(result: Result, made: Callable[[Any], list[Any]]) -> Put:
+    """The way back into a result whose value is in its content alone."""
+    return lambda value: {**result, "content": [] if _is_nothing(value) else made(value)}
+
+
+def _is_nothing(value: Any) -> bool:
+    """An empty value leaves no content: what stood beside it would be something."""
+    return value is None or (isinstance(value, str | list | dict) and not value)
+
+
 def _embedded(block: dict[str, Any]) -> str | None:
     """The text of a resource that stands in the result itself."""
     resource = block.get("resource") if block.get("type") == "resource" else None
@@ -172,6 +182,8 @@ def _structured(result: Result, structured: Any, value: Any) -> Result:
 
 def _as_before(result: Result, value: Any) -> list[Any]:
     """The text of the value where text was, for each item of a list if it was so; whatever else there is stays."""
+    if _is_nothing(value):
+        return []
     blocks = _blocks(result)
     at = [i for i, block in enumerate(blocks) if _is_text(block)]
     if blocks and not at:

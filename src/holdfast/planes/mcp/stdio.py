@@ -17,6 +17,10 @@ from holdfast.protocols import Trip
 
 _LAST_WORDS_S = 0.5
 """How long answers that are under way may take when the server has ended."""
+_LATEST_KEPT = 100
+"""Replies that may be on their way when a client leaves: more than one waits for."""
+_DIGITS = 20
+"""A relay is a program of the agent's: it may say anything."""
 _KILL, _TERMINATE = b"9", b"15"
 _ASKED = (-1, -2, -9, -15)
 """How a server ends that somebody ends from outside, as whoever ends the agent does with all that it started."""
@@ -33,7 +37,13 @@ class Pipe:
         self._line = line
         self._server = server
         self._trip = trip
-        self._session = Session(server, trip, visit)
+        self._session = Session(server, trip, visit, lambda: self._unread)
+        self._unread = False
+        """The client has closed what it reads from."""
+        self._lines = 0
+        """So many were sent to it."""
+        self._latest: deque[tuple[int, Outcome]] = deque(maxlen=_LATEST_KEPT)
+        """What faults made of the last ones, each with its number."""
         self._expired = False
         self._answered = False
         """The server has said anything at all."""
@@ -62,6 +72,8 @@ class Pipe:
             await self._from_client(line)
         elif mark == b"S":
             await self._from_server(line)
+        elif mark == b"G":
+            self._client_left(line)
         elif mark == b"E":
             self._ending = True
             await self._line.write(b"E\n")
@@ -105,6 +117,14 @@ class Pipe:
                     return
         await self._send(b"C", line)
 
+    def _client_left(self, told: bytes) -> None:
+        """Nobody reads any more: its pipe has taken so many lines, and not those after them."""
+        self._unread = True
+        taken = int(told) if told.isdigit() and len(told) < _DIGITS else 0
+        for n, outcome in self._latest:
+            if n > taken:
+                self._session.undelivered(outcome)
+
     def _cancel(self, message: Message) -> None:
         """The client does not wait for an answer any more."""
         named = rpc.cancels(message)
@@ -138,14 +158,14 @@ class Pipe:
                 self._waiting.pop(request.id, None)
 
     async def _deliver(self, request: Request, outcome: Outcome) -> None:
-        if outcome.first:
-            await self._send(b"C", outcome.first)
         match outcome.kind:
-            case "message" | "garbage":
-                await self._send(b"C", outcome.line)
-            case "expired":
-                self._expired = not request.stateless
-                await self._send(b"C", outcome.line)
+            case "message" | "garbage" | "expired":
+                if outcome.kind == "expired":
+                    self._expired = not request.stateless
+                lines = (outcome.first, outcome.line) if outcome.first else (outcome.line,)
+                if outcome.changed:
+                    self._latest.append((self._lines + len(lines), Outcome(calls=outcome.calls)))
+                await self._send(b"C", *lines)
             case "lost":
                 await self._send(b"K", _TERMINATE)
             case "crash":
@@ -153,9 +173,10 @@ class Pipe:
             case "silence":
                 pass
 
-    async def _send(self, mark: bytes, line: bytes) -> None:
+    async def _send(self, mark: bytes, *lines: bytes) -> None:
         self._ending = self._ending or mark == b"K"
-        await self._line.write(mark + line + b"\n")
+        self._lines += len(lines) if mark == b"C" else 0
+        await self._line.write(b"".join([mark + line + b"\n" for line in lines]))
 
     async def _server_ended(self, told: bytes) -> None:
         """Lets the answers that came go out. A server that failed before it said a word is no doing of the agent's."""

@@ -25,6 +25,8 @@ _SILENCE_S = 86_400.0
 _JSON, _STREAM = "application/json", "text/event-stream"
 _OURS = frozenset((b"host", b"content-length", b"accept-encoding", b"expect"))
 """Headers of the client that are made anew: bodies come to us unpacked, since faults read them."""
+_SPOKEN = ("message", "garbage", "expired")
+"""Outcomes that the client meets only if it gets them."""
 _FRAMING = frozenset((b"content-length", b"content-type"))
 
 
@@ -50,6 +52,8 @@ class Post:
         self._events: AsyncIterator[sse.Event] | None = None
         self._event: sse.Event | None = None
         """The event that held the answer, where the server answered by a stream."""
+        self._said = False
+        """The client has the answer: what follows in the stream is not about it."""
 
     async def serve(self) -> None:
         """Answers the client, or breaks its connection as a fault says. Ends when the client leaves."""
@@ -92,7 +96,11 @@ class Post:
         except StreamEnded:
             await self._exchange.finish() if self._exchange.answered else self._exchange.cut()
             return
-        await self._deliver(outcome, request)
+        try:
+            await self._deliver(outcome, request)
+        finally:  # whichever way the client's leaving is noticed
+            if outcome.kind in _SPOKEN and not self._said:
+                self._session.undelivered(outcome)
 
     async def _ask(self, request: Request) -> Answer:
         incoming = await self._send(request.raw)
@@ -152,7 +160,7 @@ class Post:
             case "expired":
                 if request is not None and not request.stateless:
                     self._forget_session()
-                await exchange.respond(404, (("content-type", _JSON),), outcome.line)
+                await self._respond(404, ((b"content-type", _JSON.encode()),), outcome)
             case "silence":
                 await exchange.connection.closed()
             case "lost":
@@ -169,15 +177,19 @@ class Post:
         if event is not None or exchange.answered:
             made = event.saying(outcome.line) if event is not None else sse.message(outcome.line)
             await self._say(made if outcome.changed or event is None else event.raw)
+            self._said = not exchange.gone
             if self._events is not None:
                 async for more in self._events:
                     await self._say(more.raw)
             await exchange.finish()
         elif outcome.changed or self._incoming is None:
-            await exchange.respond(200, (*self._headers(), (b"content-type", _JSON.encode())), outcome.line)
+            await self._respond(200, (*self._headers(), (b"content-type", _JSON.encode())), outcome)
         else:
-            status, headers = self._incoming.status, end_to_end(self._incoming.headers)
-            await exchange.respond(status, _without_length(headers), outcome.line)
+            await self._respond(self._incoming.status, _without_length(end_to_end(self._incoming.headers)), outcome)
+
+    async def _respond(self, status: int, headers: RawFields, outcome: Outcome) -> None:
+        await self._exchange.respond(status, headers, outcome.line)
+        self._said = not self._exchange.gone
 
     async def _pass(self, body: bytes | None) -> None:
         """Passes request and reply untouched, as they come."""

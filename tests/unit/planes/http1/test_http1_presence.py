@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_one_that_ends_in_the_middle_of_its_request_or_between_two_is_gone() -> 
     run(test())
 
 
-@pytest.mark.parametrize("way", ["closed", "ended, then closed"])
+@pytest.mark.parametrize("way", ["closed", "ended, then closed", "shut in both directions", "ended, then shut"])
 @pytest.mark.parametrize("kind", ["plain", "an upgrade", "socket file"])
 def test_one_that_has_closed_is_known_to_have_left(tmp_path: Path, kind: str, way: str) -> None:
     left: list[float] = []
@@ -79,17 +80,24 @@ def test_one_that_has_closed_is_known_to_have_left(tmp_path: Path, kind: str, wa
             client.connect(str(tmp_path / "s") if sock else ("127.0.0.1", listener.port))
             upgrade = b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
             client.sendall(upgrade if kind == "an upgrade" else GET)
-            if way != "closed":
+            if way.startswith("ended"):
                 client.shutdown(socket.SHUT_WR)
                 await asyncio.sleep(0.1)
-            client.close()
+            if way.endswith("closed"):
+                client.close()
+            else:
+                client.shutdown(socket.SHUT_RDWR)  # its descriptor stays open
             await until(lambda: bool(left) and not listener.connections)
+            client.close()
 
     run(test())
     assert left[0] < 4  # long before the wait was over
 
 
-def test_what_is_sent_to_one_that_has_closed_and_not_been_read_yet_is_refused() -> None:
+@pytest.mark.parametrize("leave", [socket.socket.close, lambda client: client.shutdown(socket.SHUT_RDWR)])
+def test_what_is_sent_to_one_that_has_left_and_not_been_read_yet_is_refused(
+    leave: Callable[[socket.socket], None],
+) -> None:
     refused: list[str] = []
 
     async def checking(exchange: Exchange) -> None:
@@ -103,7 +111,8 @@ def test_what_is_sent_to_one_that_has_closed_and_not_been_read_yet_is_refused() 
         async with serving(checking) as listener:
             with socket.create_connection(("127.0.0.1", listener.port)) as client:
                 client.sendall(GET)
-            await until(lambda: bool(refused))
+                leave(client)
+                await until(lambda: bool(refused))
 
     run(test())
     assert refused == ["the client had left"]

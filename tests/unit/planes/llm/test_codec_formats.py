@@ -66,7 +66,9 @@ def test_a_gemini_stream_without_events_is_an_array() -> None:
         ("POST", "/v1beta/models/g:countTokens", "other", "google"),
         ("POST", "/v1/messages/count_tokens", "other", "anthropic"),
         ("POST", "/api/show", "other", "ollama"),
-        ("GET", "/v1/responses/resp_1", "other", "openai"),
+        ("GET", "/v1/responses/resp_1/input_items", "other", "openai"),
+        ("DELETE", "/v1/responses/resp_1", "other", "openai"),
+        ("POST", "/v1/responses/resp_1/cancel", "other", "openai"),
         ("POST", "/v1/completions", "other", "openai"),
         ("POST", "/v1/audio/speech", "other", "openai"),
     ],
@@ -75,6 +77,14 @@ def test_the_rest_is_passed_on_by_kind(method: str, path: str, kind: str, provid
     route = find(method, path)
     assert route is not None
     assert (route.codec, route.kind, route.provider) == (None, kind, provider)
+
+
+@pytest.mark.parametrize("path", ["/v1/responses/resp_1", "/openai/v1/responses/resp_1?stream=true", "/responses/r"])
+def test_a_reply_that_is_fetched_is_read(path: str) -> None:
+    route = find("GET", path)
+    assert route is not None
+    assert route.codec is not None
+    assert (route.kind, route.codec.name, route.provider) == ("reply", "openai_responses", "openai")
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/"), ("GET", "/favicon.ico"), ("POST", "/v1/unknown")])

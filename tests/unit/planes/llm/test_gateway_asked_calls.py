@@ -226,7 +226,7 @@ def test_what_the_agent_was_given_counts_and_not_what_the_model_said(tmp_path: P
     path, first = "/chat/completions", Schedule(on_call=1)
     filtered = Injection("llm", "*", "content_filter", schedule=first)
     found = met(tmp_path, reply, kind, path, turns(ASKED, RESULT, stream=stream), filtered)
-    assert found == [("search", "declared", "")]  # by the second reply
+    assert found == [("search", "declared", "")] * 2  # the result, and what the second reply asks for
     other = {**CALL, "function": {"name": "find", "arguments": ARGUMENTS}}
     later = [{"role": "assistant", "tool_calls": [other]}, RESULT]
     renamed = Injection("llm", "*", "unknown_tool", {"tool": "find"}, first)
@@ -234,13 +234,17 @@ def test_what_the_agent_was_given_counts_and_not_what_the_model_said(tmp_path: P
     assert found[0] == ("find", "done", "")
 
 
-def test_a_result_after_a_reply_that_could_not_be_read_is_not_met(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("words", [[], [{"role": "user", "content": "(3 steps left)"}]])
+def test_a_result_after_a_reply_that_could_not_be_read_is_not_met_and_in_doubt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool, words: list[dict[str, Any]]
 ) -> None:
     monkeypatch.setattr("holdfast.planes.llm.talk.KEPT", 100)
     monkeypatch.setattr(heard, "KEPT", 100)
-    reply = json.dumps(chat({**ASKED, "content": "x" * 500})).encode()
-    assert met(tmp_path, reply, "application/json", "/chat/completions", turns(ASKED, RESULT)) == []
+    whole = json.dumps(chat({**ASKED, "content": "x" * 500})).encode()
+    reply, kind = (chunks((0, {"content": "x" * 500})), EVENTS) if stream else (whole, "application/json")
+    later = turns(ASKED, RESULT, *words, stream=stream)
+    assert met(tmp_path, reply, kind, "/chat/completions", later) == [("search", "declared", "")]
 
 
 def test_an_agent_that_goes_on_before_the_end_of_a_stream_is_there_is_met(tmp_path: Path) -> None:
@@ -272,3 +276,74 @@ def test_an_agent_that_goes_on_before_the_end_of_a_stream_is_there_is_met(tmp_pa
 
     trip = asyncio.run(main())
     assert [(e.n, e.phase, e.fault) for e in trip.trace if e.event_type == "tool_call"] == [(1, "done", "error")]
+
+
+# -- replies that the agent fetches ------------------------------------------------------------------
+ITEM = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "search", "arguments": ARGUMENTS}
+OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "3"}
+QUEUED = {"id": "resp_1", "object": "response", "status": "queued", "output": []}
+BEGUN = {**QUEUED, "status": "in_progress", "output": [{**ITEM, "arguments": ARGUMENTS[:4], "status": "in_progress"}]}
+ENDED = {**QUEUED, "status": "completed", "output": [ITEM], "usage": {"input_tokens": 3, "output_tokens": 2}}
+DONE = {"id": "resp_2", "object": "response", "status": "completed", "output": []}
+
+
+def get(url: str, path: str) -> None:
+    place, _, base = url.removeprefix("http://").partition("/")
+    with closing(HTTPConnection(place, timeout=20)) as connection:
+        connection.request("GET", f"/{base}{path}")
+        connection.getresponse().read()
+
+
+def fetched(folder: Path, path: str, second: dict[str, Any], *replies: dict[str, Any]) -> FakeTrip:
+    """A trial in which a model works in the background: the agent asks, fetches these, and sends what the tool gave."""
+    left = iter(replies)
+
+    async def respond(request: web.Request) -> web.StreamResponse:
+        if request.method == "POST":
+            return web.json_response(QUEUED if "background" in await request.json() else DONE)
+        reply = next(left)
+        if "stream" not in request.query:
+            return web.json_response(reply)
+        event = {"type": "response.completed", "response": reply}
+        return web.Response(body=b"data: %s\n\n" % json.dumps(event).encode(), headers={"content-type": EVENTS})
+
+    async def talk(url: str) -> None:
+        await asyncio.to_thread(post, url, "/responses", {"background": True, "input": "How many kettles?"})
+        for _ in replies:
+            await asyncio.to_thread(get, url, path)
+        await asyncio.to_thread(post, url, "/responses", second)
+
+    async def main() -> FakeTrip:
+        return await sailed(folder, respond, talk)
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("path", ["/responses/resp_1", "/responses/resp_1?stream=true&starting_after=1"])
+@pytest.mark.parametrize(
+    "second",
+    [
+        {"previous_response_id": "resp_1", "input": [OUTPUT]},
+        {"input": [{"role": "user", "content": "How many kettles?"}, ITEM, OUTPUT]},
+    ],
+    ids=["kept by the server", "sent again"],
+)
+def test_a_call_of_a_reply_that_was_fetched_is_met_once(tmp_path: Path, path: str, second: dict[str, Any]) -> None:
+    replies = [ENDED] if "stream" in path else [QUEUED, BEGUN, ENDED, ENDED]
+    trip = fetched(tmp_path, path, second, *replies)
+    assert [(e.tool, e.phase, e.fault) for e in trip.trace if e.event_type == "tool_call"] == [
+        ("search", "done", "error")
+    ]
+    fetches = [e for e in trip.trace if e.event_type == "http_call"]
+    assert [e.cost for e in fetches] == [None] * len(replies)  # else each look at it would be paid for
+
+
+def test_a_call_of_a_reply_that_was_fetched_and_not_made_is_declared(tmp_path: Path) -> None:
+    trip = fetched(tmp_path, "/responses/resp_1", {"input": "Never mind."}, ENDED)
+    assert [(e.tool, e.phase) for e in trip.trace if e.event_type == "tool_call"] == [("search", "declared")]
+
+
+def test_a_result_after_a_fetched_reply_of_an_unknown_format_is_in_doubt(tmp_path: Path) -> None:
+    second = {"input": [ITEM, OUTPUT, {"role": "user", "content": "(3 steps left)"}]}
+    trip = fetched(tmp_path, "/v9/unheard-of", second, ENDED)
+    assert [(e.tool, e.phase) for e in trip.trace if e.event_type == "tool_call"] == [("search", "declared")]

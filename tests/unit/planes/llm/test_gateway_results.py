@@ -22,7 +22,7 @@ def result(key="call_1", text=ROWS, name="search"):
 
 
 def settle(trip, *requests, elsewhere=frozenset, faulty=True):
-    """The model asks for each call before its result comes."""
+    """The model asks for each call before its result comes, and answers each request."""
     results = Results(trip, elsewhere, faulty=faulty)
     asked_for = set()
 
@@ -33,6 +33,7 @@ def settle(trip, *requests, elsewhere=frozenset, faulty=True):
             asked_for.update(one.key for one in new)
             results.declared(tuple(ToolCall(one.key, one.name, one.arguments) for one in new), Asked("gpt"))
             found.append(await results.settle(request))
+            results.read(results.unread(found[-1].values()))
         return found
 
     found = asyncio.run(main())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
+from results_kit import FAULT, FIRST, Talk, Trial, every_format
 
 from holdfast.model.completion import ToolCall
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.spec import Injection
 from holdfast.planes.llm import results as plane
 from holdfast.planes.llm import settling
 from holdfast.planes.llm.anthropic import ANTHROPIC
@@ -17,112 +17,6 @@ from holdfast.planes.llm.gemini import GEMINI
 from holdfast.planes.llm.ollama import OLLAMA_CHAT
 from holdfast.planes.llm.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.openai_responses import OPENAI_RESPONSES
-from holdfast.planes.llm.results import Results
-from planes_kit import FakeTrip
-
-SAME = '{"left": 3}'
-FIRST = Injection("tool", "search", "error", schedule=Schedule(on_call=1))
-PATH = "/v1beta/models/m:generateContent"
-CODECS: tuple[Codec, ...] = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, OLLAMA_CHAT)
-every_format = pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
-
-
-class Talk:
-    """A conversation in one format, message by message; formats without ids send none."""
-
-    def __init__(self, codec: Codec) -> None:
-        self.codec = codec
-        self.sent: list[dict[str, Any]] = []
-
-    def user(self, text: str) -> None:
-        self._say("user", text)
-
-    def model(self, text: str) -> None:
-        self._say("assistant", text)
-
-    def round(self, id: str, q: str = "kettle", text: str = SAME) -> None:
-        """A call and its result."""
-        self.called(id, q)
-        self.gave(id, text)
-
-    def called(self, id: str, q: str = "kettle") -> None:
-        given = {"q": q}
-        match self.codec.name:
-            case "openai_chat":
-                function = {"name": "search", "arguments": f'{{"q": "{q}"}}'}
-                self.sent.append({"role": "assistant", "tool_calls": [{"id": id, "function": function}]})
-            case "openai_responses":
-                item = {"type": "function_call", "call_id": id, "name": "search", "arguments": f'{{"q": "{q}"}}'}
-                self.sent.append(item)
-            case "anthropic":
-                block = {"type": "tool_use", "id": id, "name": "search", "input": given}
-                self.sent.append({"role": "assistant", "content": [block]})
-            case "gemini":
-                part = {"functionCall": {"name": "search", "args": given}}
-                self.sent.append({"role": "model", "parts": [part]})
-            case _:
-                function = {"name": "search", "arguments": given}
-                self.sent.append({"role": "assistant", "content": "", "tool_calls": [{"function": function}]})
-
-    def gave(self, id: str, text: str = SAME) -> None:
-        match self.codec.name:
-            case "openai_chat":
-                self.sent.append({"role": "tool", "tool_call_id": id, "content": text})
-            case "openai_responses":
-                self.sent.append({"type": "function_call_output", "call_id": id, "output": text})
-            case "anthropic":
-                block = {"type": "tool_result", "tool_use_id": id, "content": text}
-                self.sent.append({"role": "user", "content": [block]})
-            case "gemini":
-                part = {"functionResponse": {"name": "search", "response": {"result": text}}}
-                self.sent.append({"role": "user", "parts": [part]})
-            case _:
-                self.sent.append({"role": "tool", "tool_name": "search", "content": text})
-
-    def example(self, id: str = "ex_1", q: str = "kettle", text: str = SAME, *, closed: bool = True) -> None:
-        self.user("How many pots are left?")
-        self.round(id, q, text)
-        if closed:
-            self.model("Three.")
-
-    def asked(self) -> Any:
-        field = {"gemini": "contents", "openai_responses": "input"}.get(self.codec.name, "messages")
-        return self.codec.asked(PATH, {"model": "m", field: self.sent})
-
-    def _say(self, role: str, text: str) -> None:
-        if self.codec.name == "gemini":
-            self.sent.append({"role": "model" if role == "assistant" else role, "parts": [{"text": text}]})
-        else:
-            self.sent.append({"role": role, "content": text})
-
-
-class Trial:
-    """The results of one trial, with what came of them."""
-
-    def __init__(self, *injections: Injection) -> None:
-        self.trip = FakeTrip(injections)
-        self.results = Results(self.trip, frozenset, faulty=True)
-
-    def asks(self, talk: Talk, id: str, q: str = "kettle") -> None:
-        """The model answers the conversation with a call; formats without ids give none."""
-        given = "" if talk.codec in (GEMINI, OLLAMA_CHAT) else id
-        self.results.declared((ToolCall(given, "search", f'{{"q": "{q}"}}'),), talk.asked())
-
-    def reads(self, talk: Talk, *, again: bool = False) -> list[str]:
-        """What the model reads of the results: `-` where it is what the tool gave."""
-        changed = asyncio.run(self.results.settle(talk.asked(), again=again))
-        return [changed[r.key].text or "" if r.key in changed else "-" for r in talk.asked().results]
-
-    @property
-    def calls(self) -> list[tuple[int, str]]:
-        return [(event.n, event.fault) for event in self.trip.trace if event.phase == "done"]
-
-    @property
-    def met(self) -> int:
-        return len(self.trip.ledger)
-
-
-FAULT = "Error: 503 Service Unavailable"
 
 
 @every_format
@@ -159,9 +53,8 @@ def test_an_example_with_the_id_of_the_real_call_is_no_call_either(codec: Codec)
 
 
 @every_format
-@pytest.mark.parametrize("q", ["kettle", "pot"])
 @pytest.mark.parametrize("closed", [True, False])
-@pytest.mark.parametrize("id", ["ex_1", "call_1"])
+@pytest.mark.parametrize(("id", "q"), [("ex_1", "kettle"), ("ex_1", "pot"), ("call_1", "pot")])
 def test_an_example_in_the_prompt_of_another_agent_does_not_use_up_the_open_call(
     codec: Codec, q: str, closed: bool, id: str
 ) -> None:
@@ -239,19 +132,35 @@ def test_a_loaded_history_alone_proves_nothing(codec: Codec) -> None:
     talk.user("How many kettles?")
     talk.round("call_1")
     assert trial.reads(talk) == ["-"]
-    trial.results.close()
-    assert (trial.trip.trace, trial.met) == ([], 0)
+    assert (trial.calls, trial.met) == ([], 0)
 
 
-@pytest.mark.parametrize("q", ["kettle", "Kettle"])
-def test_a_client_that_makes_up_ids_is_known_by_name_and_place(q: str) -> None:
+def test_a_client_that_makes_up_ids_is_known_by_name_arguments_and_place() -> None:
     trial, talk = Trial(FIRST), Talk(OPENAI_CHAT)
     talk.example()
     talk.user("How many kettles?")
     trial.reads(talk)
     trial.asks(talk, "call_1")
-    talk.round("made-up", q)
+    talk.round("made-up")
     assert trial.reads(talk) == ["-", FAULT]
+    assert trial.calls == [(1, "error")]
+
+
+@pytest.mark.parametrize("codec", [OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC], ids=lambda codec: codec.name)
+@pytest.mark.parametrize("later", [True, False])
+def test_an_example_at_the_end_of_a_prompt_does_not_take_the_open_call_of_its_tool(codec: Codec, later: bool) -> None:
+    trial, talk, other = Trial(FIRST), Talk(codec), Talk(codec)
+    for one in (talk, other):
+        one.user("How many kettles?")
+    trial.reads(talk)
+    trial.asks(talk, "call_1")
+    other.round("ex_1", "pot")
+    if later:
+        other.user("Now you.")
+    assert trial.reads(other) == ["-"]
+    assert (trial.calls, trial.met) == ([], 0)
+    talk.round("call_1")
+    assert trial.reads(talk) == [FAULT]
     assert trial.calls == [(1, "error")]
 
 
@@ -267,13 +176,60 @@ def test_an_agent_that_tells_the_time_once_is_met(codec: Codec) -> None:
     assert trial.reads(talk) == [FAULT]
 
 
-def test_a_result_goes_by_its_id_though_all_that_was_said_is_another_now() -> None:
-    trial, talk, short = Trial(FIRST), Talk(OPENAI_CHAT), Talk(OPENAI_CHAT)
-    talk.user("How many kettles?")
+@pytest.mark.parametrize("codec", [OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC], ids=lambda codec: codec.name)
+@pytest.mark.parametrize("words", [True, False])
+def test_a_result_goes_by_its_id_though_all_that_was_said_is_another_now(codec: Codec, words: bool) -> None:
+    trial, talk = Trial(FIRST), Talk(codec)
+    talk.user("It is 12:00. How many kettles?")
+    trial.reads(talk)
     trial.asks(talk, "call_1")
-    short.user("(a summary)")
-    short.round("call_1")
-    assert trial.reads(short) == [FAULT]
+    for _ in range(2):  # the agent itself asks once more
+        talk = Talk(codec)
+        talk.user("It is 12:01. How many kettles?")
+        talk.round("call_1")
+        if words:
+            talk.user("Answer in one sentence.")
+        assert trial.reads(talk) == [FAULT]
+    assert (trial.calls, trial.perhaps) == ([(1, "error")], [])
+
+
+def test_words_beside_a_result_in_one_message_hide_no_call() -> None:
+    trial, talk = Trial(FIRST), Talk(ANTHROPIC)
+    talk.user("It is 12:00. How many kettles?")
+    trial.asks(talk, "call_1")
+    talk.sent[0]["content"] = "It is 12:01. How many kettles?"
+    talk.round("call_1")
+    talk.sent[-1]["content"].append({"type": "text", "text": "(3 steps left)"})
+    assert trial.reads(talk) == [FAULT]
+
+
+@pytest.mark.parametrize("codec", [GEMINI, OLLAMA_CHAT], ids=lambda codec: codec.name)
+@pytest.mark.parametrize("prompt", ["It is 12:01. How many kettles?", ""])
+def test_without_ids_a_result_that_waits_for_the_model_goes_by_name_and_arguments(codec: Codec, prompt: str) -> None:
+    trial, talk = Trial(FIRST), Talk(codec)
+    talk.user("It is 12:00. How many kettles?")
+    trial.asks(talk, "")
+    for clock in ("", " It is late."):  # the agent itself asks once more
+        talk = Talk(codec)
+        if prompt:
+            talk.user(prompt + clock)
+        talk.round("", "kettle")
+        assert trial.reads(talk) == [FAULT]
+    assert (trial.calls, trial.perhaps) == ([(1, "error")], [])
+    trial.asks(talk, "", "pan")
+    talk.round("", "pan")
+    assert trial.reads(talk) == [FAULT, "-"]
+
+
+@pytest.mark.parametrize("codec", [GEMINI, OLLAMA_CHAT], ids=lambda codec: codec.name)
+def test_without_ids_a_result_in_another_conversation_with_other_arguments_takes_no_call(codec: Codec) -> None:
+    trial, talk, other = Trial(FIRST), Talk(codec), Talk(codec)
+    talk.user("How many kettles?")
+    trial.asks(talk, "")
+    other.user("How many pots?")
+    other.round("", "pot")
+    assert trial.reads(other) == ["-"]
+    assert trial.calls == []
 
 
 def test_words_that_are_gone_the_next_time_hide_no_call() -> None:

@@ -216,6 +216,51 @@ def test_a_killed_server_closes_the_clients_pipe_and_its_words_are_lost(number, 
     assert time.monotonic() - begun < 5
 
 
+def left(port, *, before):
+    """A client that closes what it reads from: before it asks, or when it has an answer."""
+    command = [*relay_command(), "--", *server(ECHO)]
+    env = environ(HOLDFAST_MCP=f"http://holdfast:secret@127.0.0.1:{port}")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as relay:
+        assert relay.stdin is not None
+        assert relay.stdout is not None
+        relay.stdin.write(b"a\n")
+        relay.stdin.flush()
+        assert relay.stdout.readline() == b"got a\n"
+        if before:
+            os.kill(relay.pid, signal.SIGSTOP)
+            relay.stdout.close()
+            relay.stdin.write(b"b\n")
+            relay.stdin.close()
+            os.kill(relay.pid, signal.SIGCONT)
+        else:
+            relay.stdout.close()
+        return relay.wait(20)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_the_harness_is_told_that_nobody_reads_what_the_server_says(before):
+    marks = []
+
+    class Heard:
+        def __init__(self, tunnel):
+            self.write, self.close, self._tunnel = tunnel.write, tunnel.close, tunnel
+
+        async def read(self):
+            data = await self._tunnel.read()
+            marks.extend(data.splitlines())
+            if not before and b"G1" in marks:
+                return b""
+            return data
+
+    async def handle(tunnel):
+        await transparent(Heard(tunnel))
+        tunnel.close()
+
+    harness(lambda port: asyncio.to_thread(left, port, before=before), handle)
+    assert marks[:3] == [b"Ca", b"Sgot a", b"G1"]
+    assert marks[3:4] == ([b"Cb"] if before else [])
+
+
 def test_a_signal_to_the_relay_ends_the_server():
     async def talk(port):
         relay = await start(port, *server(STUBBORN))

@@ -188,6 +188,13 @@ def test_resources_and_prompts_are_minded_only_under_attack():
 
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 LINK = {"type": "resource_link", "uri": "file:///2024", "name": "12", "size": 120}
+TEXT = {"type": "text", "text": "42 kettles"}
+PAGE = {"type": "resource", "resource": {"uri": "file:///a", "text": "stock 12"}}
+NOTHING_TO_CHANGE = {
+    "wrong_value": "nothing in the reply can be made wrong and still fit",
+    "schema_drift": "no record in the reply has a field to change",
+    "partial": "the reply has no list of more than 1 and no prose to cut",
+}
 
 
 @pytest.mark.parametrize("content", [[IMAGE], [IMAGE, IMAGE], [LINK, IMAGE]])
@@ -200,7 +207,7 @@ def test_the_fields_of_an_image_are_no_values(content, kind, mode):
     assert (outcome.line, outcome.changed) == (line(id=1, result={"content": content}), False)
     (met,) = talk.trip.ledger
     assert met.effect == "no_effect"
-    assert ("nothing in the reply" in met.note) is (mode == "wrong_value")
+    assert met.note == NOTHING_TO_CHANGE[mode]
 
 
 @pytest.mark.parametrize("mode", plugins.names("faults.tool"))
@@ -216,4 +223,38 @@ def test_whatever_a_fault_makes_of_an_image_is_content(mode):
 def test_an_attack_finds_no_place_in_an_image():
     talk = Talk([Injection("context", "*", "indirect_injection")], result={"content": [IMAGE]})
     assert not talk.say(call()).changed
-    assert [met.effect for met in talk.trip.ledger] == ["no_effect"]
+    assert [(met.effect, met.note) for met in talk.trip.ledger] == [
+        ("no_effect", "the reply has no text and no record to put it in")
+    ]
+
+
+def test_one_image_has_no_first_page():
+    talk = Talk([Injection("tool", "*", "partial")], result={"content": [IMAGE]})
+    assert not talk.say(call()).changed
+    assert [(met.effect, met.note) for met in talk.trip.ledger] == [("no_effect", NOTHING_TO_CHANGE["partial"])]
+
+
+@pytest.mark.parametrize(
+    ("result", "structured"),
+    [
+        ({"content": [IMAGE]}, None),
+        ({"content": [TEXT]}, None),
+        ({"content": [IMAGE, TEXT, LINK]}, None),
+        ({"content": [PAGE, IMAGE]}, None),
+        ({"content": [IMAGE, TEXT], "structuredContent": {"n": 1, "m": 2}}, {}),
+        ({"content": [IMAGE], "structuredContent": {"n": 1, "m": 2}}, {}),
+        ({"content": [TEXT], "structuredContent": {"result": [1, 2]}}, {"result": []}),
+        ({"content": [TEXT], "structuredContent": {"result": "42 kettles"}}, {"result": ""}),
+    ],
+)
+def test_an_empty_result_has_nothing_in_it(result, structured):
+    talk = Talk([Injection("tool", "*", "empty")], result=result)
+    answer = json.loads(talk.say(call()).line)["result"]
+    assert (answer["content"], answer.get("structuredContent")) == ([], structured)
+    assert [met.effect for met in talk.trip.ledger] == ["met"]
+
+
+def test_what_stands_beside_an_empty_list_keeps_its_text_and_images():
+    result = {"content": [IMAGE, TEXT], "structuredContent": {"rows": [1, 2], "of": "may"}}
+    answer = json.loads(Talk([Injection("tool", "*", "empty")], result=result).say(call()).line)["result"]
+    assert answer["content"] == [IMAGE, {"type": "text", "text": '{"rows":[],"of":"may"}'}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -92,6 +93,34 @@ def test_a_client_that_drops_its_request_for_the_tools_meets_no_poison() -> None
     assert [met.effect for met in trip.ledger] in ([], ["no_effect"])  # the list may not even have been asked for
     trip = after(Injection("mcp", "*", "tool_poisoning"), LIST, waits)
     assert [met.effect for met in trip.ledger] == ["met"]
+
+
+async def leaves_unread(port: int, request: bytes) -> None:
+    """Takes the beginning of the reply and no more, then resets the connection."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(client, ("127.0.0.1", port))
+    await loop.sock_sendall(client, request)
+    await loop.sock_recv(client, 16)
+    client.close()
+
+
+async def reads_all(port: int, request: bytes) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n", 1))
+    while await reader.read(1 << 20):
+        pass
+    writer.close()
+
+
+@pytest.mark.parametrize(("client", "effect"), [(leaves_unread, "no_effect"), (reads_all, "met")])
+def test_a_client_that_leaves_in_the_middle_of_the_reply_has_not_met_it(client: Client, effect: str) -> None:
+    trip = after(Injection("tool", "*", "oversized", {"bytes": 20_000_000}), call(), client)
+    assert [met.effect for met in trip.ledger] == [effect]
+    assert trip.troubles == []
 
 
 @pytest.mark.parametrize(

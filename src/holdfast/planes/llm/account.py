@@ -15,7 +15,7 @@ from holdfast.planes.llm.upstream import Query
 from holdfast.protocols import Call, Trip
 
 
-class Seen:
+class Account:
     """What the agent got, as far as it is known, and how long upstream was silent."""
 
     def __init__(self, trip: Trip, query: Query, models: Mapping[str, ModelSpec], call: Call, retry: int) -> None:

@@ -1,0 +1,116 @@
+"""A scripted model is given the conversation that a request leaves to its server (`previous_response_id`)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from holdfast.model.completion import ToolCall
+from holdfast.model.spec import AgentSpec, Injection, ModelSpec
+from holdfast.planes.harbour import Chart, Harbour
+from holdfast.planes.llm.asked import Asked, Message, ToolResult
+from holdfast.planes.llm.continuing import CALLS_KEPT, CHARACTERS_KEPT, Continued
+from planes_kit import FakeTrip
+
+SCRIPT = """
+replies:
+  - match: {prompt: "*cost*", tool: stock, turn: 3}
+    text: "{{ results.find_item.price }}, {{ arguments.id }}: {{ result }}"
+  - match: {prompt: "*cost*", tool: find_item, result: "Error*"}
+    text: "sorry"
+  - match: {prompt: "*cost*", tool: find_item, turn: 2}
+    tool_calls: [{name: stock, arguments: {id: 7}}]
+  - match: {prompt: "*cost*"}
+    tool_calls: [{name: find_item, arguments: {name: kettle}}]
+  - text: "just text"
+"""
+RESULTS = {"find_item": '{"price": "$24.90"}', "stock": "3"}
+
+
+def agent(url: str, kept_in: str) -> str:
+    """Goes on by what its server keeps; what the model says in the end."""
+    at, said = urlsplit(url), [{"role": "user", "content": "What does it cost?"}]
+    more: dict[str, Any] = {}
+    while True:
+        with closing(HTTPConnection("127.0.0.1", at.port or 0, timeout=10)) as line:
+            line.request("POST", f"{at.path}/responses", json.dumps({"model": "m", "input": said, **more}))
+            reply = json.load(line.getresponse())
+        calls = [item for item in reply["output"] if item["type"] == "function_call"]
+        if not calls:
+            return str(reply["output"][0]["content"][0]["text"])
+        said = [
+            {"type": "function_call_output", "call_id": call["call_id"], "output": RESULTS[call["name"]]}
+            for call in calls
+        ]
+        more = {kept_in: reply["id"]}
+
+
+def answered(folder: Path, *faults: Injection, kept_in: str = "previous_response_id") -> tuple[str, FakeTrip]:
+    (folder / "model.yaml").write_text(SCRIPT)
+    trip = FakeTrip(faults)
+
+    async def main() -> str:
+        models = {"*": ModelSpec("script", script="model.yaml")}
+        harbour = Harbour(Chart(AgentSpec(type="command", command="agent"), folder, {}, models, web=False))
+        mooring = await harbour.moor()
+        try:
+            with mooring.carry(trip):
+                return await asyncio.to_thread(agent, mooring.environ["OPENAI_BASE_URL"], kept_in)
+        finally:
+            await mooring.close()
+            await harbour.close()
+
+    return asyncio.run(main()), trip
+
+
+@pytest.mark.parametrize("kept_in", ["previous_response_id", "conversation"])
+def test_its_rules_see_the_tool_and_all_that_was_said(tmp_path: Path, kept_in: str) -> None:
+    said, trip = answered(tmp_path, kept_in=kept_in)
+    assert said == "$24.90, 7: 3"
+    assert [event.tool for event in trip.trace if event.event_type == "tool_call"] == ["find_item", "stock"]
+
+
+def test_they_see_what_a_fault_made_of_the_result(tmp_path: Path) -> None:
+    said, trip = answered(tmp_path, Injection("tool", "find_item", "error"))
+    assert said == "sorry"
+    assert [met.effect for met in trip.ledger] == ["met"]
+
+
+CALL = ToolCall("c1", "find_item", '{"name": "kettle"}')
+USER = Message("user", "What does it cost?")
+GOES_ON = Asked("m", (Message("tool", results=(ToolResult("c1", "", "3"),)),), goes_on=True)
+
+
+def test_a_request_with_its_own_conversation_stays_as_it_is() -> None:
+    continued = Continued()
+    continued.keep((CALL,), "", Asked("m", (USER,)))
+    own = Asked("m", GOES_ON.messages)
+    assert continued.whole(own) is own
+    other = Asked("m", (Message("tool", results=(ToolResult("c2", "", "3"),)),), goes_on=True)
+    assert continued.whole(other) is other
+
+
+def test_new_instructions_take_the_place_of_earlier_ones() -> None:
+    continued = Continued()
+    continued.keep((CALL,), "", Asked("m", (Message("system", "Be kind."), USER)))
+    assert [m.text for m in continued.whole(GOES_ON).messages if m.role == "system"] == ["Be kind."]
+    told = Asked("m", (Message("system", "Be brief."), *GOES_ON.messages), goes_on=True)
+    assert [m.text for m in continued.whole(told).messages if m.role == "system"] == ["Be brief."]
+
+
+def test_of_a_very_long_conversation_only_the_calls_are_known_and_of_many_calls_the_latest() -> None:
+    continued = Continued()
+    continued.keep((CALL,), "", Asked("m", (Message("user", "x" * (CHARACTERS_KEPT + 1)),)))
+    whole = continued.whole(GOES_ON)
+    assert [message.role for message in whole.messages] == ["assistant", "tool"]
+    assert whole.results[0].name == "find_item"
+    for n in range(CALLS_KEPT):
+        continued.keep((ToolCall(f"d{n}", "find_item", "{}"),), "", Asked("m", (USER,)))
+    assert continued.whole(GOES_ON) is GOES_ON

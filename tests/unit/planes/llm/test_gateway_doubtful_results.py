@@ -1,0 +1,179 @@
+"""Results that wait for the model though no known reply asked for them: they may be calls, and prove nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from results_kit import FAULT, FIRST, Talk, Trial, every_format
+
+from holdfast.checks.trace.max_calls import MaxCalls
+from holdfast.checks.trace.side_effect_once import SideEffectOnce
+from holdfast.checks.trace.tool_called import ToolCalled
+from holdfast.checks.trace.tool_not_called import ToolNotCalled
+from holdfast.checks.trace.tool_order import ToolOrder
+from holdfast.model.completion import ToolCall
+from holdfast.model.observation import Answer, Turn
+from holdfast.model.trace import TraceEvent
+from holdfast.planes.llm import doubts
+from holdfast.planes.llm.anthropic import ANTHROPIC
+from holdfast.planes.llm.asked import Asked, Message, ToolDeclared, ToolResult
+from holdfast.planes.llm.codec import Codec
+from holdfast.planes.llm.openai_chat import OPENAI_CHAT
+from holdfast.planes.llm.openai_responses import OPENAI_RESPONSES
+from holdfast.planes.llm.results import Results
+from holdfast.protocols import Exhibit
+from planes_kit import FakeTrip
+
+KETTLE = ("search", '{"q":"kettle"}')
+
+
+def plain(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(tool, arguments.replace(" ", "")) for tool, arguments in found]
+
+
+@every_format
+def test_a_result_that_waits_for_the_model_may_be_a_call_and_meets_nothing(codec: Codec) -> None:
+    trial, talk = Trial(FIRST), Talk(codec)
+    talk.user("How many kettles?")
+    talk.round("call_1")
+    assert trial.reads(talk) == trial.reads(talk, again=True) == ["-"]
+    talk.model("Three.")
+    talk.user("And pots?")
+    assert trial.reads(talk) == ["-"]
+    assert (trial.calls, trial.met, trial.trip.trace) == ([], 0, [])  # nothing is told before the end
+    assert plain(trial.perhaps) == [KETTLE]
+    assert "search" in trial.trip.notes[0]
+
+
+@every_format
+@pytest.mark.parametrize("closed", [True, False])
+def test_an_example_or_a_kept_conversation_before_a_new_prompt_leaves_no_doubt(codec: Codec, closed: bool) -> None:
+    trial, talk = Trial(), Talk(codec)
+    talk.example(closed=closed)
+    talk.user("How many kettles?")
+    trial.reads(talk)
+    trial.asks(talk, "call_1")
+    talk.round("call_1")
+    trial.reads(talk)
+    assert (trial.calls, trial.perhaps, trial.trip.notes) == ([(1, "")], [], [])
+
+
+@every_format
+def test_after_a_reply_that_passed_unread_a_result_with_words_behind_it_is_in_doubt_too(codec: Codec) -> None:
+    trial, talk = Trial(), Talk(codec)
+    talk.user("How many kettles?")
+    trial.reads(talk)
+    trial.results.missed()
+    talk.round("call_1")
+    talk.user("(3 steps left)")
+    trial.reads(talk)
+    assert plain(trial.perhaps) == [KETTLE]
+
+
+def test_what_was_no_call_before_a_reply_passed_unread_stays_none() -> None:
+    trial, talk = Trial(), Talk(ANTHROPIC)
+    talk.example(closed=False)
+    talk.user("How many kettles?")
+    trial.reads(talk)
+    trial.results.missed()
+    trial.reads(talk)
+    assert trial.perhaps == []
+
+
+def test_a_second_result_of_one_call_leaves_no_doubt() -> None:
+    trial, talk = Trial(), Talk(OPENAI_CHAT)
+    talk.user("How many kettles?")
+    trial.asks(talk, "call_1")
+    talk.round("call_1")
+    talk.gave("call_1", "and more")
+    trial.reads(talk)
+    assert (trial.calls, trial.perhaps) == ([(1, "")], [])
+
+
+def test_a_doubt_ends_where_the_model_turns_out_to_have_asked_for_the_call() -> None:
+    trial, before, talk = Trial(FIRST), Talk(OPENAI_CHAT), Talk(OPENAI_CHAT)
+    for one in (before, talk):
+        one.user("How many kettles?")
+    talk.round("call_1")
+    assert trial.reads(talk) == ["-"]
+    trial.asks(before, "call_1")
+    assert trial.reads(talk) == [FAULT]
+    assert (trial.calls, trial.perhaps) == ([(1, "error")], [])
+
+
+def test_a_result_that_names_no_tool_may_be_of_any_that_the_request_declares() -> None:
+    trip = FakeTrip()
+    results = Results(trip, lambda: {"mail"}, faulty=True)
+    alone = (Message("tool", results=(ToolResult("call_9", "", "done"),)),)
+    tools = tuple([ToolDeclared(name) for name in ("search", "refund", "mail")])
+    asyncio.run(results.settle(Asked("m", alone, tools)))
+    results.close()
+    assert [(event.tool, event.phase) for event in trip.trace] == [("search", "declared"), ("refund", "declared")]
+
+
+def test_a_tool_that_another_plane_meets_leaves_no_doubt() -> None:
+    trip, talk = FakeTrip(), Talk(OPENAI_CHAT)
+    results = Results(trip, lambda: {"search"}, faulty=True)
+    talk.round("call_1")
+    asyncio.run(results.settle(talk.asked()))
+    results.close()
+    assert (trip.trace, trip.notes) == ([], [])
+
+
+def test_doubts_that_are_kept_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doubts, "KEPT", 2)
+    trial, talk = Trial(), Talk(OPENAI_CHAT)
+    talk.user("How many?")
+    for n in range(3):
+        talk.called(f"call_{n}", f"{n}")
+        talk.gave(f"call_{n}")
+        trial.reads(talk)
+    assert [(event.phase, event.input) for event in trial.trip.trace] == [("declared", '{"q": "0"}')]
+    assert len(trial.perhaps) == 3
+
+
+def test_negative_rules_are_unproven_and_no_rule_takes_the_result_for_a_call() -> None:
+    trial, talk = Trial(), Talk(OPENAI_RESPONSES)
+    talk.user("How many kettles?")
+    trial.asks(talk, "call_1")
+    talk.round("call_1")
+    trial.reads(talk)
+    talk.round("call_2")
+    trial.reads(talk)
+    trial.results.close()
+    trial.trip.saw(TraceEvent(ts=trial.trip.now(), event_type="tool_call", tool="mail"))
+    turn = Turn("How many?", "Three.")
+    exhibit = Exhibit("Three.", turn, trial.trip.seen(Answer(turns=(turn,))), None)
+    rules = [
+        MaxCalls(max=1, tool="search"),
+        SideEffectOnce(tool="search"),
+        ToolCalled(tool="search", at_least=2),
+        ToolOrder(tools=("search", "search", "mail")),
+    ]
+    assert [rule.decide(exhibit).passed for rule in rules] == [None] * 4
+    assert ToolCalled(tool="search").decide(exhibit).passed is True
+
+
+def test_that_a_tool_was_not_called_is_unproven() -> None:
+    trial, talk = Trial(), Talk(OPENAI_CHAT)
+    talk.user("How many kettles?")
+    talk.round("call_1")
+    trial.reads(talk)
+    trial.results.close()
+    turn = Turn("How many?", "Three.")
+    exhibit = Exhibit("Three.", turn, trial.trip.seen(Answer(turns=(turn,))), None)
+    assert ToolNotCalled(tool="search").decide(exhibit).passed is None
+    assert ToolNotCalled(tool="refund").decide(exhibit).passed is True
+
+
+def test_a_fetched_reply_tells_its_calls_once() -> None:
+    trial, talk = Trial(FIRST), Talk(OPENAI_RESPONSES)
+    call = ToolCall("call_1", "search", '{"q": "kettle"}')
+    for _ in range(2):
+        trial.results.fetched((call,))
+    talk.user("How many kettles?")
+    talk.round("call_1")
+    assert trial.reads(talk) == [FAULT]
+    trial.results.fetched((call,))
+    assert (trial.calls, trial.perhaps) == ([(1, "error")], [])

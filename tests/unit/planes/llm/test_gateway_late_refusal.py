@@ -1,0 +1,48 @@
+"""An upstream's own refusal is told with what it says, also of an agent that leaves when it has seen the status."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from holdfast.model.spec import AgentSpec, ModelSpec
+from holdfast.planes.harbour import Chart, Harbour
+from holdfast.planes.http1.server import Exchange, serve
+from planes_kit import FakeTrip
+
+ASKED = b'{"model": "m", "messages": [{"role": "user", "content": "hello"}]}'
+REFUSED = b'{"error": {"message": "slow down"}}'
+
+
+@pytest.mark.parametrize("length", [len(REFUSED), None], ids=["of known length", "chunked"])
+def test_the_body_of_a_refusal_that_comes_after_its_head_is_told(tmp_path: Path, length: int | None) -> None:
+    async def late(exchange: Exchange) -> None:
+        await exchange.body()
+        await exchange.start(429, (("content-type", "application/json"),), length)
+        await asyncio.sleep(0.1)
+        await exchange.write(REFUSED)
+        await exchange.finish()
+
+    async def main() -> FakeTrip:
+        trip, server = FakeTrip(), await serve(late)
+        models = {"*": ModelSpec("openai", base_url=f"http://127.0.0.1:{server.port}/v1", api_key="sk-own")}
+        harbour = Harbour(Chart(AgentSpec(type="command", command="agent"), tmp_path, {}, models, web=False))
+        mooring = await harbour.moor()
+        try:
+            with mooring.carry(trip):
+                reader, writer = await asyncio.open_connection("127.0.0.1", mooring.port)
+                path = f"/{mooring.token}/openai/v1/chat/completions".encode()
+                writer.write(b"POST %b HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (path, len(ASKED)) + ASKED)
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+                assert head.startswith(b"HTTP/1.1 429")
+                writer.close()
+        finally:
+            await mooring.close()
+            await harbour.close()
+            await server.close()
+        return trip
+
+    (trouble,) = asyncio.run(main()).troubles
+    assert trouble.endswith(f"answered 429, which was not injected: {REFUSED.decode()}")
