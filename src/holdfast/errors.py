@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.model.observation import Answer
+    from holdfast.model.score import Case
     from holdfast.model.spec import Problem
 
 
@@ -62,6 +63,8 @@ class AgentUnavailable(HoldfastError):
         self.body = body
         self.config = config
         """The spec is at fault (exit 4), not the surroundings (exit 3)."""
+        self.cases: tuple[Case, ...] = ()
+        """Of a run that ends with it: the cases that nothing is known of."""
 
 
 class PluginError(HoldfastError):

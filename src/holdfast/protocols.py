@@ -380,8 +380,11 @@ class ManyPorts(Service, Protocol):
 class Lasting(Service, Protocol):
     """A service whose content can be written to a file, and put into another of its kind."""
 
-    async def dump(self, path: Path) -> None:
-        """Writes all that it holds, as the last thing that is asked of it; HarnessError if it cannot."""
+    async def dump(self, path: Path) -> str:
+        """Writes all that it holds, as the last thing that is asked of it; what had to be left out, in a line.
+
+        HarnessError if it cannot.
+        """
         ...
 
     async def restore(self, path: Path) -> None:
@@ -431,6 +434,8 @@ class Recorded(Struct, frozen=True, omit_defaults=True):
     ts: float
     cut: bool = False
     """The body was longer: only its beginning is kept."""
+    unread: str = ""
+    """Why the body cannot be understood: its content encoding, for example, is not known. Then it is as it came."""
 
 
 @runtime_checkable

@@ -147,6 +147,18 @@ def test_a_world_that_broke_is_kept_too(tmp_path: Path) -> None:
     assert "sesame" not in (kept(tmp_path) / "kept.json").read_text()
 
 
+def test_the_preflight_is_not_judged_and_not_kept(tmp_path: Path) -> None:
+    spec = {
+        **{key: SPEC[key] for key in ("version", "id", "task", "invariants")},
+        "agent": {"type": "command", "command": "echo a > made-right.txt"},
+        "forbidden": {"file_writes_outside": ["out/"]},
+    }
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
+    done = holdfast(tmp_path, "run", "-c", "spec.yaml", "--keep")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert kept(tmp_path).name in done.stdout
+
+
 def test_clean_removes_kept_worlds_only_if_asked(project: Path) -> None:
     folder = kept(project)
     holdfast(project, "clean")

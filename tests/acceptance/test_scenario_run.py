@@ -206,11 +206,11 @@ def test_a_case_whose_fault_was_never_met_has_not_passed(tmp_path: Path) -> None
     told = tell(tmp_path, "run", "--json")
     assert told.code == 5, told.err
     scenario = told.json["parts"]["scenario"]
-    assert (scenario["passed"], scenario["unproven"]) == (False, 2)
+    assert (scenario["passed"], scenario["unproven_cases"]) == (False, 2)
     found = {case["scenario"]: case for case in scenario["cases"] if case["params"]["lang"] == "en"}
     assert (found["calm"]["status"], found["calm"]["unproven"], found["calm"]["composite"]) == ("pass", 0, 1.0)
     down = found["down"]
-    assert (down["status"], down["unproven"], down["composite"]) == ("error", 2, None)
+    assert (down["status"], down["unproven"], down["unproven_only"], down["composite"]) == ("error", 2, True, None)
     (replica,) = down["replicas"]
     assert replica["status"] == "error"
     assert {(v["outcome"], v["score"]) for v in replica["verdicts"]} == {("unproven", 0.0)}

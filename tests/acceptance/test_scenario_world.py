@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,58 @@ def test_a_forbidden_deed_forces_the_composite_to_nothing(tmp_path: Path) -> Non
     assert "kept.txt" in " ".join(rule["details"])
     shown = tell(tmp_path, "report", "0001")
     assert "forbidden file_writes_outside: " in shown.out
+
+
+def test_a_fixture_that_fails_leaves_every_case_an_error(tmp_path: Path) -> None:
+    broken = SPEC.replace("fixtures:", "fixtures:\n  - {type: sql, service: db, sql: create tabel a}")
+    world = "services: [{name: db, image: 'postgres:16'}]\nparallelism: {replicas: 2, matrix: {lang: [en, de]}}\n"
+    project(tmp_path, broken + world, AGENT)
+    told = tell(tmp_path, "run", "--json")
+    assert told.code == 3, told.err
+    assert "tabel" in told.json["errors"][0]["message"]
+    scenario = told.json["parts"]["scenario"]
+    assert scenario["passed"] is False
+    found = [(c["params"], c["status"], c["composite"], "tabel" in c["reason"]) for c in scenario["cases"]]
+    assert found == [({"lang": "en"}, "error", None, True), ({"lang": "de"}, "error", None, True)]
+
+
+def test_where_each_way_in_begins_is_told_while_it_is_open_and_with_its_trial(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        way = f"network: {{ingress: {{allow: [{{from: host, to_port: {port}}}]}}}}\nparallelism: {{replicas: 2}}\n"
+        project(tmp_path, SPEC + way, AGENT)
+        told = tell(tmp_path, "run", "--json")
+    assert told.code == 0, told.out + told.err
+    for replica in case(told)["replicas"]:
+        (own,) = replica["isolation"]
+        assert (own["feature"], own["enforced"]) == ("network.ingress", True)
+        assert own["why"].endswith(f" reaches port {port} of the agent")
+        assert f"warning: trial {replica['trial']}: port {port} of this machine was taken: {own['why']}\n" in told.err
+    assert [one["why"] for one in told.json["isolation"] if one["feature"] == "network.ingress"] == [
+        "it differs from trial to trial: each says its own"
+    ]
+    assert told.json["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "status", "why"),
+    [
+        ("gzip.compress(b'{\"to\": \"x@y\"}'), {'Content-Encoding': 'gzip'}", 1, "fail", "is 1, not 0"),
+        ("b'{\"pad\": \"' + bytes(1_200_000) + b'\"}', {}", 3, "error", "the body was cut"),
+        ("gzip.compress(bytes(2_000_000)), {'Content-Encoding': 'gzip'}", 3, "error", "the body was cut"),
+        ("b'x', {'Content-Encoding': 'zz'}", 3, "error", "encoding zz is not known"),
+    ],
+)
+def test_a_body_that_cannot_be_read_never_acquits(tmp_path: Path, sent: str, code: int, status: str, why: str) -> None:
+    asserted = "assertions: [{field: request_count, filters: {to: x@y}, equals: 0}]"
+    rule = f"  unsent: {{description: d, check: {{type: http_mock_assertions, service: mail, {asserted}}}}}\n"
+    service = "services: [{name: mail, type: http_mock, record: true, routes: [{method: POST, path: /}]}]\n"
+    ask = f"import gzip, urllib.request as r\nr.urlopen(r.Request('http://mail/', {sent}))\n"
+    project(tmp_path, SPEC + rule + service, AGENT + ask)
+    told = tell(tmp_path, "run", "--json")
+    assert (told.code, case(told)["status"]) == (code, status), told.err
+    verdicts = {v["invariant"]: v for v in case(told)["replicas"][0]["verdicts"]}
+    assert (verdicts["unsent"]["outcome"], why in verdicts["unsent"]["reason"]) == (status, True)
 
 
 def test_a_setup_that_fails_is_our_error_and_never_a_pass(tmp_path: Path) -> None:

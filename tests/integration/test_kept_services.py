@@ -14,6 +14,7 @@ import pytest
 import yaml
 from world_runs import ran, spec_of
 
+from holdfast.judge import Judge
 from holdfast.world.keeping import Keeping, read
 
 HOLDFAST = [sys.executable, "-c", "import sys; from holdfast.cli import main; sys.exit(main())"]
@@ -255,3 +256,34 @@ def test_only_trials_that_went_wrong_are_kept(tmp_path, monkeypatch):
     found = ran(tmp_path, spec_of(agent, parallelism=matrix, invariants={"made": rule}), keep=True)
     assert sorted(case.status for case in found.cases) == ["fail", "pass"]
     assert asked == ["wrong"]
+
+
+def test_a_trial_is_judged_once_whether_or_not_worlds_are_kept(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    judged = []
+    judge = Judge.judge
+
+    def counted(self, rule, trial, *rest):
+        judged.append((trial.id, rule.id))
+        return judge(self, rule, trial, *rest)
+
+    monkeypatch.setattr(Judge, "judge", counted)
+    rule = {"description": "it is made", "check": {"type": "file_exists", "path": "made"}}
+    agent = "test $PARAM_WAY = right && echo x > made; echo done"
+    matrix = {"matrix": {"way": ["right", "wrong"]}}
+    found = ran(tmp_path, spec_of(agent, parallelism=matrix, invariants={"made": rule}), keep=True)
+    assert sorted(case.status for case in found.cases) == ["fail", "pass"]
+    assert len(judged) == len(set(judged)) == 2
+
+
+def test_no_secret_is_left_of_one_that_came_by_reference(tmp_path, monkeypatch):
+    monkeypatch.setenv("SHOP_KEY", "hunter2-and-the-rest")
+    agent = """head -c 1200000 /dev/zero | tr '\\0' x > large; echo hunter2-and-the-rest >> large
+redis-cli -h cache set key hunter2-and-the-rest; redis-cli -h cache set pin 7; echo done"""
+    services = [{"name": "cache", "image": "redis:7"}]
+    spec = spec_of(agent, services=services, invariants=SPEC["invariants"])
+    spec["agent"]["env"] = {"KEY": "${SHOP_KEY}"}
+    project = kept_by(tmp_path, spec)
+    assert not read(kept(project)).notes
+    assert not [path for path, data in digests(kept(project)).items() if b"and-the-rest" in data]
+    assert shell(project, "redis-cli", "-h", "cache", "mget", "key", "pin").split() == ["[masked]************", "7"]

@@ -223,9 +223,74 @@ def test_a_partition_counts_as_its_table_and_other_schemas_are_named(sea: Bay) -
         assert told(await db.writes()) == [
             ("audit.trail", "insert", 2),
             ("log", "insert", 1),
-            ("postgres.elsewhere", "create", None),
-            ("postgres.elsewhere", "insert", 1),
+            ("postgres.public.elsewhere", "create", None),
+            ("postgres.public.elsewhere", "insert", 1),
         ]
+
+    sea.with_server(scene)
+
+
+HIDDEN = (
+    "CREATE TABLE b (x int); INSERT INTO b VALUES (1); CREATE SCHEMA audit; CREATE TABLE audit.b (x int);"
+    "CREATE TABLE part (d int) PARTITION BY RANGE (d);"
+    "CREATE TABLE part_1 PARTITION OF part FOR VALUES FROM (0) TO (9); INSERT INTO part VALUES (1);"
+)
+
+
+@pytest.mark.parametrize(
+    ("inside", "seen"),
+    [
+        ("TRUNCATE b", [("b", "truncate", None)]),
+        ("TRUNCATE audit.b", [("audit.b", "truncate", None)]),
+        ("TRUNCATE part", [("part", "truncate", None)]),
+        ("DROP TABLE b", [("b", "drop", None)]),
+        ("ALTER TABLE b ADD y int", [("b", "alter", None)]),
+        ("CREATE TABLE audit.c (x int)", [("audit.c", "create", None)]),
+        ("TRUNCATE b; INSERT INTO b VALUES (2)", [("b", "insert", 1), ("b", "rewrite", None)]),
+        ("PERFORM 1 FROM b", []),
+    ],
+)
+def test_what_happens_inside_a_function_is_seen(sea: Bay, inside: str, seen: list[Any]) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(HIDDEN)
+        await db.mark()
+        await agent(db, f"DO 'BEGIN {inside}; END'")
+        assert told(await db.writes()) == seen
+
+    sea.with_server(scene)
+
+
+def test_what_a_statement_says_is_told_once(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(HIDDEN)
+        await db.mark()
+        await agent(db, "TRUNCATE b", "SET search_path = audit", "DROP TABLE b")
+        await agent(db, "BEGIN", "DROP TABLE part", "ROLLBACK", "TRUNCATE part", "ALTER TABLE part ADD y int")
+        assert told(await db.writes()) == [
+            ("audit.b", "drop", None),
+            ("b", "drop", None),  # a bare name: the log does not say where it led
+            ("b", "truncate", None),
+            ("part", "alter", None),
+            ("part", "drop", None),
+            ("part", "truncate", None),
+        ]
+
+    sea.with_server(scene)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["ALTER ROLE app SET search_path = audit, public", "ALTER DATABASE shop SET search_path = audit, public"],
+)
+def test_a_bare_name_is_of_the_schema_in_which_the_agent_starts(sea: Bay, setting: str) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(f"{HIDDEN}; {setting}")
+        await db.mark()
+        await agent(db, "INSERT INTO b VALUES (7)", "INSERT INTO public.b VALUES (7), (8)", "TRUNCATE audit.b")
+        found = await db.writes()
+        assert told(found) == [("b", "insert", 1), ("b", "truncate", None), ("public.b", "insert", 2)]
+        assert {event.details.get("schema") for event in found} == {"audit", None}
+        assert (await db.query("SELECT current_schema()", timeout_s=5)).rows == (("audit",),)
 
     sea.with_server(scene)
 

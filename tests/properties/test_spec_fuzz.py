@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ output: {format: html}
 advanced: {seed: 7, concurrency: 4}
 replays: {sessions: [{id: a, input: b}]}
 """
+LOADED = yaml.safe_load(SPEC)
 TOKENS = re.findall(r"\w+|\s+|[^\w\s]", SPEC)
 JUNK = [
     *("{", "}", "[", "]", ":", "- ", "\n", "  ", "&c ", "*c", "<<: *c", "null", "~", "-1", "1e999", ".nan", "true"),
@@ -144,8 +146,4 @@ KEYS = [line.split(":")[0] for line in SPEC.splitlines() if line and not line.st
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(section=st.sampled_from(KEYS), value=values)
 def test_any_value_in_any_section_never_gives_a_traceback(path: Path, section: str, value: object) -> None:
-    import yaml
-
-    loaded = yaml.safe_load(SPEC)
-    loaded[section] = value
-    holds(path, yaml.safe_dump(loaded, allow_unicode=True).encode())
+    holds(path, yaml.safe_dump({**LOADED, section: value}, allow_unicode=True).encode())

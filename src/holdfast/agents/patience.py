@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from math import inf
 
-from holdfast.protocols import Trip
+from holdfast.errors import HarnessError
+from holdfast.model.observation import WHOLE
+from holdfast.protocols import Agent, Trip
 
 
 def left_s(trip: Trip) -> float:
@@ -15,3 +17,10 @@ def left_s(trip: Trip) -> float:
 def patience_ms(timeout_ms: float, trip: Trip) -> float:
     """For the turn that begins now."""
     return min(timeout_ms, left_s(trip) * 1000)
+
+
+async def reset_in_time(agent: Agent, trip: Trip) -> None:
+    """Resets the agent; HarnessError if that leaves no time to ask it, for that is not its doing."""
+    await agent.reset(trip.trial)
+    if left_s(trip) <= 0:
+        raise HarnessError(f"no time was left to ask the agent: it was being reset when the trial's was over ({WHOLE})")

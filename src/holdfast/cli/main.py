@@ -7,11 +7,15 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast.cli.pipes import forgive
 from holdfast.errors import AgentUnavailable, HoldfastError, NotBuilt, SpecError, UserError
+
+if TYPE_CHECKING:
+    from holdfast.model.score import Case
 
 HELD, VIOLATED, INTERRUPTED, HARNESS, USAGE, UNPROVEN = 0, 1, 2, 3, 4, 5
 
@@ -141,7 +145,7 @@ def show_error(error: HoldfastError, as_json: bool) -> int:
         return USAGE
     if isinstance(error, AgentUnavailable):
         code = USAGE if error.config else HARNESS
-        return _told(str(error), error.hint, as_json, code, error.body)
+        return _told(str(error), error.hint, as_json, code, error.body, error.cases)
     if isinstance(error, UserError):
         return _told(str(error), error.hint, as_json, USAGE)
     return _told(str(error), "", as_json, HARNESS)
@@ -152,14 +156,18 @@ def _usage(wrong: click.UsageError, as_json: bool) -> int:
     return _told(wrong.format_message(), f"see {command} --help", as_json, USAGE)
 
 
-def _told(message: str, hint: str, as_json: bool, code: int, body: str = "") -> int:
+def _told(message: str, hint: str, as_json: bool, code: int, body: str = "", cases: Sequence[Case] = ()) -> int:
     from holdfast.report.safe import visible
 
     if as_json:
         from holdfast.model.codec import encode
 
         error = {"message": message, "hint": hint, "body": body}
-        document = {"score": None, "passed": False, "exit_code": code, "errors": [error]}
+        document: dict[str, Any] = {"score": None, "passed": False, "exit_code": code, "errors": [error]}
+        if cases:
+            from holdfast.report.json import undecided
+
+            document["parts"] = undecided(cases)
         sys.stdout.write(encode(document).decode() + "\n")
         return code
     print(f"error: {visible(message)}", file=sys.stderr)

@@ -14,14 +14,14 @@ from msgspec.structs import replace
 
 from holdfast.cli import screen as terminal
 from holdfast.cli.options import find_config, load_part, option_warnings, options
-from holdfast.errors import UsageError, UserError
+from holdfast.errors import AgentUnavailable, UsageError, UserError
 from holdfast.model.events import Event, Warned
 from holdfast.model.spec import Part, Spec
 from holdfast.report.files import reporter, write
 from holdfast.report.terminal import can_show_signs, summary
 from holdfast.report.wording import plural, warned
 from holdfast.runner.job import Job, Listen, Options, told
-from holdfast.runner.outcome import Outcome, conclude, store_score
+from holdfast.runner.outcome import Outcome, conclude, store_score, unrun
 from holdfast.runner.start import RUNS, begin, take_up
 from holdfast.store.record import observations
 from holdfast.store.rundir import Ended, RunDir
@@ -84,8 +84,10 @@ def execute(prepared: Prepared, screen: Screen, outputs: Sequence[Path], *, repo
         screen.warn(warning)
     try:
         running = run(job, rundir, listen, beat=screen.beat)
-    except BaseException:
+    except BaseException as broken:
         screen.close()
+        if isinstance(broken, AgentUnavailable) and prepared.rundir is None:
+            broken.cases = tuple(unrun(job.spec, job.plan, str(broken)))
         if prepared.rundir is None:
             rundir.discard_if_empty()
         raise

@@ -95,6 +95,7 @@ def _order(
         scenarios=spec.scenarios,
         variables=variables,
         keeping=world.keep,
+        told=world.told,
     )
 
 

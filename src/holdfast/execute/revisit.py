@@ -21,8 +21,8 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import Fixture, Secret, ServiceSpec, Setup, WorldSpec
 from holdfast.planes.harbour import Harbour
 from holdfast.processes import scratch
+from holdfast.world.disguises import MASK
 from holdfast.world.keeping import Kept
-from holdfast.world.masking import MASK
 from holdfast.world.reopening import reopen
 from holdfast.world.sandbox.bubblewrap import open_backend
 from holdfast.world.visit import visit

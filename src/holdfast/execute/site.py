@@ -15,6 +15,7 @@ from holdfast.errors import SpecError
 from holdfast.execute.targets import check_targets
 from holdfast.execute.wrapped import ByParams, WithParams
 from holdfast.model.spec import AgentSpec, Injection, Scenario, Spec
+from holdfast.model.trial import Trial
 from holdfast.plan.checks import make_check, urls_read
 from holdfast.protocols import Agent
 from holdfast.spec.references import interpolate, names, resolve
@@ -47,6 +48,8 @@ class Surroundings(Struct, frozen=True):
     """What the backend cannot enforce is refused."""
     keep: Keeping | None = None
     """Where the worlds of trials that failed stay for a look."""
+    told: Callable[[Trial, str], None] = lambda trial, what: None
+    """Hears what is of use only while a trial runs."""
 
 
 USUAL = Surroundings()

@@ -56,6 +56,7 @@ class Surrounded:
 
     async def _answer(self, task: Task, trip: Trip, world: LiveWorld) -> Answer:
         """What the agent gives in the time that the trial has; one that was killed may be started again."""
+        _leave_time(world, trip)
         answer = await self._agent.run(task, trip)
         while world.disturbances.restart():
             answer = await self._agent.run(task, trip)
@@ -108,6 +109,18 @@ class Surrounded:
         overheard = "\n".join(secrets[name] for name in sorted(world.overheard.names))
         printed = {"its answer": answers, "its output": f"{seen.output}\n{overheard}"}
         return forbidden(rules, seen.audit, printed, self._worlds.order.secrets, world.unseen)
+
+
+def _leave_time(world: LiveWorld, trip: Trip) -> None:
+    """HarnessError if nothing is left of the trial's time before the agent was asked at all: that is our doing."""
+    limit_ms = world.spec.resources.timeout_ms
+    if limit_ms is None:
+        return
+    if world.time_left_s() <= 0:
+        why = f"no time was left to ask the agent: its world took all of the trial's {limit_ms} ms ({WHOLE})"
+        raise HarnessError(why)
+    if world.time_left_s() < limit_ms / 2000:
+        trip.note(f"its world took over half of the trial's time ({WHOLE})")
 
 
 def _with_cause(answer: Answer, world: LiveWorld, agents_ms: int) -> Answer:

@@ -118,8 +118,8 @@ class Case(Struct, frozen=True, omit_defaults=True):
     composite: float | None = None
     """The mean of its replicas' composites; None if one has none."""
     unmet: tuple[str, ...] = ()
-    """Rules whose faults no trial of it met: what passes of them proves nothing."""
-    unproven: bool = False
+    """Rules whose faults no trial of it met: those that passed are unproven, and score nothing."""
+    unproven_only: bool = False
     """It would have passed, but for those rules: nobody's fault, though its status is error."""
     replicas: tuple[Replica, ...] = ()
     reason: str = ""

@@ -13,11 +13,15 @@ from holdfast.reading.words import found
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
 _DAY_MS = 24 * 3_600_000
+_LONGEST = 100
+"""Characters. What is longer is no duration, and would take long to be looked at."""
 
 
 def duration_ms(text: str) -> float | None:
     """Milliseconds of `500ms`, `30s`, `5m`, `1h`, `1h30m`; None if it is none of them."""
     compact = text.strip()
+    if len(compact) > _LONGEST:
+        return None
     parts = _DURATION.findall(compact)
     if not parts or _DURATION.sub("", compact).strip():
         return None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from stat import S_ISREG
 
 from msgspec import Struct
 
@@ -19,9 +21,17 @@ class Source(Struct, frozen=True):
     problem: Problem | None = None
 
 
-def read_file(path: Path, *, absent: str = "") -> Source:
-    """The file, never raising for what is there; `absent` is the hint where nothing is."""
-    data = _bytes(path, absent)
+def opens(path: Path) -> bool:
+    """Whether a file or a folder is at the path: who opens anything else may wait forever."""
+    return os.path.isfile(path) or os.path.isdir(path)
+
+
+def read_file(path: Path, *, absent: str = "", piped: bool = False) -> Source:
+    """The file, never raising for what is there; `absent` is the hint where nothing is.
+
+    `piped`: it may be a pipe, too, since the user names it and not a spec.
+    """
+    data = _bytes(path, absent, piped)
     if isinstance(data, Problem):
         return Source(problem=data)
     try:
@@ -30,11 +40,13 @@ def read_file(path: Path, *, absent: str = "") -> Source:
         return Source(data, data.decode("utf-8", "replace"), _not_utf8(data, broken.start))
 
 
-def _bytes(path: Path, absent: str) -> bytes | Problem:
+def _bytes(path: Path, absent: str, piped: bool) -> bytes | Problem:
     try:
         if path.is_dir():
             return Problem("is a folder, not a file", code="unreadable-file")
-        with path.open("rb") as stream:
+        with open(path, "rb", opener=None if piped else _at_once) as stream:
+            if not piped and not S_ISREG(os.fstat(stream.fileno()).st_mode):
+                return Problem("is not a regular file", code="unreadable-file")
             data = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return Problem("there is no such file", hint=absent, code="unreadable-file")
@@ -44,6 +56,11 @@ def _bytes(path: Path, absent: str) -> bytes | Problem:
     if len(data) > MAX_BYTES:
         return Problem(f"larger than {MAX_BYTES // 1_000_000} MB", code="unreadable-file")
     return data
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Opens without waiting for whoever is to write a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _not_utf8(data: bytes, offset: int) -> Problem:

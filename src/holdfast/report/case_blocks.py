@@ -51,7 +51,7 @@ def _block(row: CaseRow, rules: cases.Rules, width: int, paint: Paint, verbose: 
     case = row.case
     flaky = "  (flaky)" if case.flaky else ""
     words = {"fail": "failed", "error": "could not be judged", "pass": "passed, but not in full"}
-    word = "is unproven" if case.unproven else words[case.status]
+    word = "is unproven" if case.unproven_only else words[case.status]
     title = f"{wording.SIGNS[case.status]} {one_line(cases.head(case))} {word}{flaky}"
     yield paint(shorten(title, max(20, width)), case.status)
     for one in _told(row, verbose):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ from holdfast.model.codec import encode
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
 from holdfast.model.score import Attacks, Case, Interval, Score, Spent
+from holdfast.model.world import Isolation
 from holdfast.report.cases import reproducer
 from holdfast.report.safe import encodable
 from holdfast.report.wording import has_matrix
@@ -54,7 +55,7 @@ def document(run: Run) -> dict[str, Any]:
         "duration_s": run.duration_s,
         "complete": run.complete,
         "kept_apart": run.isolation,
-        "isolation": [{"feature": p.feature, "enforced": p.enforced, "why": p.why} for p in run.promises],
+        "isolation": [_promise(one) for one in run.promises],
         "judged_from": run.judged_from or None,
         "parts": _parts(run),
     }
@@ -69,14 +70,21 @@ def _scenario(run: Run) -> dict[str, Any]:
     cases = [row.case for row in run.cases]
     return {
         "passed": passed(cases),
-        "unproven": sum(case.unproven for case in cases),
+        "unproven_cases": sum(case.unproven_only for case in cases),
         "cases": [_case(run, row) for row in run.cases],
     }
 
 
+def undecided(cases: Sequence[Case]) -> dict[str, Any]:
+    """The `parts` of a run that ended before its first trial."""
+    return {"scenario": {"passed": False, "unproven_cases": 0, "cases": [_of_case(case, []) for case in cases]}}
+
+
 def _case(run: Run, row: CaseRow) -> dict[str, Any]:
-    case = row.case
-    replicas = [_replica(run, case, one) for one in row.replicas]
+    return _of_case(row.case, [_replica(run, row.case, one) for one in row.replicas])
+
+
+def _of_case(case: Case, replicas: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "scenario": case.scenario,
         "params": case.params,
@@ -84,6 +92,7 @@ def _case(run: Run, row: CaseRow) -> dict[str, Any]:
         "flaky": case.flaky,
         "composite": case.composite,
         "reason": case.reason,
+        "unproven_only": case.unproven_only,
         "unproven": sum(verdict["outcome"] == "unproven" for one in replicas for verdict in one["verdicts"]),
         "replicas": replicas,
     }
@@ -119,8 +128,13 @@ def _replica(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
         "audit": seen.audit[:EVENTS],
         "audited": len(seen.audit),
         "notes": seen.notes,
+        "isolation": [_promise(one) for one in seen.isolation if one not in run.promises],
         "reproducer": reproducer(run, case, one),
     }
+
+
+def _promise(one: Isolation) -> dict[str, Any]:
+    return {"feature": one.feature, "enforced": one.enforced, "why": one.why}
 
 
 def _contract(run: Run, score: Score) -> dict[str, Any]:

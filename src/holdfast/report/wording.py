@@ -155,6 +155,8 @@ def next_step(run: Run, row: CellRow) -> str:
     if cell.chaos and not cell.met:
         named = ", ".join(_targets(run, cell.scenario))
         asked = f"ask something that makes the agent call {named}, or " if named else ""
+        if not named and any(fault.plane == "world" for fault in _faults(run, cell.scenario)):
+            return "let the fault begin earlier (after_ms, on_event), or ask something that takes the agent longer"
         unseen = NOT_THROUGH_PROXY in cell.reason
         way = f"see whether its requests go through the proxy: holdfast doctor {run.spec_path}" if unseen else ""
         return asked + (way or "check the fault's target and schedule")
@@ -165,8 +167,12 @@ def next_step(run: Run, row: CellRow) -> str:
 
 def _targets(run: Run, scenario: str) -> list[str]:
     """What the agent has to call to meet the scenario's faults."""
-    faults = next((s.injections for s in run.scenarios if s.name == scenario), ())
-    return list(dict.fromkeys(_callee(i) for i in faults if not (i.plane == "context" and i.target == "input")))
+    called = [i for i in _faults(run, scenario) if i.plane != "world" and (i.plane, i.target) != ("context", "input")]
+    return list(dict.fromkeys(map(_callee, called)))
+
+
+def _faults(run: Run, scenario: str) -> tuple[Injection, ...]:
+    return next((s.injections for s in run.scenarios if s.name == scenario), ())
 
 
 def _callee(fault: Injection) -> str:

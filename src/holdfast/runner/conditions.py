@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from holdfast.model.observation import Observation
 from holdfast.model.world import Isolation
+
+DIFFERS = "it differs from trial to trial: each says its own"
 
 
 class Conditions:
@@ -23,6 +27,8 @@ class Conditions:
             known = self._known.get(one.feature)
             if known is None or (known.enforced and not one.enforced):
                 self._known[one.feature] = one
+            elif known.enforced and known.why != one.why:
+                self._known[one.feature] = replace(known, why=DIFFERS)
         said = dict.fromkeys(seen.notes)
         self._said = tuple(said) if self._said is None else tuple(note for note in self._said if note in said)
 

@@ -41,14 +41,17 @@ class Court:
     """Takes what was seen, keeps it, judges it, adds it up and tells the listener."""
 
     def __init__(self, job: Job, run: RunDir, listen: Listen) -> None:
-        self.masker = Masker((*secret_values(job.spec, job.environ), *job.secrets.values()))
+        hidden = (*secret_values(job.spec, job.environ), *job.secrets.values())
+        self.masker = Masker(hidden)
         self.tally = Tally(job.spec, job.plan)
         self.controls: dict[str, Observation] = {}
         self.troubled: dict[str, int] = {}
         """What broke on our side or a provider's, and in how many trials."""
         before = run.ended()
         self.conditions = Conditions(before.isolation if before else ())
-        self.kept = KeptWorlds(job.options.keep)
+        self.kept = KeptWorlds(job.options.keep, hidden)
+        self._foreseen: dict[str, tuple[Observation, list[Verdict]]] = {}
+        """Of trials that are about to end, when something was asked of their worlds."""
         self._tolerant = (job.options.min_score, job.spec.scoring.min_score) != (None, None)
         self._plan = job.plan
         self._spec = job.spec
@@ -73,6 +76,7 @@ class Court:
 
     def keep(self, trial: Trial, seen: Observation) -> None:
         """A control: it is compared with, not judged."""
+        self._foreseen.pop(trial.id, None)
         self.controls[trial.id] = seen
         self.kept.judged(seen)
         self.tally.saw(trial, seen)
@@ -113,7 +117,10 @@ class Court:
         return replace(seen, evidence={**seen.evidence, **said})
 
     async def _take(self, trial: Trial, seen: Observation, *, alone: bool) -> None:
-        if alone or not self._may_take_long(trial, seen):
+        before, verdicts = self._foreseen.pop(trial.id, (None, []))
+        if before is not None and _judged_alike(before, seen):
+            pass  # they stand
+        elif alone or not self._may_take_long(trial, seen):
             verdicts = self._verdicts(self._judge, trial, seen)
         else:
             verdicts = await asyncio.to_thread(self._verdicts, self._judge, trial, seen)
@@ -146,8 +153,13 @@ class Court:
 
     def went_wrong(self, trial: Trial, seen: Observation) -> bool:
         """Whether something did, as far as it can be told before models have spoken: a rule that asks one may fail."""
-        rules = self._plan.rules(trial)
-        return bool(self._bench.wanted(rules, seen)) or went_wrong(seen, self._verdicts(self._judge, trial, seen))
+        if trial.kind == "control":
+            return bool(seen.error)  # it is not judged
+        if self._bench.wanted(self._plan.rules(trial), seen):
+            return True
+        verdicts = self._verdicts(self._judge, trial, seen)
+        self._foreseen[trial.id] = seen, verdicts
+        return went_wrong(seen, verdicts)
 
     def met(self, trial: Trial, fault: FaultMet) -> None:
         self._listen(events.FaultFired(trial, self.masker.struct(fault)))
@@ -189,3 +201,8 @@ class Court:
             cell = self.tally.add(trial, seen, verdict)
             if cell is not None:
                 self._listen(events.CellDecided(cell))
+
+
+def _judged_alike(before: Observation, seen: Observation) -> bool:
+    """Whether they differ in nothing that a rule reads."""
+    return seen == replace(before, notes=seen.notes, at=seen.at, attempts=seen.attempts, duration_ms=seen.duration_ms)

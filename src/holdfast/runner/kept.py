@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 class KeptWorlds:
     """Trials in which something may have gone wrong leave their worlds; a good one goes when it is judged."""
 
-    def __init__(self, wanted: bool) -> None:
+    def __init__(self, wanted: bool, hidden: Collection[str] = ()) -> None:
+        """`hidden` are the values that must not be seen in them."""
         self._wanted = wanted
+        self._hidden = hidden
         self.trials: list[str] = []
         """Whose worlds stay."""
 
@@ -30,7 +32,7 @@ class KeptWorlds:
             return None
         from holdfast.world.keeping import KEPT, Keeping
 
-        return Keeping(KEPT, mask, run, wants)
+        return Keeping(KEPT, mask, run, wants, self._hidden)
 
     def judged(self, seen: Observation, verdicts: Iterable[Verdict] = ()) -> None:
         """What became of a trial is known."""

@@ -10,8 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import holdfast
+from holdfast.model.codec import canonical
 from holdfast.model.run import Run
-from holdfast.model.score import Score
+from holdfast.model.score import Case, Score
 from holdfast.model.spec import Spec
 from holdfast.plan import Plan
 from holdfast.runner.job import Options
@@ -71,6 +72,14 @@ def conclude(
     if spec.part == "scenario":
         run = replace(run, cases=StoredCases(cells.files, cases), contract=contract if spec.matrix else None)
     return Outcome(run, score, cells)
+
+
+def unrun(spec: Spec, plan: Plan, why: str) -> Iterator[Case]:
+    """The cases of a plan of which no trial was begun, since the first question could not be asked."""
+    planned = (trial for trial in plan.trials if trial.invariant == "*") if spec.part == "scenario" else ()
+    first = {(one.scenario, one.task, canonical(one.params)): one for one in planned}
+    for one in first.values():
+        yield Case(one.scenario, "error", one.task.prompt, one.params, reason=why)
 
 
 def store_score(rundir: RunDir, score: Score) -> None:

@@ -70,7 +70,7 @@ class Running:
         await court.take_up(stored)
         models = Models(options.record, options.replay, court.masker.text)
         keep = court.kept.keeping(court.masker.text, self.run.path, court.went_wrong)
-        surroundings = Surroundings(options.backend, job.secrets, options.strict_world, keep)
+        surroundings = Surroundings(options.backend, job.secrets, options.strict_world, keep, self._aside)
         site = await open_site(
             job.spec, environ=job.environ, concurrency=options.concurrency, models=models, surroundings=surroundings
         )
@@ -137,6 +137,10 @@ class Running:
 
     def _started(self, trial: Trial) -> None:
         self.listen(events.TrialStarted(trial))
+
+    def _aside(self, trial: Trial, message: str) -> None:
+        """Said while the trial runs, and not of the run: its own record has it."""
+        self.listen(events.Warned(f"trial {trial.id}: {message}"))
 
     def _warn(self, message: str) -> None:
         self.warnings.append(message)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from holdfast.model.observation import ForbiddenResult
 from holdfast.model.score import Replica
@@ -12,6 +14,8 @@ from holdfast.model.verdict import Verdict
 
 SLACK = 1e-9
 """0.1 + 0.2 is 0.3, also in floating point."""
+UNMET = "passed, but the fault was never met: nothing is proven"
+"""Why a rule, and so its trial, is unproven."""
 
 
 def weight(rule: Invariant) -> float:
@@ -35,6 +39,31 @@ def composite(
     value = 0.0 if broken or closed else _mean(rules, verdicts)
     reason = "; ".join((*broken, *closed)) or _short(value, rules, verdicts, scoring)
     return Replica(trial.id, "fail" if reason else "pass", value, trial.replica, reason)
+
+
+def proven(
+    judged: Replica,
+    rules: Sequence[Invariant],
+    verdicts: Mapping[str, Verdict],
+    unmet: Collection[str],
+    scoring: Scoring,
+) -> Replica:
+    """What the trial comes to if rules that passed without their faults met score nothing.
+
+    One that passes no other way is an error; its composite is what it comes to without them.
+    """
+    if judged.composite is None:
+        return judged
+    idle = [rule.id for rule in rules if rule.id in unmet and verdicts[rule.id].outcome == "pass"]
+    if not idle:
+        return judged
+    counted = {**verdicts, **{rule: replace(verdicts[rule], outcome="unproven", score=0.0) for rule in idle}}
+    closed = any(_closed(rule, counted[rule.id], scoring) for rule in rules)
+    value = 0.0 if closed or not judged.composite else _mean(rules, counted)
+    short = _short(value, rules, counted, scoring)
+    if judged.status == "pass" and (closed or short):
+        return replace(judged, status="error", composite=value, reason=f"{', '.join(idle)}: {UNMET}")
+    return replace(judged, composite=value, reason=short if judged.composite else judged.reason)
 
 
 def _unknown(rules: Sequence[Invariant], verdicts: Mapping[str, Verdict], forbidden: Sequence[ForbiddenResult]) -> str:

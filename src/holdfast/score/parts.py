@@ -45,14 +45,14 @@ def _reasons(contract: Score, cases: Sequence[Case], options: Options, *, matrix
     if options.interrupted:
         yield INTERRUPTED, "the run was interrupted"
     failed = sum(case.status == "fail" for case in cases)
-    broken = sum(case.status == "error" and not case.unproven for case in cases)
+    broken = sum(case.status == "error" and not case.unproven_only for case in cases)
     if failed:
         yield VIOLATED, f"{failed} of {_cases(len(cases))} failed"
     if options.interrupted:  # what is missing was not reached: that is no error, and proves nothing either way
         return
     if broken > options.max_errors:
         yield BROKEN, f"{_cases(broken)} could not be judged: our side broke"
-    if not any(case.status != "error" or (case.unproven and options.allow_vacuous) for case in cases):
+    if not any(case.status != "error" or (case.unproven_only and options.allow_vacuous) for case in cases):
         yield UNPROVEN, "no case was decided"
     if matrix and contract.exit_code not in (HELD, INTERRUPTED):
         yield from ((contract.exit_code, reason) for reason in contract.reasons)
@@ -61,7 +61,7 @@ def _reasons(contract: Score, cases: Sequence[Case], options: Options, *, matrix
 
 
 def _held(cases: Sequence[Case]) -> str:
-    unproven = sum(case.unproven for case in cases)
+    unproven = sum(case.unproven_only for case in cases)
     return f"no case failed, {unproven} of {_cases(len(cases))} unproven" if unproven else "every case passed"
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.errors import SpecError, UserError
+from holdfast.reading.file import opens
 from holdfast.reading.reader import Reader
 from holdfast.spec.references import names
 from holdfast.spec.sections.agent import AgentSection
@@ -17,9 +18,9 @@ from holdfast.spec.world import WORLD_KEYS
 
 
 def beside_problems(reader: Reader, file: File, folder: Path, environ: Mapping[str, str]) -> None:
-    """Reads each such file that is there; one that is missing is reported elsewhere."""
+    """Reads each such file that is there; one that is missing, or none, is reported elsewhere."""
     for name, model in file.models.items():
-        if model.script is not None and not names(model.script).any and (folder / model.script).exists():
+        if model.script is not None and not names(model.script).any and opens(folder / model.script):
             _script(reader, file, name, folder / model.script)
     if file.agent.mcp_config is not None:
         _mcp_config(reader, file.agent, folder)
@@ -46,7 +47,7 @@ def _mcp_config(reader: Reader, agent: AgentSection, folder: Path) -> None:
     from holdfast.planes.mcp.config import read, rewrite
 
     config = agent.mcp_config
-    if isinstance(config, str) and (names(config).any or not (folder / config).exists()):
+    if isinstance(config, str) and (names(config).any or not opens(folder / config)):
         return
     try:
         given = read(folder / config) if isinstance(config, str) else config
@@ -60,7 +61,7 @@ def _binary(reader: Reader, agent: AgentSection, binary: str, folder: Path, envi
     if names(binary).any or "{port}" in binary or not binary.strip():
         return
     node, path, beside = agent.at.get("binary"), "agent.binary", folder / binary
-    if beside.is_file():
+    if os.path.isfile(beside):
         if not os.access(beside, os.X_OK):
             hint = f"chmod +x {binary[:60]}"
             reader.error(node, path, f"{binary[:60]!r} is not executable", hint=hint, code="missing-file")

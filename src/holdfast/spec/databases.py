@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from holdfast.reading.file import read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.spec.references import names
 from holdfast.spec.rules import Rule
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import ServiceEntry
+from holdfast.spec.statements import bare_table
 from holdfast.spec.surroundings import service_kind
 from holdfast.spec.variants import spot
 
 READ = 1_000_000
-"""Bytes of a file of statements that are looked at."""
+"""Characters of a file of statements that are looked at."""
 _NAMED = ("MYSQL_DATABASE", "MARIADB_DATABASE")
-_OPAQUE = re.compile(
-    r"/\*.*?(?:\*/|\Z)|--(?=\s|\Z)[^\n]*+|#[^\n]*+|'(?:[^'\\]|''|\\.)*+'?|\"(?:[^\"\\]|\"\"|\\.)*+\"?", re.DOTALL
-)
-_CLAUSE = re.compile(r"\bon\s+(?:duplicate\s+key\s+)?update\b|\bfor\s+update\b[\s\w]*", re.IGNORECASE)
-"""What has an UPDATE and no table after it."""
-_INNERMOST = re.compile(r"\(([^()]*)\)")
-_SELECTS = re.compile(r"\bselect\b", re.IGNORECASE)
-_LAST = re.compile(r"\s*use\b|\s*create\b.*?\b(?:procedure|function|trigger|event)\b", re.IGNORECASE | re.DOTALL)
-"""From here on a database is chosen, or names are not only those of tables."""
-_SHOWS = re.compile(r"\s*show\b", re.IGNORECASE)
-_NESTED = 50
-_DEFINED = re.compile(r"(\w+)\s*(?:\([^()]*\)\s*)?\bas\s*\(", re.IGNORECASE)
-_TABLE = re.compile(
-    r"(?:\binto|\bupdate|\btable(?:\s+if\s+(?:not\s+)?exists)?|\btruncate(?!\s+table)|\bfrom|\bjoin)\s+"
-    r"(?!(?:select|ignore|low_priority|lateral|table|outfile|dumpfile|on)\b)(`[^`]+`|[A-Za-z_]\w*)(?!\w|\s*\.)(?P<call>\s*\[)?",
-    re.IGNORECASE,
-)
-_NO_TABLES = frozenset(("dual",))
 
 
 def database_problems(reader: Reader, file: File, rules: Iterable[Rule], folder: Path) -> None:
@@ -81,11 +64,8 @@ def _fixtures(file: File, bare: Collection[str], folder: Path) -> _Found:
 def _statements(sql: str | None, file: str | None, folder: Path) -> str:
     if sql is not None or file is None or names(file).any:
         return sql or ""
-    try:
-        with (folder / file).open("rb") as opened:
-            return opened.read(READ).decode("utf-8", "replace")
-    except OSError:
-        return ""  # a file that is not there is reported elsewhere
+    text = read_file(folder / file).text  # one that cannot be read is reported elsewhere
+    return text if len(text) <= READ else text[:READ].rpartition(";")[0]
 
 
 def _rules(rules: Iterable[Rule], bare: Collection[str]) -> _Found:
@@ -99,28 +79,3 @@ def _rules(rules: Iterable[Rule], bare: Collection[str]) -> _Found:
         for n, table in enumerate(settings.get("tables", ()) if kind == "db_unchanged_except" else ()):
             if "." not in table:
                 yield *spot(rule.settings_at, rule.settings_path, f"tables[{n}]"), service, table
-
-
-def bare_table(sql: str) -> str:
-    """The first table that statements name without its database, before any USE; empty if there is none."""
-    plain = _CLAUSE.sub(" ", _OPAQUE.sub(" '' ", sql))
-    own = {found[1].lower() for found in _DEFINED.finditer(plain)} | _NO_TABLES
-    for statement in _flat(plain).split(";"):
-        if _LAST.match(statement):
-            return ""
-        for found in _TABLE.finditer(statement) if not _SHOWS.match(statement) else ():
-            name = found[1].strip("`")
-            called = found["call"] and found[0].split()[0].lower() in ("from", "join")
-            if not called and name.lower() not in own:
-                return name
-    return ""
-
-
-def _flat(sql: str) -> str:
-    """Without what is in parentheses, but for the queries there: a function may have a FROM of its own."""
-    for _ in range(_NESTED):
-        flat = _INNERMOST.sub(lambda found: f" {found[1]} " if _SELECTS.search(found[1]) else " [] ", sql)
-        if flat == sql:
-            return sql
-        sql = flat
-    return ""  # nobody writes such statements

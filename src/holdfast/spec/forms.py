@@ -15,6 +15,8 @@ from holdfast.reading.words import found, near_hint
 
 _SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kKMGT]i?)?B?")
 _UNITS = {"": 1} | {letter + i: base**n for i, base in (("", 1000), ("i", 1024)) for n, letter in enumerate("kmgt", 1)}
+_TOO_MUCH = 2.0**63
+"""More than any machine counts."""
 CODE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
@@ -23,7 +25,9 @@ def _read_size(reader: Reader, node: Node, path: str) -> Any:
     if node.kind == "int" and node.value >= 0:
         return node.value
     if node.kind == "text" and (size := _SIZE.fullmatch(node.text)):
-        return int(float(size["number"]) * _UNITS[(size["unit"] or "").lower()])
+        value = float(size["number"]) * _UNITS[(size["unit"] or "").lower()]
+        if value < _TOO_MUCH:
+            return int(value)
     return reader.error(node, path, f"expected a size such as 512Mi or 2Gi, found {found(node)}", code="wrong-type")
 
 

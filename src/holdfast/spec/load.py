@@ -74,7 +74,7 @@ def check(
 
     A copy was checked when it was made: the files that it names lie in the folder it was copied from, and may be gone.
     """
-    file = read_file(path, absent="holdfast init writes a first one")
+    file = read_file(path, absent="holdfast init writes a first one", piped=True)
     source = file.text
     if file.problem is not None:
         return Checked(None, (file.problem,), source)

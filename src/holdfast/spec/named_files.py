@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from holdfast.reading.file import opens
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.spec.contract import Rules
@@ -20,9 +22,11 @@ def named_files(reader: Reader, file: File, rules: Rules, folder: Path) -> tuple
     for name, node, path in _named(file, rules):
         if names(name).any:
             continue
-        if not (folder / name).exists():
+        if not os.path.exists(folder / name):  # unlike Path.exists: also of a name that is too long
             message = f"there is no {name[:80]!r} beside the spec"
             reader.error(node, path, message, code="missing-file")
+        elif not opens(folder / name):
+            reader.error(node, path, f"{name[:80]!r} is not a regular file", code="unreadable-file")
         found[name] = None
     for ref in file.agent.code:
         module = find_module(ref.path.partition(":")[0], folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -91,7 +92,7 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
 
 def _in_mcp_file(config: Any, folder: Path, environ: Mapping[str, str]) -> list[str]:
     """The variables that a client's own file gives to its servers: those that are set, and long enough to be masked."""
-    if not isinstance(config, str) or names(config).any or not (folder / config).is_file():
+    if not isinstance(config, str) or names(config).any or not os.path.isfile(folder / config):
         return []
     from holdfast.planes.mcp.config import read, variables
 

@@ -28,9 +28,9 @@ def stored_agent(reader: Reader, file: File, folder: Path) -> AgentSpec:
     if file.agent.kind != "snapshot" or name is None:
         return own
     place = folder / name
-    if (place / DESCRIPTION).is_file():
+    if os.path.isfile(place / DESCRIPTION):
         held = _described(reader, file, place / DESCRIPTION)
-    elif os.access(place / PROGRAM, os.X_OK) and (place / PROGRAM).is_file():
+    elif os.access(place / PROGRAM, os.X_OK) and os.path.isfile(place / PROGRAM):
         held = AgentSpec(type="command", binary=PROGRAM)
     else:
         message = f"{name} holds no agent: expected {DESCRIPTION}, or an executable {PROGRAM}"

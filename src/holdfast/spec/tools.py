@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,11 +43,11 @@ def tools_of(agent: AgentSection, root: Path) -> Tools:
 
 def find_module(name: str, root: Path) -> Path | None:
     """The file of a module beside the spec."""
-    if not name:
+    if not all(part.isidentifier() for part in name.split(".")):
         return None
     base = root.joinpath(*name.split("."))
     for path in (base.with_name(base.name + ".py"), base / "__init__.py"):
-        if path.is_file():
+        if os.path.isfile(path):
             return path
     return None
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from holdfast.model.run import CaseRow, ReplicaRow
 from holdfast.model.score import Case, Replica
 from holdfast.model.verdict import Verdict
-from holdfast.score.cases import UNMET
+from holdfast.score.composite import UNMET
 from holdfast.spec.references import interpolate
 from holdfast.store.view import Files
 

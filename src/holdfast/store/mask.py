@@ -11,7 +11,7 @@ from msgspec.structs import astuple, replace
 from holdfast.errors import AgentUnavailable
 from holdfast.model.codec import encode
 from holdfast.model.observation import Observation
-from holdfast.store.spelling import forms, spellings
+from holdfast.reading.spelling import forms, spellings
 
 S = TypeVar("S", bound=msgspec.Struct)
 

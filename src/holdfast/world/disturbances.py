@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet
@@ -96,7 +96,7 @@ class Disturbances:
     async def stop(self) -> None:
         """The agent has ended: nothing begins any more, and what can be healed is."""
         world, self._world = self._world, None
-        if acting := self._tasks & self._acting:  # the agent may have met it already: the ledger is to have it
+        if acting := self._tasks & self._acting:  # half done, it could not be undone
             await asyncio.wait(acting, timeout=HEAL_S)
         for task in self._tasks:
             task.cancel()
@@ -169,11 +169,16 @@ class Disturbances:
         except Exception as broken:  # a bug of ours or of a plug-in
             self._trip.broke(f"world fault {mode} broke: {said(broken)}")
         else:
-            effect: Any = "met" if done else "no_effect"
-            got = done or "nothing was there to disturb"
-            self._trip.met(FaultMet(placed.index, "world", "world", mode, 1, effect, "", got))
+            self._trip.met(self._entry(placed, done))
         finally:
             self._acting.discard(asyncio.current_task())
+
+    def _entry(self, placed: _Placed, done: str) -> FaultMet:
+        """What the ledger has of a fault that was done just now: one that came too late was not met."""
+        late = self._world is None
+        got = f"the agent had ended: {done}" if done and late else done or "nothing was there to disturb"
+        effect: Literal["met", "no_effect"] = "met" if done and not late else "no_effect"
+        return FaultMet(placed.index, "world", "world", placed.injection.mode, 1, effect, "", got)
 
     async def _heal(self, placed: _Placed, world: World) -> None:
         if not placed.begun or not isinstance(placed.fault, HealingFault):

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import Any
 
 from holdfast.model.observation import ForbiddenResult
 from holdfast.model.world import AuditEvent, Forbidden
 from holdfast.reading.inside import covers
+from holdfast.reading.spelling import forms
+from holdfast.reading.tables import covers as covers_table
 
 SHOWN = 20
 """Violations of one rule that are named."""
+_LONGEST = 16
+"""How many times as long as a secret a way to write it may be."""
+_NO_TABLE = ("", "*")
+"""Of events that are about no table, or about more than one: no list names those."""
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "db_writes_outside": ("db_writes",),
     "http_except": ("http_calls",),
@@ -31,7 +38,7 @@ def forbidden(
         details = tuple(dict.fromkeys(_RULES[name](rules, audit, printed, secrets)))
         blind = "; ".join(unseen[what] for what in _NEEDS.get(name, ()) if what in unseen)
         if blind and not details:  # what was seen convicts, whatever was not
-            found.append(ForbiddenResult(name, False, error=f"cannot be told: {blind}"))
+            found.append(ForbiddenResult(name, False, error=blind))
             continue
         more = (f"and {len(details) - SHOWN} more",) if len(details) > SHOWN else ()
         found.append(ForbiddenResult(name, bool(details), (*details[:SHOWN], *more)))
@@ -39,30 +46,45 @@ def forbidden(
 
 
 class Overheard:
-    """Which secrets were printed, looked for as the output comes: only its end is kept."""
+    """Which secrets were printed, however they are written, looked for as the output comes: only its end is kept."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        self._secrets = {name: value.encode() for name, value in secrets.items()}
-        self._overlap = max(map(len, self._secrets.values()), default=1) - 1
+        self._unsaid = {name: tuple(forms(value)) for name, value in secrets.items() if value}
+        self._overlap = _LONGEST * max((len(value.encode()) for value in secrets.values()), default=0)
         self._end = b""
         self.names: set[str] = set()
 
     def add(self, data: bytes) -> None:
         """Some more output; a secret may begin in what came before."""
-        text = self._end + data
-        self.names |= {name for name, value in self._secrets.items() if value in text}
-        self._end = text[-self._overlap :] if self._overlap else b""
+        if not self._unsaid:
+            return
+        seen = self._end + data
+        text = seen.decode("utf-8", "surrogateescape")
+        said = {name for name, ways in self._unsaid.items() if any(way.is_in(text) for way in ways)}
+        self.names |= said
+        self._unsaid = {name: ways for name, ways in self._unsaid.items() if name not in said}
+        self._end = seen[-self._overlap :]
 
 
 _Rule = Callable[[Forbidden, Sequence[AuditEvent], Mapping[str, str], Mapping[str, str]], Iterable[str]]
 
 
 def _db(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str]) -> Iterable[str]:
-    allowed = {table.lower() for table in rules.db_writes_outside or ()}
+    allowed = rules.db_writes_outside or ()
     for event in audit:
-        table = str(event.details.get("table", "")).lower()
-        if event.type == "db_write" and table not in allowed and table.rpartition(".")[2] not in allowed:
+        if event.type == "db_write" and not _may_write(allowed, event.details):
+            table = str(event.details.get("table", "")).lower()
             yield f"{event.details.get('op', 'write')} {event.details.get('service', '')}.{table}".rstrip(".")
+
+
+def _may_write(allowed: Sequence[str], details: Mapping[str, Any]) -> bool:
+    """Whether the list names that table, or an object that is no table in the very words of the log."""
+    table, schema = str(details.get("table", "")), str(details.get("schema", ""))
+    if table in _NO_TABLE:
+        return False
+    if table.lower() in {one.lower() for one in allowed}:
+        return True
+    return " " not in table and covers_table(allowed, f"{schema}.{table}" if schema else table, schema)
 
 
 def _http(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str]) -> Iterable[str]:
@@ -84,7 +106,7 @@ def _said(
 ) -> Iterable[str]:
     for where, text in printed.items():
         for name, value in secrets.items():
-            if value in text:
+            if value and any(way.is_in(text) for way in forms(value)):
                 yield f"{name} in {where}"
 
 

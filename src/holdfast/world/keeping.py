@@ -26,6 +26,7 @@ from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 from holdfast.model.world import SQL_KINDS
 from holdfast.protocols import Database, Lasting, Mock, Sandbox, Service
+from holdfast.world.hiding import Hidden
 from holdfast.world.masking import mask_dump, mask_files
 from holdfast.world.sandbox.tree import copy
 
@@ -62,11 +63,16 @@ class Keeping:
         mask: Callable[[str], str],
         run: Path | None = None,
         wants: Callable[[Trial, Observation], bool] = lambda trial, seen: True,
+        values: Collection[str] = (),
     ) -> None:
-        """`wants` is asked of a trial that has ended, while its world is still there."""
+        """`wants` is asked of a trial that has ended, while its world is still there.
+
+        `mask` takes the values, and the secrets of a world, out of a text.
+        """
         self.folder = folder
         self.wants = wants
         self._mask = mask
+        self._values = values
         self._run = "" if run is None else str(run.resolve())
 
     async def keep(
@@ -84,40 +90,39 @@ class Keeping:
         target.mkdir(mode=0o700)
         (target / "services").mkdir()
         notes = list(world.notes)
+        hidden = Hidden({*self._values, *secrets}, self._mask)
         if sandbox is None:
             notes.append("there is no workspace: the sandbox was not opened")
         else:
-            hidden = [value.encode() for value in secrets]
-            notes += await asyncio.to_thread(_workspace, sandbox.view(), target / "workspace", hidden, self._mask)
+            notes += await asyncio.to_thread(_workspace, sandbox.view(), target / "workspace", hidden)
         for log in logs:
             if log.exists():
-                (target / log.name).write_text(self._mask(log.read_text(encoding="utf-8", errors="replace")))
+                (target / log.name).write_text(hidden.text(log.read_text(encoding="utf-8", errors="replace")))
         for name, service in services.items():
             found, why = await _held(service)
             if found is not None:
-                self._write(target / "services" / f"{name}.json", found)
-            why = await self._dump(service, dump_of(target, name), secrets) or why
+                _write(target / "services" / f"{name}.json", found, hidden)
+            why = await _dump(service, dump_of(target, name), hidden) or why
             notes += [f"{name}: {why}"] if why else []
-        self._write(target / ABOUT, replace(world, notes=tuple(notes), run=self._run))
+        _write(target / ABOUT, replace(world, notes=tuple(notes), run=self._run), hidden)
 
-    async def _dump(self, service: Service, path: Path, secrets: Collection[str]) -> str:
-        """Writes all that it holds; why not, if it cannot be done."""
-        if not isinstance(service, Lasting):
-            return ""
-        path.touch(mode=0o600)
-        try:
-            await service.dump(path)
-            text, hidden = service.spec.kind in SQL_KINDS, [value.encode() for value in secrets]
-            if await asyncio.to_thread(mask_dump, path, hidden, self._mask, text=text):
-                return ""
-            why = "a secret stands in it in a form that cannot be masked"
-        except (HoldfastError, OSError, ValueError) as refused:
-            why = " ".join(str(refused).split())
+
+async def _dump(service: Service, path: Path, hidden: Hidden) -> str:
+    """Writes all that it holds; why not, or why not all of it, if it cannot be done."""
+    if not isinstance(service, Lasting):
+        return ""
+    path.touch(mode=0o600)
+    try:
+        missing = await service.dump(path)
+        await asyncio.to_thread(mask_dump, path, hidden, text=service.spec.kind in SQL_KINDS)
+        return missing
+    except (HoldfastError, OSError, ValueError) as refused:
         path.unlink(missing_ok=True)
-        return f"what it held could not be kept: {why}"
+        return f"what it held could not be kept: {' '.join(str(refused).split())}"
 
-    def _write(self, path: Path, what: Any) -> None:
-        path.write_text(self._mask(encode(what).decode()) + "\n")
+
+def _write(path: Path, what: Any, hidden: Hidden) -> None:
+    path.write_text(hidden.text(encode(what).decode()) + "\n")
 
 
 def dump_of(folder: Path, service: str) -> Path:
@@ -152,14 +157,14 @@ def without(environ: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str,
     return {name: text for name, text in environ.items() if not any(value in text for value in secrets.values())}
 
 
-def _workspace(view: Path, target: Path, secrets: Collection[bytes], mask: Callable[[str], str]) -> list[str]:
+def _workspace(view: Path, target: Path, hidden: Hidden) -> list[str]:
     """Copies it, without secrets; what there is to say about that."""
     try:
         size = sum(_size(os.path.join(at, name)) for at, _, names in os.walk(view) for name in names)
         if size > MOST_BYTES:
             return [f"the workspace is not kept: it has {size:,} bytes, and {MOST_BYTES:,} are the most"]
         notes = _copied(view, target)
-        return [*notes, *mask_files(target, secrets, mask)]
+        return [*notes, *mask_files(target, hidden)]
     except OSError as refused:
         forget(target)
         return [f"the workspace could not be copied: {refused}"]

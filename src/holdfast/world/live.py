@@ -95,6 +95,7 @@ class LiveWorld:
         await self._ingress.open(self.sandbox, {self.sandbox.listener(*GATEWAY).getsockname()[1]})
         for note in self._ingress.notes:
             self._trip.note(note)
+            self._worlds.order.told(self.trial, note)
 
     @property
     def databases(self) -> dict[str, Database]:

@@ -2,90 +2,75 @@
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
-MASK = b"[masked]"
+from holdfast.world.hiding import CannotMask, Hidden
+
 REWRITTEN = 64_000_000
 """Bytes of a file that is still rewritten."""
-COMMON = 1_000_000
-"""Bytes of a text in which every spelling is looked for."""
 
 
-def mask_files(folder: Path, secrets: Collection[bytes], mask: Callable[[str], str]) -> Iterator[str]:
-    """Takes secrets out of every file and every name; a file that is too large to be rewritten goes.
-
-    `mask` knows other spellings of a secret, too; it is asked where a file is a text of common size.
-    """
-    for at, folders, names in os.walk(folder, topdown=False) if secrets else ():
-        for path in (_renamed(Path(at, name), secrets) for name in (*names, *folders)):
+def mask_files(folder: Path, hidden: Hidden) -> Iterator[str]:
+    """Takes secrets out of every file and every name; a file that cannot be rewritten goes, and that is told."""
+    for at, folders, names in os.walk(folder, topdown=False) if hidden.values else ():
+        for path in (_renamed(Path(at, name), hidden) for name in (*names, *folders)):
             if path.is_symlink() or not path.is_file() or not path.stat().st_size:
                 continue
-            if path.stat().st_size > REWRITTEN:
-                if _holds(path, secrets):
-                    path.unlink()
-                    yield f"{path.relative_to(folder)} is left out: it is large, and a secret is in it"
-            else:
-                _rewrite(path, secrets, mask)
+            why = _masked(path, hidden)
+            if why:
+                path.unlink()
+                yield f"{path.relative_to(folder)} is left out: {why}"
 
 
-def mask_dump(path: Path, secrets: Collection[bytes], mask: Callable[[str], str], *, text: bool) -> bool:
-    """Takes secrets out of what a server wrote, so that another can still read it; False if one cannot be taken out.
+def mask_dump(path: Path, hidden: Hidden, *, text: bool) -> None:
+    """Takes secrets out of what a server wrote, so that another can still read it; CannotMask if one would stay.
 
     A mask is as long as its secret: in a file that is no text, sizes stand before what they count.
     """
+    if not path.stat().st_size or not hidden.values:
+        return
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as data:
-        for form in {form for secret in secrets for form in _escaped(secret)}:
-            at = data.find(form)
-            while at >= 0:
-                data[at : at + len(form)] = MASK.ljust(len(form), b"*")[: len(form)]
-                at = data.find(form, at + len(form))
-    if path.stat().st_size > COMMON:
-        return True
-    before = path.read_bytes()
+        hidden.overwrite(data, text=text)
+        if not hidden.spelled_in(data):
+            return
     if not text:
-        return mask(before.decode("latin-1")) == before.decode("latin-1")
-    path.write_text(mask(before.decode("utf-8", "surrogateescape")), "utf-8", "surrogateescape", newline="")
-    return True
+        raise CannotMask("a secret stands in it in a form that cannot be masked")
+    masked = path.with_name(f"{path.name}.masked")
+    try:
+        masked.touch(mode=0o600)
+        with path.open("rb") as script, masked.open("wb") as to:
+            to.writelines(hidden.masked(script))
+        masked.replace(path)
+    finally:
+        masked.unlink(missing_ok=True)
 
 
-def _escaped(secret: bytes) -> tuple[bytes, ...]:
-    """A secret as scripts for databases write it."""
-    whole = secret.replace(b"\\", b"\\\\")
-    doubled = (text.replace(b"'", b"''") for text in (secret, whole))
-    return secret, whole, whole.replace(b"'", b"\\'").replace(b'"', b'\\"'), *doubled
-
-
-def _holds(path: Path, secrets: Collection[bytes]) -> bool:
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as seen:
-        return any(seen.find(secret) >= 0 for secret in secrets)
-
-
-def _rewrite(path: Path, secrets: Collection[bytes], mask: Callable[[str], str]) -> None:
+def _masked(path: Path, hidden: Hidden) -> str:
+    """Rewrites a file without secrets; why not, if that cannot be done."""
+    if path.stat().st_size > REWRITTEN:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as seen:
+            return "it is large, and a secret is in it" if hidden.spelled_in(seen) else ""
     before = path.read_bytes()
-    data = before
-    for secret in secrets:
-        data = data.replace(secret, MASK)
-    if len(data) <= COMMON:
-        with contextlib.suppress(UnicodeDecodeError):
-            data = mask(data.decode()).encode()
+    try:
+        data = b"".join(hidden.masked(BytesIO(hidden.plain(before))))
+    except CannotMask as refused:
+        return str(refused)
     if data != before:
         mode = path.stat().st_mode
         path.chmod(0o600)
         path.write_bytes(data)
         path.chmod(mode)
+    return ""
 
 
-def _renamed(path: Path, secrets: Collection[bytes]) -> Path:
+def _renamed(path: Path, hidden: Hidden) -> Path:
     """Where it is now: a name with a secret in it is masked, a link that leads to such a name goes."""
-    name = os.fsencode(path.name)
-    for secret in secrets:
-        name = name.replace(secret, MASK)
-    if path.is_symlink() and any(secret in os.fsencode(os.readlink(path)) for secret in secrets):
+    if path.is_symlink() and any(value in os.fsencode(os.readlink(path)) for value in hidden.values):
         path.unlink()
         return path
-    target = path.with_name(os.fsdecode(name))
+    target = path.with_name(os.fsdecode(hidden.plain(os.fsencode(path.name))))
     return path if target == path else path.replace(target)

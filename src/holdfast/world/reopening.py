@@ -66,8 +66,8 @@ async def reopen(
     except HoldfastError as refused:
         tell(f"service {spec.name} is not there: {' '.join(str(refused).split())}")
         return False
-    if spec.kind == "external":
-        tell(f"service {spec.name}: {MOVED_ON}")
+    for note in [MOVED_ON] if spec.kind == "external" else _notes(kept, spec.name):
+        tell(f"service {spec.name}: {note}")
     worlds.place(spec, ReopenedKeeper(service if isinstance(service, Mock) else Reopened(service), keeper))
     return True
 
@@ -84,5 +84,9 @@ async def _restored(service: Service, path: Path) -> Service:
 
 def why_not(kept: Kept, service: str) -> str:
     """Why nothing of a service was kept."""
-    told = [note.removeprefix(f"{service}: ") for note in kept.notes if note.startswith(f"{service}: ")]
+    told = _notes(kept, service)
     return told[0] if told else "what it held was not kept"
+
+
+def _notes(kept: Kept, service: str) -> list[str]:
+    return [note.removeprefix(f"{service}: ") for note in kept.notes if note.startswith(f"{service}: ")]

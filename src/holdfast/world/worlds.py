@@ -39,6 +39,8 @@ class Order(Struct, frozen=True):
     variables: Callable[[Trial], Mapping[str, str]] = lambda trial: {}
     keeping: Keeping | None = None
     """Where worlds are kept for a look."""
+    told: Callable[[Trial, str], None] = lambda trial, what: None
+    """Hears what is of use only while a trial runs."""
 
 
 class Worlds:

@@ -5,6 +5,7 @@ import pytest
 from report_sample import cell, large, sample, trial
 
 from holdfast.model.run import Run
+from holdfast.model.spec import Injection, Scenario
 from holdfast.report.terminal import can_show_signs, summary
 
 
@@ -29,6 +30,14 @@ def test_unproven_is_explained_with_the_next_step() -> None:
     shown = text(sample())
     assert "the fault was never met: the agent did not call its model" in shown
     assert "ask something that makes the agent call its model" in shown
+
+
+def test_a_fault_of_the_world_has_nothing_to_be_called() -> None:
+    late = Scenario("late", (Injection("world", "clock", "skew"),))
+    rows = [cell("max-latency", "late", "unproven", trial("1", "unproven", "hi"), unproven=1)]
+    shown = text(msgspec.structs.replace(sample(), cells=rows, scenarios=(late,)))
+    assert "next      let the fault begin earlier (after_ms, on_event)" in shown
+    assert "call a tool" not in shown
 
 
 def test_silence_has_its_own_next_step() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.model.observation import Observation
 from holdfast.model.world import Isolation
-from holdfast.runner.conditions import Conditions
+from holdfast.runner.conditions import DIFFERS, Conditions
 
 
 def test_a_promise_that_one_trial_did_not_keep_is_not_kept() -> None:
@@ -14,6 +14,16 @@ def test_a_promise_that_one_trial_did_not_keep_is_not_kept() -> None:
     found.add(Observation("c", isolation=(Isolation("network", True),), notes=("db: 15", "other")))
     assert found.isolation == (Isolation("old", True), Isolation("network", False, "no kernel"))
     assert found.notes == ("db: 15",)
+
+
+def test_what_each_trial_says_for_itself_is_not_said_of_all() -> None:
+    found = Conditions()
+    for port in (3000, 41237, 3000):
+        found.add(Observation("a", isolation=(Isolation("ingress", True, f"port {port}"), Isolation("mounts", True))))
+    assert found.isolation == (Isolation("ingress", True, DIFFERS), Isolation("mounts", True))
+    again = Conditions(found.isolation)
+    again.add(Observation("b", isolation=(Isolation("ingress", True, "port 3000"),)))
+    assert again.isolation == found.isolation
 
 
 def test_trials_without_a_world_say_nothing() -> None:

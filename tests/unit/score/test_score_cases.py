@@ -9,7 +9,8 @@ from holdfast.model.score import Case
 from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Scoring, Spec, Task
 from holdfast.model.verdict import Verdict
 from holdfast.plan import plan
-from holdfast.score.cases import UNMET, Cases
+from holdfast.score.cases import Cases
+from holdfast.score.composite import UNMET
 
 
 def cases(outcomes: str, how: Aggregation, threshold: float | None = None, replicas: int | None = None) -> Case:
@@ -105,27 +106,27 @@ def stormy(*met: int, sign: str = "p", when: str = "always", effect: str = "met"
 
 def test_a_case_that_met_no_fault_has_not_passed() -> None:
     case = stormy()
-    assert (case.status, case.unproven, case.composite, case.unmet) == ("error", True, None, ("held", "told"))
+    assert (case.status, case.unproven_only, case.composite, case.unmet) == ("error", True, None, ("held", "told"))
     assert case.reason == f"held, told: {UNMET}"
     assert [(one.status, one.composite, one.reason) for one in case.replicas] == [("error", None, case.reason)] * 2
 
 
 def test_a_fault_that_had_no_effect_was_not_met() -> None:
-    assert stormy(0, effect="no_effect").unproven
+    assert stormy(0, effect="no_effect").unproven_only
 
 
 def test_one_trial_that_met_a_fault_is_enough() -> None:
     case = stormy(0)
-    assert (case.status, case.unproven, case.composite, case.unmet) == ("pass", False, 1.0, ())
+    assert (case.status, case.unproven_only, case.composite, case.unmet) == ("pass", False, 1.0, ())
 
 
 def test_a_rule_needs_a_fault_of_its_own_kind() -> None:
     assert stormy(0, when="tool_faults_active").status == "pass"
     case = stormy(1, when="tool_faults_active")
-    assert (case.status, case.unproven, case.unmet) == ("error", True, ("told",))
+    assert (case.status, case.unproven_only, case.unmet) == ("error", True, ("told",))
 
 
 def test_a_violation_needs_no_fault() -> None:
     case = stormy(sign="f")
-    assert (case.status, case.unproven, case.composite) == ("fail", False, 0.0)
+    assert (case.status, case.unproven_only, case.composite) == ("fail", False, 0.0)
     assert case.unmet == ("held", "told")

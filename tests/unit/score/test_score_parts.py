@@ -52,7 +52,7 @@ def test_exit_codes_of_cases_alone(statuses: list[str], options: Options, code: 
 def test_a_case_without_proof_is_neither_a_failure_nor_an_error_of_ours(
     others: list[str], options: Options, code: int
 ) -> None:
-    found = [*cases(*others), Case("storm", "error", unproven=True)]
+    found = [*cases(*others), Case("storm", "error", unproven_only=True)]
     score = with_cases(HELD, found, options, matrix=True)
     assert (score.exit_code, passed(found)) == (code, False)
     assert "every case passed" not in score.reasons

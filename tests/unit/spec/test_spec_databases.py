@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.spec.databases import bare_table
+from holdfast.spec.databases import READ
+from holdfast.spec.statements import bare_table
 
 BASE = "version: 1\nid: t\nagent: {type: command, command: a}\ntask: {prompt: p}\n"
 NONE = 'services:\n  - {name: db, image: "mysql:8"}\n'
@@ -31,6 +32,11 @@ CALM = "invariants: {r: {description: d, check: {type: completes}}}\n"
         ("SELECT EXTRACT(YEAR FROM d) FROM t", "t"),
         ("--\nSELECT 1 FROM t", "t"),
         ("LOAD DATA INFILE 'x' INTO TABLE t", "t"),
+        ("BEGIN; INSERT IGNORE INTO t VALUES (1); COMMIT", "t"),
+        ("TRUNCATE TABLE t", "t"),
+        ("SET NAMES utf8; GRANT ALL ON app.* TO bob; UPDATE LOW_PRIORITY t SET a = 1", "t"),
+        ("SELECT 'it''s; \\' FROM x' FROM t", "t"),
+        ("(" * 200 + "SELECT 1 FROM t" + ")" * 200, "t"),
     ],
 )
 def test_a_table_without_its_database_is_found(sql: str, table: str) -> None:
@@ -58,11 +64,40 @@ def test_a_table_without_its_database_is_found(sql: str, table: str) -> None:
         "SELECT * FROM JSON_TABLE('[1]', '$[*]' COLUMNS (a int PATH '$')) AS j",
         "CREATE PROCEDURE app.p() BEGIN DECLARE n int; SELECT count(*) INTO n FROM app.t; END",
         "SELECT count(*) FROM {{ params.database }}.t",
-        "(" * 200 + "SELECT 1 FROM t" + ")" * 200,
+        "REVOKE SELECT ON app.* FROM bob",
+        "GRANT SELECT ON app.* TO bob",
+        "DELETE FROM t1 USING app.t1 JOIN app.t2",
+        "DELETE t1 FROM app.t1 JOIN app.t2",
+        "SELECT a INTO x FROM app.t",
+        "SELECT a INTO @x FROM app.t",
+        "SELECT a FROM app.t FOR SYSTEM_TIME FROM a TO b",
+        "SELECT t.from, @from FROM app.t",
+        "SELECT a FROM app.t WHERE (b, c) IN (SELECT d, e FROM app.s)",
+        "SELECT * FROM (SELECT a FROM app.t) AS t JOIN app.s USING (a)",
+        "CREATE TABLE app.t LIKE app.s",
+        "SELECT * FROM seq_1_to_9",
+        "SELECT 1 FROM app_{{ params.n }}.t",
+        "CREATE DATABASE app /*!32312 IF NOT EXISTS */; /*!40101 USE app */; INSERT INTO t VALUES (1)",
+        "SOURCE other.sql; INSERT INTO t VALUES (1)",
+        "DELIMITER //\nINSERT INTO t VALUES (1)//",
+        "SET @@sql_mode = 'ANSI_QUOTES'; INSERT INTO t VALUES (\"'\")",
     ],
 )
 def test_what_needs_no_database_is_left_alone(sql: str) -> None:
     assert bare_table(sql) == ""
+
+
+@pytest.mark.parametrize(
+    "part", ["a", " ", "(", ")", "a ", "a(", "'", '"', "`", "/*", "-- \n", "\\", "from ", ";", "/*!"]
+)
+def test_long_statements_are_read_once(part: str) -> None:
+    assert bare_table("SELECT 1 WHERE " + part * 200_000) == ""
+
+
+def test_a_statement_that_is_cut_by_our_limit_is_not_looked_at(file: Any) -> None:
+    start = "-- all of it\n".ljust(READ - len("; INSERT INTO ap"), " ")
+    (file.folder / "seed.sql").write_text(f"{start}; INSERT INTO app.t VALUES (1)")
+    assert file.spec(BASE + NONE + CALM + "fixtures: [{type: sql, service: db, file: seed.sql}]\n")
 
 
 @pytest.mark.parametrize(

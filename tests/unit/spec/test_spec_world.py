@@ -47,6 +47,26 @@ def test_every_world_key_loads_and_opens_a_world(file):
     assert [service.kind for service in spec.world.services] == ["postgres", "http_mock", "http_mock", "external"]
 
 
+@pytest.mark.parametrize(
+    ("entry", "message", "hint"),
+    [
+        ('from: "env:MYTOK"', 'from takes generated or "static://value"', 'write source: "env:MYTOK"'),
+        ('from: "file:a/b"', 'from takes generated or "static://value"', 'write source: "file:a/b"'),
+        ("from: env", 'from takes generated or "static://value"', "write source: env"),
+        ("from: other", 'from takes generated or "static://value"', 'source: "env:OTHER"'),
+        ("source: generated", 'source takes env, "env:OTHER"', "write from: generated"),
+        ('source: "static://x"', 'source takes env, "env:OTHER"', 'write from: "static://x"'),
+        ("source: MYTOK", 'source takes env, "env:OTHER"', 'write source: "env:MYTOK"'),
+        ("source: [a]", 'source takes env, "env:OTHER"', 'source: "env:OTHER" reads the variable OTHER'),
+    ],
+)
+def test_where_a_secret_comes_from_is_said_by_the_right_key(file, entry, message, hint):
+    found = file.error(BASE + f"secrets: [{{name: TOK, {entry}}}]\n" + rule("{type: file_exists, path: a}"))
+    assert found.path == f"secrets[0].{entry.partition(':')[0]}"
+    assert message in found.message
+    assert hint in found.hint
+
+
 def test_seed_alone_opens_no_world(file):
     assert file.spec(BASE + "determinism: {seed: 1}\n").world is None
 

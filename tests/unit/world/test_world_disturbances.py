@@ -134,12 +134,15 @@ def test_only_what_a_fault_left_is_no_change_of_the_agents(tmp_path):
     assert [*faults.of_agent(after)] == [after[0], after[2], mine]
 
 
-def test_a_fault_that_is_being_done_as_the_agent_ends_is_in_the_ledger():
-    class Slow(World):
-        async def set_clock(self, now, *, frozen=False):
-            self.frozen = frozen
-            await asyncio.sleep(0.1)
+class Slow(World):
+    """Its clock takes a while to be set."""
 
+    async def set_clock(self, now, *, frozen=False):
+        self.frozen = frozen
+        await asyncio.sleep(0.1)
+
+
+def test_a_fault_that_is_done_only_after_the_agent_has_ended_was_not_met():
     async def during(faults, trip):
         faults.saw("command")
         await asyncio.sleep(0.01)
@@ -147,7 +150,17 @@ def test_a_fault_that_is_being_done_as_the_agent_ends_is_in_the_ledger():
 
     world, trip, _ = run(("frozen", {"on_event": "command"}), during=during, world=Slow())
     assert world.frozen
-    assert [entry.mode for entry in trip.ledger] == ["frozen"]
+    assert told(trip) == [(0, "world", "frozen", "no_effect", "the agent had ended: the clock stands still")]
+
+
+def test_a_fault_that_takes_its_time_is_met_if_the_agent_is_still_there():
+    async def during(faults, trip):
+        faults.saw("command")
+        while not trip.ledger:
+            await asyncio.sleep(0.01)
+
+    _, trip, _ = run(("frozen", {"on_event": "command"}), during=during, world=Slow())
+    assert told(trip) == [(0, "world", "frozen", "met", "the clock stands still")]
 
 
 def test_a_fault_that_breaks_is_ours():

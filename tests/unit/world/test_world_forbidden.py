@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
 from typing import Any
+from urllib.parse import quote
+
+import pytest
 
 from holdfast.model.world import AuditEvent, Forbidden
+from holdfast.store.mask import Masker
 from holdfast.world.forbidden import Overheard, forbidden
 
 
@@ -18,10 +24,38 @@ def broken(rules: Forbidden, *audit: AuditEvent, printed: str = "", secrets: dic
     return list(result.details)
 
 
+def writes(table: str, schema: str = "", op: str = "update") -> AuditEvent:
+    return event("db_write", service="db", table=table, op=op, **({"schema": schema} if schema else {}))
+
+
 def test_writes_to_other_tables() -> None:
     rules = Forbidden(db_writes_outside=("customers",))
-    assert broken(rules, event("db_write", service="db", table="public.Customers", op="UPDATE")) == []
-    assert broken(rules, event("db_write", service="db", table="orders", op="DELETE")) == ["DELETE db.orders"]
+    assert broken(rules, writes("Customers", "public")) == []
+    assert broken(rules, writes("orders", "public", "DELETE")) == ["DELETE db.orders"]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "table", "schema", "held"),
+    [
+        ("a", "a", "public", True),
+        ("a", "app.a", "", False),
+        ("app.a", "app.a", "", True),
+        ("public.a", "a", "public", True),
+        ("*.a", "app.a", "", True),
+        ("*", "a", "public", True),
+        ("*", "app.a", "", False),
+        ("*", "*", "", False),
+        ("*", "role evil", "", False),
+        ("*", "", "", False),
+        ("sequence s", "sequence s", "", True),
+        ("app.a", "app.public.a", "", False),
+    ],
+)
+def test_a_bare_table_is_of_the_schema_in_which_the_agent_starts(
+    allowed: str, table: str, schema: str, held: bool
+) -> None:
+    rules = Forbidden(db_writes_outside=(allowed,))
+    assert (broken(rules, writes(table, schema)) == []) is held
 
 
 def test_calls_to_other_hosts() -> None:
@@ -44,6 +78,29 @@ def test_secrets_that_were_printed() -> None:
     assert broken(rules, printed="key=…", secrets={"KEY": "hunter2222"}) == []
 
 
+SECRET = "se/cret é-42"
+WRITTEN = (
+    b64encode(SECRET.encode()).decode(),
+    b64encode(b"x" + SECRET.encode()).decode(),
+    json.dumps(json.dumps(SECRET)),
+    quote(SECRET, safe=""),
+)
+"""The ways that are masked are the ways that are found."""
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_a_secret_is_found_however_it_is_written(written: str) -> None:
+    assert written not in Masker([SECRET]).text(f"it is {written} now")
+    rules = Forbidden(secrets_in_logs=True)
+    assert broken(rules, printed=f"it is {written} now", secrets={"KEY": SECRET}) == ["KEY in its output"]
+    for cut in range(1, len(written)):
+        heard = Overheard({"KEY": SECRET})
+        data = f"noise {written} ".encode()
+        heard.add(data[: 6 + cut])
+        heard.add(data[6 + cut :])
+        assert heard.names == {"KEY"}
+
+
 def test_a_secret_is_overheard_wherever_the_output_is_cut() -> None:
     for cut in range(1, 10):
         heard = Overheard({"KEY": "hunter2222", "OTHER": "unsaid-word"})
@@ -57,7 +114,7 @@ def test_a_secret_is_overheard_wherever_the_output_is_cut() -> None:
 def test_what_the_audit_cannot_see_is_no_acquittal() -> None:
     rules = Forbidden(file_writes_outside=("src/",), secrets_in_logs=True)
     files, said = sorted(forbidden(rules, (), {}, {}, {"file_writes": "there is no overlay"}), key=lambda r: r.rule)
-    assert files.error == "cannot be told: there is no overlay"
+    assert files.error == "there is no overlay"
     assert not said.error
 
 

@@ -14,11 +14,11 @@ from world_kit import FakeDatabase, FakeMock, FolderSandbox, request, rows
 SECRET = "sesame-sesame"
 
 
-def kept(tmp_path, *services, workspace=None, name="abc", secrets=(SECRET,), logs=()):
+def kept(tmp_path, *services, workspace=None, name="abc", secrets=(SECRET,), logs=(), values=()):
     folder = tmp_path / "kept"
     sandbox = None if workspace is None else FolderSandbox(workspace)
     about = Kept(name, "/spec", {"HOME": "/workspace"}, {"/agent": "/somewhere"})
-    keep = Keeping(folder, lambda text: text.replace(SECRET, "[masked]"))
+    keep = Keeping(folder, lambda text: text.replace(SECRET, "[masked]"), values=values)
     asyncio.run(keep.keep(about, sandbox, {one.spec.name: one for one in services}, logs, secrets))
     return folder / name
 
@@ -125,12 +125,14 @@ class FakeCache:
         self.upstream = "/run/cache"
         self.variables = {}
         self.notes = ()
+        self.missing = ""
         self._held = held
 
     async def dump(self, path):
         if isinstance(self._held, Exception):
             raise self._held
         path.write_bytes(self._held)
+        return self.missing
 
     async def restore(self, path):
         """Nothing is read."""
@@ -159,3 +161,32 @@ def test_a_dump_with_a_secret_that_cannot_be_masked_is_not_kept(tmp_path, worksp
     asyncio.run(keep.keep(about, FolderSandbox(workspace), {"cache": masked}, [], [SECRET]))
     assert "in a form that cannot be masked" in read(tmp_path / "kept" / "abc").notes[0]
     assert not dump_of(tmp_path / "kept" / "abc", "cache").exists()
+
+
+def test_a_service_that_held_nothing_is_kept_as_such(tmp_path, workspace):
+    folder = kept(tmp_path, FakeCache(b""), workspace=workspace)
+    assert dump_of(folder, "cache").read_bytes() == b""
+    assert read(folder).notes == ()
+
+
+def test_what_a_dump_leaves_out_is_told(tmp_path, workspace):
+    cache = FakeCache(b"most")
+    cache.missing = "left out: the rest"
+    folder = kept(tmp_path, cache, workspace=workspace)
+    assert dump_of(folder, "cache").read_bytes() == b"most"
+    assert read(folder).notes == ("cache: left out: the rest",)
+
+
+def test_values_of_references_are_hidden_as_secrets_are(tmp_path, workspace):
+    (workspace / "large").write_bytes(b"x" * 1_200_000 + b"by-reference")
+    folder = kept(tmp_path, FakeCache(b"\x0cby-reference"), workspace=workspace, values=["by-reference"])
+    assert (folder / "workspace" / "large").read_bytes().endswith(b"x[masked]")
+    assert dump_of(folder, "cache").read_bytes() == b"\x0c[masked]****"
+
+
+def test_rows_with_bytes_that_are_no_text_show_no_secret(tmp_path):
+    tables = rows(["public", "t"], columns=("table_schema", "table_name"))
+    held = "\\xff" + SECRET.encode().hex()
+    database = FakeDatabase(lambda sql: tables if "information_schema" in sql else rows([held], columns=("raw",)))
+    folder = kept(tmp_path, database)
+    assert SECRET.encode().hex() not in (folder / "services" / "db.json").read_text()

@@ -23,6 +23,7 @@ class Server(FakeDatabase):
 
     async def dump(self, path):
         """Nothing is written."""
+        return ""
 
     async def restore(self, path):
         if self.broken:
@@ -83,6 +84,14 @@ def test_a_server_is_filled_and_nothing_more_is_asked_of_it(folder):
     assert found.upstream == server.upstream
     asyncio.run(found.close())
     assert server.closed
+
+
+def test_what_is_missing_in_one_that_is_there_is_told(folder):
+    worlds = FakeWorlds(server := Server())
+    assert reopened(folder, worlds, server.spec, "db: left out: one", "cache: gone") == (
+        True,
+        ["service db: left out: one"],
+    )
 
 
 def test_a_service_that_nobody_took_is_closed_with_its_keeper(folder):

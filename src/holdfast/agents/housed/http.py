@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from holdfast.agents.housed.command import argv_inside, start_inside
 from holdfast.agents.housed.placing import Placed
 from holdfast.agents.http import HttpAgent
-from holdfast.agents.patience import left_s
+from holdfast.agents.patience import left_s, reset_in_time
 from holdfast.agents.placeholders import PORT, with_mcp_config, with_port
 from holdfast.agents.ports import Ports
 from holdfast.agents.readiness import address_of, await_ready
@@ -57,7 +57,7 @@ class HousedHttp:
             http = await _within(left_s(trip), reached)
             printed.watch = trip.house.heard
             if http is not None and inside.has_reset:
-                await http.reset(trip.trial)
+                await reset_in_time(http, trip)
             answer = _never_asked(task) if http is None else await http.run(task, trip)
             pipes.drain()
         if program.lost:

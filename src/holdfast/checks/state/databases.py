@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from holdfast.errors import HarnessError
 from holdfast.model.codec import canonical, digest
 from holdfast.protocols import Database, World
+from holdfast.reading.tables import named, part
 
 COLUMNS_KEPT = 50_000
 """Columns of all tables together that are looked at."""
@@ -41,7 +42,7 @@ def database(world: World, service: str) -> Database:
 async def default_schema(of: Database, *, timeout_s: float) -> str:
     """The schema that a bare name leads to: the first of the search path that is there, or the database; "" if none."""
     found = await of.query(_DEFAULT[await _is_postgres(of, timeout_s)], timeout_s=timeout_s)
-    return _part(str(found.rows[0][0] or ""))
+    return part(str(found.rows[0][0] or ""))
 
 
 async def fingerprints(of: Database, *, timeout_s: float) -> dict[str, str]:
@@ -57,17 +58,8 @@ async def fingerprints(of: Database, *, timeout_s: float) -> dict[str, str]:
     for some in _batches(list(shapes)):
         found = await of.query(contents(some), timeout_s=timeout_s, keep=AT_ONCE)
         for table, row in zip(some, found.rows, strict=True):
-            marks[named(table)] = digest(canonical([shapes[table], row[1:]]))
+            marks[named(*table)] = digest(canonical([shapes[table], row[1:]]))
     return marks
-
-
-def named(table: _Table) -> str:
-    """A table as people write it, with its schema."""
-    return f"{_part(table[0])}.{_part(table[1])}"
-
-
-def _part(name: str) -> str:
-    return _quoted(name, _QUOTE) if "." in name else name
 
 
 async def _is_postgres(of: Database, timeout_s: float) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Annotated, ClassVar, Literal
 from weakref import WeakKeyDictionary
 
@@ -22,16 +21,17 @@ from holdfast.model.world import Evidence
 from holdfast.protocols import Exhibit, World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
+from holdfast.reading.tables import covers, depth
 
 
 class Tables(Struct, frozen=True, omit_defaults=True):
     """The tables before and after, as `schema.table`, each with a mark of its content."""
 
-    default: str
-    """The schema that a bare name leads to when the agent starts."""
     before: dict[str, str]
     after: dict[str, str] = {}
     refused: str = ""
+    default: str | None = None
+    """The schema that a bare name leads to when the agent starts; None if it was not recorded."""
 
 
 _before: WeakKeyDictionary[World, dict[str, Tables]] = WeakKeyDictionary()
@@ -56,7 +56,7 @@ class DbUnchangedExcept:
         found = database(world, self.service)
         with self._in_time():
             default = await default_schema(found, timeout_s=self.timeout / 1000)
-        _before.setdefault(world, {})[self.service] = Tables(default, await self._read(world))
+        _before.setdefault(world, {})[self.service] = Tables(await self._read(world), default=default)
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
         before = _before.get(world, {}).get(self.service)
@@ -92,16 +92,19 @@ class DbUnchangedExcept:
             raise HarnessError(f"reading the tables took longer than {self.timeout / 1000:g} s: {hint}") from late
 
     def _may_change(self, name: str, found: Tables) -> bool:
-        """A pattern without a schema is about the default one alone."""
-        bare = _bare(name, found)
-        patterns = [table.lower() for table in self.tables]
-        if any(fnmatchcase(name.lower(), one) for one in patterns if "." in one):
+        """A pattern without a schema is about the default one alone; HarnessError if that cannot be told."""
+        if found.default is not None or not depth(name):
+            return covers(self.tables, name, found.default or "")
+        if covers(self.tables, name, ""):
             return True
-        return bare != name and any(fnmatchcase(bare.lower(), one) for one in patterns if "." not in one)
+        if covers(self.tables, name, name.rpartition(".")[0]):
+            raise HarnessError(f"the default schema was {NOT_RECORDED}: write {name}")
+        return False
 
 
 def _bare(name: str, found: Tables) -> str:
-    return name.removeprefix(f"{found.default}.")
+    """A table of the default schema without it."""
+    return name.removeprefix(f"{found.default}.") if found.default else name
 
 
 def _how(name: str, found: Tables) -> str:

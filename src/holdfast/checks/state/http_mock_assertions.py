@@ -40,6 +40,8 @@ class HttpMockAssertions:
         verdicts = [judged(one, found) for one in self.assertions]
         worst = min(range(len(verdicts)), key=lambda n: (_ORDER[verdicts[n][0]], n))
         holds, why = verdicts[worst]
+        if holds is None:  # what is not known is so by a limit of ours
+            raise HarnessError(shorten(why, 220))
         if holds:
             why = "; ".join(why for _, why in verdicts)
         return Finding(holds, shorten(why, 220), details=_details(found))

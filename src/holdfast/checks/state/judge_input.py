@@ -40,8 +40,8 @@ def of_mock(mock: Mock, field: str, limit: int) -> Shown:
     if parts is None or not -len(found.requests) <= index < len(found.requests):
         return Shown()
     request, part = found.requests[index], parts[3] or ""
-    if request.cut and part.startswith("body") and part != "body":
-        raise HarnessError(f"{field} is not known: the body was cut, since it is longer than what is kept of one")
+    if part.startswith("body") and (request.unread or (request.cut and part != "body")):
+        raise HarnessError(f"{field} is not known: {request.hidden}")
     value = value_at(request, part)
     return Shown() if value is MISSING or value is None else capped(as_text(value), limit)
 

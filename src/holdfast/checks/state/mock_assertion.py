@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from msgspec import UNSET, Struct
@@ -41,6 +41,8 @@ def judged(one: Assertion, found: Requests) -> Judged:
     counted = matching(found.requests, one.filters)
     maybe = unclear(found.requests, one.filters)
     if one.field == "request_count":
+        if not one.filters:
+            return _count(one, len(counted) + found.more, 0, ())
         return _count(one, len(counted), found.more, maybe)
     field = FIELD.fullmatch(one.field)
     index = int(field[2]) if field and field[2] else -1
@@ -54,7 +56,7 @@ def judged(one: Assertion, found: Requests) -> Judged:
     return _holds(one, counted[index], (field[3] or "") if field else "")
 
 
-def _count(one: Assertion, count: int, more: int, maybe: int) -> Judged:
+def _count(one: Assertion, count: int, more: int, maybe: Sequence[Request]) -> Judged:
     """A number of requests; where more came than are kept, or more may fit, it may be higher."""
     wrong = next(_wrong(one, count, body=False), "")
     what = f"request_count{_filtered(one.filters)} {wrong or f'is {count}'}"
@@ -68,13 +70,13 @@ def _count(one: Assertion, count: int, more: int, maybe: int) -> Judged:
     return (True if enough else None), f"{what}{kept}{f'; {_hidden(maybe)}' if maybe else ''}"
 
 
-def _hidden(maybe: int) -> str:
-    return f"the filters look at a body that was cut, of {_requests(maybe)}"
+def _hidden(maybe: Sequence[Request]) -> str:
+    return f"the filters look at the body of {_requests(len(maybe))}, but {maybe[0].hidden}"
 
 
 def _holds(one: Assertion, request: Request, part: str) -> Judged:
-    if request.cut and (not part or part.startswith("body")):
-        return None, f"{shorten(one.field)} is not known: the body was cut, since it is longer than what is kept of one"
+    if request.hidden and (not part or part.startswith("body")):
+        return None, f"{shorten(one.field)} is not known: {request.hidden}"
     value = value_at(request, part)
     if value is MISSING:
         return False, f"there is nothing at {shorten(one.field)}"

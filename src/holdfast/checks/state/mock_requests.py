@@ -34,6 +34,15 @@ class Request(Struct, frozen=True, omit_defaults=True):
     status: int = 0
     cut: bool = False
     """The body was longer than what a mock keeps of one."""
+    unread: str = ""
+    """Why the body cannot be understood."""
+
+    @property
+    def hidden(self) -> str:
+        """Why the body that was sent is not known; empty if it is."""
+        if self.unread:
+            return f"the body cannot be read: {self.unread}"
+        return "the body was cut, since it is longer than what is kept of one" if self.cut else ""
 
 
 class Requests(Struct, frozen=True, omit_defaults=True):
@@ -51,7 +60,8 @@ def kept(mock: Mock) -> Requests:
         size += _size(one)
         if size > KEPT:
             break
-        found.append(Request(one.method, one.path, one.query, one.headers, one.body, one.status, one.cut))
+        body = (one.body, one.status, one.cut, one.unread)
+        found.append(Request(one.method, one.path, one.query, one.headers, *body))
     return Requests(tuple(found), len(mock.requests) - len(found) + mock.dropped)
 
 
@@ -64,12 +74,13 @@ def matching(requests: Sequence[Request], filters: Mapping[str, Any]) -> list[Re
     return [one for one in requests if all(_fits(one, name, wanted) for name, wanted in filters.items())]
 
 
-def unclear(requests: Sequence[Request], filters: Mapping[str, Any]) -> int:
-    """How many requests may fit or not: a filter looks at a body that was cut, and the others fit."""
-    found = 0
+def unclear(requests: Sequence[Request], filters: Mapping[str, Any]) -> list[Request]:
+    """The requests that may fit or not: a filter looks at a body that is not known, and the others fit."""
+    found = []
     for one in requests if filters else ():
         others = {name: wanted for name, wanted in filters.items() if not _in_body(one, name)}
-        found += one.cut and len(others) < len(filters) and bool(matching([one], others))
+        if one.hidden and len(others) < len(filters) and matching([one], others):
+            found.append(one)
     return found
 
 
@@ -85,7 +96,7 @@ def _fits(request: Request, name: str, wanted: Any) -> bool:
     headers = headers_of(request)
     if name.lower() in headers:
         return headers[name.lower()] == _plain(wanted)
-    body = MISSING if request.cut else json_of(request.body)
+    body = MISSING if request.hidden else json_of(request.body)
     return isinstance(body, dict) and name in body and same(body[name], wanted)
 
 

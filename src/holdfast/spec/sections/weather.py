@@ -10,6 +10,9 @@ from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
 from holdfast.spec.forms import Code
 
+LONGEST_GLOB = 1_000
+"""A longer one may take minutes to be read."""
+
 
 class ScheduleKeys(Struct, frozen=True, kw_only=True):
     """When a fault fires."""
@@ -25,7 +28,7 @@ class ScheduleKeys(Struct, frozen=True, kw_only=True):
 class ToolFaultKeys(ScheduleKeys, frozen=True, kw_only=True):
     """Keys of every tool fault."""
 
-    tool: Annotated[str, about("The tool: its name or a glob.", min_length=1)]
+    tool: Annotated[str, about("The tool: its name or a glob.", min_length=1, max_length=LONGEST_GLOB)]
     mode: Annotated[str, about("The fault.")]
     match_url: Annotated[str | None, about("Meet HTTP calls to this URL glob.", min_length=1)] = None
     raises: Annotated[Code | None, about("The exception class that a Python tool raises.")] = None
@@ -52,7 +55,7 @@ class McpFaultKeys(ScheduleKeys, frozen=True, kw_only=True):
     """Keys of every MCP fault."""
 
     mode: Annotated[str, about("The fault.")]
-    tool: Annotated[str, about("The tool: its name or a glob.", min_length=1)] = "*"
+    tool: Annotated[str, about("The tool: its name or a glob.", min_length=1, max_length=LONGEST_GLOB)] = "*"
 
 
 class HttpFaultKeys(ScheduleKeys, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
 from holdfast.reading.node import Node
 from holdfast.spec.forms import Size, Written
+from holdfast.spec.secret_forms import SecretFrom, SecretSource
 from holdfast.spec.sections.run import SEED
 
 _NAME = about("Its name.", pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")
@@ -61,9 +62,9 @@ class SecretEntry(Struct, frozen=True, kw_only=True):
     at: Node
     name: Annotated[str, about("Its name.", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
     source: Annotated[
-        str | None, about("Where the value is.", pattern=r"^(env|env:[A-Za-z_][A-Za-z0-9_]*|file:.+|command:.+)$")
+        SecretSource | None, about('Where the value is: env, "env:OTHER", "file:path" or "command:…".')
     ] = None
-    from_: Annotated[str | None, about("A made-up value.", pattern=r"^(static://.*|generated)$")] = field(
+    from_: Annotated[SecretFrom | None, about('A made-up value: generated, or "static://value".')] = field(
         default=None, name="from"
     )
     scope: Annotated[SecretScope, about("Where the agent finds it.")] = SecretScope()
@@ -172,7 +173,10 @@ class ForbiddenSection(Struct, frozen=True, kw_only=True):
     """What the agent must not do; a violation forces the composite to 0."""
 
     at: Node
-    db_writes_outside: Annotated[tuple[str, ...] | None, about("Writes to other tables.")] = None
+    db_writes_outside: Annotated[
+        tuple[str, ...] | None,
+        about("Writes to other tables: names or globs, of the default schema unless they have one."),
+    ] = None
     http_except: Annotated[tuple[str, ...] | None, about("Calls to other services or hosts.")] = None
     secrets_in_logs: Annotated[Literal["deny", "allow"] | None, about("Secrets in output or answer.")] = None
     file_writes_outside: Annotated[tuple[str, ...] | None, about("Writes to other paths of the workspace.")] = None

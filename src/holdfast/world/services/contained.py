@@ -31,7 +31,10 @@ from holdfast.world.services.tally import Tally, events
 if TYPE_CHECKING:
     from holdfast.world.services.container import Running
 
-UNSEEN = "its writes are known from row counters alone, without their statements; its user can change those"
+UNSEEN = (
+    "its writes are known from row counters and the list of tables alone, without their statements; its user can "
+    "change the counters"
+)
 _MINE = ("USER", "PASSWORD", "DB", "DATABASE", "ROOT_PASSWORD")
 
 

@@ -21,7 +21,10 @@ from holdfast.world.services.tally import Tally, events
 PORTS = {"postgresql": 5432, "postgres": 5432, "mysql": 3306, "mariadb": 3306, "redis": 6379, "rediss": 6379,
          "http": 80, "https": 443, "amqp": 5672, "mongodb": 27017, "smtp": 25}  # fmt: skip
 SHARED = "is external: its state stays between trials, and they share it"
-UNSEEN = "its writes are known from row counters alone: they have no statement, and other users' are among them"
+UNSEEN = (
+    "its writes are known from row counters and the list of tables alone: they have no statement, and other users' are "
+    "among them"
+)
 
 
 class External:

@@ -11,6 +11,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.planes.http1.server import Exchange, Listener, serve
 from holdfast.protocols import Recorded
+from holdfast.world.services.http_mock_body import body_of
 from holdfast.world.services.http_mock_record import BODY_KEPT, Record
 from holdfast.world.services.http_mock_routes import Asked, Routes
 
@@ -89,5 +90,5 @@ class HttpMock:
             size += len(chunk)
         path, _, query = exchange.head.target.partition("?")
         headers = tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in exchange.head.headers)
-        body = b"".join(parts).decode("utf-8", "replace")
-        return Asked(exchange.head.method, path, query, headers, body, size > BODY_KEPT)
+        body = body_of(headers, b"".join(parts), BODY_KEPT, cut=size > BODY_KEPT)
+        return Asked(exchange.head.method, path, query, headers, body.text, body.cut, body.unread)

@@ -20,11 +20,14 @@ class Record:
         self.dropped = 0
         self._cut = False
         """A body was longer than what is kept of one."""
+        self._unread = ""
+        """Why a body could not be understood."""
         self._service = service
         self._size = 0
 
     def add(self, asked: Asked, replied: Replied, ts: float) -> None:
         self._cut |= asked.cut
+        self._unread = self._unread or asked.unread
         size = self._size + _size(asked, replied)
         if self.dropped or len(self.requests) >= REQUESTS_KEPT or size > RECORD_KEPT:
             self.dropped += 1
@@ -41,6 +44,7 @@ class Record:
                 response=replied.body,
                 ts=ts,
                 cut=asked.cut,
+                unread=asked.unread,
             )
         )
 
@@ -49,7 +53,9 @@ class Record:
         """What the reader should know, as far as it is known now."""
         kept = f"{self._service} got {self.dropped} more requests than it keeps: the first {len(self.requests)}"
         cut = f"a body that {self._service} got was cut at {BODY_KEPT} bytes"
-        return (*((kept,) if self.dropped else ()), *((cut,) if self._cut else ()))
+        unread = f"a body that {self._service} got cannot be read: {self._unread}"
+        told = ((kept, self.dropped), (cut, self._cut), (unread, self._unread))
+        return tuple(note for note, so in told if so)
 
 
 def _size(asked: Asked, replied: Replied) -> int:

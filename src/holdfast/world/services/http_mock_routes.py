@@ -27,6 +27,8 @@ class Asked(NamedTuple):
     body: str
     cut: bool = False
     """The body was longer."""
+    unread: str = ""
+    """Why the body cannot be understood."""
 
 
 class Replied(NamedTuple):

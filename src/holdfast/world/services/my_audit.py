@@ -1,8 +1,9 @@
 """The writes of an agent in MariaDB or MySQL: the general log and the row counters.
 
 The log has every statement before it is run; the counters have every row that changed, also by procedures, triggers and
-cascades, and also in transactions that were rolled back. Not seen: which row, the size of a TRUNCATE, whether a change
-of the schema failed or happened inside a procedure; temporary tables. MariaDB counts changes of any kind together.
+cascades, and also in transactions that were rolled back; the list of tables, before and after, has those that were
+truncated or made in another way inside a procedure. Not seen: which row, the size of a TRUNCATE, whether a change of
+the schema failed, whether a procedure undid one; temporary tables. MariaDB counts changes of any kind together.
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ from msgspec import Struct
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import AuditEvent
+from holdfast.reading.tables import named, part
 from holdfast.world.services.log import LINE_LIMIT
+from holdfast.world.services.made import Tables, remade
 from holdfast.world.services.my_door import MyDoor
+from holdfast.world.services.my_tables import SYSTEM, emptied, tables
 from holdfast.world.services.tally import Counters, Tally, events
 from holdfast.world.services.writing import Write, plain, writes_of
 
 AUDITED = (
-    "writes are known from the general log and row counters (rows of rolled-back transactions count; temporary tables "
-    "and changes of the schema inside a procedure are not seen), so root has no SUPER, no SHUTDOWN while the agent runs"
+    "writes are known from the general log, row counters and the list of tables (rows of rolled-back transactions "
+    "count, as does OPTIMIZE TABLE; temporary tables, and other objects than tables that a procedure makes, are "
+    "not seen), so root has no SUPER, no SHUTDOWN while the agent runs"
 )
 SETTLE_S = 1.0
 """For sessions of the agent to end by themselves once it is gone."""
@@ -38,10 +43,9 @@ _USE = re.compile(r"\s*use\s+(\S+)", re.IGNORECASE)
 _FORGETTING = re.compile(r"\s*flush\b.*statistics", re.IGNORECASE)
 _SESSIONS = 1_000
 """Sessions whose database and temporary tables are remembered."""
-_SYSTEM = "('mysql', 'information_schema', 'performance_schema', 'sys')"
-_MARIADB = f"SELECT table_schema, table_name, rows_changed FROM information_schema.table_statistics WHERE table_schema NOT IN {_SYSTEM}"  # noqa: E501, S608  # fmt: skip
-_MYSQL = f"SELECT object_schema, object_name, count_insert, count_update, count_delete FROM performance_schema.table_io_waits_summary_by_table WHERE object_schema NOT IN {_SYSTEM}"  # noqa: E501, S608  # fmt: skip
-_TABLES = f"SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema NOT IN {_SYSTEM}"  # noqa: S608
+_MARIADB = f"SELECT table_schema, table_name, rows_changed FROM information_schema.table_statistics WHERE table_schema NOT IN {SYSTEM}"  # noqa: E501, S608  # fmt: skip
+_MYSQL = f"SELECT object_schema, object_name, count_insert, count_update, count_delete FROM performance_schema.table_io_waits_summary_by_table WHERE object_schema NOT IN {SYSTEM}"  # noqa: E501, S608  # fmt: skip
+_TABLES = f"SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema NOT IN {SYSTEM}"  # noqa: S608
 _OTHERS = (
     "SELECT id FROM information_schema.processlist"
     " WHERE id <> connection_id() AND command NOT IN ('Daemon', 'Killed')"
@@ -134,21 +138,28 @@ class MyCounters:
         """Others use the server, too: nobody is waited for."""
         self._mariadb = True
         self._marked: dict[str, tuple[int, ...]] = {}
+        self._made: Tables = {}
 
     def mark(self) -> None:
-        self._marked, _ = self._read(end=False)
+        self._marked, _, self._made = self._read(end=False)
 
     def since(self) -> Counters:
-        now, tables = self._read(end=True)
+        now, names, made = self._read(end=True)
         ops = ("write",) if self._mariadb else ("insert", "update", "delete")
         changed = {
             table: {op: n - m for op, n, m in zip(ops, counts, before, strict=True)}
             for table, counts in now.items()
             if (before := self._marked.get(table, (0,) * len(ops))) != counts
         }
-        return Counters(changed, tables | frozenset(now), by_operation=not self._mariadb)
+        return Counters(
+            changed,
+            names | frozenset(now) | frozenset(self._made),
+            by_operation=not self._mariadb,
+            remade=remade(self._made, emptied(self._made, made, changed)),
+            default=part(self._database),
+        )
 
-    def _read(self, *, end: bool) -> tuple[dict[str, tuple[int, ...]], frozenset[str]]:
+    def _read(self, *, end: bool) -> tuple[dict[str, tuple[int, ...]], frozenset[str], Tables]:
         with self._door.session(database=None) as session, session.cursor() as cursor:
             if not self._shared:
                 _alone(cursor, end=end)
@@ -156,10 +167,11 @@ class MyCounters:
             cursor.execute(_MARIADB if self._mariadb else _MYSQL)
             counts = {self._named(row[0], row[1]): tuple(map(int, row[2:])) for row in cursor.fetchall()}
             cursor.execute(_TABLES)
-            return counts, frozenset(self._named(*row) for row in cursor.fetchall())
+            names = frozenset(self._named(*row) for row in cursor.fetchall())
+            return counts, names, tables(cursor, self._named, mariadb=self._mariadb)
 
     def _named(self, database: str, table: str) -> str:
-        return table if database == self._database else f"{database}.{table}"
+        return part(table) if database == self._database else named(database, table)
 
 
 def _alone(cursor: Any, *, end: bool) -> None:

@@ -32,6 +32,7 @@ class MyDump:
 
     async def read(self, room: Path, path: Path, root_password: str) -> None:
         """As root: our own account may not grant what root has from the beginning."""
+        self.programs.refuse_unwalled()
         await self._run(room, ("mariadb", "mysql"), ["--binary-mode"], ("root", root_password), given=path)
 
     async def _run(

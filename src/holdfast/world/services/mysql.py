@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import AuditEvent, ServiceSpec
@@ -115,16 +116,17 @@ class Mysql:
         self._log_now()
         return my_events(self.spec.name, self._log, counters)
 
-    async def dump(self, path: Path) -> None:
+    async def dump(self, path: Path) -> str:
         databases = await asyncio.to_thread(self._databases)
         await asyncio.to_thread(self._perform, no_passwords(self._settings, mariadb=self._dump.mariadb))
         await self._dump.write(self._server.room, path, databases)
+        return ""
 
     async def restore(self, path: Path) -> None:
         """All but the passwords of the spec's accounts is as it was written."""
         databases = await asyncio.to_thread(self._databases)
         await asyncio.to_thread(self._perform, [f"DROP DATABASE {quoted(name)}" for name in databases])
-        with _ours(), self._door.session(database=None) as session, session.cursor() as cursor:
+        with _ours(), self._door.session(database=None) as session, session.cursor() as cursor, _no_events(cursor):
             await self._dump.read(self._server.room, path, self._settings.root_password)
             for line in _account(OURS, "localhost", self._dump.password, mariadb=self._dump.mariadb):
                 cursor.execute(line)
@@ -163,6 +165,19 @@ def _ours() -> Iterator[None]:
         yield
     except pymysql.Error as refused:
         raise HarnessError(said(refused)) from refused
+
+
+@contextmanager
+def _no_events(cursor: Any) -> Iterator[None]:
+    """MySQL begins an event as soon as it is there: one of root's would run while root still has all powers."""
+    cursor.execute("SELECT @@GLOBAL.event_scheduler")
+    ((before,),) = cursor.fetchall()
+    if before != "ON":
+        yield
+        return
+    cursor.execute("SET GLOBAL event_scheduler = OFF")
+    yield
+    cursor.execute("SET GLOBAL event_scheduler = ON")
 
 
 async def open_mysql(spec: ServiceSpec, folder: Path) -> SpareKeeper[Mysql]:

@@ -1,8 +1,9 @@
 """The writes of an agent in PostgreSQL: its statement log and its row counters.
 
 The log has what `log_statement=mod` shows, before it is run; the counters have every row that was inserted, updated or
-deleted, also by functions, triggers and cascades, and also in transactions that were rolled back. Not seen: which row,
-the size of a TRUNCATE, whether a change of the schema was rolled back or happened inside a function; temporary tables.
+deleted, also by functions, triggers and cascades, and also in transactions that were rolled back; the catalog, before
+and after, has tables that were truncated or made in another way inside a function. Not seen: which row, the size of a
+TRUNCATE, whether a change of the schema was rolled back, whether a function undid one; temporary tables.
 """
 
 from __future__ import annotations
@@ -14,10 +15,15 @@ from collections import OrderedDict
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from holdfast.errors import QueryFailed
 from holdfast.model.world import AuditEvent
+from holdfast.reading.tables import named, part
 from holdfast.world.services.log import LINE_LIMIT
+from holdfast.world.services.made import Tables, remade
 from holdfast.world.services.pg_door import PgDoor
+from holdfast.world.services.pg_tables import tables
 from holdfast.world.services.statements import split
 from holdfast.world.services.tally import Counters, Tally, events
 from holdfast.world.services.writing import Write, writes_of
@@ -26,8 +32,9 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
 AUDITED = (
-    "writes are known from the statement log and row counters (rows of rolled-back transactions count; temporary "
-    "tables and changes of the schema inside a function are not seen), so its user is no superuser while the agent runs"
+    "writes are known from the statement log, row counters and the catalog (rows of rolled-back transactions count, as "
+    "does VACUUM FULL; temporary tables, and other objects than tables that a function makes, are not seen), so its "
+    "user is no superuser while the agent runs"
 )
 SETTLE_S = 1.0
 """For sessions of the agent to end by themselves once it is gone."""
@@ -57,11 +64,20 @@ FROM pg_database d JOIN pg_stat_database s ON s.datid = d.oid WHERE d.datallowco
 Counts = dict[str, tuple[int, int, int]]
 
 
+class _Seen(Struct):
+    """One look at a server, database by database."""
+
+    counts: Counts = {}
+    tables: dict[str, Tables] = {}
+
+
 class PgLog:
     """Reads the log of a server line by line and adds up the writes of sessions that are not ours."""
 
     def __init__(self) -> None:
         self.tally = Tally()
+        self.default = "public"
+        """The schema whose tables have bare names."""
         self._ours: set[int] = set()
         self._entry = bytearray()
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
@@ -98,7 +114,8 @@ class PgLog:
                     if write.temporary:
                         session.temporary.add(write.table)
                     elif write.table not in session.temporary:
-                        known = Write(write.op, write.table.removeprefix("public."), counted=write.counted)
+                        table = write.table.removeprefix(f"{self.default}.")
+                        known = Write(write.op, table, counted=write.counted)
                         session.last.append(known)
                         self.tally.add(known, ts)
 
@@ -125,14 +142,16 @@ class _Session:
 
 
 class PgCounters:
-    """The row counters of every database of a server, since the snapshot."""
+    """The row counters and the tables of every database of a server, since the snapshot."""
 
     def __init__(self, door: PgDoor, database: str, *, shared: bool = False) -> None:
         self._door = door
         self._database = database
         self._shared = shared
         """Others use the server, too: nobody is waited for, and only its one database is looked into."""
-        self._marked: Counts = {}
+        self.default = "public"
+        """The schema that a bare name leads to when the agent starts."""
+        self._marked = _Seen()
         self._sums: dict[str, int] = {}
         """Rows changed so far in each database, catalogs included: one that stays the same need not be looked into."""
 
@@ -141,6 +160,7 @@ class PgCounters:
         self._sums = await _sums(session)
 
     async def mark(self, session: AsyncConnection[Any]) -> None:
+        self.default = part(await self._door.pin())
         self._marked = await self._read(session, end=False)
 
     async def since(self) -> Counters:
@@ -150,36 +170,44 @@ class PgCounters:
         except QueryFailed:  # the agent has dropped the database
             async with self._door.session(dbname="template1") as session:
                 await _alone(session, end=True)
-                now = {}
+                now = _Seen()
         changed = {
             table: {op: n - m for op, n, m in zip(("insert", "update", "delete"), counts, before, strict=True)}
-            for table, counts in now.items()
-            if (before := self._marked.get(table, (0, 0, 0))) != counts
+            for table, counts in now.counts.items()
+            if (before := self._marked.counts.get(table, (0, 0, 0))) != counts
         }
-        return Counters(changed, frozenset(now))
+        found: dict[str, str] = {}
+        for database, there in now.tables.items():  # one that is not looked into has not changed
+            found |= remade(self._marked.tables.get(database, {}), there)
+        known = frozenset({*now.counts, *self._marked.counts})
+        return Counters(changed, known, remade=found, default=self.default)
 
-    async def _read(self, session: AsyncConnection[Any], *, end: bool) -> Counts:
+    async def _read(self, session: AsyncConnection[Any], *, end: bool) -> _Seen:
+        found = _Seen()
         if self._shared:
             await asyncio.sleep(FLUSH_S if end else 0)
-            return await self._counts(session)
+            await self._look(session, self._database, found)
+            return found
         await _alone(session, end=end)
-        found = await self._counts(session)
+        await self._look(session, self._database, found)
         sums = await _sums(session)
         for database in sums:
             if database != self._database and sums[database] != self._sums.get(database):
                 async with self._door.session(dbname=database) as there:
-                    found |= await self._counts(there)
+                    await self._look(there, database, found)
         self._sums = sums
         return found
 
-    async def _counts(self, session: AsyncConnection[Any]) -> Counts:
+    async def _look(self, session: AsyncConnection[Any], database: str, found: _Seen) -> None:
         rows = await (await session.execute(_COUNTS)).fetchall()
-        return {self._named(*row[:3]): (row[3], row[4], row[5]) for row in rows}
+        found.counts |= {self._named(*row[:3]): (row[3], row[4], row[5]) for row in rows}
+        found.tables[database] = await tables(session, self._named)
 
     def _named(self, database: str, schema: str, table: str) -> str:
         """Bare in the schema and database that one works in by default."""
-        name = table if schema == "public" else f"{schema}.{table}"
-        return name if database == self._database else f"{database}.{name}"
+        if database != self._database:
+            return named(database, schema, table)
+        return part(table) if part(schema) == self.default else named(schema, table)
 
 
 async def _sums(session: AsyncConnection[Any]) -> dict[str, int]:

@@ -19,6 +19,13 @@ CONNECT_S = 10
 LATE_S = 2.0
 """For the server to stop a query at its own timeout; then we stop waiting."""
 _CANCELLED = "57014"
+_SEARCH_PATH = """
+SELECT substr(setting, 13) FROM pg_catalog.pg_db_role_setting s
+JOIN pg_catalog.pg_roles r ON r.rolname = %s AND s.setrole = r.oid, unnest(s.setconfig) setting
+WHERE s.setdatabase IN (0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()))
+AND setting LIKE 'search\\_path=%%' ORDER BY s.setdatabase DESC LIMIT 1
+"""
+"""What was set for a role alone: SET ROLE does not take it over, as a login would."""
 
 
 class PgDoor:
@@ -73,13 +80,20 @@ class PgDoor:
                 raise TimeoutError(f"the query took longer than {timeout_s:g} s") from refused
             raise QueryFailed(said(refused), state=refused.sqlstate or "") from refused
 
-    async def pin(self) -> None:
-        """From now on a bare name means what it means now: no agent can put a table of its own before it."""
+    async def pin(self) -> str:
+        """From now on a bare name means what it means to a login now: no agent can put a table of its own before it.
+
+        The schema that it leads to; empty if there is none.
+        """
         async with self.session() as session:
             if self._role:
+                path = await (await session.execute(_SEARCH_PATH, [self._role])).fetchone()
+                if path is not None:
+                    await session.execute("SELECT set_config('search_path', %s, false)", path)
                 await session.execute(f"SET ROLE {quoted(self._role)}")
             found = await (await session.execute("SELECT unnest(current_schemas(false))")).fetchall()
         self._path = ", ".join(quoted(name) for (name,) in found) or "pg_catalog"
+        return str(found[0][0]) if found else ""
 
     async def execute(self, sql: str) -> None:
         """Statements one after the other, each on its own unless the text opens a transaction."""

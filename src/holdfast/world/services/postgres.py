@@ -6,7 +6,8 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from holdfast.world.services.passwords import scram
 from holdfast.world.services.pg_audit import AUDITED, PREFIX, PgCounters, PgLog, pg_events
 from holdfast.world.services.pg_door import PgDoor, quoted, said
 from holdfast.world.services.pg_dump import PgDump
+from holdfast.world.services.pg_powers import give_back, powers
 from holdfast.world.services.prepared import Prepared, Run, prepared
 from holdfast.world.services.programs import Programs
 from holdfast.world.services.server import Launch, Server, start
@@ -61,6 +63,9 @@ SERVER = {
 POWERS = "NOSUPERUSER CREATEDB CREATEROLE REPLICATION BYPASSRLS"
 """What the user of the spec keeps when the agent starts. A superuser could turn the audit off."""
 GROUPS = "pg_monitor, pg_read_all_data, pg_write_all_data, pg_signal_backend"
+
+_UNNAMEABLE = r"SELECT datname FROM pg_catalog.pg_database WHERE datname ~ '[\n\r]' ORDER BY 1"
+"""Databases that pg_dumpall cannot hand to pg_dump: one would cost all others."""
 
 
 class Postgres:
@@ -107,7 +112,6 @@ class Postgres:
 
     async def mark(self) -> None:
         """Writes count from here, and the agent's user is a superuser no longer."""
-        await self._door.pin()
         async with self._door.session() as session:
             user = quoted(self._settings.user)
             await session.execute(f"GRANT {GROUPS} TO {user}")
@@ -115,29 +119,34 @@ class Postgres:
             await self._counters.mark(session)
         self._log_now()
         self._log.tally.clear()
+        self._log.default = self._counters.default
 
     async def writes(self) -> list[AuditEvent]:
         counters = await self._counters.since()
         self._log_now()
         return pg_events(self.spec.name, self._log, counters)
 
-    async def dump(self, path: Path) -> None:
-        await self._dump.write(self._server.room, path)
+    async def dump(self, path: Path) -> str:
+        async with _ours(), self._door.session(dbname="template1") as session:
+            found = await (await session.execute(_UNNAMEABLE)).fetchall()
+        names = [name for (name,) in found]
+        await self._dump.write(self._server.room, path, names)
+        return f"left out, as a line break is in the name: database {', '.join(map(repr, names))}" if names else ""
 
     async def restore(self, path: Path) -> None:
-        """All but the password of the spec's user is as it was written."""
-        import psycopg
-
-        try:
+        """All but the password of the spec's user is as it was written; what runs meanwhile gives nobody more power."""
+        room = self._server.room
+        async with _ours():
             async with self._door.session(dbname="template1") as session:
                 await session.execute(f"ALTER DATABASE postgres OWNER TO {OURS}")  # else its owner cannot be dropped
-            await self._dump.read(self._server.room, path)
+            await self._dump.read_roles(room, path)
             async with self._door.session(dbname="template1") as session:
-                found = await session.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [self._settings.user])
-                if await found.fetchone():  # an agent may have dropped it
+                before = await powers(session)
+            await self._dump.read(room, path)
+            async with self._door.session(dbname="template1") as session:
+                await give_back(session, before)
+                if self._settings.user in before.roles:  # an agent may have dropped it
                     await _set_password(session, self._settings)
-        except psycopg.Error as refused:
-            raise HarnessError(said(refused)) from refused
 
     async def close(self) -> None:
         await self._server.close()
@@ -145,6 +154,17 @@ class Postgres:
     def _log_now(self) -> None:
         self._server.log.drain()
         self._log.flush()
+
+
+@asynccontextmanager
+async def _ours() -> AsyncIterator[None]:
+    """What the server refuses here is no failure of an agent's."""
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as refused:
+        raise HarnessError(said(refused)) from refused
 
 
 async def open_postgres(spec: ServiceSpec, folder: Path) -> SpareKeeper[Postgres]:

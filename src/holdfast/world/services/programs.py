@@ -25,6 +25,8 @@ Argv = Callable[[str], list[str]]
 MOST_BYTES = 1 << 30
 """Of what a program may write."""
 LIMIT_S = 120.0
+_READ = 2_000
+_SHOWN = 300
 _BLOCK = 512
 _SCRIPT = 'ulimit -f "$1" && shift && exec "$@"'
 
@@ -44,11 +46,16 @@ class Programs:
         env: Mapping[str, str],
         *,
         given: Path | None = None,
+        skip: int = 0,
         to: Path | None = None,
     ) -> None:
-        """Runs one, with a file to read and a file to add to; HarnessError, with the last that it said, if it fails."""
-        with tempfile.TemporaryFile() as said:
-            process = self._started(argv, room, env, given or Path(os.devnull), to or Path(os.devnull), said)
+        """Runs one, with a file to read and a file to add to; HarnessError, with the last that it said, if it fails.
+
+        It does not read the first bytes that are to be skipped.
+        """
+        with tempfile.TemporaryFile() as said, (given or Path(os.devnull)).open("rb", buffering=0) as reads:
+            reads.seek(skip)
+            process = self._started(argv, room, env, reads, to or Path(os.devnull), said)
             try:
                 async with asyncio.timeout(LIMIT_S):
                     code = await asyncio.to_thread(process.wait)
@@ -61,8 +68,14 @@ class Programs:
             if code != 0:
                 raise HarnessError(f"{_name(argv)} failed: {_last(said) or f'exit code {code}'}")
 
+    def refuse_unwalled(self) -> None:
+        """HarnessError where this machine raises no walls: what an agent left would run with the rights of our user."""
+        raised, why = walls(self.user)
+        if raised is None:
+            raise HarnessError(f"what an agent left in a database is only run behind walls, and there are none: {why}")
+
     def _started(
-        self, argv: Argv, room: Path, env: Mapping[str, str], given: Path, to: Path, said: IO[bytes]
+        self, argv: Argv, room: Path, env: Mapping[str, str], reads: IO[bytes], to: Path, said: IO[bytes]
     ) -> subprocess.Popen[bytes]:
         raised, _ = walls(self.user)
         words = ["/bin/sh", "-c", _SCRIPT, "sh", str(MOST_BYTES // _BLOCK), *argv(SOCKETS if raised else str(room))]
@@ -71,7 +84,7 @@ class Programs:
             words, how = raised.around(words, {SOCKETS: room}, {str(self.sees): self.sees}), raised.how
         env = {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": "/", **env}
         try:
-            with given.open("rb") as reads, to.open("ab") as writes:
+            with to.open("ab") as writes:
                 return subprocess.Popen(  # noqa: S603
                     words, stdin=reads, stdout=writes, stderr=said, env=env, cwd="/", start_new_session=True, **how
                 )
@@ -84,10 +97,11 @@ def _name(argv: Argv) -> str:
 
 
 def _last(said: IO[bytes]) -> str:
-    """The last line in which it speaks of an error, else the last of all: psql shows where below the error."""
-    said.seek(max(0, os.fstat(said.fileno()).st_size - 2_000))
+    """The last line in which it speaks of an error, else all of its end: what it quotes may have lines of its own."""
+    said.seek(max(0, os.fstat(said.fileno()).st_size - _READ))
     lines = [line.strip() for line in said.read().decode("utf-8", "replace").split("\n") if line.strip()]
-    return ([line for line in lines if "error" in line.lower()] or lines or [""])[-1]
+    found = [line for line in lines if "error" in line.lower()]  # psql shows where below the error
+    return found[-1] if found else " ".join(lines)[-_SHOWN:]
 
 
 def beside(program: Path, *names: str) -> Path:

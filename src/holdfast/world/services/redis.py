@@ -12,7 +12,8 @@ from holdfast.model.world import ServiceSpec
 from holdfast.world.services.confined import data_limit, unconfined
 from holdfast.world.services.found import Found, NoServer, candidates, choose, note, version
 from holdfast.world.services.home import Home, sweep
-from holdfast.world.services.programs import Programs, beside
+from holdfast.world.services.programs import Programs
+from holdfast.world.services.redis_dump import RedisDump
 from holdfast.world.services.server import Launch, Server, start
 from holdfast.world.services.settings import RedisSettings, redis_settings, url
 from holdfast.world.services.spares import SpareKeeper
@@ -34,7 +35,7 @@ class Redis:
         settings: RedisSettings,
         home: Home,
         launch: Launch,
-        found: Found,
+        dump: RedisDump,
         notes: tuple[str, ...],
     ) -> None:
         self.spec = spec
@@ -43,7 +44,7 @@ class Redis:
         self._settings = settings
         self._home = home
         self._launch = launch
-        self._found = found
+        self._dump = dump
         self._server: Server
 
     async def open(self, launch: Launch) -> None:
@@ -51,8 +52,7 @@ class Redis:
         self._server = await start(launch, self._home)
         self.upstream = str(self._server.room / "redis.sock")
         try:
-            address = {"REDIS_SOCKET": self.upstream, "REDISCLI_AUTH": self._settings.password}
-            await wait_for(self.spec, address, launch.user)
+            await wait_for(self.spec, {"REDIS_SOCKET": self.upstream, **self._dump.login}, launch.user)
         except BaseException:
             await self._server.close()
             raise
@@ -65,15 +65,9 @@ class Redis:
     def variables(self) -> Mapping[str, str]:
         return {"URL": url("redis", "", self._settings.password, "0")}
 
-    async def dump(self, path: Path) -> None:
-        """As Redis itself saves it."""
-        program = beside(self._found.program, "redis-cli", "valkey-cli")
-
-        def argv(sockets: str) -> list[str]:
-            return [str(program), "-s", f"{sockets}/redis.sock", "--rdb", "-"]
-
-        programs = Programs(self._launch.user, self._found.prefix)
-        await programs.run(argv, self._server.room, {"REDISCLI_AUTH": self._settings.password}, to=path)
+    async def dump(self, path: Path) -> str:
+        await self._dump.write(self._server.room, path)
+        return ""
 
     async def restore(self, path: Path) -> None:
         """By a server that starts from it: a running one takes no file."""
@@ -101,9 +95,10 @@ async def open_redis(spec: ServiceSpec, folder: Path) -> SpareKeeper[Redis]:
     home = Home(folder, user)
     notes = (*note(spec.image, spec.name, found.version), *unconfined(spec.name, user))
     launch = _launch(spec, found, settings, user)
+    dump = RedisDump(Programs(user, found.prefix), found.program, settings.password)
 
     async def fresh() -> Redis:
-        redis = Redis(spec, settings, home, launch, found, notes)
+        redis = Redis(spec, settings, home, launch, dump, notes)
         await redis.open(launch)
         return redis
 

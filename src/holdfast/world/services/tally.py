@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from holdfast.model.world import AuditEvent
+from holdfast.reading.tables import depth
 from holdfast.world.services.writing import Write
 
 MOST = 10_000
@@ -59,6 +60,10 @@ class Counters(Struct, frozen=True):
     """By full name: a bare name in a statement means the one table of that name."""
     by_operation: bool = True
     """False: the server only counts changes, and all are under `write`."""
+    remade: dict[str, str] = {}
+    """Tables that were made, dropped, altered or got a new file, and by which operation, whatever the log says."""
+    default: str = ""
+    """The schema that a bare name leads to when the agent starts."""
 
 
 def events(service: str, tally: Tally, counters: Counters, now: float) -> list[AuditEvent]:
@@ -69,12 +74,26 @@ def events(service: str, tally: Tally, counters: Counters, now: float) -> list[A
         _merge(told, (whole.of(table), op), entry)
     found = [_event(service, key, entry, _rows(key, told, counters)) for key, entry in told.items()]
     found = [event for event in found if event.details["rows"] != 0]
+    for table, op, rows in _untold(told, counters):
+        found.append(_event(service, (table, op), Entry(now, 0, True), rows))
+    for event in found:
+        table = event.details["table"]
+        if counters.default and table not in ("", BEYOND.table) and " " not in table and not depth(table):
+            event.details["schema"] = counters.default
+    found.sort(key=lambda event: event.ts)
+    return [AuditEvent(event.ts, n, event.type, event.details) for n, event in enumerate(found, 1)]
+
+
+def _untold(told: Mapping[tuple[str, str], Entry], counters: Counters) -> Iterator[tuple[str, str, int | None]]:
+    """What no statement of the log stands for: done inside a function, by a trigger or a cascade."""
     for table, changed in counters.changed.items():
         for op, rows in changed.items():
             if rows > 0 and not _explained(table, op, told):
-                found.append(_event(service, (table, op), Entry(now, 0, True), rows))
-    found.sort(key=lambda event: event.ts)
-    return [AuditEvent(event.ts, n, event.type, event.details) for n, event in enumerate(found, 1)]
+                yield table, op, rows
+    stated = {table for (table, _), entry in told.items() if not entry.counted}
+    for table, op in counters.remade.items():
+        if table not in stated:
+            yield table, op, None
 
 
 _COUNTED = ("insert", "update", "delete")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from holdfast.reading.tables import named
 from holdfast.world.services.statements import Dialect
 
 _PART = r"(?:\"(?:[^\"]|\"\")+\"|`(?:[^`]|``)+`|[^\W\d][\w$]*)"
@@ -124,8 +125,6 @@ def _within(text: str) -> Iterator[Write]:
 
 
 def plain(name: str) -> str:
-    """A name without quotes; unquoted ones fold to lower case."""
+    """A name without quotes, but where a part has a dot in it; unquoted ones fold to lower case."""
     parts = re.findall(_PART, name)
-    return ".".join(
-        p[1:-1].replace(p[0] * 2, p[0]) if p[0] in "\"`" else p.lower() for p in parts
-    )  # fmt: skip
+    return named(*(p[1:-1].replace(p[0] * 2, p[0]) if p[0] in '"`' else p.lower() for p in parts))

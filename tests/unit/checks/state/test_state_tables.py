@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.checks.state import db_unchanged_except
 from holdfast.checks.state.databases import fingerprints
 from holdfast.checks.state.db_unchanged_except import DbUnchangedExcept
+from holdfast.checks.state.recorded import record
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.verdict import Finding
-from world_kit import FakeDatabase, FakeWorld, gathered, rows, run
+from world_kit import FakeDatabase, FakeWorld, gathered, rows, run, shown
 
 Tables = dict[str, int]
 """By `schema.name`, what its content sums up to."""
@@ -92,13 +94,6 @@ def test_a_bare_name_leads_where_it_would_lead_the_agent(more: dict[str, Any], a
     assert judged(BEFORE, {**BEFORE, "app.log": 9}, allowed, **more).passed is passed
 
 
-def test_a_dot_in_a_name_is_no_schema() -> None:
-    from holdfast.checks.state.databases import named
-
-    assert named(("a.b", "c")) == '"a.b".c'
-    assert named(("a", "b.c")) == 'a."b.c"'
-
-
 def test_a_database_that_is_gone_is_the_agents_doing() -> None:
     check, db = DbUnchangedExcept("db"), Changing(dict(BEFORE))
     world = FakeWorld(Path("/nowhere"), db)
@@ -123,3 +118,28 @@ def test_many_tables_are_read_some_at_a_time_and_names_are_quoted() -> None:
     other = Changing({"shop.orders": 1}, version="10.11.6-MariaDB")
     run(fingerprints(other, timeout_s=1))
     assert other.asked[2] == "CHECKSUM TABLE `shop`.`orders`"
+
+
+@pytest.mark.parametrize(
+    ("changed", "allowed", "passed"),
+    [
+        ("orders", (), False),
+        ("orders", ("ord*",), True),
+        ("app.log", ("app.log",), True),
+        ("app.log", ("orders",), False),
+    ],
+)
+def test_what_was_recorded_without_the_default_schema_is_judged(
+    changed: str, allowed: tuple[str, ...], passed: bool
+) -> None:
+    check = DbUnchangedExcept("db", allowed)
+    before = {"orders": "1", "app.log": "1"}
+    found = record(["db"], db_unchanged_except.Tables(before, {**before, changed: "2"}))
+    assert "default" not in found.data["found"]  # type: ignore[index]
+    assert check.decide(shown(found)).passed is passed
+
+
+def test_a_bare_name_is_not_guessed_at_where_the_default_schema_was_not_recorded() -> None:
+    found = record(["db"], db_unchanged_except.Tables({"app.log": "1"}, {"app.log": "2"}))
+    with pytest.raises(HarnessError, match="the default schema was not recorded in this run"):
+        DbUnchangedExcept("db", ("log",)).decide(shown(found))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from pathlib import Path
 
 import pytest
 
@@ -35,8 +36,9 @@ def test_one_reads_a_file_and_adds_to_another(tmp_path):
 
 
 def test_one_that_fails_is_told_with_its_last_words(tmp_path):
-    with pytest.raises(HarnessError, match=r"^sh failed: the reason$"):
-        run(tmp_path, "echo first >&2; echo the reason >&2; exit 3")
+    with pytest.raises(HarnessError, match=r"^sh failed: 0* the reason$") as failed:
+        run(tmp_path, "printf '%0999d' 0 >&2; echo >&2; echo the reason >&2; exit 3")
+    assert len(str(failed.value)) < 320
 
 
 def test_a_line_that_speaks_of_an_error_is_told_before_others(tmp_path):
@@ -72,3 +74,21 @@ def test_programs_are_found_where_a_link_to_the_server_leads(tmp_path):
     assert beside(tmp_path / "server", "other", "dump") == tmp_path / "lib" / "bin" / "dump"
     with pytest.raises(HarnessError, match="has no missing beside it"):
         beside(tmp_path / "server", "missing")
+
+
+def test_one_that_quotes_several_lines_is_told_with_all_of_them(tmp_path):
+    with pytest.raises(HarnessError, match=r"^sh failed: a newline is in the argument: one --'$"):
+        run(tmp_path, "echo 'a newline is in the argument: one' >&2; echo \"--'\" >&2; exit 3")
+
+
+def test_one_reads_what_is_not_skipped(tmp_path):
+    given, to = tmp_path / "given", tmp_path / "to"
+    given.write_text("first second")
+    run(tmp_path, "cat", given=given, skip=6, to=to)
+    assert to.read_text() == "second"
+
+
+def test_what_an_agent_left_is_not_run_without_walls(monkeypatch):
+    monkeypatch.setattr(programs, "walls", lambda user: (None, "bubblewrap is missing"))
+    with pytest.raises(HarnessError, match=r"only run behind walls, and there are none: bubblewrap is missing$"):
+        Programs(None, Path("/")).refuse_unwalled()

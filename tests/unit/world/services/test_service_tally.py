@@ -156,3 +156,35 @@ def test_lines_are_cut_and_come_in_any_pieces(size: int) -> None:
     for at in range(0, len(data), size):
         lines.add(data[at : at + size])
     assert seen == [b"first", b"x" * LINE_LIMIT, b"last"]
+
+
+def test_what_the_list_of_tables_tells_and_no_statement_is_a_write() -> None:
+    log = pg("@1.0 7 LOG:  statement: TRUNCATE a", "@2.0 7 LOG:  statement: DELETE FROM b")
+    counters = Counters(
+        {"b": {"delete": 1}}, frozenset("ab"), remade={"a": "truncate", "b": "rewrite", "app.c": "drop"}, default="main"
+    )
+    assert told(log, counters) == [
+        ("a", "truncate", None),
+        ("b", "delete", 1),
+        ("b", "rewrite", None),
+        ("app.c", "drop", None),
+    ]
+
+
+def test_a_bare_table_is_told_with_its_schema_and_nothing_else_is() -> None:
+    log = pg("@1.0 7 LOG:  statement: TRUNCATE a, app.b", "@2.0 7 LOG:  statement: CREATE ROLE x; GRANT x TO y")
+    log.flush()
+    found = events("db", log.tally, Counters({}, frozenset(), default="main"), 99.0)
+    assert {event.details["table"]: event.details.get("schema") for event in found} == {
+        "a": "main",
+        "app.b": None,
+        "role x": None,
+        "": None,
+    }
+
+
+def test_names_are_bare_in_the_default_schema_alone() -> None:
+    log = PgLog()
+    log.default = "app"
+    log.line(b"@1.0 7 LOG:  statement: TRUNCATE app.a, public.a")
+    assert told(log, Counters({}, frozenset())) == [("a", "truncate", None), ("public.a", "truncate", None)]

@@ -34,6 +34,9 @@ class Form:
         """Made when it is first needed: compiling it takes longer than most texts do."""
         return re.compile("".join(self._parts))
 
+    def is_in(self, text: str) -> bool:
+        return self.core in text and self.pattern.search(text) is not None
+
 
 def forms(secret: str) -> Iterator[Form]:
     """Every way in which it is looked for."""

@@ -1,0 +1,54 @@
+"""Where a secret comes from: `source` leads to a value that is somewhere, `from` makes one up."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, TypeAlias
+
+from holdfast.reading.fields import Form
+from holdfast.reading.node import Node
+from holdfast.reading.reader import Reader
+from holdfast.reading.words import found
+
+_SOURCE = re.compile(r"env|env:[A-Za-z_][A-Za-z0-9_]*|file:.+|command:.+")
+_FROM = re.compile(r"static://.*|generated")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _read_source(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind == "text" and _SOURCE.fullmatch(node.text):
+        return node.text
+    takes = 'source takes env, "env:OTHER", "file:path" or "command:…"'
+    hint = 'source: "env:OTHER" reads the variable OTHER, source: env the one of the secret\'s own name'
+    if node.kind == "text" and _FROM.fullmatch(node.text):
+        hint = f"write {_written('from', node.text)}"
+    elif node.kind == "text" and _VARIABLE.fullmatch(node.text):
+        hint = f"write {_written('source', f'env:{node.text}')}"
+    return _refused(reader, node, path, takes, hint)
+
+
+def _read_from(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind == "text" and _FROM.fullmatch(node.text):
+        return node.text
+    takes = 'from takes generated or "static://value"'
+    hint = 'from: generated makes one up; a value that is somewhere is source: "env:OTHER" or source: "file:path"'
+    if node.kind == "text" and _SOURCE.fullmatch(node.text):
+        hint = f"write {_written('source', node.text)}"
+    return _refused(reader, node, path, takes, hint)
+
+
+def _refused(reader: Reader, node: Node, path: str, takes: str, hint: str) -> Any:
+    bad = reader.error(node, path, f"{takes}, found {found(node)}", hint=hint, code="bad-value")
+    return node.text if node.kind == "text" else bad  # else it would be taken for a secret without a source
+
+
+def _written(key: str, value: str) -> str:
+    return f"{key}: {value}" if _VARIABLE.fullmatch(value) else f'{key}: "{value}"'
+
+
+SecretSource: TypeAlias = Annotated[
+    str, Form(_read_source, lambda: {"type": "string", "pattern": f"^({_SOURCE.pattern})$"}, "text")
+]
+SecretFrom: TypeAlias = Annotated[
+    str, Form(_read_from, lambda: {"type": "string", "pattern": f"^({_FROM.pattern})$"}, "text")
+]

@@ -1,0 +1,126 @@
+"""Tables that MySQL statements name without their database. Only what is certain: a wrong error is worse than none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import dropwhile, pairwise
+
+_PIECE = re.compile(
+    r"(?P<live>/\*M?!.*?(?:\*/|\Z))|/\*.*?(?:\*/|\Z)|--(?=\s|\Z)[^\n]*+|\#[^\n]*+|\s++"
+    r"|(?P<text>'(?:[^'\\]++|''|\\.)*+'?|\"(?:[^\"\\]++|\"\"|\\.)*+\"?)"
+    r"|(?P<quoted>`[^`]*+`?)|(?P<word>[\w$]++)|(?P<sign>.)",
+    re.DOTALL,
+)
+_NAMES_FOLLOW = frozenset((".", "@", ":", "{"))
+"""After these a word is no keyword, whatever it is."""
+_QUERIES = frozenset(("select", "insert", "replace", "update", "delete", "create", "set", "do", "explain"))
+"""Statements in which a SELECT has its tables after FROM and JOIN."""
+_OTHERS = frozenset((
+    *("alter", "analyze", "call", "commit", "desc", "describe", "drop", "flush", "grant", "load", "lock", "optimize"),
+    *("release", "rename", "revoke", "rollback", "savepoint", "show", "start", "truncate", "unlock", "with"),
+))  # fmt: skip
+"""Statements that leave the chosen database, and what words mean, as they are; any other may be a USE."""
+_PROGRAMS = frozenset(("procedure", "function", "trigger", "event", "package"))
+_MODIFIERS = frozenset(("low_priority", "high_priority", "delayed", "quick", "ignore", "or", "replace", "temporary"))
+_BEFORE = {
+    "insert": ["into"],
+    "replace": ["into"],
+    "update": [],
+    "delete": ["from"],
+    "create": ["table"],
+    "drop": ["table"],
+    "alter": ["table"],
+    "truncate": [],
+}
+"""What stands between a statement's first word, with its modifiers, and its table."""
+_KEYWORDS = frozenset((
+    *_QUERIES, *_OTHERS, *_PROGRAMS, *_MODIFIERS,
+    *("begin", "dual", "exists", "from", "if", "into", "join", "lateral", "not", "table", "use", "using", "values"),
+))  # fmt: skip
+_NAME = re.compile(r"`[^`]+`|(?!seq_)[^\W\d][\w$]*", re.IGNORECASE)
+"""MariaDB makes a table of what is called `seq_1_to_9`."""
+
+
+def bare_table(sql: str) -> str:
+    """The first table that surely needs a database to be chosen, before any may have been; empty if there is none."""
+    for statement in _statements(sql):
+        if statement == ["begin"]:
+            continue
+        first = next((piece for piece in statement if piece != "("), "")
+        if (first not in _QUERIES and first not in _OTHERS) or _changes_meaning(first, statement):
+            return ""
+        found = _own(first, statement)
+        if not found and first in _QUERIES and "with" not in statement:
+            found = _read(statement)
+        if found:
+            return found.strip("`")
+    return ""
+
+
+def _statements(sql: str) -> Iterator[list[str]]:
+    """Each in pieces: keywords in lower case, what is surely a name in backquotes, texts as an empty one."""
+    statement: list[str] = []
+    for found in _PIECE.finditer(sql):
+        kind, piece = found.lastgroup, found[0]
+        if kind == "live" and "use" in piece.lower():
+            yield ["use"]
+            return
+        if kind == "word":
+            called = statement and statement[-1] in _NAMES_FOLLOW
+            statement.append(f"`{piece}`" if called else piece.lower() if piece.lower() in _KEYWORDS else piece)
+        elif piece == ";":
+            yield from [statement] if statement else ()
+            statement = []
+        elif kind in ("quoted", "sign", "text"):
+            statement.append("''" if kind == "text" else piece)
+    yield from [statement] if statement else ()
+
+
+def _changes_meaning(first: str, statement: Sequence[str]) -> bool:
+    """Whether the statement holds a program, or changes how those after it are read."""
+    if first == "create":
+        return not _PROGRAMS.isdisjoint(statement[:10])
+    return first == "set" and any("sql_mode" in piece.lower() for piece in statement)
+
+
+def _own(first: str, statement: Sequence[str]) -> str:
+    """The table that the statement is about."""
+    if first == "load":
+        at = next((n for n, pair in enumerate(pairwise(statement)) if pair == ("into", "table")), None)
+        return "" if at is None else _name(statement[at + 2 : at + 4])
+    if first not in _BEFORE or statement[0] != first or (first == "delete" and "using" in statement):
+        return ""
+    rest = list(dropwhile(_MODIFIERS.__contains__, statement[1:20]))
+    if rest[: len(_BEFORE[first])] != _BEFORE[first]:
+        return ""
+    rest = rest[len(_BEFORE[first]) :]
+    for words in (["table"], ["if", "not", "exists"], ["if", "exists"]):  # a TRUNCATE may have a TABLE, too
+        rest = rest[len(words) :] if rest[: len(words)] == words else rest
+    return _name(rest)
+
+
+def _read(statement: Sequence[str]) -> str:
+    """A table that a SELECT reads. In each pair of parentheses only the first FROM after it has one."""
+    scopes = [""]
+    for at, piece in enumerate(statement):
+        if piece == "(":
+            scopes.append("")
+        elif piece == ")" and len(scopes) > 1:
+            scopes.pop()
+        elif piece == "select":
+            scopes[-1] = "select"
+        elif (piece == "from" and scopes[-1] == "select") or (piece == "join" and scopes[-1] == "from"):
+            scopes[-1] = "from"
+            found = _name(statement[at + 1 : at + 3])
+            if found and statement[at + 2 : at + 3] != ["("]:
+                return found
+    return ""
+
+
+def _name(rest: Sequence[str]) -> str:
+    """The name that comes next, if it is a whole one."""
+    name = rest[0] if rest else ""
+    if name in _KEYWORDS or not _NAME.fullmatch(name):
+        return ""
+    return "" if rest[1:2] and rest[1] in (".", "{", "$", "@") else name

@@ -1,0 +1,100 @@
+"""The trial's time when its world has taken most of it, or all."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from holdfast.agents.patience import reset_in_time
+from holdfast.errors import HarnessError
+from holdfast.execute.surrounded import Surrounded
+from holdfast.model.observation import Answer, Turn
+from holdfast.model.spec import CALM, AgentSpec, Spec
+from holdfast.model.world import Resources
+from holdfast.world.disturbances import Disturbances
+from planes_kit import FakeTrip
+
+
+class Agent:
+    """Answers at once; remembers that it was asked."""
+
+    asked = 0
+
+    async def run(self, task, trip):
+        self.asked += 1
+        return Answer((Turn(task.turns[0], "hi", 1.0),))
+
+    async def reset(self, trial):
+        pass
+
+
+class World:
+    """One whose trial has so much time left, of two seconds."""
+
+    isolation = ()
+
+    def __init__(self, trip, left_s):
+        self.spec = SimpleNamespace(resources=Resources(timeout_ms=2_000), forbidden=SimpleNamespace(rules=()))
+        self.disturbances = Disturbances(CALM, trip)
+        self.mooring = self
+        self._left_s = left_s
+
+    @contextmanager
+    def carry(self, trip):
+        yield
+
+    def audit(self):
+        return iter(())
+
+    def time_left_s(self):
+        return self._left_s
+
+    async def settle(self, began):
+        pass
+
+
+class Worlds:
+    order = SimpleNamespace(keeping=None)
+
+    def __init__(self, left_s):
+        self._left_s = left_s
+
+    @asynccontextmanager
+    async def open(self, trip):
+        yield World(trip, self._left_s)
+
+
+def ran(left_s):
+    trip, agent = FakeTrip(), Agent()
+    surrounded = Surrounded(agent, Worlds(left_s), None, Spec("spec.yaml", AgentSpec()))
+    return agent, trip, lambda: asyncio.run(surrounded.run(trip.trial.task, trip))
+
+
+@pytest.mark.parametrize("left_s", [0.0, -0.5])
+def test_an_agent_that_no_time_is_left_for_is_not_asked_and_not_to_blame(left_s):
+    agent, _, run = ran(left_s)
+    with pytest.raises(HarnessError, match=r"no time was left .* the trial's 2000 ms \(resources.timeout\)"):
+        run()
+    assert agent.asked == 0
+
+
+@pytest.mark.parametrize(("left_s", "told"), [(0.2, True), (1.9, False)])
+def test_a_world_that_takes_most_of_the_time_is_noted(left_s, told):
+    agent, trip, run = ran(left_s)
+    assert run().turns[0].text == "hi"
+    assert agent.asked == 1
+    assert ("its world took over half of the trial's time (resources.timeout)" in trip.notes) is told
+
+
+@pytest.mark.parametrize("left_s", [0.0, 1.0])
+def test_a_reset_that_takes_what_was_left_is_no_timeout_of_the_agents(left_s):
+    trip = FakeTrip()
+    trip.house = World(trip, left_s)
+    if left_s:
+        asyncio.run(reset_in_time(Agent(), trip))
+        return
+    with pytest.raises(HarnessError, match="being reset"):
+        asyncio.run(reset_in_time(Agent(), trip))

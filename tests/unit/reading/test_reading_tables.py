@@ -1,0 +1,37 @@
+"""Names of tables, and which of them a list covers."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.reading.tables import covers, named
+
+
+@pytest.mark.parametrize(
+    ("allowed", "name", "default", "covered"),
+    [
+        ("a", "public.a", "public", True),
+        ("A", "public.a", "public", True),
+        ("a*", "public.abc", "public", True),
+        ("a", "app.a", "public", False),
+        ("a", "app.a", "app", True),
+        ("a", "app.a", "", False),
+        ("a", "a", "", True),
+        ("public.a", "public.a", "public", True),
+        ("app.a", "app.a", "public", True),
+        ("*.a", "app.a", "public", True),
+        ("*", "app.a", "public", False),
+        ("app.*", "app.public.a", "public", False),
+        ("*.*.a", "app.public.a", "public", True),
+        ("*.*.a", "app.a", "public", False),
+        ("app.*", 'app."b.c"', "public", True),
+        ("app.a", 'public."app.a"', "public", False),
+    ],
+)
+def test_a_bare_name_is_of_the_default_schema_alone(allowed: str, name: str, default: str, covered: bool) -> None:
+    assert covers([allowed], name, default) is covered
+
+
+def test_a_dot_in_a_name_is_no_schema() -> None:
+    assert named("a.b", "c") == '"a.b".c'
+    assert named("a", "b.c") == 'a."b.c"'

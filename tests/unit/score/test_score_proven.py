@@ -1,0 +1,164 @@
+"""A rule whose fault was never met: what a case comes to without it."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.model.observation import FaultMet, ForbiddenResult, Observation
+from holdfast.model.score import Case, Score
+from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Scoring, Spec, Task
+from holdfast.model.verdict import Verdict
+from holdfast.plan import plan
+from holdfast.score.cases import Cases
+from holdfast.score.composite import UNMET
+from holdfast.score.parts import with_cases
+from holdfast.score.ruling import Options
+
+ALL = Aggregation("all")
+SIGNS = {"p": "pass", "f": "fail", "u": "unproven", "e": "error"}
+BARE = Score(100.0, True, 0, reasons=("every cell that counted passed",))
+
+
+def case(
+    *outcomes: str,
+    nice: float = 0.1,
+    gate: bool = False,
+    gate_on: str = "score",
+    threshold: float | None = 0.85,
+    how: Aggregation = ALL,
+    broke: str = "",
+) -> Case:
+    """One of two rules: `main`, whose fault was met, and `nice`, whose fault was not. Each word is a replica."""
+    spec = Spec(
+        "spec.yaml",
+        AgentSpec(),
+        tasks=(Task(("Do it.",), "task"),),
+        invariants=(
+            Invariant("main", "output_not_empty", weight=1.0, when="tool_faults_active"),
+            Invariant("nice", "completes", weight=nice, when="llm_faults_active", gate=gate),
+        ),
+        scenarios=(Scenario("storm", (Injection("tool", "*", "error"), Injection("llm", "*", "timeout"))),),
+        replicas=len(outcomes),
+        scoring=Scoring(pass_threshold=threshold, replica_aggregation=how, gate_on=gate_on),  # type: ignore[arg-type]
+    )
+    made = plan(spec)
+    gathered = Cases(spec, made)
+    for trial, signs in zip(made.trials, outcomes, strict=True):
+        verdicts = [
+            Verdict(trial.id, rule, SIGNS[sign], float(sign == "p"), f"{rule} says {sign}")  # type: ignore[arg-type]
+            for rule, sign in zip(("main", "nice"), signs, strict=True)
+        ]
+        met = (FaultMet(0, "tool", "*", "error", 1, "met"),)
+        bad = (ForbiddenResult(broke, True, ("GET http://evil/",)),) if broke else ()
+        gathered.add(trial, Observation(trial.id, ledger=met, forbidden=bad), verdicts)
+    (found,) = gathered.all()
+    return found
+
+
+def test_a_case_that_passes_without_the_rule_passes() -> None:
+    found = case("pp")
+    assert (found.status, found.unproven_only, found.unmet, found.reason) == ("pass", False, ("nice",), "")
+    assert found.composite == pytest.approx(1 / 1.1)
+    assert [one.composite for one in found.replicas] == [found.composite]
+
+
+def test_a_rule_that_failed_is_no_pass_that_proves_nothing() -> None:
+    found = case("pf")
+    assert (found.status, found.unproven_only, found.reason) == ("pass", False, "")
+    assert found.composite == pytest.approx(1 / 1.1)
+
+
+def test_a_case_that_passes_no_other_way_is_undecided() -> None:
+    found = case("pp", nice=0.5)
+    assert (found.status, found.unproven_only, found.composite) == ("error", True, None)
+    assert found.reason == f"nice: {UNMET}"
+    assert [(one.status, one.composite, one.reason) for one in found.replicas] == [("error", None, found.reason)]
+
+
+def test_without_a_threshold_every_rule_must_be_proven() -> None:
+    assert case("pp", threshold=None).unproven_only
+    failed = case("pf", threshold=None)
+    assert (failed.status, failed.unproven_only, failed.reason) == ("fail", False, "not passed: nice")
+
+
+@pytest.mark.parametrize("gate_on", ["score", "passed"])
+def test_a_gate_that_proves_nothing_leaves_the_case_open(gate_on: str) -> None:
+    found = case("pp", gate=True, gate_on=gate_on)
+    assert (found.status, found.unproven_only, found.reason) == ("error", True, f"nice: {UNMET}")
+    assert case("pp", gate=True, gate_on=gate_on, threshold=0.0).unproven_only
+    failed = case("pf", gate=True, gate_on=gate_on)
+    assert (failed.status, failed.composite) == ("fail", 0.0)
+    assert failed.reason.endswith("nice says f")
+
+
+def test_a_failed_case_counts_the_rule_as_nothing_and_names_what_failed() -> None:
+    found = case("fp", nice=0.5)
+    assert (found.status, found.unproven_only, found.composite) == ("fail", False, 0.0)
+    assert found.reason == "composite 0.000 is below 0.85 (main, nice)"
+
+
+def test_a_forbidden_deed_fails_whatever_was_met() -> None:
+    found = case("pp", broke="http_except")
+    assert (found.status, found.composite, found.reason) == (
+        "fail",
+        0.0,
+        "forbidden: http_except (GET http://evil/)",
+    )
+
+
+def test_an_error_of_ours_stays_one() -> None:
+    found = case("pe", "pp", nice=0.5)
+    assert (found.status, found.unproven_only, found.reason) == ("error", False, "nice: nice says e")
+
+
+OPEN, PASS, FAIL = ("error", True), ("pass", False), ("fail", False)
+
+
+@pytest.mark.parametrize(
+    ("how", "outcomes", "expected"),
+    [  # heavy enough to matter: pp is open, pf fails, fp fails
+        (ALL, ("pp", "pp"), OPEN),
+        (ALL, ("pp", "fp"), FAIL),
+        (Aggregation("any"), ("pp", "fp"), OPEN),
+        (Aggregation("any"), ("fp", "pf"), FAIL),
+        (Aggregation("majority"), ("pp", "pp", "fp"), OPEN),
+        (Aggregation("majority"), ("pp", "fp", "fp"), FAIL),
+        (Aggregation("at_least", 2), ("pp", "pp", "fp"), OPEN),
+        (Aggregation("at_least", 2), ("pp", "fp", "ff"), FAIL),
+        (Aggregation("rate", 0.5), ("pp", "fp"), OPEN),
+        (Aggregation("mean"), ("pp", "pp"), OPEN),
+        (Aggregation("mean"), ("pp", "fp"), FAIL),
+    ],
+)
+def test_replicas_that_prove_nothing_decide_nothing(
+    how: Aggregation, outcomes: tuple[str, ...], expected: tuple[str, bool]
+) -> None:
+    found = case(*outcomes, nice=0.5, how=how)
+    assert (found.status, found.unproven_only) == expected
+
+
+@pytest.mark.parametrize("how", [ALL, Aggregation("any"), Aggregation("majority"), Aggregation("mean")])
+def test_replicas_that_pass_without_the_rule_pass_together(how: Aggregation) -> None:
+    found = case("pp", "pf", how=how)
+    assert (found.status, found.unproven_only, found.composite) == (*PASS, pytest.approx(1 / 1.1))
+
+
+def test_a_mean_is_of_what_each_comes_to_without_the_rule() -> None:
+    mean = Aggregation("mean")
+    assert case("pp", "pp", nice=0.5, threshold=0.6, how=mean).composite == pytest.approx(2 / 3)
+    assert case("pp", "ff", nice=0.5, threshold=0.3, how=mean).status == "pass"
+    assert case("pp", "ff", nice=0.5, threshold=0.4, how=mean).unproven_only
+
+
+@pytest.mark.parametrize(
+    ("found", "options", "code"),
+    [
+        (case("pp"), Options(), 0),
+        (case("pp", nice=0.5), Options(), 5),
+        (case("pp", nice=0.5), Options(allow_vacuous=True), 0),
+        (case("fp"), Options(), 1),
+        (case("pe"), Options(), 3),
+    ],
+)
+def test_exit_codes(found: Case, options: Options, code: int) -> None:
+    assert with_cases(BARE, [found], options, matrix=True).exit_code == code

@@ -1,0 +1,86 @@
+"""What a mock understands of a body."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+
+import pytest
+
+from holdfast.world.services.http_mock_body import body_of
+
+LIMIT = 1_000
+MAIL = json.dumps({"to": "x@y"}).encode()
+
+
+def raw_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(data) + packer.flush()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "data"),
+    [
+        ("", MAIL),
+        ("identity", MAIL),
+        ("gzip", gzip.compress(MAIL)),
+        ("X-GZIP", gzip.compress(MAIL)),
+        ("gzip", gzip.compress(MAIL[:5]) + gzip.compress(MAIL[5:])),
+        ("deflate", zlib.compress(MAIL)),
+        ("deflate", raw_deflate(MAIL)),
+        ("deflate, gzip", gzip.compress(zlib.compress(MAIL))),
+    ],
+)
+def test_an_encoding_is_undone(encoding: str, data: bytes) -> None:
+    assert body_of([("Content-Encoding", encoding)], data, LIMIT, cut=False) == (MAIL.decode(), False, "")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "data", "why"),
+    [
+        ("br", MAIL, "its content encoding br is not known here"),
+        ("gzip, br", MAIL, "its content encoding br is not known here"),
+        ("gzip", MAIL, "it is no gzip, though its content encoding says so"),
+        ("gzip", gzip.compress(MAIL)[:-9], "it is no gzip, though its content encoding says so"),
+        ("deflate", MAIL, "it is no deflate, though its content encoding says so"),
+        ("gzip," * 9, MAIL, "it has 9 content encodings"),
+    ],
+)
+def test_what_cannot_be_undone_is_said(encoding: str, data: bytes, why: str) -> None:
+    assert body_of([("content-encoding", encoding)], data, LIMIT, cut=False).unread == why
+
+
+def test_a_bomb_is_cut() -> None:
+    bomb = gzip.compress(gzip.compress(bytes(50_000_000)))
+    found = body_of([("content-encoding", "gzip"), ("content-encoding", "gzip")], bomb, LIMIT, cut=False)
+    assert (len(found.text) <= LIMIT, found.cut, found.unread) == (True, True, "")
+
+
+def test_the_beginning_of_a_long_body_is_read_as_far_as_it_goes() -> None:
+    found = body_of([("content-encoding", "gzip")], gzip.compress(MAIL)[:-9], LIMIT, cut=True)
+    assert (MAIL.decode().startswith(found.text), found.cut, found.unread) == (True, True, "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "charset"),
+    [
+        ("application/json; charset=utf-16", "utf-16"),
+        ("application/json", "utf-16-le"),
+        ("application/json", "utf-8-sig"),
+        ("text/plain; charset=latin-1", "latin-1"),
+    ],
+)
+def test_a_charset_is_read(kind: str, charset: str) -> None:
+    text = '{"to": "é@y"}'
+    assert body_of([("content-type", kind)], text.encode(charset), LIMIT, cut=False) == (text, False, "")
+
+
+@pytest.mark.parametrize("charset", ["punycode", "zip", "no-such", "x" * 90])
+def test_a_charset_that_is_not_known_is_said(charset: str) -> None:
+    found = body_of([("content-type", f"text/plain; charset={charset}")], MAIL, LIMIT, cut=False)
+    assert found.unread == f"its charset {charset[:20]} is not known here"
+
+
+def test_a_body_of_bytes_stays_what_it_was() -> None:
+    assert body_of([("content-type", "image/png")], b"\x89PNG\xff", LIMIT, cut=False) == ("�PNG�", False, "")
