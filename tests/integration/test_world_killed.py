@@ -106,7 +106,10 @@ def test_a_run_that_is_interrupted_cleans_up_itself(tmp_path):
     words = [*HOLDFAST, "run", "-c", "spec.yaml", "--no-preflight"]
     quiet = subprocess.DEVNULL
     run = subprocess.Popen(words, cwd=tmp_path, stdout=quiet, stderr=quiet, env=own(tmp_path))
-    time.sleep(2.5)
+    until = time.monotonic() + 60
+    while not folders(run.pid, tmp_path) and time.monotonic() < until:
+        time.sleep(0.05)
+    time.sleep(1.0)  # trials are under way, and not all of them are done
     run.send_signal(signal.SIGTERM)
     assert run.wait(60) == 2
     assert folders(run.pid, tmp_path) == []
