@@ -67,17 +67,20 @@ async def _one_by_one(run: Run, feed: Iterator[Trial]) -> AsyncGenerator[Observe
 
 async def _side_by_side(run: Run, feed: Iterator[Trial], at_once: int) -> AsyncGenerator[Observed, None]:
     ended: asyncio.Queue[Observed | None] = asyncio.Queue(at_once)  # slots wait for a judge that is far behind
+    over = asyncio.Event()  # nobody takes from the queue any more: a full one would hold a slot for ever
+
+    async def tell(one: Observed | None) -> None:
+        if not over.is_set():
+            await ended.put(one)
 
     async def slot() -> None:
         try:
             for trial in feed:
-                await ended.put(await run(trial))
-        except asyncio.CancelledError:
-            raise  # nobody takes from the queue any more: a full one would hold this slot for ever
-        except BaseException:
-            await ended.put(None)
-            raise
-        await ended.put(None)
+                await tell(await run(trial))
+                if over.is_set():
+                    return
+        finally:
+            await tell(None)
 
     slots = [asyncio.create_task(slot()) for _ in range(at_once)]
     left = len(slots)
@@ -89,6 +92,7 @@ async def _side_by_side(run: Run, feed: Iterator[Trial], at_once: int) -> AsyncG
             else:
                 yield one
     finally:
+        over.set()
         for task in slots:
             task.cancel()
         results = await asyncio.gather(*slots, return_exceptions=True)

@@ -223,6 +223,7 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
         attempt += 1
         started = perf_counter()
         voyage = Voyage(trial, site.scenarios.get(trial.scenario, CALM), on_fault, on_call)
+        error: str | None
         try:
             answer = await _run(site, trial, voyage)
         except AgentUnavailable as broken:
@@ -234,11 +235,21 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
         except Exception as broken:  # a bug of ours or of a plug-in ends one trial, not the run
             answer, error = _NOTHING, said(broken)
         else:
+            error = None
+        _stop_if_ended()
+        if error is None:
             return _seen(site, voyage, answer, attempt, started)
         if attempt > site.spec.retries or any(turn.ending != "answered" for turn in answer.turns):
             return replace(_seen(site, voyage, answer, attempt, started), error=error)
         voyage.closed = True
         await asyncio.sleep(0.05 * attempt)
+
+
+def _stop_if_ended() -> None:
+    """What a trial came to that we ended ourselves is nobody's doing, and not kept."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def _unavailable(broken: AgentUnavailable) -> str:

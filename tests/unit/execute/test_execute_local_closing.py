@@ -38,6 +38,28 @@ def test_closing_while_the_queue_is_full_ends_at_once(monkeypatch: pytest.Monkey
     asyncio.run(use())
 
 
+def test_a_trial_that_swallows_its_cancelling_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def stubborn(site: Any, trial: Trial, on_fault: Any, on_call: Any) -> Observation:
+        if trial in TRIALS[:4]:
+            return await _at_once(site, trial, on_fault, on_call)
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass  # as where something breaks while a world is closed
+        return Observation(trial.id)
+
+    monkeypatch.setattr(local, "run_trial", stubborn)
+
+    async def use() -> None:
+        ended = execute(Site(), TRIALS)  # type: ignore[arg-type]
+        await anext(ended)
+        for _ in range(10):
+            await asyncio.sleep(0)  # three results wait, the queue is full, and three slots are at work
+        await asyncio.wait_for(ended.aclose(), 5)
+
+    asyncio.run(use())
+
+
 def test_a_slot_that_breaks_ends_the_execution_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async def breaks(site: Any, trial: Trial, on_fault: Any, on_call: Any) -> Observation:
         if trial is TRIALS[5]:
