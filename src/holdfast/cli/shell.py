@@ -22,7 +22,7 @@ def command(trial: str | None, words: tuple[str, ...]) -> int:
     \b
       holdfast shell                                        which trials there are
       holdfast shell 3f2a                                   a shell
-      holdfast shell 3f2a -- psql -h db -c 'select 1'       one command; its exit code is ours
+      holdfast shell 3f2a -- sh -c 'psql $DATABASE_URL'     one command; its exit code is ours
     """
     from holdfast.world.keeping import KEPT, kept_worlds
 
