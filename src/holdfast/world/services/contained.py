@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from holdfast.model.world import AuditEvent, ServiceSpec
-from holdfast.protocols import Rows
 from holdfast.world.services.my_audit import MyCounters
 from holdfast.world.services.my_door import MyDoor
 from holdfast.world.services.passwords import scram
@@ -27,6 +26,7 @@ from holdfast.world.services.settings import (
     url,
 )
 from holdfast.world.services.tally import Tally, events
+from holdfast.world.services.through_door import ThroughDoor
 
 if TYPE_CHECKING:
     from holdfast.world.services.container import Running
@@ -59,27 +59,18 @@ class Contained:
         await self._running.close()
 
 
-class ContainedPostgres(Contained):
+class ContainedPostgres(ThroughDoor, Contained):
     """PostgreSQL in a container: we have an account of our own there, which the agent cannot lock us out of."""
 
     def __init__(self, running: Running, notes: tuple[str, ...], settings: PostgresSettings, door: PgDoor) -> None:
         told = {"URL": url("postgresql", settings.user, settings.password, settings.database)}
         super().__init__(running, (*notes, f"service {running.spec.name}: {UNSEEN}"), told)
-        self._door = door
+        self._door: PgDoor = door
         self._counters = PgCounters(door, settings.database)
 
     async def begin(self) -> None:
         async with self._door.session() as session:
             await self._counters.begin(session)
-
-    async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
-        return await self._door.query(sql, timeout_s=timeout_s, keep=keep)
-
-    async def execute(self, sql: str) -> None:
-        await self._door.execute(sql)
-
-    async def prepare(self, sql: str) -> None:
-        await self._door.prepare(sql)
 
     async def mark(self) -> None:
         async with self._door.session() as session:
@@ -89,7 +80,7 @@ class ContainedPostgres(Contained):
         return events(self.spec.name, Tally(), await self._counters.since(), time.time())
 
 
-class ContainedMysql(Contained):
+class ContainedMysql(ThroughDoor, Contained):
     """MySQL or MariaDB in a container."""
 
     def __init__(self, running: Running, notes: tuple[str, ...], settings: MysqlSettings) -> None:
@@ -99,15 +90,6 @@ class ContainedMysql(Contained):
         login: dict[str, Any] = {"unix_socket": self.upstream, "user": user, "password": password}
         self._door = MyDoor(running.spec.name, {**login, "database": settings.database or None})
         self._counters = MyCounters(self._door, settings.database)
-
-    async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
-        return await self._door.query(sql, timeout_s=timeout_s, keep=keep)
-
-    async def execute(self, sql: str) -> None:
-        await self._door.execute(sql)
-
-    async def prepare(self, sql: str) -> None:
-        await self._door.prepare(sql)
 
     async def mark(self) -> None:
         await asyncio.to_thread(self._counters.mark)

@@ -11,12 +11,13 @@ from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from holdfast.errors import UserError
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent, ServiceSpec
-from holdfast.protocols import Rows, ServiceKeeper
+from holdfast.protocols import ServiceKeeper
 from holdfast.world.services.my_audit import MyCounters
 from holdfast.world.services.my_door import MyDoor
 from holdfast.world.services.pg_audit import PgCounters
 from holdfast.world.services.pg_door import PgDoor
 from holdfast.world.services.tally import Tally, events
+from holdfast.world.services.through_door import ThroughDoor
 
 PORTS = {"postgresql": 5432, "postgres": 5432, "mysql": 3306, "mariadb": 3306, "redis": 6379, "rediss": 6379,
          "http": 80, "https": 443, "amqp": 5672, "mongodb": 27017, "smtp": 25}  # fmt: skip
@@ -51,26 +52,17 @@ class External:
         """Nothing of it is ours."""
 
 
-class ExternalPostgres(External):
+class ExternalPostgres(ThroughDoor, External):
     """A PostgreSQL database by URL."""
 
     def __init__(self, spec: ServiceSpec, url: SplitResult) -> None:
         super().__init__(spec, url)
-        self._door = PgDoor(spec.name, {"conninfo": urlunsplit(url._replace(scheme="postgresql"))})
+        self._door: PgDoor = PgDoor(spec.name, {"conninfo": urlunsplit(url._replace(scheme="postgresql"))})
         self._counters = PgCounters(self._door, unquote(url.path[1:]) or unquote(url.username or ""), shared=True)
 
     @property
     def notes(self) -> tuple[str, ...]:
         return (*super().notes, f"service {self.spec.name}: {UNSEEN}")
-
-    async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
-        return await self._door.query(sql, timeout_s=timeout_s, keep=keep)
-
-    async def execute(self, sql: str) -> None:
-        await self._door.execute(sql)
-
-    async def prepare(self, sql: str) -> None:
-        await self._door.prepare(sql)
 
     async def mark(self) -> None:
         async with self._door.session() as session:
@@ -81,7 +73,7 @@ class ExternalPostgres(External):
         return events(self.spec.name, Tally(), await self._counters.since(), time.time())
 
 
-class ExternalMysql(External):
+class ExternalMysql(ThroughDoor, External):
     """A MySQL or MariaDB database by URL."""
 
     def __init__(self, spec: ServiceSpec, url: SplitResult) -> None:
@@ -95,15 +87,6 @@ class ExternalMysql(External):
     @property
     def notes(self) -> tuple[str, ...]:
         return (*super().notes, f"service {self.spec.name}: {UNSEEN}")
-
-    async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
-        return await self._door.query(sql, timeout_s=timeout_s, keep=keep)
-
-    async def execute(self, sql: str) -> None:
-        await self._door.execute(sql)
-
-    async def prepare(self, sql: str) -> None:
-        await self._door.prepare(sql)
 
     async def mark(self) -> None:
         await asyncio.to_thread(self._counters.mark)
