@@ -1,6 +1,6 @@
 #!/bin/sh
 # What the tests need beyond Python packages: MCP servers of Node's, a Chromium for the report's page, and real servers
-# for the worlds that agents are put in.
+# for the worlds that agents are put in; and the distribution's own Python.
 set -eu
 
 node=.venv/node
@@ -18,6 +18,7 @@ missing=""
 ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || missing="$missing postgresql"
 [ -x /usr/sbin/mariadbd ] || missing="$missing mariadb-server"
 [ -x /usr/bin/redis-server ] || missing="$missing redis-server"
+/usr/bin/python3 -c "import venv" 2>/dev/null || missing="$missing python3"
 if [ -z "$missing" ]; then
   exit 0
 fi

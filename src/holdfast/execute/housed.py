@@ -26,6 +26,7 @@ from holdfast.planes.harbour import Chart, Harbour
 from holdfast.processes import scratch
 from holdfast.protocols import SandboxBackend
 from holdfast.spec.references import interpolate, resolve
+from holdfast.world.sandbox.system import present
 from holdfast.world.shortcomings import shortcomings
 from holdfast.world.strict import refuse_lacking
 from holdfast.world.worlds import Order, Worlds
@@ -50,7 +51,7 @@ async def open_in_world(
         opened.push_async_callback(harbour.close)
         folder = scratch.make("world", in_memory=True)
         opened.callback(scratch.remove, folder)
-        backend = await _backend(world.backend, folder, spec.world.base)
+        backend = await open_backend(world.backend, folder, spec.world.base)
         opened.push_async_callback(backend.close)
         lacks = await shortcomings(spec.world, spec.scenarios, backend)
         if world.strict:
@@ -61,7 +62,7 @@ async def open_in_world(
         opened.pop_all()  # closed with the agent from here on
     limit = spec.world.resources.concurrency_limit
     slots = at_once if limit is None else min(at_once, limit)
-    return Site(spec, Surrounded(housed, worlds, harbour, spec), slots, _notes(backend))
+    return Site(spec, Surrounded(housed, worlds, harbour, spec), slots, (kept_here(backend),))
 
 
 def chart(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str], models: Models) -> Chart:
@@ -90,7 +91,7 @@ def _order(
         root=root,
         secrets=world.secrets,
         visible={**interpreter(), **seen.visible},
-        environ={"PATH": f"{Path(sys.executable).parent}:{PATH}"},
+        environ=usual_environ(),
         agent_environ=seen.agent.env,
         scenarios=spec.scenarios,
         variables=variables,
@@ -101,11 +102,17 @@ def _order(
 
 def interpreter() -> dict[str, Path]:
     """This Python and Holdfast itself, as a Python agent and MCP relays need them; nothing of the user's."""
-    places = {sys.prefix, sys.base_prefix, *python_site.getsitepackages(), str(Path(holdfast.__file__).parents[1])}
-    return {place: Path(place) for place in sorted(places) if not place.startswith("/usr/") and place != "/usr"}
+    packages = [*python_site.getsitepackages(), str(Path(holdfast.__file__).parents[1])]
+    return present([sys.prefix, sys.base_prefix, *packages], without=("/usr",))
 
 
-async def _backend(name: str, folder: Path, image: str | None) -> SandboxBackend:
+def usual_environ() -> dict[str, str]:
+    """The variables that every program in a world has."""
+    return {"PATH": f"{Path(sys.executable).parent}:{PATH}"}
+
+
+async def open_backend(name: str, folder: Path, image: str | None) -> SandboxBackend:
+    """The backend of that name, tried on this machine; UserError if there is none, or if it does not work here."""
     opening = plugins.find("sandboxes", name)
     if opening is None:
         raise UserError(
@@ -147,7 +154,7 @@ _AS_WRITTEN = ("commands", "content", "response", "sql", "wait_for")
 """A dollar there is the shell's, the database's or the mock's own; parameters are filled in."""
 
 
-def _notes(backend: SandboxBackend) -> tuple[str, ...]:
+def kept_here(backend: SandboxBackend) -> str:
     """One line: how much of what a sandbox promises is kept here, and what is not."""
     missing: dict[str, list[str]] = {}
     for one in backend.isolation:
@@ -155,4 +162,4 @@ def _notes(backend: SandboxBackend) -> tuple[str, ...]:
             missing.setdefault(one.why, []).append(one.feature)
     held = f"sandbox {backend.name}: {sum(one.enforced for one in backend.isolation)} of {len(backend.isolation)} kept"
     told = "; ".join(f"{', '.join(features)} ({why})" for why, features in missing.items())
-    return (f"{held}. Not enforced here: {told}" if told else held,)
+    return f"{held}. Not enforced here: {told}" if told else held

@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation
 from holdfast.protocols import CommandEnd, Plot
 from holdfast.world.sandbox import bpf, forbidden, limits, promises, system
-from holdfast.world.sandbox.ground import SOURCES
+from holdfast.world.sandbox.ground import SOURCES, WORKSPACE
 from holdfast.world.sandbox.jail import Jail
 from holdfast.world.sandbox.lines import HostProcess
 from holdfast.world.sandbox.sources import Sources
@@ -37,6 +37,7 @@ class Bubblewrap:
         self._mapping = -1
         self._host = self._start_host()
         self._interpreters = system.interpreters()
+        self._links = system.interpreter_links()
         self._isolation: tuple[Isolation, ...] = ()
 
     @property
@@ -100,7 +101,9 @@ class Bubblewrap:
 
     def _layout(self, plot: Plot, sources: Sources, *, in_group: bool) -> Layout:
         layers = tuple(sources.add(layer, writable=True) for layer in plot.layers)
-        visible = {inside: sources.add(path) for inside, path in {**self._interpreters, **plot.visible}.items()}
+        shown = {**self._interpreters, **plot.visible}
+        _refuse_hidden(shown)
+        visible = {inside: sources.add(path) for inside, path in shown.items()}
         bwrap = self._executable(sources)
         return Layout(
             sources=tuple(sources.paths),
@@ -109,6 +112,7 @@ class Bubblewrap:
             listen=tuple(plot.listen),
             visible=visible,
             files=system.own_files(plot.hosts),
+            links=self._links,
             bwrap=bwrap,
             disk=plot.resources.disk,
             pids=plot.resources.pids or PIDS,
@@ -137,6 +141,16 @@ async def open_backend(folder: Path, image: str | None = None) -> Bubblewrap:
             await asyncio.shield(backend.close())
         raise
     return backend
+
+
+def _refuse_hidden(shown: Iterable[str]) -> None:
+    """Nothing is seen below the workspace that is no part of it; UserError for what should be."""
+    for path in shown:
+        if path == WORKSPACE or path.startswith(f"{WORKSPACE}/"):
+            raise UserError(
+                f"{path} cannot be seen in a sandbox: {WORKSPACE} is the agent's own folder there",
+                hint=f"put Holdfast and its Python in a folder that is not in {WORKSPACE}, or --backend process",
+            )
 
 
 def find_bwrap() -> Path:

@@ -8,6 +8,7 @@ takes it as it is, which is three times as fast as building it for every program
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from holdfast.world.sandbox import kernel
@@ -18,6 +19,8 @@ TOP = "/sys"
 SOURCES, ROOT, DISK, VIEW, BEFORE = f"{TOP}/src", f"{TOP}/root", f"{TOP}/disk", f"{TOP}/view", f"{TOP}/before"
 _EMPTY, _NOTHING, _ASIDE = f"{TOP}/empty", f"{TOP}/nothing", f"{TOP}/aside"
 WORKSPACE, TMP, SHM = "/workspace", "/tmp", "/dev/shm"  # noqa: S108  # as programs see them
+_OTHER_TMP = "/var/tmp"  # noqa: S108
+_WRITTEN = (f"{TMP}/", f"{SHM}/")
 _OWN_TMP, _OWN_SHM = f"{DISK}/t", f"{DISK}/s"
 _DEVICES = ("full", "null", "random", "tty", "urandom", "zero")
 _LINKS = {
@@ -26,7 +29,7 @@ _LINKS = {
     "/dev/stderr": "/proc/self/fd/2",
     "/dev/stdin": "/proc/self/fd/0",
     "/dev/stdout": "/proc/self/fd/1",
-    "/var/tmp": "../tmp",  # noqa: S108
+    _OTHER_TMP: "../tmp",
 }
 _FOLDERS = ("/dev/pts", SHM, "/proc", "/run", TMP, WORKSPACE)
 _INODES = 1_000_000
@@ -43,7 +46,7 @@ class Floor:
     tmp: str
     shm: str
     shown: tuple[str, ...] = ()
-    """What is visible below /tmp: a Python that lives there, for one."""
+    """What is visible below /tmp or /dev/shm: a Python that lives there, for one."""
 
 
 class Ground:
@@ -62,7 +65,6 @@ class Ground:
         """Topmost first, as overlayfs wants it."""
         self._uppers = 0
         self._asides = 0
-        self._system = system.folders
         self._shown: tuple[str, ...] = ()
         self.upper = ""
 
@@ -82,13 +84,14 @@ class Ground:
         return self.snapshot()
 
     def _show_again(self, layout: Layout) -> None:
-        """What lies below /tmp was hidden when programs got a /tmp of their own."""
-        sources = {path: path for path in self._system} | {p: f"{SOURCES}/{n}" for p, n in layout.visible.items()}
-        self._shown = tuple(sorted(path for path in sources if path.startswith(f"{TMP}/")))
+        """What lies below /tmp and /dev/shm was hidden when programs got their own."""
+        sources = {_straight(path): f"{SOURCES}/{n}" for path, n in layout.visible.items()}
+        self._shown = tuple(sorted(path for path in sources if path.startswith(_WRITTEN)))
         for path in self._shown:
             os.makedirs(os.path.dirname(f"{ROOT}{path}"), exist_ok=True)
             _point(f"{ROOT}{path}", os.path.isdir(sources[path]))
             _show(sources[path], f"{ROOT}{path}")
+        _link({path: says for path, says in layout.links.items() if _straight(path).startswith(_WRITTEN)})
 
     @property
     def floor(self) -> Floor:
@@ -154,7 +157,7 @@ def _build(system: System) -> None:
         os.symlink(target, f"{ROOT}{path}")
     for path, data in system.files.items():
         _write(path, data)
-    for name in _DEVICES:
+    for name in (name for name in _DEVICES if os.path.exists(f"/dev/{name}")):  # a container may lack some
         _point(f"{ROOT}/dev/{name}", False)
         _bind(f"/dev/{name}", f"{ROOT}/dev/{name}")
     kernel.mount("devpts", f"{ROOT}/dev/pts", "devpts", kernel.NOSUID | kernel.NOEXEC, "newinstance,ptmxmode=0666")
@@ -168,6 +171,20 @@ def _add(layout: Layout) -> None:
         os.makedirs(os.path.dirname(f"{ROOT}{inside}"), exist_ok=True)
         _point(f"{ROOT}{inside}", layout.folders[n])
         _show(f"{SOURCES}/{n}", f"{ROOT}{inside}")
+    _link(layout.links)
+
+
+def _link(links: Mapping[str, str]) -> None:
+    """Links, where nothing else is: last, so that no mount is made through one."""
+    for path, says in links.items():
+        if not os.path.lexists(f"{ROOT}{path}"):
+            os.makedirs(os.path.dirname(f"{ROOT}{path}"), exist_ok=True)
+            os.symlink(says, f"{ROOT}{path}")
+
+
+def _straight(path: str) -> str:
+    """The path inside, not through the link that leads to /tmp there."""
+    return TMP + path.removeprefix(_OTHER_TMP) if path.startswith(f"{_OTHER_TMP}/") else path
 
 
 def _write(path: str, data: bytes) -> None:

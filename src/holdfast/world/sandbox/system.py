@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,13 +60,53 @@ def own_files(hosts: Mapping[str, str]) -> dict[str, str]:
 
 def interpreters() -> dict[str, Path]:
     """The folders of the Python that runs Holdfast, where they are no part of the system."""
-    found = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
-    return {path: Path(path) for path in sorted(found) if path != "/" and not in_system(path)}
+    found = present([sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])
+    return {path: real for path, real in found.items() if not in_system(path)}
+
+
+def interpreter_links() -> dict[str, str]:
+    """The links that lead to the Python that runs Holdfast: it finds its own folders by following them."""
+    return {at: says for at, says, _ in _links(sys.executable)} if os.path.exists(sys.executable) else {}
+
+
+def present(paths: Iterable[str], without: Sequence[str] = ()) -> dict[str, Path]:
+    """What there is to show of these paths: where each is, by the path it is to be seen at.
+
+    A path that is not there is left out: a Python names folders that nobody made. One that is a link, or lies behind
+    one, is seen where the link leads, too, or a link to it would lead nowhere inside. What lies in another, or in
+    `without`, is seen there.
+    """
+    found = {place: Path(os.path.realpath(path)) for path in paths if os.path.exists(path) for place in _places(path)}
+    kept: dict[str, Path] = {}
+    for place in sorted(found):  # a folder before what lies in it
+        if place != "/" and not _within(place, (*without, *kept)):
+            kept[place] = found[place]
+    return kept
 
 
 def in_system(path: str) -> bool:
     """Whether every sandbox sees it anyway."""
-    return _within(path, (*_TOP, *_LIBRARIES))
+    linked = [path for path in _TOP if os.path.islink(path)]  # unlike the libraries, not shown as the links they are
+    return _within(path, (*_TOP, *_LIBRARIES)) and not _within(path, linked)
+
+
+def _places(path: str) -> Iterator[str]:
+    """The path without dots, and every further one that its links lead through."""
+    yield os.path.abspath(path)
+    yield from (os.path.abspath(beyond) for _, _, beyond in _links(path))
+
+
+def _links(path: str) -> Iterator[tuple[str, str, str]]:
+    """Each link on the way to what a path names: where it is, what it says, and the whole path with it followed."""
+    place, at = os.path.abspath(path), ""
+    for name in place.split("/")[1:]:
+        at = f"{at}/{name}"
+        if os.path.islink(at):
+            says = os.readlink(at)
+            beyond = os.path.join(os.path.dirname(at), says) + place[len(at) :]
+            yield at, says, beyond
+            yield from _links(beyond)
+            return
 
 
 def _public(name: str) -> bytes:

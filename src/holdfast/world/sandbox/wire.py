@@ -66,6 +66,8 @@ class Layout:
     """Which sources are seen inside, by the path there."""
     files: dict[str, str] = field(default_factory=dict)
     """Small files of its own, by path."""
+    links: dict[str, str] = field(default_factory=dict)
+    """Links, by path, where nothing else is."""
     bwrap: str = ""
     """Bubblewrap, where a holder can execute it."""
     disk: int | None = None
