@@ -64,3 +64,11 @@ def test_a_world_runs_green(command: Path, work: Path, user: str, agent: str) ->
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     (case,) = json.loads(done.stdout)["parts"]["scenario"]["cases"]
     assert case["status"] == "pass"
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_the_doctor_has_opened_a_sandbox(command: Path, work: Path, user: str) -> None:
+    done = run(user, work, command, "doctor", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (found,) = [one for one in json.loads(done.stdout)["machine"] if one["route"] == "sandbox"]
+    assert (found["ok"], found["needed"]) == (True, True), found

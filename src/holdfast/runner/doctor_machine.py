@@ -17,9 +17,11 @@ from holdfast.runner.doctor_clients import try_curl, try_http, try_node, try_pyt
 from holdfast.runner.doctor_forks import try_forks
 from holdfast.runner.doctor_formats import FIX, FORMATS, try_format
 from holdfast.runner.doctor_mcp import try_stdio
+from holdfast.runner.doctor_sandbox import try_sandbox
 from holdfast.runner.doctor_yard import LIMIT_S, Absent, Unmet, Yard, opened
 
 HTTP, HTTPS, MCP, FORKS = "http", "https by python", "mcp over stdio", "forked processes"
+SANDBOX = "sandbox"
 
 
 class Route(Struct, frozen=True):
@@ -38,19 +40,21 @@ ROUTES = (
     Route("https by node agent", partial(try_node, way="agent")),
     Route(MCP, try_stdio),
     Route(FORKS, try_forks),
+    Route(SANDBOX, try_sandbox),
 )
-_OURS = frozenset({*[kind.name for kind in FORMATS], HTTP, HTTPS, MCP, FORKS})
+_OURS = frozenset({*[kind.name for kind in FORMATS], HTTP, HTTPS, MCP, FORKS, SANDBOX})
 """Needed where nothing is known of an agent; whether it uses curl or node is its own affair."""
 
 _IDLE = "nothing here is known to need it"
 
 
 def needed(spec: Spec | None, models: Models) -> Container[str]:
-    """The routes that this agent's faults depend on."""
+    """The routes that this agent's faults and its world depend on."""
     if spec is None:
         return _OURS
+    housed = () if spec.world is None else (SANDBOX,)
     if not needs_planes(spec, models):
-        return ()
+        return housed
     faults = [fault for scenario in spec.scenarios for fault in scenario.injections]
     urls = [url for f in faults if (url := f.target if f.plane == "http" else f.match_url) is not None]
     wanted = {
@@ -59,7 +63,7 @@ def needed(spec: Spec | None, models: Models) -> Container[str]:
         MCP: spec.agent.mcp_config is not None,
         FORKS: spec.agent.in_python and spec.agent.isolation == "fresh",
     }
-    return {*[kind.name for kind in FORMATS], *[name for name, true in wanted.items() if true]}
+    return {*housed, *[kind.name for kind in FORMATS], *[name for name, true in wanted.items() if true]}
 
 
 async def try_machine(environ: Mapping[str, str], wanted: Container[str]) -> tuple[Finding, ...]:

@@ -15,6 +15,7 @@ from holdfast.agents.ports import check_free
 from holdfast.agents.readiness import address_of
 from holdfast.agents.startable import SHELL, argv_of
 from holdfast.errors import AgentUnavailable, UserError
+from holdfast.execute.housed import usual_environ
 from holdfast.execute.moored import GATEWAY_FOLDER
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.planes.handover import place_in
@@ -27,6 +28,7 @@ from holdfast.runner.doctor_yard import said_by
 _LOOK_S = 5.0
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _SHELL_SIGNS = frozenset("$`(){};&|<>*?~")
+_OWN_PORTS = Finding("agent.endpoint", "ok", "every port of its sandbox is free")
 _STANDBY = "start `holdfast gateway` in this folder, and the agent with the variables that it prints"
 
 
@@ -35,9 +37,10 @@ async def what_is_needed(spec: Spec, agent: AgentSpec, environ: Mapping[str, str
     root, whole = Path(spec.path).resolve().parent, {**environ, **agent.env}
     found = []
     if agent.launched:
-        found.append(await _program(agent, root, whole))
+        seen = whole if spec.world is None else {**usual_environ(), **agent.env}
+        found.append(await _program(agent, root, seen))
         if agent.type == "http":
-            found.append(_port(agent))
+            found.append(_port(agent) if spec.world is None else _OWN_PORTS)
     elif agent.type == "http":
         if agent.gateway:
             found.append(await _gateway(GATEWAY_FOLDER))

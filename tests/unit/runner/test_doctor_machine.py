@@ -5,12 +5,14 @@ import os
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.execute.site import Models
 from holdfast.model.spec import AgentSpec, Injection, Scenario, Spec
+from holdfast.model.world import WorldSpec
 from holdfast.runner import doctor_machine
 from holdfast.runner.doctor_clients import _try, try_curl
-from holdfast.runner.doctor_machine import FORKS, HTTP, HTTPS, MCP, ROUTES, Route, needed, tried, try_machine
+from holdfast.runner.doctor_machine import FORKS, HTTP, HTTPS, MCP, ROUTES, SANDBOX, Route, needed, tried, try_machine
 from holdfast.runner.doctor_yard import Absent, Unmet, opened, started
 
 pytestmark = pytest.mark.processes
@@ -23,7 +25,7 @@ def test_every_route_of_ours_is_proven_and_nothing_is_left_behind(tmp_path, monk
     found = asyncio.run(try_machine(os.environ, needed(None, Models())))
     assert [one.route for one in found] == [route.name for route in ROUTES]
     ours = {one.route: (one.outcome, one.detail) for one in found if one.code}
-    assert set(ours) == FORMATS | {HTTP, HTTPS, MCP, FORKS}
+    assert set(ours) == FORMATS | {HTTP, HTTPS, MCP, FORKS, SANDBOX}
     assert {outcome for outcome, _ in ours.values()} == {"ok"}, ours
     assert list(tmp_path.iterdir()) == []
     with open(f"/proc/self/task/{os.getpid()}/children") as children:
@@ -143,7 +145,7 @@ MODEL = Injection("llm", "*", "empty")
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [
-        (None, FORMATS | {HTTP, HTTPS, MCP, FORKS}),
+        (None, FORMATS | {HTTP, HTTPS, MCP, FORKS, SANDBOX}),
         (spec(LAUNCHED, MODEL), FORMATS),
         (spec(LAUNCHED, Injection("http", "https://a.example/*", "down")), FORMATS | {HTTPS}),
         (spec(LAUNCHED, Injection("tool", "*", "error", match_url="http://a.example/*")), FORMATS | {HTTP}),
@@ -153,6 +155,8 @@ MODEL = Injection("llm", "*", "empty")
         (spec(AgentSpec(type="python", endpoint="agent:ask", isolation="worker"), MODEL), FORMATS),
         (spec(PYTHON, Injection("tool", "search", "error")), set()),
         (spec(AgentSpec(endpoint="http://localhost/")), set()),
+        (replace(spec(LAUNCHED, MODEL), world=WorldSpec()), FORMATS | {SANDBOX}),
+        (replace(spec(PYTHON, Injection("tool", "search", "error")), world=WorldSpec()), {SANDBOX}),
     ],
 )
 def test_needed_is_what_the_faults_of_the_spec_depend_on(given, wanted):

@@ -212,6 +212,25 @@ def test_a_fixed_port_must_be_free(tmp_path):
     assert "a free port" in any_.detail
 
 
+def test_an_agent_in_a_world_is_looked_for_on_the_path_that_it_has_there(tmp_path):
+    (tmp_path / "only-here").write_text("")
+    (tmp_path / "only-here").chmod(0o755)
+    environ = {"PATH": str(tmp_path)}
+    for command, outside, inside in (("python agent.py", "not", "ok"), ("only-here", "ok", "not")):
+        agent = {"type": "command", "command": command}
+        found = [
+            looked(tmp_path, {**agent, **more}, environ=environ, models=SCRIPT) for more in ({}, {"sandbox": True})
+        ]
+        assert [one["agent.command"].outcome for one in found] == [outside, inside], command
+
+
+def test_an_agent_in_a_world_has_every_port_to_itself(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        endpoint = f"http://127.0.0.1:{server.getsockname()[1]}/ask"
+        agent = {"endpoint": endpoint, "command": "true", "sandbox": True}
+        assert looked(tmp_path, agent, models=SCRIPT)["agent.endpoint"].outcome == "ok"
+
+
 def test_a_running_agent_must_take_connections(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         agent = {"endpoint": f"http://127.0.0.1:{server.getsockname()[1]}/ask"}
