@@ -29,11 +29,12 @@ class HoldfastError(Exception):
 
 
 class UserError(HoldfastError):
-    """Something the user can put right. `hint` says how."""
+    """Something the user can put right. `hint` says how, `key` where in the spec, if one key of it is at fault."""
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(self, message: str, *, hint: str = "", key: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+        self.key = key
 
 
 class SpecError(UserError):
@@ -57,10 +58,12 @@ class NotBuilt(UserError):
 class AgentUnavailable(HoldfastError):
     """The agent cannot be reached, imported or started. `body` is what it said, if anything."""
 
-    def __init__(self, message: str, *, hint: str = "", body: str = "", config: bool = False) -> None:
+    def __init__(self, message: str, *, hint: str = "", body: str = "", config: bool = False, key: str = "") -> None:
         super().__init__(message)
         self.hint = hint
         self.body = body
+        self.key = key
+        """The spec's key that is at fault, if one is."""
         self.config = config
         """The spec is at fault (exit 4), not the surroundings (exit 3)."""
         self.cases: tuple[Case, ...] = ()

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+from holdfast.agents.answer_messages import are_messages, is_ai, last_said, spoken
 from holdfast.agents.conventions import CONTENT_KEYS
 
 ANSWER_LIMIT = 1_000_000
@@ -71,25 +72,42 @@ class Pieces:
         return "".join(self._held)
 
 
-def text_of(value: Any) -> str | None:
-    """The answer's text: text itself, or the usual content field of a dict or object; None is no answer."""
+def text_of(value: Any, asked: str = "") -> str | None:
+    """The answer's text: text itself, what the model said last since `asked` in a list of messages, or the usual
+    content field of a dict or object; None is no answer."""
     if value is None:
         return None
     if isinstance(value, str):
         return str.__str__(value)  # a library's own kind of text becomes plain text
     if isinstance(value, bytes | bytearray):
         return value.decode("utf-8", "replace")
+    if is_ai(value):
+        return spoken(value["content"] if isinstance(value, dict) else value.content)
+    messages = _messages(value)
+    said = last_said(messages, asked) if messages else None
+    if said:
+        return said
     for name in CONTENT_KEYS:
         inner = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
-        if inner is not None and not callable(inner):
+        if isinstance(inner, str) or (inner is not None and not callable(inner)):  # LangChain has text to be called
             return text_of(inner)
+    if messages is not None:
+        return said
     if isinstance(value, list):
         return _joined(value)
     if isinstance(value, dict | tuple | int | float):
         return _as_json(value)
+    if callable(getattr(value, "invoke", None)):
+        raise NoText(f"the agent returned a {type(value).__name__} and did not ask it: name that in agent.endpoint")
     if not _speaks(type(value)):
         raise NoText(f"the agent returned a {type(value).__name__}, which has no text")
     return str(value)
+
+
+def _messages(value: Any) -> list[Any] | None:
+    """The messages that this is or holds, as a graph's state does."""
+    held = value.get("messages") if isinstance(value, dict) else getattr(value, "messages", value)
+    return held if are_messages(held) or (held == [] and held is not value) else None
 
 
 def _speaks(kind: type) -> bool:

@@ -68,7 +68,7 @@ class InlineAgent:
             place.close()
             guard.close()
             why = unusable(broken, str(root))
-            raise AgentUnavailable(why.message, hint=why.hint, body=why.trace, config=True) from broken
+            raise AgentUnavailable(why.message, hint=why.hint, body=why.trace, config=True, key=why.key) from broken
         return cls(agent, scenarios, loaded, reset, installed, place, guard)
 
     async def run(self, task: Task, trip: Trip) -> Answer:

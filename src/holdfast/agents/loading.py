@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.agents.runnable_input import input_form
 from holdfast.errors import UserError
 from holdfast.model.spec import AgentSpec, Scenario
 from holdfast.planes.install import Installed, install
@@ -39,7 +40,7 @@ def prepare(scenarios: tuple[Scenario, ...]) -> None:
 
 def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, Reset | None, Installed]:
     """The agent, its reset, and the hooks on its tools. Runs the agent's own import code."""
-    loaded = load_agent(agent.endpoint)
+    loaded = load_agent(agent.endpoint, agent.input)
     reset = resolve(agent.reset_function)[0] if agent.reset_function else None
     if reset is not None and not callable(reset):
         raise UserError(f"agent.reset_function {agent.reset_function!r} cannot be called")
@@ -50,19 +51,29 @@ def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, Res
     return loaded, reset, install(agent)
 
 
-def load_agent(endpoint: str) -> Loaded:
-    """A function, a coroutine function, or an object with ainvoke, invoke or __call__."""
+def load_agent(endpoint: str, given: str | None = None) -> Loaded:
+    """A function, a coroutine function, or an object with ainvoke, invoke or __call__; `given` is agent.input."""
     target = resolve(endpoint)[0]
     if isinstance(target, type):
         target = _instance(endpoint, target)
     for method in ("ainvoke", "invoke"):
         found = getattr(target, method, None)
         if callable(found):
-            return Loaded(_with_input(found), is_async=inspect.iscoroutinefunction(found))
+            form = input_form(endpoint, target, given)
+            return Loaded(_with_input(found, form), is_async=inspect.iscoroutinefunction(found))
     if not callable(target):
+        graph = callable(getattr(target, "compile", None))
         raise UserError(
             f"agent.endpoint {endpoint!r} is a {type(target).__name__}, which cannot be asked",
-            hint="name a function, or an object with invoke, ainvoke or __call__",
+            hint="name what its compile() gives"
+            if graph
+            else "name a function, or an object with invoke, ainvoke or __call__",
+        )
+    if given is not None:
+        raise UserError(
+            f"agent.input has no meaning for agent.endpoint {endpoint!r}: it has no invoke and gets the prompt as text",
+            hint="remove it, or name the runnable itself",
+            key="agent.input",
         )
     _takes_a_prompt(endpoint, target)
     awaited = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004
@@ -94,6 +105,6 @@ def _instance(endpoint: str, cls: type) -> Any:
         ) from broken
 
 
-def _with_input(invoke: Callable[[Any], Any]) -> Ask:
-    """LangChain's runnables take a mapping."""
-    return lambda prompt: invoke({"input": prompt})
+def _with_input(invoke: Callable[[Any], Any], form: Callable[[str], Any]) -> Ask:
+    """Invokes with the prompt in the form that is wanted."""
+    return lambda prompt: invoke(form(prompt))

@@ -223,19 +223,22 @@ async def take_turn(
 
     started = perf_counter()
     try:
-        value = agent.ask(asked)
+        value = given = agent.ask(asked)
         if type(value) is not str:
-            value = text_of(await settle(value, keep))
+            given = await settle(value, keep)
+            value = text_of(given, asked)
     except NoText as odd:
         return Turn(asked, None, (perf_counter() - started) * 1000, "unreadable", str(odd)), ()
     except caught as raised:
         return raised_turn(asked, started, raised, "".join(pieces)), ()
-    return _answered(asked, (perf_counter() - started) * 1000, value)
+    latency_ms = (perf_counter() - started) * 1000
+    if value is None:
+        why = "the agent returned None" if given is None else "no AI message in what the agent returned answers this"
+        return Turn(asked, None, latency_ms, "no_answer", why), ()
+    return _answered(asked, latency_ms, value)
 
 
-def _answered(asked: str, latency_ms: float, text: str | None) -> tuple[Turn, tuple[str, ...]]:
-    if text is None:
-        return Turn(asked, None, latency_ms, "no_answer", "the agent returned None"), ()
+def _answered(asked: str, latency_ms: float, text: str) -> tuple[Turn, tuple[str, ...]]:
     if len(text) > ANSWER_LIMIT:
         size = f"more than {READ_LIMIT}" if len(text) > READ_LIMIT else str(len(text))
         note = f"answer of {size} characters cut to {ANSWER_LIMIT}"

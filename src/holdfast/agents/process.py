@@ -89,7 +89,7 @@ class Host:
         if isinstance(news, Unusable):
             ours.close()
             _end(process, mark)
-            raise AgentUnavailable(news.message, hint=news.hint, body=news.trace, config=True)
+            raise AgentUnavailable(news.message, hint=news.hint, body=news.trace, config=True, key=news.key)
         return cls(process, ours, news, setup, mark)
 
     async def show(self, trip: Trip, turns: Sequence[str], begun: Begun | None = None) -> Answer:

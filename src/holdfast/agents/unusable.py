@@ -13,7 +13,7 @@ from holdfast.planes.describe import said
 def unusable(broken: BaseException, root: str) -> Unusable:
     """What stopped the import, with the near miss if a name was mistyped."""
     if isinstance(broken, UserError):
-        return Unusable(str(broken), broken.hint)
+        return Unusable(str(broken), broken.hint, key=broken.key)
     if isinstance(broken, HoldfastError):
         return Unusable(str(broken))
     if isinstance(broken, SystemExit):

@@ -47,6 +47,8 @@ class Unusable(Struct, frozen=True, tag="unusable"):
     message: str
     hint: str = ""
     trace: str = ""
+    key: str = ""
+    """The spec's key that is at fault, if one is."""
 
 
 class Started(Struct, frozen=True, tag="started", array_like=True):

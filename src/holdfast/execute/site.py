@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast import plugins
-from holdfast.errors import SpecError
+from holdfast.errors import AgentUnavailable, SpecError
 from holdfast.execute.targets import check_targets
 from holdfast.execute.wrapped import ByParams, WithParams
 from holdfast.model.spec import AgentSpec, Injection, Scenario, Spec
@@ -84,8 +84,21 @@ async def open_site(
     surroundings: Surroundings = USUAL,
 ) -> Site:
     """Opens the agent; raises AgentUnavailable or SpecError where it cannot be used."""
+    try:
+        return await _open_all(spec, environ, slots(spec, concurrency), models, surroundings)
+    except AgentUnavailable as gone:
+        at = spec.agent.position
+        if not gone.key or at is None:
+            raise
+        message = f"{spec.path}:{at.line}: {gone}"
+        raise AgentUnavailable(message, hint=gone.hint, body=gone.body, config=gone.config) from gone
+
+
+async def _open_all(
+    spec: Spec, environ: Mapping[str, str], at_once: int, models: Models, surroundings: Surroundings
+) -> Site:
+    """The site of the agent, or of all that its params make of it."""
     root = Path(spec.path).resolve().parent
-    at_once = slots(spec, concurrency)
     if spec.params == ({},):
         return await _open(spec, resolve_agent(spec.agent, environ), root, environ, at_once, models, surroundings)
     combinations = spec.params if refers_to_params(spec.agent) else spec.params[:1]
@@ -274,6 +287,7 @@ def _texts(agent: AgentSpec) -> dict[str, str | None]:
         "binary": agent.binary,
         "ready": agent.ready,
         "answer_file": agent.answer_file,
+        "input": agent.input,
     }
 
 

@@ -165,6 +165,8 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     reset_endpoint: str | None = None
     reset_function: str | None = None
     isolation: Isolation = "fresh"
+    input: str | None = None
+    """How a LangChain runnable gets the prompt: messages, input, text or a key; None: as its input schema says."""
     tools: tuple[ToolRef, ...] = ()
     tool_registry: str | None = None
     llm: tuple[ToolRef, ...] = ()

@@ -35,6 +35,7 @@ def agent_spec(section: AgentSection) -> AgentSpec:
         reset_endpoint=section.reset_endpoint,
         reset_function=section.reset_function,
         isolation=_isolation(section),
+        input=section.input,
         tools=section.tools,
         tool_registry=section.tool_registry,
         llm=section.llm,

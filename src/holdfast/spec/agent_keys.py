@@ -33,6 +33,11 @@ def _described(agent: AgentSection) -> str:
 
 def _without_meaning(agent: AgentSection) -> dict[str, str]:
     """Keys that mean nothing here, each with what would give it a meaning."""
+    runnable = {} if agent.kind == "langchain" else {"input": "say type: langchain for an agent with invoke or ainvoke"}
+    return {**runnable, **_of_other_types(agent)}
+
+
+def _of_other_types(agent: AgentSection) -> dict[str, str]:
     if agent.in_python:
         return {
             **_all((*_REQUEST, "response_path"), "say type: http for an agent behind a URL"),

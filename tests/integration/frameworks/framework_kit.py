@@ -192,7 +192,7 @@ class Folder:
         }
         (self.path / "holdfast.yaml").write_text(yaml.safe_dump(spec), encoding="utf-8")
         command = [HOLDFAST, "contract", "run", "--json", "--no-report", *args]
-        done = subprocess.run(command, cwd=self.path, env=_bare(), capture_output=True, timeout=LIMIT_S)
+        done = subprocess.run(command, cwd=self.path, env=bare_environment(), capture_output=True, timeout=LIMIT_S)
         assert b'"parts"' in done.stdout, done.stdout.decode() + done.stderr.decode()
         return self._outcome(done.returncode, json.loads(done.stdout))
 
@@ -215,7 +215,7 @@ def _ts(event: Any) -> float:
     return float(event["ts"])
 
 
-def _bare() -> dict[str, str]:
+def bare_environment() -> dict[str, str]:
     """The environment without any key or address of a model's."""
     words = ("OPENAI", "ANTHROPIC", "GOOGLE", "GEMINI", "OLLAMA", "LANGSMITH", "LANGCHAIN", "HF_", "PYTEST")
     return {name: value for name, value in os.environ.items() if not name.startswith(words)}

@@ -9,6 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableLambda
 
 from holdfast.agents import answering
 from holdfast.agents.answering import ANSWER_LIMIT, settle, text_of
@@ -57,6 +59,53 @@ class Silent:
 )
 def test_the_text_of_an_answer(value: Any, text: str | None) -> None:
     assert text_of(value) == text
+
+
+BLOCKS = [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "one "}, "two", {"type": "tool_use", "id": "t"}]
+ASKED = HumanMessage("hi")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"messages": [ASKED, AIMessage("said")]}, "said"),
+        ({"messages": [ASKED, AIMessage(BLOCKS)]}, "one two"),
+        ({"messages": [ASKED, AIMessage("one"), ToolMessage("r", tool_call_id="t"), AIMessage("two")]}, "two"),
+        ({"messages": [ASKED, AIMessage("said"), ToolMessage("r", tool_call_id="t")]}, "said"),
+        ({"messages": [ASKED, AIMessage("said"), HumanMessage("a review")]}, "said"),
+        ({"messages": [ASKED, AIMessage("said")], "answer": None, "question": "hi"}, "said"),
+        ({"messages": [ASKED, AIMessage("")], "answer": "written"}, "written"),
+        ({"messages": [ASKED], "answer": "written"}, "written"),
+        ({"messages": [ASKED, AIMessage("")]}, ""),
+        ({"messages": [("user", "hi"), ("ai", "said")]}, "said"),
+        ({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "said"}]}, "said"),
+        ([ASKED, AIMessage("said")], "said"),
+        (SimpleNamespace(messages=[ASKED, AIMessage("said")]), "said"),
+        (AIMessage("said"), "said"),
+        (AIMessage(BLOCKS), "one two"),
+        (AIMessageChunk("said"), "said"),
+        ({"question": "hi", "answer": AIMessage("said").text}, "said"),
+        ({"messages": [["not", "messages"]]}, '{"messages": [["not", "messages"]]}'),
+        ([("a", 1), ("b", 2)], '[["a", 1], ["b", 2]]'),
+    ],
+)
+def test_the_answer_of_messages_is_what_the_model_said_last(value: Any, text: str) -> None:
+    assert text_of(value, "hi") == text
+
+
+@pytest.mark.parametrize(
+    "messages", [[], [ASKED], [HumanMessage("before"), AIMessage("an older answer"), ASKED], [("user", "hi")]]
+)
+def test_messages_in_which_no_model_speaks_are_no_answer(messages: list[Any]) -> None:
+    turn, _ = turn_of(lambda prompt: {"messages": messages})
+    assert (turn.ending, turn.text) == ("no_answer", None)
+    assert turn.detail == "no AI message in what the agent returned answers this"
+
+
+def test_a_runnable_that_is_returned_was_not_asked() -> None:
+    turn, _ = turn_of(lambda prompt: RunnableLambda(str))
+    assert turn.ending == "unreadable"
+    assert "the agent returned a RunnableLambda and did not ask it" in turn.detail
 
 
 def test_none_is_no_answer() -> None:

@@ -53,6 +53,17 @@ def test_tools_may_be_plain_or_named(file):
     assert agent.type == "langchain"
 
 
+@pytest.mark.parametrize("written", ["messages", "input", "text", "question"])
+def test_how_a_runnable_gets_the_prompt_may_be_settled(file, written):
+    text = f"agent: {{type: langchain, endpoint: 'bot:graph', input: {written}}}\n"
+    assert file.spec(text + ASK).agent.input == written
+    assert file.spec("agent: {type: langchain, endpoint: 'bot:graph'}\n" + ASK).agent.input is None
+
+
+def test_an_empty_input_is_an_error(file):
+    assert file.error("agent: {type: langchain, endpoint: 'bot:graph', input: ''}\n" + ASK).path == "agent.input"
+
+
 @pytest.mark.parametrize("tools", ["[search]", "[{name: x}]", "[{callable: 'a:b', nme: x}]", "search"])
 def test_bad_tools_are_errors(file, tools):
     assert file.error(f"agent: {{type: python, endpoint: 'bot:ask', tools: {tools}}}\n{ASK}").path.startswith(
@@ -83,6 +94,9 @@ def test_reset_endpoint_is_for_http_agents(file):
     [
         ("{type: python, endpoint: 'b:a', headers: {}}", "headers", "a Python agent"),
         ("{type: langchain, endpoint: 'b:a', response_path: a}", "response_path", "a LangChain agent"),
+        ("{type: python, endpoint: 'b:a', input: messages}", "input", "a Python agent"),
+        ("{type: command, command: ./run, input: text}", "input", "a command agent"),
+        ("{endpoint: 'http://x', input: messages}", "input", "an HTTP agent that is already running"),
         ("{type: python, endpoint: 'b:a', command: ./serve}", "command", "a Python agent"),
         ("{type: python, endpoint: 'b:a', prompt: env}", "prompt", "a Python agent"),
         ("{type: command, command: ./run, endpoint: 'http://x'}", "endpoint", "a command agent"),

@@ -112,7 +112,7 @@ class HousedPython:
             raise AgentUnavailable(f"the agent's import did not finish within {IMPORT_S:g} s") from None
         news = _news.decode(got[0])
         if isinstance(news, Unusable):
-            raise AgentUnavailable(news.message, hint=news.hint, body=news.trace, config=True)
+            raise AgentUnavailable(news.message, hint=news.hint, body=news.trace, config=True, key=news.key)
         return True
 
     async def _turns(self, show: Show, ends: Ends, turns: Sequence[str], trip: Trip) -> float:

@@ -31,6 +31,14 @@ class AgentSection(Struct, frozen=True, kw_only=True):
     reset_endpoint: Annotated[str | None, about("POSTed before every trial; may be relative.", min_length=1)] = None
     reset_function: Annotated[Code | None, about("Called before every trial.")] = None
     isolation: Annotated[Isolation, about("How far trials are kept apart.")] = "fresh"
+    input: Annotated[
+        str | None,
+        about(
+            "How a LangChain runnable gets the prompt: messages, input, text, or another key of its input; "
+            "default: as its input schema asks.",
+            min_length=1,
+        ),
+    ] = None
     tools: Annotated[tuple[Tool, ...], about("The agent's tools, for tool_faults to meet.")] = ()
     tool_registry: Annotated[Code | None, about("A mapping of name to callable that holds the tools.")] = None
     llm: Annotated[OneOrMoreTools, about("The agent's model functions, for llm_faults to meet.")] = ()
