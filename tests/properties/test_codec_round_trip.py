@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.agents.performance import Request
-from holdfast.model.codec import canonical, decoder, encodable, encode
+from holdfast.model.codec import canonical, carried, decoder, encodable, encode
 from holdfast.model.observation import FaultMet, Observation, Turn
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.model.spec import (
@@ -23,8 +23,10 @@ from holdfast.model.spec import (
     Task,
     ToolRef,
 )
+from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
+from holdfast.model.world import Evidence
 from holdfast.store.rundir import Ended, Manifest
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -85,3 +87,24 @@ def test_any_text_can_be_made_to_be_carried(value: str) -> None:
     carried = encodable(value)
     assert decoder(str).decode(encode(carried)) == carried
     assert carried == value or any("\ud800" <= c <= "\udfff" for c in value)
+
+
+@given(st.text(), st.text())
+def test_halves_of_one_character_are_joined_and_each_other_half_is_one_sign(before: str, after: str) -> None:
+    assert encodable("\ud83d\ude00") == "\U0001f600"
+    found = encodable(f"{before} \ude00\ud83d {after}")
+    assert found == f"{encodable(before)} \ufffd\ufffd {encodable(after)}"
+
+
+any_text = st.text(st.characters(categories=["Cs", "L", "Cc"]), max_size=6)
+
+
+@given(any_text, st.dictionaries(any_text, any_text, max_size=3))
+def test_any_struct_can_be_made_to_be_carried(said: str, beside: dict[str, str]) -> None:
+    event = TraceEvent(0.0, "tool_call", tool=said, canaries=(said,))
+    seen = Observation("a", turns=(Turn(said, said),), calls={said: 1}, trace=(event,),
+                       evidence={said: Evidence([beside, said])})  # fmt: skip
+    found = carried(seen)
+    assert decoder(Observation).decode(encode(found)) == found
+    assert (found is seen) == (found == seen)
+    assert found.turns[0].text == encodable(said)

@@ -14,7 +14,6 @@ from msgspec import Struct
 from holdfast.agents.answering import ANSWER_LIMIT, READ_LIMIT, NoText, Take, must_wait, settle, settle_plain, text_of
 from holdfast.agents.environment import set_environment
 from holdfast.agents.loading import Loaded, Reset
-from holdfast.model.codec import encodable
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.spec import Scenario
 from holdfast.model.trace import TraceEvent
@@ -80,6 +79,12 @@ class Said(Struct, frozen=True, tag="said", array_like=True):
     notes: tuple[str, ...] = ()
 
 
+class Noted(Struct, frozen=True, tag="noted", array_like=True):
+    """What the reader of the trial should know."""
+
+    text: str
+
+
 class Broke(Struct, frozen=True, tag="broke", array_like=True):
     """Our side, or the reset, failed inside the agent's process."""
 
@@ -93,7 +98,7 @@ class Done(Struct, frozen=True, tag="done", array_like=True):
     concurrent: bool
 
 
-Message: TypeAlias = Fault | Calls | Asked | Piece | Said | Broke | Done
+Message: TypeAlias = Fault | Calls | Asked | Piece | Said | Noted | Broke | Done
 Settle: TypeAlias = Callable[[Any, Take], Awaitable[Any]]
 
 
@@ -115,7 +120,7 @@ def perform(request: Request, scenario: Scenario, agent: Loaded, reset: Reset | 
     weather = Weather(request.trial, scenario, lambda met: line.send(Fault(met)))
     seen = _Seen(line)
     watch = Watch(request.began, seen.tell, early=True)
-    with under(weather, lambda message: line.send(Broke(encodable(message))), watch):
+    with under(weather, lambda message: line.send(Broke(message)), watch):
         if agent.is_async:
             import asyncio
 
@@ -201,7 +206,7 @@ async def _converse(request: Request, agent: Loaded, line: Line, weather: Weathe
     asked = request.asked
     for n in range(1, request.turns + 1):
         line.send(Asked())
-        turn, notes = await take_turn(asked, agent, settle, lambda text: line.send(Piece(encodable(text))))
+        turn, notes = await take_turn(asked, agent, settle, lambda text: line.send(Piece(text)))
         seen.flush()
         line.send(Said(turn, notes))
         if turn.ending != "answered":
@@ -242,14 +247,14 @@ def _answered(asked: str, latency_ms: float, text: str) -> tuple[Turn, tuple[str
     if len(text) > ANSWER_LIMIT:
         size = f"more than {READ_LIMIT}" if len(text) > READ_LIMIT else str(len(text))
         note = f"answer of {size} characters cut to {ANSWER_LIMIT}"
-        return Turn(asked, encodable(text[:ANSWER_LIMIT]), latency_ms, cut=True), (note,)
-    return Turn(asked, encodable(text), latency_ms), ()
+        return Turn(asked, text[:ANSWER_LIMIT], latency_ms, cut=True), (note,)
+    return Turn(asked, text, latency_ms), ()
 
 
 def raised_turn(asked: str, started: float, raised: BaseException, partial: str = "") -> Turn:
     """The turn of an agent that raised: SystemExit too is its own doing. What it had said counts."""
     latency_ms = (perf_counter() - started) * 1000
-    text = encodable(partial[:ANSWER_LIMIT]) if partial else None
+    text = partial[:ANSWER_LIMIT] if partial else None
     others = 0
     while isinstance(raised, BaseExceptionGroup):  # says only that there is something in it
         others += len(raised.exceptions) - 1

@@ -12,7 +12,7 @@ from time import perf_counter
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.agents.performance import Asked, Broke, Call, Calls, Done, Fault, Message, Piece, Said
+from holdfast.agents.performance import Asked, Broke, Call, Calls, Done, Fault, Message, Noted, Piece, Said
 from holdfast.agents.wire import LOST, Frames
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, FaultMet, Turn
@@ -117,6 +117,8 @@ class Show:
         elif isinstance(message, Asked):
             self.begun += 1
             self._since = perf_counter()
+        elif isinstance(message, Noted):
+            self._trip.note(message.text)
         elif isinstance(message, Broke):
             self.fail(message.message)
         else:

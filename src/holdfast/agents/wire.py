@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from holdfast.agents.performance import Broke, Calls, Fault, Message
-from holdfast.model.codec import decoder, encode
+from holdfast.agents.performance import Broke, Calls, Fault, Message, Noted
+from holdfast.model.codec import HALVES, carried, decoder, encode
 from holdfast.model.spec import AgentSpec, Scenario
 
 HEAD = 8
@@ -87,7 +87,10 @@ class Wire:
         """Sends a message, or ends the process: what cannot be told must not happen."""
         if os.getpid() != self._owner and not isinstance(message, Fault | Calls | Broke):
             os._exit(0)  # a fork of the agent's own came back as if it were the agent
-        data = framed(encode(message))
+        try:
+            data = framed(encode(message))
+        except UnicodeEncodeError:
+            data = framed(encode(Noted(HALVES))) + framed(encode(carried(message)))
         try:
             with self._lock:
                 if os.fstat(self._fd).st_ino != self._inode:  # the agent closed it and opened something else
@@ -132,7 +135,7 @@ def framed(data: bytes) -> bytes:
 
 def tell(fd: int, message: Any) -> None:
     """Sends one message on a blocking descriptor."""
-    write_all(fd, framed(encode(message)))
+    write_all(fd, framed(encode(carried(message))))
 
 
 def write_all(fd: int, data: bytes) -> None:

@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from time import perf_counter
+from typing import TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, HarnessError
@@ -15,6 +17,7 @@ from holdfast.execute.needed import Needed, silent
 from holdfast.execute.simulate import damage
 from holdfast.execute.site import Site
 from holdfast.model.canary import echoes
+from holdfast.model.codec import HALVES, carried, encodable
 from holdfast.model.observation import Answer, FaultMet, Observation
 from holdfast.model.spec import CALM, Scenario
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
@@ -26,6 +29,8 @@ from holdfast.protocols import Call, Forward, Found, House, Reply, Sleep
 
 Met = Callable[[Trial, FaultMet], None]
 Saw = Callable[[Trial, TraceEvent], None]
+
+S = TypeVar("S", bound=Struct)
 
 _NOTHING = Answer(turns=())
 _NO_WORLD = Found({}, (), (), ())
@@ -92,6 +97,7 @@ class Voyage:
     def met(self, fault: FaultMet) -> None:
         if self.closed:
             return
+        fault = self._storable(fault)
         self.ledger.append(fault)
         if self._on_fault is not None:
             self._on_fault(self.trial, fault)
@@ -102,7 +108,7 @@ class Voyage:
         if len(self.trace) >= EVENTS_KEPT:
             self.note(f"more than {EVENTS_KEPT} calls were seen; the rest is not in the trace")
             return
-        event = _short(event)
+        event = self._storable(_short(event))
         if self._held:
             event = self._released(event)
         self.trace.append(event)
@@ -127,7 +133,9 @@ class Voyage:
         self.left = found
 
     def seen(self, answer: Answer) -> Observation:
-        left = self.left or _NO_WORLD
+        """All that was seen. Whatever text the agent sent, it can be stored from here on."""
+        left = _NO_WORLD if self.left is None else self._storable(self.left)
+        answer = self._storable(answer)
         broken = dict.fromkeys((*self.troubles, *(silent(answer, self.trace, self.needed) if self.trace else ())))
         return Observation(
             trial=self.trial.id,
@@ -145,6 +153,13 @@ class Voyage:
             forbidden=left.forbidden,
             error="; ".join(broken),
         )
+
+    def _storable(self, value: S) -> S:
+        """The value with text that can be stored; a note says where the agent's own could not."""
+        found = carried(value)
+        if found is not value:
+            self.note(HALVES)
+        return found
 
     def now(self) -> float:
         return perf_counter() - self._began
@@ -211,7 +226,7 @@ def _short(event: TraceEvent) -> TraceEvent:
 
 def _keep(texts: list[str], text: str) -> None:
     """Adds a text that is not there yet, while there is room."""
-    text = shorten(text, _NOTE_SIZE)
+    text = encodable(shorten(text, _NOTE_SIZE))
     if len(texts) <= NOTES_KEPT and text not in texts:
         texts.append(text if len(texts) < NOTES_KEPT else _MORE)
 
@@ -229,9 +244,9 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
         except AgentUnavailable as broken:
             if broken.config and trial.kind == "control":
                 raise  # the spec is at fault: the run ends before its trials begin
-            answer, error = _NOTHING, _unavailable(broken)
+            answer, error = _NOTHING, encodable(_unavailable(broken))
         except HarnessError as broken:
-            answer, error = broken.answer or _NOTHING, str(broken)
+            answer, error = broken.answer or _NOTHING, encodable(str(broken))
         except Exception as broken:  # a bug of ours or of a plug-in ends one trial, not the run
             answer, error = _NOTHING, said(broken)
         else:

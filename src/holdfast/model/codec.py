@@ -36,12 +36,38 @@ def to_builtins(value: Any) -> Any:
     return msgspec.to_builtins(value)
 
 
+HALVES = "halves of characters (lone surrogates) came up, which no encoding can carry: \ufffd stands for each"
+"""A note of a trial whose text was changed."""
+
+
 def encodable(text: str) -> str:
-    """The text without lone surrogates, which JSON in UTF-8 cannot carry."""
+    """The text without lone surrogates, which UTF-8 cannot carry: those that make a pair are joined, else \ufffd."""
     if text.isascii():
         return text
     try:
         text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    except UnicodeEncodeError:  # in UTF-16 two halves are one character, whoever put them side by side
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def carried(value: T) -> T:
+    """The value with every text in it encodable; itself where it is so already, which costs as much as writing it."""
+    try:
+        _encoder.encode(value)
+    except UnicodeEncodeError:
+        changed: T = _carried(value)
+        return changed
+    return value
+
+
+def _carried(value: Any) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, msgspec.Struct):
+        return type(value)(**{name: _carried(getattr(value, name)) for name in value.__struct_fields__})
+    if isinstance(value, dict):
+        return {_carried(key): _carried(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_carried, value))
+    return value

@@ -31,9 +31,10 @@ def shorten(text: str, limit: int = LIMIT) -> str:
 
 def brief(target: str) -> str:
     """A target as counters, ledger and trace know it: one that is too long by its ends and a digest."""
+    target = encodable(target)
     if len(target) <= TARGET_KEPT:
         return target
-    return f"{shorten(target, TARGET_KEPT - 20)} #{digest(target.encode('utf-8', 'surrogatepass'))}"
+    return f"{shorten(target, TARGET_KEPT - 20)} #{digest(target.encode())}"
 
 
 def cut_off(text: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from agent_http_servers import ask_web, reply_turn
+from agent_http_servers import ask_web, reply_answer, reply_turn
 from aiohttp import web
 
 STREAM = "text/event-stream"
@@ -105,13 +105,22 @@ def test_null_error_and_success_true_are_good() -> None:
     assert reply_turn('{"output": "x", "error": null, "success": true}').ending == "answered"
 
 
-def test_wrong_charset_is_unreadable() -> None:
-    undecodable = reply_turn(b'{"output": "\xff\xfe"}', content_type="application/json; charset=utf-8")
-    assert (undecodable.ending, undecodable.text) == ("unreadable", '{"output": "\ufffd\ufffd"}')
-    assert "not utf-8" in undecodable.detail
-    unknown = reply_turn(b'{"output": "x"}', content_type="application/json; charset=klingon")
-    assert unknown.ending == "unreadable"
-    assert "klingon" in unknown.detail
+@pytest.mark.parametrize(
+    ("body", "charset", "text", "note"),
+    [
+        (b'{"output": "\xff\xfe"}', "utf-8", "\ufffd\ufffd", "not utf-8"),
+        (b'{"output": "x"}', "klingon", "x", "unknown charset 'klingon'"),
+        (b'{"output": "x"}', "undefined", "x", "not 'undefined'"),
+        (b'{"output": "x"}', "zip", "x", "unknown charset 'zip'"),
+        (b'{"output": "x\xe9"}', "idna", "x\ufffd", "idna"),
+    ],
+)
+def test_bytes_that_are_not_in_the_charset_are_an_answer_with_a_note(
+    body: bytes, charset: str, text: str, note: str
+) -> None:
+    answer = reply_answer(body, content_type=f"application/json; charset={charset}")
+    assert (answer.turns[0].ending, answer.turns[0].text) == ("answered", text)
+    assert note in " ".join(answer.notes)
 
 
 def test_declared_charset_and_byte_order_mark_are_read() -> None:

@@ -117,10 +117,6 @@ def test_an_empty_text_is_an_answer() -> None:
     assert turn_of(lambda prompt: "")[0].ending == "answered"
 
 
-def test_lone_surrogates_become_readable() -> None:
-    assert turn_of(lambda prompt: "a\ud800b")[0].text == "a���b"
-
-
 def test_an_answer_over_the_limit_is_cut_and_noted() -> None:
     turn, notes = turn_of(lambda prompt: "x" * 5_000_000)
     assert turn.text is not None
@@ -193,7 +189,7 @@ def explode(raised: BaseException) -> Any:
         (StopIteration("end"), "StopIteration: end ("),
         (Unprintable(), "Unprintable: (its message cannot be read) ("),
         (ExceptionGroup("two", [ExceptionGroup("one", [KeyError("k")]), OSError("o")]), "KeyError: 'k' (and 1 more)"),
-        (ValueError("\ud800"), "ValueError: ��� ("),
+        (ValueError("\ud800"), "ValueError: � ("),
     ],
 )
 def test_whatever_the_agent_raises_is_its_result(raised: BaseException, detail: str) -> None:

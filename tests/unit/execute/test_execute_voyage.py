@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import pytest
 from execute_sites import Scripted, seen_of, site_of, trial_of
 
+from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute.trial import NOTES_KEPT, Voyage, run_trial
+from holdfast.model.codec import HALVES, encode
 from holdfast.model.observation import Answer, FaultMet, Turn
 from holdfast.model.spec import CALM, Task
 from holdfast.model.trace import TraceEvent
+from holdfast.model.world import Evidence
 from holdfast.planes.weather import LEDGER_LIMIT, Weather
-from holdfast.protocols import Trip
+from holdfast.protocols import Found, Trip
 
 CALL = TraceEvent(0.1, "llm_call", "m", "llm", 1)
 
 
 def test_an_event_that_comes_after_the_trial_is_dropped() -> None:
-    import asyncio
-
     kept: list[Trip] = []
     told: list[Any] = []
 
@@ -94,3 +97,39 @@ def test_a_timeout_is_the_upstreams_if_that_was_silent_and_the_agents_if_it_only
     assert "waited 800 ms for gpt-4o" in seen_of(site_of(waited(800.0))).error
     assert seen_of(site_of(waited(0.0))).error == ""
     assert seen_of(site_of(waited(100.0))).error == ""
+
+
+HALF = "a\ud800b"
+
+
+def test_whatever_text_a_trial_brings_can_be_stored_and_is_noted() -> None:
+    voyage = Voyage(trial_of(), CALM)
+    count = voyage.count("http", HALF)
+    voyage.saw(TraceEvent(0.1, "http_call", f"GET {HALF}", "http", count, input=HALF, output=HALF))
+    voyage.met(FaultMet(0, "http", HALF, "timeout", count, would=HALF))
+    voyage.broke(HALF)
+    voyage.found(Found({HALF: Evidence({HALF: [HALF]})}, (), (), ()))
+    assert voyage.met_by("http", HALF, count) == "timeout", "the ledger knows the target by the same name"
+    seen = voyage.seen(Answer((Turn(HALF, HALF, detail=HALF),), HALF, (HALF,), {HALF: 1}))
+    encode(seen)
+    assert seen.turns[0].text == "a\ufffdb"
+    assert HALVES in seen.notes
+    voyage.undelivered("http", HALF, count)
+    assert voyage.ledger[0].effect == "no_effect"
+
+
+@pytest.mark.parametrize("broken", [HarnessError(HALF), AgentUnavailable(HALF, hint=HALF), ValueError(HALF)])
+def test_an_error_that_quotes_the_agent_can_be_stored(broken: Exception) -> None:
+    async def act(task: Task, trip: Trip) -> Answer:
+        raise broken
+
+    seen = asyncio.run(run_trial(site_of(act), trial_of()))
+    assert "a\ufffdb" in seen.error
+    encode(seen)
+
+
+def test_text_that_can_be_stored_is_left_as_it_is() -> None:
+    voyage = Voyage(trial_of(), CALM)
+    answer = Answer((Turn("hi", "\x00 \ufffd \U0001f600"),))
+    assert voyage.seen(answer).turns is answer.turns
+    assert voyage.notes == []
