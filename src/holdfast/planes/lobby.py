@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from holdfast.planes.describe import said
-from holdfast.planes.http1.server import Connection, Exchange, serve
-from holdfast.planes.mooring import Aboard, Address, Board, Variables, berthed
+from holdfast.planes.http1.server import Connection, Exchange, Refused, serve
+from holdfast.planes.mooring import Aboard, Address, Board, Variables, berthed, unread
 from holdfast.planes.peers import owner
 from holdfast.protocols import Trip
 
@@ -36,6 +36,7 @@ class Lobby(Address):
         lobby = cls(board, variables)
         lobby.listener = await serve(lobby.answer)
         lobby.listener.on_error = lobby._wrong
+        lobby.listener.on_refused = lobby._unread
         return lobby
 
     @contextmanager
@@ -73,6 +74,11 @@ class Lobby(Address):
         _, aboard = self._of.get(exchange.connection.root, (0, None))
         if aboard is not None:
             aboard.broke(f"a plane broke: {said(error)}")
+
+    def _unread(self, connection: Connection, refused: Refused) -> None:
+        _, aboard = self._of.get(connection.root, (0, None))
+        if aboard is not None:
+            aboard.note(unread(refused))
 
     async def _whose(self, exchange: Exchange) -> Aboard | None:
         connection = exchange.connection.root

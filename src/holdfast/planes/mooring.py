@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 from holdfast.planes.crew import Crew
 from holdfast.planes.describe import said
-from holdfast.planes.http1.server import Connection, Exchange, Listener, serve
+from holdfast.planes.http1.server import Connection, Exchange, Listener, Refused, serve
 from holdfast.protocols import Trip
 
 if TYPE_CHECKING:
@@ -133,6 +133,7 @@ class Mooring(Address):
         mooring = cls(board, token or secrets.token_urlsafe(18), variables)
         mooring.listener = await serve(mooring.answer, sock=sock)
         mooring.listener.on_error = mooring._wrong
+        mooring.listener.on_refused = mooring._unread
         return mooring
 
     @contextmanager
@@ -169,6 +170,7 @@ class Mooring(Address):
 
         standing = await serve(visit, sock=sock, tls=tls)
         standing.on_error = self._wrong_here
+        standing.on_refused = self._unread_here
         self._standing.append(standing)
 
     async def close(self) -> None:
@@ -210,8 +212,21 @@ class Mooring(Address):
         if (aboard := self._current(exchange)) is not None:
             aboard.broke(f"a plane broke: {said(error)}")
 
+    def _unread_here(self, connection: Connection, refused: Refused) -> None:
+        if self._aboard is not None:
+            self._aboard.note(unread(refused))
+
+    def _unread(self, connection: Connection, refused: Refused) -> None:
+        if connection.born == self.listener.epoch:
+            self._unread_here(connection, refused)
+
     def _current(self, exchange: Exchange) -> Aboard | None:
         return self._aboard if exchange.connection.born == self.listener.epoch else None
+
+
+def unread(refused: Refused) -> str:
+    """A note of a request that is the client's doing."""
+    return f"a request could not be read, and was answered {refused.status}: {refused}"
 
 
 async def berthed(exchange: Exchange, token: str, aboard: Aboard | None) -> None:

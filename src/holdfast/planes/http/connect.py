@@ -135,12 +135,7 @@ class Connecting:
 
     async def _request(self, exchange: Exchange) -> None:
         self._asked += 1
-        try:
-            await self._proxy.request(exchange, self.trip, self._origin)
-        except ValueError as odd:
-            if exchange.answered:
-                raise
-            await exchange.respond(400, _TEXT, f"Holdfast: {odd}\n".encode(errors="replace"))
+        await self._proxy.request(exchange, self.trip, self._origin)
 
     # -- what can go wrong ----------------------------------------------------------------------
     def _mistrusted(self, broken: OSError | None) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import TypeAlias
 from urllib.request import proxy_bypass_environment as bypassed  # type: ignore[attr-defined]  # not in its stubs
 
@@ -60,19 +61,29 @@ class Proxy:
 
     async def serve(self, exchange: Exchange, trip: Trip) -> None:
         """Answers one request of a trial's agent: a whole URL, or CONNECT."""
-        try:
-            if exchange.head.method == "CONNECT":
+        if exchange.head.method == "CONNECT":
+            async with self._readable(exchange, trip):
                 await self._run(Connecting(self, exchange, trip, connected(exchange.head.target)))
-            else:
-                await self.request(exchange, trip)
-        except ValueError as odd:  # what is asked for cannot be read
-            if exchange.answered:
-                raise
-            await exchange.respond(400, _TEXT, f"Holdfast: {odd}\n".encode(errors="replace"))
+        else:
+            await self.request(exchange, trip)
 
     async def request(self, exchange: Exchange, trip: Trip, origin: Origin | None = None) -> None:
         """Answers one request, in the open or inside of a connection to `origin`."""
-        want = wanted(exchange.head, origin)
+        async with self._readable(exchange, trip):
+            await self._request(exchange, trip, wanted(exchange.head, origin))
+
+    @asynccontextmanager
+    async def _readable(self, exchange: Exchange, trip: Trip) -> AsyncIterator[None]:
+        """What is asked for and cannot be read is the client's doing: it gets 400, and the trial a note."""
+        try:
+            yield
+        except ValueError as odd:
+            if exchange.answered:
+                raise
+            trip.note(f"the proxy could not read what it was asked for, and answered 400: {odd}")
+            await exchange.respond(400, _TEXT, f"Holdfast: {odd}\n".encode(errors="replace"))
+
+    async def _request(self, exchange: Exchange, trip: Trip, want: Wanted) -> None:
         if self.is_own(want.origin) and self._own_handler is not None:
             await self._own_handler(exchange, trip, want.path)
         elif self.is_model(want.origin) and self._model is not None:

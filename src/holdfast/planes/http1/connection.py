@@ -223,6 +223,7 @@ class Connection(Wire):
 
     async def _turn_away(self, refused: Refused, exchange: Exchange | None = None) -> None:
         """Says what is wrong with a request, unless an answer was begun, and ends the connection."""
+        self.listener.refused(self, refused)
         if exchange is not None and exchange.answered:
             self.abort()
         elif not self.gone:

@@ -45,6 +45,8 @@ class Listener:
         """Set by the owner; each connection remembers the value at its accept."""
         self.on_error: Callable[[Exchange, Exception], None] | None = None
         """Told what went wrong in the handler."""
+        self.on_refused: Callable[[Connection, Refused], None] | None = None
+        """Told of a request that could not be read, and what its client got."""
         self._handler = handler
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -111,6 +113,10 @@ class Listener:
         else:
             loop = asyncio.get_running_loop()
             loop.call_exception_handler({"message": f"answering {exchange.head.method} failed", "exception": error})
+
+    def refused(self, connection: Connection, refused: Refused) -> None:
+        if self.on_refused is not None:
+            self.on_refused(connection, refused)
 
     def _accept(self) -> Connection:
         return Connection(self, self._handler, born=self.epoch)

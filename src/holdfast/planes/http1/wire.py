@@ -138,7 +138,10 @@ class Wire(asyncio.Protocol):
         """Ends this direction; False if that needs the whole connection closed."""
         if self.gone or not self.transport.can_write_eof():
             return False
-        self.transport.write_eof()
+        try:
+            self.transport.write_eof()
+        except OSError:  # the peer has reset it, and we have not read so yet
+            return False
         return True
 
     def close(self) -> None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from asyncio import sleep
 from collections.abc import Mapping
 
-import msgspec
 from msgspec.structs import replace
 
-from holdfast.model.codec import encode
 from holdfast.model.completion import Completion, Pause, Trouble
 from holdfast.planes.describe import shorten
 from holdfast.planes.llm.anthropic import ANTHROPIC
-from holdfast.planes.llm.assigned import error_message
+from holdfast.planes.llm.assigned import error_message, json_reply
 from holdfast.planes.llm.codec import Codec
 from holdfast.planes.llm.gemini import GEMINI
+from holdfast.planes.llm.loose import dump
 from holdfast.planes.llm.ollama import OLLAMA_CHAT
 from holdfast.planes.llm.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.question import Question, written
@@ -65,7 +64,7 @@ async def ask(source: Source, provider: str, question: Question, conversation: s
         "POST",
         letter.path,
         letter.headers,
-        encode(letter.body),
+        dump(letter.body),
         conversation,
         letter.body,
         codec,
@@ -86,11 +85,7 @@ async def _completion(answered: Answered, codec: Codec) -> tuple[Completion, str
     body = await answered.wire.read(REPLY_READ)
     if answered.wire.status != 200:
         raise _refused(answered, body)
-    try:
-        return codec.reply(msgspec.json.decode(body)), answered.origin
-    except (msgspec.DecodeError, RecursionError) as broken:
-        said = shorten(body.decode("utf-8", "replace").strip(), 80)
-        raise UpstreamDown(f"the model at {answered.origin} gave no answer: its reply is not JSON: {said}") from broken
+    return codec.reply(json_reply(body, answered.origin)), answered.origin
 
 
 def _refused(answered: Passed, body: bytes) -> Refused:

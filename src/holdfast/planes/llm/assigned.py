@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-import msgspec
-
-from holdfast.model.codec import encode
 from holdfast.model.spec import ModelSpec
+from holdfast.planes.describe import shorten
 from holdfast.planes.http1.client import Upstreams
 from holdfast.planes.llm.hosts import HOSTS, Key, join, key_for, key_given, named_base, onward, own_key, without_key
+from holdfast.planes.llm.loose import dump, parse
 from holdfast.planes.llm.provider import send
 from holdfast.planes.llm.upstream import (
     PLACEHOLDER_KEY,
@@ -31,6 +30,7 @@ COMPATIBLE = ("openai", "ollama")
 """Providers whose servers can be asked in the format of OpenAI's Chat Completions."""
 
 _PATHS = {"openai_chat": "/v1/chat/completions", "openai_responses": "/v1/responses"}
+_NO_JSON = object()
 _GEMINI_MODEL = re.compile(r"(?<=/models/)[^/:?]+")
 _JSON = (("content-type", "application/json"),)
 _NOT_THERE = (404, 405, 501)
@@ -90,7 +90,7 @@ class Assigned:
         if self._spec.name and self._spec.name != query.model:
             path = _GEMINI_MODEL.sub(self._spec.name, path) if query.provider == "google" else path
             if isinstance(query.data, dict) and "model" in query.data:
-                body = encode({**query.data, "model": self._spec.name})
+                body = dump({**query.data, "model": self._spec.name})
         headers = onward(query.headers, self._key if replaces else None, strip=replaces)
         return await send(self._upstreams, query.method, join(self._spec.provider, self._base, path), headers, body)
 
@@ -100,7 +100,7 @@ class Assigned:
         from holdfast.planes.llm.formats import find
         from holdfast.planes.llm.translate import to_openai_chat
 
-        body = encode(to_openai_chat(query.asked, self._spec.name or query.asked.model))
+        body = dump(to_openai_chat(query.asked, self._spec.name or query.asked.model))
         url = join(self._spec.provider, self._base, _PATHS["openai_chat"])
         passed = await send(self._upstreams, "POST", url, onward(_JSON, self._key), body)
         wire, route = passed.wire, find("POST", _PATHS["openai_chat"])
@@ -110,7 +110,7 @@ class Assigned:
         if wire.status != 200:
             return _refused(query, passed, await wire.read())
         if "event-stream" not in (wire.get("content-type") or ""):
-            return Said(chat.reply(_decoded(await wire.read(), passed.origin)), passed.origin)
+            return Said(chat.reply(json_reply(await wire.read(), passed.origin)), passed.origin)
         reader = chat.reader()
         async for chunk in wire.chunks():
             reader.feed(chunk)
@@ -146,11 +146,12 @@ def _key(spec: ModelSpec, environ: Mapping[str, str]) -> Key | None:
     return own_key(spec.provider, environ) if spec.base_url is None else None
 
 
-def _decoded(body: bytes, origin: str) -> Any:
-    try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError) as broken:
-        raise UpstreamDown(f"the model at {origin} gave no answer: its reply is not JSON ({broken})") from broken
+def json_reply(body: bytes, origin: str) -> Any:
+    """A model's reply as a value; UpstreamDown if it is no JSON."""
+    if (found := parse(body, _NO_JSON)) is _NO_JSON:
+        said = shorten(body.decode("utf-8", "replace").strip(), 80)
+        raise UpstreamDown(f"the model at {origin} gave no answer: its reply is not JSON: {said}")
+    return found
 
 
 def _refused(query: Query, passed: Passed, body: bytes) -> Passed:
@@ -164,10 +165,7 @@ def _refused(query: Query, passed: Passed, body: bytes) -> Passed:
 
 def error_message(body: bytes) -> str:
     """What an error's body says, whatever its shape."""
-    try:
-        data = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        data = None
+    data = parse(body)
     error = data.get("error", data) if isinstance(data, dict) else None
     said = error.get("message") if isinstance(error, dict) else error
     return said if isinstance(said, str) else body[:300].decode("utf-8", "replace")

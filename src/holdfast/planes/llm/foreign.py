@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
+from holdfast.planes.llm.loose import parse
 from holdfast.planes.llm.upstream import RawReply
 
 _PAGES = (b"<!doctype html", b"<html")
@@ -51,7 +50,7 @@ def foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:
         return "nothing"
     if stream and kind != "application/json":
         return "" if first_event(body) is not None else kind or "no type"
-    data = decoded(body)
+    data = parse(body)
     objects = data if isinstance(data, list) else [data]  # Gemini streams an array
     known = [one for one in objects if isinstance(one, dict) and not _MARKS.isdisjoint(one)]
     return "" if objects and len(known) == len(objects) else kind or "no type"
@@ -66,13 +65,5 @@ def first_event(body: bytes) -> Any:
     for line in body[:_LOOKED_AT].splitlines():
         event = line.removeprefix(b"data:").strip(b" ,[")
         if event.startswith(b"{"):
-            return decoded(event)
+            return parse(event)
     return None
-
-
-def decoded(body: bytes) -> Any:
-    """JSON as a value; None if it is none."""
-    try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        return None

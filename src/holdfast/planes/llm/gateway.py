@@ -10,7 +10,6 @@ from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
@@ -23,6 +22,7 @@ from holdfast.planes.llm.attempts import Attempts
 from holdfast.planes.llm.codec import Codec, Headers
 from holdfast.planes.llm.continuing import Continued
 from holdfast.planes.llm.formats import Route, find
+from holdfast.planes.llm.loose import dump, parse
 from holdfast.planes.llm.results import Results
 from holdfast.planes.llm.routing import Router
 from holdfast.planes.llm.settling import Faulted
@@ -80,7 +80,7 @@ class Traffic:
             await self._switch(exchange, provider, path, base_url)
             return
         body = await exchange.body()
-        data = _decoded(body)
+        data = parse(body) if body else None
         route = find(exchange.head.method, path)
         method, trial = exchange.head.method, self._trip.trial.id
         query = Query(provider, method, path, _headers(exchange), body, trial, data, base_url=base_url)
@@ -210,7 +210,7 @@ class Traffic:
         texts = {name: settled.text or "" for name, settled in changed.items()}
         data = codec.with_results(query.data, texts, frozenset(n for n, s in changed.items() if s.failed))
         asked = self._continued.whole(codec.asked(query.path, data))
-        query = replace(query, body=msgspec.json.encode(data), data=data, codec=codec, asked=asked)
+        query = replace(query, body=dump(data), data=data, codec=codec, asked=asked)
         return query, self._results.unread(changed.values())
 
 
@@ -227,10 +227,3 @@ def _arguments(asked: Asked) -> dict[str, Any]:
 def _headers(exchange: Exchange) -> Headers:
     """The agent's own, without those of the connection."""
     return tuple([(n.decode("latin-1"), v.decode("latin-1")) for n, v in end_to_end(exchange.head.headers)])
-
-
-def _decoded(body: bytes) -> Any:
-    try:
-        return msgspec.json.decode(body) if body else None
-    except (msgspec.DecodeError, RecursionError):
-        return None

@@ -8,7 +8,8 @@ from holdfast.model.completion import Completion
 from holdfast.planes.describe import shorten
 from holdfast.planes.llm.account import Account
 from holdfast.planes.llm.codec import Codec
-from holdfast.planes.llm.foreign import content_type, decoded, foreign
+from holdfast.planes.llm.foreign import content_type, foreign
+from holdfast.planes.llm.loose import parse
 from holdfast.planes.llm.speaking import error_in
 from holdfast.planes.llm.upstream import Passed, Query, RawReply, is_provider_failure
 from holdfast.protocols import Trip
@@ -45,7 +46,7 @@ class Heard:
             reader.feed(body)
             self.like = reader.like()
             return reader.completion()
-        self.like = decoded(body)
+        self.like = parse(body)
         return None if self.like is None else codec.reply(self.like)
 
     def foreign(self, wire: RawReply, body: bytes) -> str:

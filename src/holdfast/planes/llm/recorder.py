@@ -14,7 +14,7 @@ from time import perf_counter
 from msgspec.structs import replace
 
 from holdfast.errors import UserError
-from holdfast.model.codec import encode
+from holdfast.model.codec import carried, encode
 from holdfast.planes.llm.cassette import Occurrences, Taken, prompt_of
 from holdfast.planes.llm.taped import Mask, kept, key_of, written
 from holdfast.planes.llm.upstream import READ_LIMIT, Answered, Query, RawReply, Said, Source, is_provider_failure
@@ -59,7 +59,7 @@ class Recorder:
             binary=texts.binary,
             ms=round((perf_counter() - started) * 1000, 1),
         )
-        os.write(self._file, encode(taken) + b"\n")
+        os.write(self._file, encode(carried(taken)) + b"\n")
 
     def too_long(self) -> None:
         self._note(f"a reply of over {READ_LIMIT // 1_000_000} MB was not recorded")

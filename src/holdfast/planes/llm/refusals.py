@@ -76,7 +76,7 @@ def refusal(provider: str, failed: Failed) -> Refusal:
     extra: Headers = () if wait is None else (("retry-after", _seconds(wait)),)
     if kind == "html":
         status = failed.status or 502
-        page = failed.body.encode() if isinstance(failed.body, str) else _page(status)
+        page = failed.body.encode("utf-8", "replace") if isinstance(failed.body, str) else _page(status)
         return Refusal(status, (("content-type", "text/html"), *extra), page)
     status = _status(provider, kind, failed.status)
     body = error(provider, kind, str(failed), status=status, retry_after_s=wait)

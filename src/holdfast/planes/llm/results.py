@@ -215,7 +215,7 @@ def _event(name: str, arguments: str, ts: float, **rest: Any) -> TraceEvent:
         input=shorten(arguments, TEXT_KEPT),
         canaries=cut_off(arguments),
         write=True,
-        digest=digest(f"{name}:{arguments_digest(by_name(arguments))}".encode()),
+        digest=digest(f"{name}:{arguments_digest(by_name(arguments))}".encode("utf-8", "surrogatepass")),
         **rest,
     )
 

@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from holdfast.model.codec import canonical, digest, encode
+from holdfast.model.codec import canonical, carried, digest
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Pause, Text, ToolCall, Usage
 from holdfast.planes.describe import shorten
 from holdfast.planes.llm import script_lists
 from holdfast.planes.llm.asked import Asked
+from holdfast.planes.llm.loose import dump
 from holdfast.planes.llm.script_forms import ARGUMENTS, NAME, PATTERN, PATTERNS, TEMPLATE
 from holdfast.planes.llm.script_text import Missing, Pattern, Scene, Template
 from holdfast.planes.llm.upstream import Answered, Passed, Query, Said, Stored, UpstreamDown
@@ -176,9 +177,9 @@ def _spoken(rule: Rule, text: str, stream: bool) -> list[Delta]:
 
 def _call(call: Called, scene: Scene, at: int) -> ToolCall:
     """The call. Its id follows from the conversation, so that the same trial always has the same ids."""
-    arguments = encode(_filled(call.arguments, scene)).decode()
+    arguments = dump(_filled(call.arguments, scene)).decode()
     said = scene.asked.messages
-    made_of = canonical([call.name, arguments, len(said), said[-1].text if said else "", at])
+    made_of = canonical(carried([call.name, arguments, len(said), said[-1].text if said else "", at]))
     return ToolCall(f"call_{digest(made_of, 12)}", call.name, arguments)
 
 

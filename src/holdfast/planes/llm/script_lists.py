@@ -10,7 +10,7 @@ from hashlib import blake2b
 from math import sqrt
 from typing import Any
 
-from holdfast.model.codec import encode
+from holdfast.planes.llm.loose import dump
 from holdfast.planes.llm.upstream import Query, Stored
 
 _WORD = re.compile(r"\w+")
@@ -47,7 +47,7 @@ def vector(text: str, dimensions: int) -> list[float]:
 
 
 def _json(status: int, data: Any) -> Stored:
-    return Stored(status, (("content-type", "application/json"),), (encode(data),))
+    return Stored(status, (("content-type", "application/json"),), (dump(data),))
 
 
 def _openai(data: Mapping[str, Any], path: str) -> Any:

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from holdfast.model.codec import encode
 from holdfast.planes.llm.asked import Asked, ToolResult
+from holdfast.planes.llm.loose import json_text, parse
 from holdfast.planes.llm.naming import is_glob
 from holdfast.planes.llm.upstream import UpstreamDown
 
@@ -89,7 +89,7 @@ class Template(Struct, frozen=True):
 
     def fill(self, scene: Scene) -> str:
         """The text; raises Missing."""
-        return "".join([part if isinstance(part, str) else _shown(scene.value(part)) for part in self.parts])
+        return "".join([part if isinstance(part, str) else json_text(scene.value(part)) for part in self.parts])
 
     def value(self, scene: Scene) -> Any:
         """The text, or, where it is one hole and nothing else, the value in it as it is: a number stays a number."""
@@ -186,10 +186,7 @@ def _inside(text: str, path: tuple[str, ...]) -> Any:
     """A field of a JSON text; without a path the text itself."""
     if not path:
         return text
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as broken:
-        raise Missing from broken
+    value = parse(text)
     for name in path:
         if isinstance(value, dict) and name in value:
             value = value[name]
@@ -198,7 +195,3 @@ def _inside(text: str, path: tuple[str, ...]) -> Any:
         else:
             raise Missing
     return value
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else encode(value).decode()

@@ -6,7 +6,6 @@ import asyncio
 from random import Random
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from holdfast.model.codec import digest
@@ -14,6 +13,7 @@ from holdfast.model.completion import Completion, Cut, Pause, Trouble
 from holdfast.planes.http1.server import Exchange
 from holdfast.planes.llm.asides import NOTHING, Like
 from holdfast.planes.llm.codec import Headers
+from holdfast.planes.llm.loose import dump
 from holdfast.planes.llm.odd import odd_frames
 from holdfast.planes.llm.upstream import Query
 from holdfast.protocols import Dropped, Failed, Sleep, TimedOut
@@ -78,7 +78,7 @@ class Speaker:
             refusal = self._query.codec.refusal(Failed(why, status=status))
             await self.send(refusal.status, refusal.headers, refusal.body)
         else:
-            await self.send(status, _JSON, msgspec.json.encode({"error": {"message": why, "type": "holdfast"}}))
+            await self.send(status, _JSON, dump({"error": {"message": why, "type": "holdfast"}}))
         return Spoken(status, "upstream")
 
     async def send(self, status: int, headers: Headers, body: bytes) -> Spoken:

@@ -7,12 +7,12 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.model.codec import canonical, digest, encodable
+from holdfast.model.codec import canonical, carried, digest, encodable
 from holdfast.model.completion import Completion, Delta, ToolCall
+from holdfast.planes.llm.loose import parse
 from holdfast.planes.llm.upstream import Query, RawReply, Stored
 
 Mask: TypeAlias = Callable[[str], str]
@@ -55,7 +55,7 @@ def _content(query: Query, mask: Mask) -> bytes:
         return query.body
     try:
         steady = _steady({k: v for k, v in query.data.items() if k not in _VOLATILE}, {})
-        return mask(canonical(steady).decode()).encode()
+        return mask(canonical(carried(steady)).decode()).encode()
     except RecursionError:
         return query.body
 
@@ -113,10 +113,8 @@ def _understood(query: Query, wire: RawReply, text: str) -> Completion | None:
         reader = query.codec.reader()
         reader.feed(text.encode())
         return reader.completion()
-    try:
-        return query.codec.reply(msgspec.json.decode(text))
-    except (msgspec.DecodeError, RecursionError):
-        return None
+    reply = parse(text)
+    return None if reply is None else query.codec.reply(reply)
 
 
 def _masked(completion: Completion | None, mask: Mask) -> Completion | None:
