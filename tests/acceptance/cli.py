@@ -278,7 +278,7 @@ class Server:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("utf-8", "replace")
                 asked = Asked(self.path, body, {k.lower(): v for k, v in self.headers.items()})
                 server.requests.append(asked)
                 status, said = answer(asked)

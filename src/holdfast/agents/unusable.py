@@ -6,12 +6,16 @@ import os
 
 from holdfast.agents.wire import Unusable
 from holdfast.errors import HoldfastError, UserError
-from holdfast.model.codec import encodable
+from holdfast.model.codec import carried
 from holdfast.planes.describe import said
 
 
 def unusable(broken: BaseException, root: str) -> Unusable:
     """What stopped the import, with the near miss if a name was mistyped."""
+    return carried(_told(broken, root))
+
+
+def _told(broken: BaseException, root: str) -> Unusable:
     if isinstance(broken, UserError):
         return Unusable(str(broken), broken.hint, key=broken.key)
     if isinstance(broken, HoldfastError):
@@ -27,7 +31,7 @@ def unusable(broken: BaseException, root: str) -> Unusable:
 def _trace(broken: BaseException) -> str:
     import traceback
 
-    return encodable("".join(traceback.format_exception(broken)[-6:]))
+    return "".join(traceback.format_exception(broken)[-6:])
 
 
 def _near(name: str, root: str) -> str:

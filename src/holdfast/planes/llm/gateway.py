@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.model.spec import ModelSpec
+from holdfast.planes.describe import shorten
 from holdfast.planes.http.upgrade import asks_for_upgrade
 from holdfast.planes.http1.heads import end_to_end
 from holdfast.planes.http1.server import Exchange
@@ -87,6 +88,8 @@ class Traffic:
         if route is not None and route.kind == "completion" and route.codec and isinstance(data, Mapping):
             await self._complete(exchange, query, route.codec)
         else:
+            if route is not None and route.kind == "completion":
+                self._trip.note(f"a model call with a body that is no JSON object passed unread: {shorten(path)}")
             await self._pass_by(exchange, query, route)
 
     async def _pass_by(self, exchange: Exchange, query: Query, route: Route | None) -> None:

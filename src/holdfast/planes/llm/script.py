@@ -105,7 +105,8 @@ class Script:
     async def answer(self, query: Query) -> Answered:
         """What the first fitting rule says; NoRule if none fits."""
         if query.asked is None or query.codec is None:
-            return Passed(script_lists.reply(query, self._names), self._origin, stand_in=True, billed=False)
+            found = script_lists.reply(query, self._names)
+            return Passed(found, self._origin, stand_in=found.status != 400, billed=False)
         scene = Scene(query.asked)
         rule, said = self._choose(scene, query.trial)
         if isinstance(said, Completion):

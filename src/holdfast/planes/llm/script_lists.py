@@ -21,9 +21,12 @@ _NAME = re.compile(r"/models/([^/:?]+)$")
 
 
 def reply(query: Query, names: tuple[str, ...]) -> Stored:
-    """A reply in the provider's own shape; 404 for what a script cannot stand for."""
+    """A reply in the provider's own shape; 404 for what a script cannot stand for, 400 for a body that is no object."""
     path = query.path.partition("?")[0]
     data = query.data if isinstance(query.data, dict) else {}
+    if query.method == "POST" and data is not query.data:
+        message = "the body is not a JSON object"
+        return _json(400, {"error": {"message": message, "type": "invalid_request_error", "code": 400}})
     if query.method == "POST":
         found = next((make(data, path) for end, make in _EMBEDDINGS.items() if path.endswith(end)), None)
     else:

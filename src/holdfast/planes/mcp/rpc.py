@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
+
+from holdfast.model.codec import carried
 
 Id: TypeAlias = int | float | str
 
@@ -71,13 +74,18 @@ _message = msgspec.json.Decoder(Message)
 _json = msgspec.json.Decoder()
 
 encode = _encoder.encode
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, ValueError)
 
 
 def read(line: bytes) -> Message | None:
     """The message that a line holds; None if it is none, or a batch of them."""
     try:
         return _message.decode(line)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    except _UNREADABLE:
+        pass
+    try:
+        return _message.decode(encode(_mended(line)))
+    except _UNREADABLE:
         return None
 
 
@@ -95,9 +103,20 @@ def opened(raw: Raw | UnsetType) -> dict[str, Any] | None:
         return {}
     try:
         value = _json.decode(raw)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        return None
+    except _UNREADABLE:
+        value = _mended(bytes(raw))
     return value if isinstance(value, dict) else None
+
+
+def _mended(data: bytes) -> Any:
+    """JSON with halves of characters or bytes that are no text, read with \ufffd in their place; None if it is none.
+
+    What is passed on untouched keeps its bytes; what a fault changes is written so.
+    """
+    try:
+        return carried(json.loads(data.decode("utf-8", "replace")))
+    except _UNREADABLE:
+        return None
 
 
 def result(id: Id, value: Any) -> bytes:
