@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from holdfast.agents.http_path import find_answer, text_of
 from holdfast.agents.http_stream import read_stream
 from holdfast.agents.http_wire import BODY_LIMIT, Exchange
-from holdfast.model.observation import EndingKind
+from holdfast.model.observation import NO_TEXT, EndingKind
 from holdfast.reading.json_path import MISSING, Find
 
 TEXT_LIMIT = 1_000_000
@@ -37,10 +37,7 @@ class ReplyReader:
         """The answer; what was cut is added to `notes`."""
         if seen.cut:
             notes.append(f"the reply was cut at {BODY_LIMIT // 1_000_000} MB")
-        text, odd = _decoded(seen)
-        if odd:
-            notes.append(f"{odd}: what could not be read is shown as \ufffd")
-        said = self._said(seen, text)._replace(cut=seen.cut)
+        said = self._said(seen)._replace(cut=seen.cut)
         if seen.cut and said.ending == "unreadable":
             said = said._replace(detail=f"the reply is over {BODY_LIMIT // 1_000_000} MB and was cut: {said.detail}")
         if said.text is None or len(said.text) <= TEXT_LIMIT // 4:
@@ -48,7 +45,8 @@ class ReplyReader:
         kept = _kept(said.text, notes)
         return said._replace(text=kept, cut=seen.cut or len(kept) < len(said.text))
 
-    def _said(self, seen: Exchange, text: str) -> Said:
+    def _said(self, seen: Exchange) -> Said:
+        text, undecodable = _decoded(seen)
         if seen.ending != "answered":
             return self._broken(seen, text)
         status = seen.status or 0
@@ -56,6 +54,8 @@ class ReplyReader:
             return Said(self._any_text(seen, text), "http_error", _status_line(seen))
         if not text:
             return Said(None, "no_answer", f"HTTP {status} with an empty body")
+        if undecodable:
+            return Said(text, "unreadable", f"{NO_TEXT}, {undecodable}: {_start(text)}")
         try:
             return self._answer(seen, text)
         except RecursionError:
@@ -115,12 +115,12 @@ def _decoded(seen: Exchange) -> tuple[str, str]:
     try:
         return seen.body.decode(charset).removeprefix("\ufeff"), ""
     except LookupError:
-        why = f"the reply has an unknown charset {charset[:_SHOWN]!r}"
+        why = f"unknown charset {charset[:_SHOWN]!r}"
     except UnicodeDecodeError as bad:
         # The cut may have gone through a character.
-        why = "" if seen.cut and bad.end >= len(seen.body) else f"the reply is not {charset}"
+        why = "" if seen.cut and bad.end >= len(seen.body) else f"not {charset}"
     except ValueError:  # a name with a null byte, a codec that is none for text
-        why = f"the reply is not {charset[:_SHOWN]!r}"
+        why = f"not {charset[:_SHOWN]!r}"
     return seen.body.decode("utf-8", "replace").removeprefix("\ufeff"), why
 
 

@@ -26,6 +26,10 @@ WHOLE = "resources.timeout"
 """Named in the detail of a timeout that the whole trial had, and not the agent alone."""
 
 
+NO_TEXT = "not text"
+"""Begins the detail of an unreadable reply whose bytes are not in their charset: no setting could read it."""
+
+
 class Turn(Struct, frozen=True, omit_defaults=True):
     """One question and what came of it."""
 

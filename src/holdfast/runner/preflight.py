@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
-from holdfast.model.observation import Observation
+from holdfast.model.observation import NO_TEXT, Observation
 from holdfast.model.trial import Trial
 from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY
 
@@ -28,7 +28,7 @@ async def preflight(site: Site, trial: Trial, warn: Callable[[str], None]) -> Ob
     if first.error:
         raise AgentUnavailable(first.error)
     turn = first.turns[-1] if first.turns else None
-    if turn is not None and turn.ending == "unreadable":
+    if turn is not None and turn.ending == "unreadable" and not turn.detail.startswith(NO_TEXT):
         raise AgentUnavailable(
             f"the agent's reply cannot be used: {turn.detail}",
             hint=_HINTS["python" if site.spec.agent.in_python else "http"],

@@ -101,21 +101,16 @@ def ask_raw(handler: RawHandler, *turns: str, **settings: Any) -> Answer:
     return asyncio.run(go())
 
 
-def reply_turn(body: bytes | str, **settings: Any) -> Turn:
-    """The one turn that a server with this fixed reply leads to."""
-    return reply_answer(body, **settings).turns[0]
-
-
-def reply_answer(
+def reply_turn(
     body: bytes | str, *, status: int = 200, content_type: str = "application/json", **settings: Any
-) -> Answer:
-    """What a server with this fixed reply leads to."""
+) -> Turn:
+    """The one turn that a server with this fixed reply leads to."""
 
     async def handler(request: web.Request) -> web.Response:
         raw = body.encode() if isinstance(body, str) else body
         return web.Response(body=raw, status=status, headers={"Content-Type": content_type})
 
-    return ask_web(handler, **settings)
+    return ask_web(handler, **settings).turns[0]
 
 
 @contextmanager

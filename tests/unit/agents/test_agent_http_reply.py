@@ -3,8 +3,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from agent_http_servers import ask_web, reply_answer, reply_turn
+from agent_http_servers import ask_web, reply_turn
 from aiohttp import web
+
+from holdfast.model.observation import NO_TEXT
 
 STREAM = "text/event-stream"
 
@@ -106,21 +108,20 @@ def test_null_error_and_success_true_are_good() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "charset", "text", "note"),
+    ("body", "charset", "text", "why"),
     [
-        (b'{"output": "\xff\xfe"}', "utf-8", "\ufffd\ufffd", "not utf-8"),
-        (b'{"output": "x"}', "klingon", "x", "unknown charset 'klingon'"),
-        (b'{"output": "x"}', "undefined", "x", "not 'undefined'"),
-        (b'{"output": "x"}', "zip", "x", "unknown charset 'zip'"),
-        (b'{"output": "x\xe9"}', "idna", "x\ufffd", "idna"),
+        (b'{"output": "\xff\xfe"}', "utf-8", '{"output": "\ufffd\ufffd"}', "not utf-8"),
+        (b'{"output": "x"}', "klingon", '{"output": "x"}', "unknown charset 'klingon'"),
+        (b'{"output": "x"}', "undefined", '{"output": "x"}', "not 'undefined'"),
+        (b'{"output": "x"}', "zip", '{"output": "x"}', "unknown charset 'zip'"),
+        (b"x\xe9", "idna", "x\ufffd", "idna"),
     ],
 )
-def test_bytes_that_are_not_in_the_charset_are_an_answer_with_a_note(
-    body: bytes, charset: str, text: str, note: str
-) -> None:
-    answer = reply_answer(body, content_type=f"application/json; charset={charset}")
-    assert (answer.turns[0].ending, answer.turns[0].text) == ("answered", text)
-    assert note in " ".join(answer.notes)
+def test_wrong_charset_is_unreadable_and_no_fault_of_the_spec(body: bytes, charset: str, text: str, why: str) -> None:
+    turn = reply_turn(body, content_type=f"application/json; charset={charset}")
+    assert (turn.ending, turn.text) == ("unreadable", text)
+    assert turn.detail.startswith(NO_TEXT)
+    assert why in turn.detail
 
 
 def test_declared_charset_and_byte_order_mark_are_read() -> None:
