@@ -14,10 +14,10 @@ from typing import Any
 
 from measure import own_cpu, project, row
 
-from holdfast.execute.trial import Voyage
+from holdfast.execute.trial import LiveContext
 from holdfast.model.spec import AgentSpec, ModelSpec, Scenario, Task
 from holdfast.model.trial import Trial
-from holdfast.planes.harbour import Chart, Harbour
+from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 
 HERE = Path(__file__).parent
 DIRECT, THROUGH = 0, 1
@@ -28,9 +28,9 @@ CALLS = 1500
 async def measured(folder: Path, upstream: int) -> None:
     base = f"http://127.0.0.1:{upstream}/v1"
     models = {"*": ModelSpec("openai", base_url=base)}
-    harbour = Harbour(Chart(AgentSpec(type="command", command="x"), folder, dict(os.environ), models))
-    mooring = await harbour.moor()
-    urls = [f"{base}/chat/completions", f"{mooring.url}/openai/v1/chat/completions"]
+    site_planes = SitePlanes(PlaneSettings(AgentSpec(type="command", command="x"), folder, dict(os.environ), models))
+    address = await site_planes.open_address()
+    urls = [f"{base}/chat/completions", f"{address.url}/openai/v1/chat/completions"]
     client = await asyncio.create_subprocess_exec(
         sys.executable, str(HERE / "gateway_client.py"), *urls, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -40,7 +40,7 @@ async def measured(folder: Path, upstream: int) -> None:
         assert client.stdin is not None
         assert client.stdout is not None
         trial = Trial(f"{time.monotonic_ns() % 16**12:012x}", "contract", "calm", Task(("q",)))
-        with mooring.carry(Voyage(trial, Scenario("calm"))):
+        with address.carry(LiveContext(trial, Scenario("calm"))):
             client.stdin.write((json.dumps([name, which, *args]) + "\n").encode())
             await client.stdin.drain()
             return json.loads(await client.stdout.readline())
@@ -73,8 +73,8 @@ async def measured(folder: Path, upstream: int) -> None:
     finally:
         client.kill()
         await client.wait()
-        await mooring.close()
-        await harbour.close()
+        await address.close()
+        await site_planes.close()
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ import aiohttp
 from measure import project, row
 
 from holdfast.model.events import RunEnded, RunStarted
-from holdfast.runner.job import Job, Options
+from holdfast.runner.job import Job, RunOptions
 from holdfast.runner.run import run
 from holdfast.runner.start import begin
 from holdfast.spec import load
@@ -65,7 +65,7 @@ async def bare(url: str, count: int, at_once: int) -> float:
 def ours(folder: Path, at_once: int, count: int) -> float:
     """The whole loop: executed, stored, judged, tallied; start-up and reports apart."""
     spec, _ = load(folder / "bench.yaml", environ=os.environ)
-    job = Job(spec, Options(concurrency=at_once, preflight=False), os.environ)
+    job = Job(spec, RunOptions(concurrency=at_once, preflight=False), os.environ)
     times: dict[type, float] = {}
     run(job, begin(job, folder / "runs"), lambda event: times.__setitem__(type(event), time.perf_counter()))
     return count / (times[RunEnded] - times[RunStarted])

@@ -12,7 +12,7 @@ from statistics import median
 
 from measure import row
 
-from holdfast.protocols import Plot, SandboxBackend
+from holdfast.protocols import SandboxBackend, SandboxSpec
 from holdfast.world.sandbox import bubblewrap, process
 
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -23,7 +23,7 @@ MANY = "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i+1)); done"
 
 
 async def once(backend: SandboxBackend) -> None:
-    sandbox = await backend.open(Plot("bench"))
+    sandbox = await backend.open(SandboxSpec("bench"))
     ran = await sandbox.run(["true"], ENV)
     await sandbox.close()
     assert ran.exit_code == 0, ran
@@ -48,7 +48,7 @@ async def audited(backend: SandboxBackend) -> tuple[float, float]:
     """A hundred commands by one shell, unheard and heard: the best of ten."""
     best = [float("inf")] * 2
     for n, heard in enumerate((None, lambda _: lambda _: None)):
-        sandbox = await backend.open(Plot("bench", commands=heard))
+        sandbox = await backend.open(SandboxSpec("bench", commands=heard))
         for _ in range(10):
             best[n] = min(best[n], (await sandbox.run(["sh", "-c", MANY], ENV)).duration_ms)
         await sandbox.close()

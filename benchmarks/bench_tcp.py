@@ -13,7 +13,7 @@ from typing import Any
 
 from measure import project, row
 
-from holdfast.execute.trial import Voyage
+from holdfast.execute.trial import LiveContext
 from holdfast.model.spec import Injection, Scenario, Schedule, Task
 from holdfast.model.trial import Trial
 from holdfast.planes.tcp.plane import TcpPlane
@@ -98,13 +98,13 @@ async def measured(folder: Path, upstream: int) -> None:
 
     trial = Trial("0" * 12, "contract", "calm", Task(("q",)))
     paced = Injection("service", "s", "limit_data", {"bytes": 1 << 60}, Schedule())
-    calm, watched = Voyage(trial, Scenario("calm")), Voyage(trial, Scenario("s", (paced,)))
+    calm, watched = LiveContext(trial, Scenario("calm")), LiveContext(trial, Scenario("s", (paced,)))
     planes = []
     ports = [upstream]
-    for trip in (calm, watched):
+    for context in (calm, watched):
         sock = socket.create_server(("127.0.0.1", 0))
         ports.append(sock.getsockname()[1])
-        planes.append(await TcpPlane.open(sock, ("127.0.0.1", upstream), "s", "container", trip))
+        planes.append(await TcpPlane.open(sock, ("127.0.0.1", upstream), "s", "container", context))
     direct, through, paced_port = ports
     try:
         rounds = [(await ask("turns", direct, 1000), await ask("turns", through, 1000)) for _ in range(5)]

@@ -9,14 +9,14 @@ from typing import Any
 from hypothesis import strategies as st
 
 from holdfast.model.completion import Completion, Cut, Finish, Pause, Text, ToolCall, Usage
-from holdfast.planes.llm.anthropic import ANTHROPIC
-from holdfast.planes.llm.asides import NOTHING, Like
-from holdfast.planes.llm.asked import Asked
-from holdfast.planes.llm.codec import Codec, Frame
-from holdfast.planes.llm.gemini import GEMINI, GEMINI_ARRAY
-from holdfast.planes.llm.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
-from holdfast.planes.llm.openai_chat import OPENAI_CHAT
-from holdfast.planes.llm.openai_responses import OPENAI_RESPONSES
+from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
+from holdfast.planes.llm.codecs.asides import NOTHING, Like
+from holdfast.planes.llm.codecs.codec import Codec, Frame
+from holdfast.planes.llm.codecs.gemini import GEMINI, GEMINI_ARRAY
+from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
+from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
+from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
+from holdfast.planes.llm.codecs.request import ModelRequest
 
 CODECS: dict[str, Codec] = {
     "openai_chat": OPENAI_CHAT,
@@ -27,7 +27,7 @@ CODECS: dict[str, Codec] = {
     "ollama_chat": OLLAMA_CHAT,
     "ollama_generate": OLLAMA_GENERATE,
 }
-ASKED = Asked("model-1")
+ASKED = ModelRequest("model-1")
 
 SUNNY = Completion((Text("It is "), Text("sunny — 21 °C."), Finish("stop"), Usage(12, 7)), "model-1")
 CALLING = Completion(
@@ -52,7 +52,7 @@ def sent(frames: Iterable[Frame]) -> bytes:
     return data
 
 
-def streamed(codec: Codec, completion: Completion, asked: Asked = ASKED, like: Like = NOTHING) -> bytes:
+def streamed(codec: Codec, completion: Completion, asked: ModelRequest = ASKED, like: Like = NOTHING) -> bytes:
     return sent(codec.frames(completion, asked, like))
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario
-from holdfast.planes.harbour import Chart, Harbour
-from holdfast.planes.mooring import Mooring
+from holdfast.planes.site_planes import PlaneSettings, SitePlanes
+from holdfast.planes.trial_address import TrialAddress
 from planes_kit import FakeTrip
 
 SCRIPT = "replies:\n  - text: 'you said {{ prompt }}'\n"
@@ -29,7 +29,7 @@ class Planes:
     def __init__(self, folder: Path, injections: Sequence[Injection], upstream: int) -> None:
         (folder / "model.yaml").write_text(SCRIPT)
         servers = {"shop": {"type": "http", "url": f"http://127.0.0.1:{upstream}/mcp"}}
-        self._chart = Chart(
+        self._settings = PlaneSettings(
             AgentSpec(type="command", command="x", mcp_config={"mcpServers": servers}),
             folder,
             {},
@@ -37,25 +37,25 @@ class Planes:
             (Scenario("weather", tuple(injections)),),
             read=(f"http://127.0.0.1:{upstream}/*",),
         )
-        self.trip = FakeTrip(injections)
+        self.context = FakeTrip(injections)
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
-        self._ready: Future[tuple[Mooring, int]] = Future()
+        self._ready: Future[tuple[TrialAddress, int]] = Future()
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
         self._thread.start()
-        self.mooring, self.standing = self._ready.result(10)
+        self.address, self.standing = self._ready.result(10)
 
     async def _serve(self) -> None:
         with patch("holdfast.planes.http.policy._resolved", _numeric), socket.socket() as stood:
             stood.bind(("127.0.0.1", 0))
-            harbour = Harbour(self._chart)
-            mooring = await harbour.moor()
-            await mooring.stand(stood, "mail", 80)
-            with mooring.carry(self.trip):
-                self._ready.set_result((mooring, stood.getsockname()[1]))
+            site_planes = SitePlanes(self._settings)
+            address = await site_planes.open_address()
+            await address.stand(stood, "mail", 80)
+            with address.carry(self.context):
+                self._ready.set_result((address, stood.getsockname()[1]))
                 await self._over.wait()
-            await mooring.close()
-            await harbour.close()
+            await address.close()
+            await site_planes.close()
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._over.set)
@@ -65,7 +65,7 @@ class Planes:
     @property
     def broken(self) -> list[str]:
         """What is held to be a bug of ours."""
-        return [trouble for trouble in self.trip.troubles if "a plane broke" in trouble]
+        return [trouble for trouble in self.context.troubles if "a plane broke" in trouble]
 
     @property
     def answers(self) -> bool:
@@ -75,14 +75,14 @@ class Planes:
 
     def proxied(self, target: bytes, fields: bytes = b"", body: bytes = b"", method: bytes = b"GET") -> bytes:
         """A request to the proxy, with its password."""
-        word = base64.b64encode(f"holdfast:{self.mooring.token}".encode())
+        word = base64.b64encode(f"holdfast:{self.address.token}".encode())
         head = b"%b %b HTTP/1.1\r\nproxy-authorization: Basic %b\r\nconnection: close\r\n%b\r\n"
-        return send(self.mooring.port, head % (method, target, word, fields) + body)
+        return send(self.address.port, head % (method, target, word, fields) + body)
 
     def own(self, path: bytes, fields: bytes = b"", body: bytes = b"", method: bytes = b"POST") -> bytes:
         """A request to one of our own paths: `openai/v1/...`."""
         head = b"%b /%b/%b HTTP/1.1\r\nconnection: close\r\n%b\r\n"
-        return send(self.mooring.port, head % (method, self.mooring.token.encode(), path, fields) + body)
+        return send(self.address.port, head % (method, self.address.token.encode(), path, fields) + body)
 
     def stood(self, target: bytes, fields: bytes = b"", body: bytes = b"", method: bytes = b"GET") -> bytes:
         """A request to a host that we stand for."""

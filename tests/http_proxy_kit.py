@@ -17,13 +17,13 @@ from unittest import mock
 
 import requests
 
+from holdfast.http1.client import Upstreams
+from holdfast.http1.server import Exchange, serve
 from holdfast.model.spec import Injection
 from holdfast.planes.http import trust
 from holdfast.planes.http.authority import Authority
 from holdfast.planes.http.policy import Policy
 from holdfast.planes.http.proxy import Proxy
-from holdfast.planes.http1.client import Upstreams
-from holdfast.planes.http1.server import Exchange, serve
 from planes_kit import FakeTrip
 
 ROWS = {"rows": [{"id": 1, "price": 189.3, "name": "first one"}, {"id": 2, "price": 250.0, "name": "second one"}]}
@@ -141,7 +141,7 @@ class Bench:
         declared: Sequence[str] = (),
         **more: Any,
     ) -> Iterator[Trial]:
-        trip = FakeTrip(injections)
+        context = FakeTrip(injections)
         named = [i.target if i.plane == "http" else i.match_url for i in injections]
         globs = [url for url in named if url] if looked_into is None else looked_into
         policy = more.pop("policy", None) or Policy([*declared, *globs])
@@ -155,17 +155,17 @@ class Bench:
         )
 
         async def handler(exchange: Exchange) -> None:
-            await proxy.serve(exchange, trip)
+            await proxy.serve(exchange, context)
 
         with mock.patch.dict(os.environ, SSL_CERT_FILE=self._trust_file):  # as a user trusts servers of their own
-            yield from self._served(handler, proxy, trip)
+            yield from self._served(handler, proxy, context)
 
-    def _served(self, handler: Any, proxy: Proxy, trip: FakeTrip) -> Iterator[Trial]:
+    def _served(self, handler: Any, proxy: Proxy, context: FakeTrip) -> Iterator[Trial]:
         listener = self.run(serve(handler))
         errors: list[Exception] = []
         listener.on_error = lambda exchange, error: errors.append(error)
         try:
-            yield Trial(self, trip, listener, proxy)
+            yield Trial(self, context, listener, proxy)
         finally:
             self.run(listener.close())
         assert not errors, errors
@@ -180,8 +180,8 @@ class Bench:
 class Trial:
     """What a client in a test needs."""
 
-    def __init__(self, bench: Bench, trip: FakeTrip, listener: Any, plane: Proxy) -> None:
-        self.trip = trip
+    def __init__(self, bench: Bench, context: FakeTrip, listener: Any, plane: Proxy) -> None:
+        self.context = context
         self.plane = plane
         self.run = bench.run
         self.listener = listener
@@ -210,12 +210,12 @@ class Trial:
 
     @property
     def met(self) -> list[tuple[str, str, str]]:
-        return [(entry.plane, entry.mode, entry.effect) for entry in self.trip.ledger]
+        return [(entry.plane, entry.mode, entry.effect) for entry in self.context.ledger]
 
     def events(self, count: int = 1) -> list[Any]:
         """The trace, once so many events are in it: an event is written when its call has ended."""
-        wait_for(lambda: len(self.trip.trace) >= count)
-        return self.trip.trace
+        wait_for(lambda: len(self.context.trace) >= count)
+        return self.context.trace
 
 
 def wait_for(true: Callable[[], bool], seconds: float = 5.0) -> None:

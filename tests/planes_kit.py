@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.execute.trial import Voyage
+from holdfast.execute.trial import LiveContext
 from holdfast.model.spec import Injection, Scenario, Task
 from holdfast.model.trial import Trial
 
 
-class FakeTrip(Voyage):
+class FakeTrip(LiveContext):
     """`FakeTrip([Injection("llm", "*", "rate_limit")])`: then look at `.ledger`, `.trace`, `.troubles`, `.notes`."""
 
     def __init__(self, injections: Sequence[Injection] = (), *, seed: int = 0, id: str = "0123456789ab") -> None:

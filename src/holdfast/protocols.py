@@ -232,7 +232,7 @@ class CommandEnd(Struct, frozen=True):
     """None if it never ran: there is such a file, but the kernel would not execute it."""
 
 
-class Plot(Struct, frozen=True):
+class SandboxSpec(Struct, frozen=True):
     """What one sandbox is opened with."""
 
     name: str
@@ -265,7 +265,7 @@ class Sandbox(Protocol):
         ...
 
     def listener(self, host: str, port: int) -> socket:
-        """The listening socket at an address that the plot asked for."""
+        """The listening socket at an address that the SandboxSpec asked for."""
         ...
 
     def address(self, host: str, port: int) -> tuple[str, int]:
@@ -273,7 +273,7 @@ class Sandbox(Protocol):
         ...
 
     def inside(self, path: str) -> str:
-        """Where programs find what the plot made visible at a path: there, or elsewhere if it cannot be there."""
+        """Where programs find what was made visible at a path: there, or elsewhere if it cannot be there."""
         ...
 
     async def connect(self, port: int) -> socket:
@@ -333,7 +333,7 @@ class SandboxBackend(Protocol):
     @property
     def isolation(self) -> tuple[Isolation, ...]: ...
 
-    async def open(self, plot: Plot) -> Sandbox: ...
+    async def open(self, sandbox_spec: SandboxSpec) -> Sandbox: ...
 
     async def close(self) -> None: ...
 
@@ -517,7 +517,7 @@ class House(Protocol):
         ...
 
 
-class Found(Struct, frozen=True):
+class WorldFindings(Struct, frozen=True):
     """What a world shows when its agent has ended."""
 
     evidence: dict[str, Evidence]
@@ -635,7 +635,7 @@ class Clocked(Protocol):
 
 
 # -- agents -------------------------------------------------------------------------------------
-class Trip(Protocol):
+class TrialContext(Protocol):
     """What surrounds one trial, for the agent to run in. The world's seam."""
 
     trial: Trial
@@ -667,7 +667,7 @@ class Trip(Protocol):
         """The trace so far, in the order in which the calls began."""
         ...
 
-    def found(self, found: Found) -> None:
+    def found(self, found: WorldFindings) -> None:
         """What was found in the world that the agent left."""
         ...
 
@@ -737,7 +737,7 @@ class Trip(Protocol):
 class Agent(Protocol):
     """The thing under test, behind one method. May raise: that is a result."""
 
-    async def run(self, task: Task, trip: Trip) -> Answer: ...
+    async def run(self, task: Task, context: TrialContext) -> Answer: ...
 
     async def reset(self, trial: Trial) -> None:
         """Called before every trial if the spec names a reset; raises HarnessError if it fails."""

@@ -1,4 +1,4 @@
-"""behaviour.md §2: from verdicts to cells: replicas, unproven chaos, `when`, baseline, calm."""
+"""behaviour.md 2: from verdicts to cells: replicas, unproven chaos, `when`, baseline, calm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""behaviour.md §2: isolation of the agent, and the reset before every trial."""
+"""behaviour.md 2: isolation of the agent, and the reset before every trial."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def test_2_worker_keeps_one_process_per_slot(project: MakeProject) -> None:
 # "inline: Python only, in our process"
 def test_2_inline_runs_in_the_process_of_the_command(project: MakeProject) -> None:
     made = project(contract(FIRST, prompts=THREE, agent=python(isolation="inline")), COUNTING)
-    process = made.start("contract", "run", "--no-report", "--no-preflight")
-    process.communicate(timeout=30)
-    assert set(made.lines("pids")) == {str(process.pid)}
+    python_host = made.start("contract", "run", "--no-report", "--no-preflight")
+    python_host.communicate(timeout=30)
+    assert set(made.lines("pids")) == {str(python_host.pid)}
     (seen,) = made.stored("ended.json")
     assert any("inside Holdfast's own process" in note for note in seen["notes"])
 
@@ -175,10 +175,10 @@ def test_2_reset_that_raises_is_a_trial_error(project: MakeProject) -> None:
 
 
 def test_2_reset_over_its_limit_is_a_trial_error(project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.agents import process
+    from holdfast.agents import python_host
 
-    assert process.RESET_S == 10.0
-    monkeypatch.setattr(process, "RESET_S", 0.3)
+    assert python_host.RESET_S == 10.0
+    monkeypatch.setattr(python_host, "RESET_S", 0.3)
     agent = COUNTING + "\nimport time\ndef reset():\n    time.sleep(30)\n"
     spec = contract(FIRST, agent=python(reset_function="agent:reset"), advanced={"retries": 0})
     result = project(spec, agent).run("--no-preflight")

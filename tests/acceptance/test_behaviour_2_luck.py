@@ -1,4 +1,4 @@
-"""behaviour.md §2: luck, counters, and calls that overlap."""
+"""behaviour.md 2: luck, counters, and calls that overlap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""behaviour.md §2: pass, fail, error, unproven, n/a; what the agent causes; faults met; retries."""
+"""behaviour.md 2: pass, fail, error, unproven, n/a; what the agent causes; faults met; retries."""
 
 from __future__ import annotations
 

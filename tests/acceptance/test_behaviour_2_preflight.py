@@ -1,4 +1,4 @@
-"""behaviour.md §2: the first prompt is asked once, or twice, before anything else."""
+"""behaviour.md 2: the first prompt is asked once, or twice, before anything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""behaviour.md §2: latency, timeouts and late answers."""
+"""behaviour.md 2: latency, timeouts and late answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""behaviour.md §2: trials, their ids, and how cells are kept apart."""
+"""behaviour.md 2: trials, their ids, and how cells are kept apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""behaviour.md §3: exit codes, each by a real run, and `contract score`."""
+"""behaviour.md 3: exit codes, each by a real run, and `contract score`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored runs judged anew and shown again, without the agent: design.md's store, behaviour.md §5."""
+"""Stored runs judged anew and shown again, without the agent: design.md's store, behaviour.md 5."""
 
 from __future__ import annotations
 

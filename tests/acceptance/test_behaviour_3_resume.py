@@ -1,4 +1,4 @@
-"""Runs that are interrupted, killed, taken up again and judged anew: behaviour.md §3, exit 2, and design.md's store."""
+"""Runs that are interrupted, killed, taken up again and judged anew: behaviour.md 3, exit 2, and design.md's store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""behaviour.md §3: the resilience score, its minimum, its intervals."""
+"""behaviour.md 3: the resilience score, its minimum, its intervals."""
 
 from __future__ import annotations
 

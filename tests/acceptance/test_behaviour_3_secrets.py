@@ -1,4 +1,4 @@
-"""Secrets: masked by value in everything that is stored, printed or written; behaviour.md §1 and security.md."""
+"""Secrets: masked by value in everything that is stored, printed or written; behaviour.md 1 and security.md."""
 
 from __future__ import annotations
 

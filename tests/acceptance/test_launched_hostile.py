@@ -10,7 +10,7 @@ from typing import Any
 from cli import CALM, MakeProject, Project, Serve, contract, rule, rundir, says
 from plane_agents import ECHO, SCRIPTED, command, equip, quick, server, trace
 
-from holdfast.planes.mooring import STRANGER
+from holdfast.planes.trial_address import STRANGER
 
 ANSWERS = [rule("answers", "completes")]
 

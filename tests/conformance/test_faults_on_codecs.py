@@ -11,8 +11,8 @@ from holdfast.faults.llm.overloaded import Overloaded
 from holdfast.faults.llm.server_error import ServerError
 from holdfast.faults.llm.wrong_args import WrongArgs
 from holdfast.model.completion import Completion, Cut, Finish, Text, ToolCall, Usage
-from holdfast.planes.llm import formats
-from holdfast.planes.llm.asked import Asked
+from holdfast.planes.llm.codecs import formats
+from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.protocols import Call, Failed, FaultContext, Reply, TimedOut
 
 PATHS = {
@@ -68,7 +68,7 @@ def codec_of(name):
 def test_a_fault_can_be_sent_in_every_format(mode, kind, format):
     codec = codec_of(format)
     plain, streamed = (met(FAULTS[mode], REPLIES[kind], stream) for stream in (False, True))
-    asked = Asked("gpt-4o", stream=True)
+    asked = ModelRequest("gpt-4o", stream=True)
     if isinstance(plain, Failed):
         refusal = codec.refusal(plain)
         assert isinstance(plain, TimedOut) or 400 <= refusal.status < 600
@@ -90,7 +90,7 @@ def test_a_fault_can_be_sent_in_every_format(mode, kind, format):
 @pytest.mark.parametrize("fault", [MalformedToolCall(), MalformedToolCall(shape="not_object"), WrongArgs()])
 def test_what_is_wrong_with_a_call_shows_in_every_format_that_has_calls(fault, format):
     codec = codec_of(format)
-    asked, right = Asked("gpt-4o"), REPLIES["call"]
+    asked, right = ModelRequest("gpt-4o"), REPLIES["call"]
     wrong = codec.body(met(fault, right, False), asked)
     if format != "ollama_generate":
         assert wrong != codec.body(right, asked)

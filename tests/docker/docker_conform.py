@@ -15,8 +15,8 @@ from docker_kit import containers, make_image
 
 from holdfast.errors import UserError
 from holdfast.model.world import Resources
-from holdfast.protocols import Disturbable, Plot, Stdio
-from holdfast.runner.job import Job, Options
+from holdfast.protocols import Disturbable, SandboxSpec, Stdio
+from holdfast.runner.job import Job, RunOptions
 from holdfast.runner.run import run
 from holdfast.runner.start import begin
 from holdfast.spec import load
@@ -49,9 +49,9 @@ def backend(image, tmp_path_factory):
     return backend
 
 
-def in_container(backend, work, **plot):
+def in_container(backend, work, **sandbox_spec):
     async def run():
-        sandbox = await backend.open(Plot("t", **plot))
+        sandbox = await backend.open(SandboxSpec("t", **sandbox_spec))
         try:
             return await work(sandbox)
         finally:
@@ -60,20 +60,20 @@ def in_container(backend, work, **plot):
     return asyncio.run(run())
 
 
-def shell(backend, script, **plot):
+def shell(backend, script, **sandbox_spec):
     async def work(sandbox):
         ran = await sandbox.run(["sh", "-c", f"({script}) 2>&1"], ENV, keep=100_000)
         return ran.stdout.decode()
 
-    return in_container(backend, work, **plot)
+    return in_container(backend, work, **sandbox_spec)
 
 
-def python(backend, script, **plot):
+def python(backend, script, **sandbox_spec):
     async def work(sandbox):
         ran = await sandbox.run([sys.executable, "-c", script], ENV, keep=100_000, timeout_s=60)
         return (ran.stdout + ran.stderr).decode()
 
-    return in_container(backend, work, **plot)
+    return in_container(backend, work, **sandbox_spec)
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -249,7 +249,7 @@ def ran(folder, image, command, **sections):
     spec = {"version": 1, "id": "t", "base": image, "task": {"prompt": "go"}, "agent": agent, "invariants": rules}
     (folder / "spec.yaml").write_text(yaml.safe_dump({**spec, **sections}))
     loaded, _ = load(folder / "spec.yaml", environ=os.environ, part="scenario")
-    job = Job(loaded, Options(backend="docker", preflight=False, part="scenario"), dict(os.environ))
+    job = Job(loaded, RunOptions(backend="docker", preflight=False, part="scenario"), dict(os.environ))
     rundir = begin(job, folder / "runs")
     run(job, rundir, lambda event: None)
     (seen,) = observations(rundir)

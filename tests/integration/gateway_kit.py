@@ -16,8 +16,8 @@ from aiohttp import web
 
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec
 from holdfast.model.trace import TraceEvent
-from holdfast.planes.harbour import Chart, Harbour
-from holdfast.planes.mooring import Mooring
+from holdfast.planes.site_planes import PlaneSettings, SitePlanes
+from holdfast.planes.trial_address import TrialAddress
 from planes_kit import FakeTrip
 
 C = TypeVar("C")
@@ -109,62 +109,62 @@ class Loop:
 class Aboard:
     """One trial under way: where its client is led to, and what is written down about it."""
 
-    def __init__(self, mooring: Mooring, trip: FakeTrip) -> None:
-        self.environ = mooring.environ
-        self.mooring = mooring
-        self.trip = trip
+    def __init__(self, address: TrialAddress, context: FakeTrip) -> None:
+        self.environ = address.environ
+        self.address = address
+        self.context = context
 
     @property
     def met(self) -> list[tuple[str, str, int, int, str, str]]:
         """The ledger: plane, target, call, retry, mode, effect."""
-        return [(f.plane, f.target, f.call, f.retry, f.mode, f.effect) for f in self.trip.ledger]
+        return [(f.plane, f.target, f.call, f.retry, f.mode, f.effect) for f in self.context.ledger]
 
     @property
     def calls(self) -> list[TraceEvent]:
         """The model calls of the trace, in the order in which they began."""
-        return sorted([e for e in self.trip.trace if e.event_type == "llm_call"], key=lambda e: e.ts)
+        return sorted([e for e in self.context.trace if e.event_type == "llm_call"], key=lambda e: e.ts)
 
     @property
     def tools(self) -> list[TraceEvent]:
-        return [e for e in self.trip.trace if e.event_type == "tool_call"]
+        return [e for e in self.context.trace if e.event_type == "tool_call"]
 
 
 class Place:
-    """A harbour in a loop of its own, with one mooring that serves trial after trial, and others on demand."""
+    """A planes in a loop of its own, with one address that serves trial after trial, and others on demand."""
 
-    def __init__(self, loop: Loop, chart: Chart) -> None:
+    def __init__(self, loop: Loop, settings: PlaneSettings) -> None:
         self.loop = loop
-        self.harbour = loop.run(self._open(chart))
+        self.site_planes = loop.run(self._open(settings))
         self.broken: list[Exception] = []
         """What went wrong on our side of the wire."""
-        self.mooring = loop.run(self.moor())
+        self.address = loop.run(self.open_address())
         self._clients: dict[Any, Any] = {}
 
-    async def _open(self, chart: Chart) -> Harbour:
-        return Harbour(chart)
+    async def _open(self, settings: PlaneSettings) -> SitePlanes:
+        return SitePlanes(settings)
 
-    async def moor(self) -> Mooring:
-        mooring = await self.harbour.moor()
-        mooring.listener.on_error = lambda _, error: self.broken.append(error)
-        return mooring
+    async def open_address(self) -> TrialAddress:
+        address = await self.site_planes.open_address()
+        address.listener.on_error = lambda _, error: self.broken.append(error)
+        return address
 
     def client(self, kind: Callable[..., C], timeout_s: float = 10.0) -> C:
-        """A client that is led to the mooring, made once: that takes them longer than a call."""
+        """A client that is led to the address, made once: that takes them longer than a call."""
         key = (kind, timeout_s)
         if key not in self._clients:
-            self._clients[key] = kind(self.mooring.environ, timeout_s)
+            self._clients[key] = kind(self.address.environ, timeout_s)
         return self._clients[key]  # type: ignore[no-any-return]
 
     @contextmanager
     def sail(
-        self, *injections: Injection, mooring: Mooring | None = None, seed: int = 0, id: str = "0123456789ab"
+        self, *injections: Injection, address: TrialAddress | None = None, seed: int = 0, id: str = "0123456789ab"
     ) -> Iterator[Aboard]:
         """A trial in this weather; an exception on our side of the wire fails the test."""
-        trip, at = FakeTrip(list(injections), seed=seed, id=id), mooring or self.mooring
-        carried = at.carry(trip)
+        context, at = FakeTrip(list(injections), seed=seed, id=id), address or self.address
+        carried = at.carry(context)
         self.loop.run(_called(carried.__enter__))
         try:
-            yield Aboard(at, trip)
+            yield Aboard(at, context)
         finally:
             self.loop.run(_called(lambda: carried.__exit__(None, None, None)))
         assert self.broken == []
@@ -172,8 +172,8 @@ class Place:
     async def close(self) -> None:
         for client in self._clients.values():
             client.close()
-        await self.mooring.close()
-        await self.harbour.close()
+        await self.address.close()
+        await self.site_planes.close()
 
 
 async def _called(work: Callable[[], Any]) -> None:
@@ -182,7 +182,7 @@ async def _called(work: Callable[[], Any]) -> None:
 
 
 @contextmanager
-def harbour(
+def site_planes(
     models: Mapping[str, ModelSpec] | None = None, environ: Mapping[str, str] | None = None, **more: Any
 ) -> Iterator[Place]:
     """The planes of a started agent; `model.yaml` in their folder is the scripted model above."""
@@ -190,7 +190,7 @@ def harbour(
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "model.yaml").write_text(MODEL, encoding="utf-8")
         agent = AgentSpec(type="command", command="agent")
-        place = Place(loop, Chart(agent, Path(folder), environ or {}, models or {}, **more))
+        place = Place(loop, PlaneSettings(agent, Path(folder), environ or {}, models or {}, **more))
         try:
             yield place
         finally:

@@ -11,8 +11,8 @@ from pathlib import Path
 import mcp
 from mcp.client.stdio import StdioServerParameters
 
+from holdfast.http1.server import Exchange, serve
 from holdfast.model.spec import Injection
-from holdfast.planes.http1.server import Exchange, serve
 from holdfast.planes.mcp.config import Target, relay_command
 from holdfast.planes.mcp.plane import McpPlane
 from planes_kit import FakeTrip
@@ -25,8 +25,8 @@ TOKEN = "a-token"
 class Berth:
     """A trial, its plane, and an address for relays and clients."""
 
-    def __init__(self, trip: FakeTrip, plane: McpPlane, port: int) -> None:
-        self.trip = trip
+    def __init__(self, context: FakeTrip, plane: McpPlane, port: int) -> None:
+        self.context = context
         self.plane = plane
         self.port = port
 
@@ -44,7 +44,7 @@ class Berth:
 
     @property
     def met(self) -> list[tuple[str, str, int, str]]:
-        return [(f.target, f.mode, f.call, f.effect) for f in self.trip.ledger]
+        return [(f.target, f.mode, f.call, f.effect) for f in self.context.ledger]
 
 
 @asynccontextmanager
@@ -52,9 +52,9 @@ async def berth(
     injections: Sequence[Injection] = (), servers: Mapping[str, Target] | None = None
 ) -> AsyncIterator[Berth]:
     """A plane on loopback, for one trial with these faults."""
-    from holdfast.planes.http1.client import Upstreams
+    from holdfast.http1.client import Upstreams
 
-    trip = FakeTrip(injections)
+    context = FakeTrip(injections)
     upstreams = Upstreams()
     plane = McpPlane(servers or {}, upstreams)
     expected = "Basic " + base64.b64encode(f"holdfast:{TOKEN}".encode()).decode()
@@ -63,15 +63,15 @@ async def berth(
         target = exchange.head.target
         if exchange.head.method == "CONNECT":
             assert exchange.head.get("proxy-authorization") == expected
-            await plane.serve(exchange, target.removeprefix("holdfast.mcp:"), trip)
+            await plane.serve(exchange, target.removeprefix("holdfast.mcp:"), context)
         else:
-            await plane.serve(exchange, target.removeprefix("/mcp/"), trip)
+            await plane.serve(exchange, target.removeprefix("/mcp/"), context)
 
     listener = await serve(answer)
     try:
-        yield Berth(trip, plane, listener.port)
+        yield Berth(context, plane, listener.port)
     finally:
-        plane.leave(trip)
+        plane.leave(context)
         await listener.close()
         await upstreams.close()
 

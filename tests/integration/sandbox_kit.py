@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from holdfast.protocols import Plot
+from holdfast.protocols import SandboxSpec
 from holdfast.world.sandbox.bubblewrap import open_backend
 
 ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -27,13 +27,13 @@ def refused(call, *arguments):
 """
 
 
-def in_sandbox(folder, work, **plot):
+def in_sandbox(folder, work, **sandbox_spec):
     """Runs `await work(sandbox)` in a sandbox of its own and gives back its result."""
 
     async def run():
         backend = await open_backend(folder)
         try:
-            sandbox = await backend.open(Plot("t", **plot))
+            sandbox = await backend.open(SandboxSpec("t", **sandbox_spec))
             try:
                 return await work(sandbox)
             finally:
@@ -44,7 +44,7 @@ def in_sandbox(folder, work, **plot):
     return asyncio.run(run())
 
 
-def attempt(folder, script, *, timeout_s=60.0, **plot):
+def attempt(folder, script, *, timeout_s=60.0, **sandbox_spec):
     """What a Python script says that is run inside."""
 
     async def work(sandbox):
@@ -52,12 +52,12 @@ def attempt(folder, script, *, timeout_s=60.0, **plot):
         assert not ran.timed_out
         return ran.stdout.decode() + ran.stderr.decode()
 
-    return in_sandbox(folder, work, **plot)
+    return in_sandbox(folder, work, **sandbox_spec)
 
 
-def shell(folder, script, **plot):
+def shell(folder, script, **sandbox_spec):
     """What a shell script says that is run inside, with its errors."""
-    return in_sandbox(folder, lambda sandbox: _shell(sandbox, script), **plot)
+    return in_sandbox(folder, lambda sandbox: _shell(sandbox, script), **sandbox_spec)
 
 
 async def _shell(sandbox, script):

@@ -177,7 +177,7 @@ def check(place: Place, voice: Any, name: str, how: str, wants: Wants) -> None:
     """Asks under the weather, and holds client, ledger and trace against what is wanted."""
     weather, found = WEATHERS[name], wants[name]
     want = found if isinstance(found, Want) else found[how == "streamed"]
-    got, aboard, took_s = ask(place, voice, weather, how)
+    got, served, took_s = ask(place, voice, weather, how)
     assert type(got.error) is (want.raised or type(None)), got.error
     assert want.says in str(got.error)
     assert want.text(got.text) if callable(want.text) else got.text == want.text
@@ -186,7 +186,7 @@ def check(place: Place, voice: Any, name: str, how: str, wants: Wants) -> None:
         assert (got.finish, got.usage, got.model, got.lacks) == (want.finish, want.usage, model, want.lacks)
         assert got.hollow == want.hollow
         assert want.calls(got.calls)
-    _check_books(aboard, voice.model, weather, want)
+    _check_books(served, voice.model, weather, want)
     waits = weather.settings.get("retry_after_s") or 0
     assert took_s >= waits * (want.requests - 1)
 
@@ -196,21 +196,21 @@ def ask(place: Place, voice: Any, weather: Weather, how: str) -> tuple[Got, Aboa
     history: list[Any] = []
     client.says(history, weather.prompt)
     began = monotonic()
-    with place.sail(weather.injection) as aboard:
+    with place.sail(weather.injection) as served:
         got = attempt(lambda got: getattr(client, how)(got, history, tools=weather.tools))
         took_s = monotonic() - began
-    return got, aboard, took_s
+    return got, served, took_s
 
 
-def _check_books(aboard: Aboard, model: str, weather: Weather, want: Want) -> None:
+def _check_books(served: Aboard, model: str, weather: Weather, want: Want) -> None:
     """Ledger and trace: each request once, repetitions told from the agent's own call, the fault by its name."""
     met = min(weather.times or want.requests, want.requests)
     mode, effect = weather.mode, want.effect
-    assert aboard.met == [("llm", model, n, n - 1, mode, effect) for n in range(1, met + 1)]
-    calls = aboard.calls
+    assert served.met == [("llm", model, n, n - 1, mode, effect) for n in range(1, met + 1)]
+    calls = served.calls
     assert [(e.tool, e.n, e.retry) for e in calls] == [(model, n, n - 1) for n in range(1, want.requests + 1)]
     fired = [mode if effect == "met" else ""] * met
     assert [e.fault for e in calls] == [*fired, *[""] * (want.requests - met)]
     failed = (want.raised is not None or met < want.requests) if want.failed is None else want.failed
     assert [e.failed for e in calls] == [*[failed] * met, *[False] * (want.requests - met)]
-    assert (aboard.trip.troubles, aboard.trip.concurrent) == ([], False)
+    assert (served.context.troubles, served.context.concurrent) == ([], False)

@@ -36,15 +36,15 @@ def place(service: str, mode: str, **keys: Any) -> Injection:
 class Carried:
     """A plane at work: where a client connects to, and the trial behind it."""
 
-    def __init__(self, plane: TcpPlane, trip: FakeTrip, port: int) -> None:
+    def __init__(self, plane: TcpPlane, context: FakeTrip, port: int) -> None:
         self.plane = plane
-        self.trip = trip
+        self.context = context
         self.port = port
         self.writes: list[str] = []
 
     @property
     def met(self) -> list[tuple[str, int, str]]:
-        return [(entry.mode, entry.call, entry.effect) for entry in self.trip.ledger]
+        return [(entry.mode, entry.call, entry.effect) for entry in self.context.ledger]
 
 
 @asynccontextmanager
@@ -52,12 +52,12 @@ async def carried(
     upstream: tuple[str, int] | str, kind: Any, *injections: Injection, service: str = "db", **more: Any
 ) -> AsyncIterator[Carried]:
     """A plane in front of `upstream`, closed afterwards."""
-    trip = FakeTrip(injections)
+    context = FakeTrip(injections)
     sock = socket.create_server(("127.0.0.1", 0))
     port = sock.getsockname()[1]
-    plane = await TcpPlane.open(sock, upstream, service, kind, trip, **more)
+    plane = await TcpPlane.open(sock, upstream, service, kind, context, **more)
     try:
-        yield Carried(plane, trip, port)
+        yield Carried(plane, context, port)
     finally:
         await plane.close()
         assert not (left := [task for task in asyncio.all_tasks() if _ours(task)]), left

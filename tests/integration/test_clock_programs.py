@@ -13,7 +13,7 @@ import pytest
 from sandbox_kit import ENV, as_ordinary_user, in_sandbox
 
 from holdfast.model.world import Isolation
-from holdfast.protocols import Plot
+from holdfast.protocols import SandboxSpec
 from holdfast.world.clock.control import Clock, clock_environ, nanoseconds
 from holdfast.world.clock.library import clock_inside, clock_library
 from holdfast.world.sandbox import process
@@ -244,7 +244,7 @@ def test_the_process_backend_has_a_clock_too(library, tmp_path):
 
     async def work():
         backend = await process.open_backend(tmp_path)
-        sandbox = await backend.open(Plot("t", visible={"/c.so": library, "/clock": tmp_path / "clock"}))
+        sandbox = await backend.open(SandboxSpec("t", visible={"/c.so": library, "/clock": tmp_path / "clock"}))
         try:
             place = sandbox.inside
             environ = clock_environ(place("/c.so"), STARTS, time.time(), place("/clock"))

@@ -18,8 +18,8 @@ SPEC = ServiceSpec("db", "mysql", "mysql:8", ENV)
 
 def test_its_database_is_read_as_root_and_its_writes_by_counters(tmp_path: Path) -> None:
     async def scene(server: Any) -> None:
-        door = SimpleNamespace(path=lambda port: server.upstream)
-        running: Any = SimpleNamespace(spec=SPEC, doorway=door, alive=True)
+        own_session = SimpleNamespace(path=lambda port: server.upstream)
+        running: Any = SimpleNamespace(spec=SPEC, doorway=own_session, alive=True)
         service = await contained(running, ("as an image",))
         assert isinstance(service, ContainedMysql)
         assert isinstance(service, Database)
@@ -32,5 +32,5 @@ def test_its_database_is_read_as_root_and_its_writes_by_counters(tmp_path: Path)
         assert rows.rows == ((3,),)
         assert [(table, count) for table, _, count in told(await service.writes())] == [("t", 2)]
 
-    with bay(SPEC, tmp_path) as harbour:
-        harbour.with_server(scene)
+    with bay(SPEC, tmp_path) as site_planes:
+        site_planes.with_server(scene)

@@ -15,7 +15,7 @@ import yaml
 from world_runs import ran, spec_of
 
 from holdfast.judge import Judge
-from holdfast.world.keeping import Keeping, read
+from holdfast.world.kept_world import WorldKeeper, read
 
 HOLDFAST = [sys.executable, "-c", "import sys; from holdfast.cli import main; sys.exit(main())"]
 PSQL = ["psql", "-h", "db", "-U", "app", "-d", "app", "-Atc"]
@@ -249,7 +249,7 @@ def test_only_trials_that_went_wrong_are_kept(tmp_path, monkeypatch):
     async def keep(self, world, *rest):
         asked.append(world.environ["PARAM_WAY"])
 
-    monkeypatch.setattr(Keeping, "keep", keep)
+    monkeypatch.setattr(WorldKeeper, "keep", keep)
     rule = {"description": "it is made", "check": {"type": "file_exists", "path": "made"}}
     agent = "test $PARAM_WAY = right && echo x > made; echo done"
     matrix = {"matrix": {"way": ["right", "wrong"]}}

@@ -65,12 +65,12 @@ def test_a_healthy_session_passes_over_http(shop, mode):
 
     got, place = meet(shop, [], talk, mode)
     assert got == (6, 189.3, "lamp 0\nlamp 1", True, "All sales are final. Ask before you buy.")
-    assert [(e.tool, e.error_type) for e in place.trip.trace] == [
+    assert [(e.tool, e.error_type) for e in place.context.trace] == [
         ("search", ""),
         ("broken", "tool_error"),
         ("price", ""),
     ]
-    assert place.trip.troubles == []
+    assert place.context.troubles == []
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -93,7 +93,7 @@ def test_tool_faults_over_http(shop, mode):
     ]
     got, place = meet(shop, storm, talk, mode)
     assert got[:4] == ("503 Service Unavailable", (-32001, "Request timed out"), True, '{"status":"ok"}')
-    assert tuple(got[4]) == place.trip.ledger[-1].canaries
+    assert tuple(got[4]) == place.context.ledger[-1].canaries
     assert [(target, mode) for target, mode, *_ in place.met] == [(one.target, one.mode) for one in storm]
 
 
@@ -102,8 +102,8 @@ def test_a_lost_reply_breaks_the_connection_after_the_work(shop):
         return await raised(client.call_tool("book", {"item": "lamp"}))
 
     got, place = meet_breaking(shop, [Injection("tool", "book", "lost_reply")], talk)
-    assert place.trip.ledger[0].would.startswith("booked")
-    assert place.trip.trace[0].error_type == "lost"
+    assert place.context.ledger[0].would.startswith("booked")
+    assert place.context.trace[0].error_type == "lost"
     assert got == "RemoteProtocolError"  # the server closed without an answer
 
 
@@ -113,8 +113,8 @@ def test_a_crash_resets_the_connection_and_the_session_is_gone(shop):
 
     got, place = meet_breaking(shop, [Injection("mcp", "price", "crash_mid_call")], talk)
     assert got == "ReadError"  # reset by peer
-    assert place.trip.ledger[0].would == "not asked"
-    assert place.trip.trace[0].error_type == "crash"
+    assert place.context.ledger[0].would == "not asked"
+    assert place.context.trace[0].error_type == "crash"
 
     async def run():
         async with berth([Injection("mcp", "price", "crash_mid_call")], {"shop": Target(shop)}) as place:
@@ -181,7 +181,7 @@ def test_hang_and_malformed_rpc_over_http(shop):
     storm = [Injection("mcp", "price", "hang"), Injection("mcp", "describe", "malformed_rpc")]
     got, place = meet(shop, storm, talk)
     assert got == (-32001, -32700, "booked")
-    assert [e.error_type for e in place.trip.trace] == ["silence", "garbage", ""]
+    assert [e.error_type for e in place.context.trace] == ["silence", "garbage", ""]
 
 
 def test_tools_vanish_and_are_poisoned_over_http(shop):
@@ -216,7 +216,7 @@ def test_a_server_that_is_not_there_is_our_error_not_the_agents():
             reply = await client.post(place.url(), json=call)
             unknown = await client.post(place.url("other"), json=call)
             odd = await client.put(place.url(), json=call)
-            return reply.status_code, unknown.status_code, odd.status_code, place.trip.troubles
+            return reply.status_code, unknown.status_code, odd.status_code, place.context.troubles
 
     *statuses, troubles = asyncio.run(run())
     assert statuses == [502, 404, 405]
@@ -225,7 +225,7 @@ def test_a_server_that_is_not_there_is_our_error_not_the_agents():
 
 
 def test_the_servers_headers_are_added_on_our_side():
-    from holdfast.planes.http1.server import serve
+    from holdfast.http1.server import serve
 
     seen = []
 

@@ -75,16 +75,16 @@ def test_a_healthy_session_passes_and_is_in_the_trace(mode):
         "All sales are final. Ask before you buy.",
         "Say hello to Bo in one line.",
     )
-    assert [(e.tool, e.n, e.error_type, e.fault, e.write) for e in place.trip.trace] == [
+    assert [(e.tool, e.n, e.error_type, e.fault, e.write) for e in place.context.trace] == [
         ("search", 1, "", "", True),
         ("broken", 1, "tool_error", "", True),
         ("price", 1, "", "", True),
     ]
-    assert place.trip.trace[0].input == '{"limit":2,"query":"lamp"}'
-    assert place.trip.trace[0].event_type == "mcp_call"
+    assert place.context.trace[0].input == '{"limit":2,"query":"lamp"}'
+    assert place.context.trace[0].event_type == "mcp_call"
     assert place.met == []
-    assert place.trip.troubles == []
-    assert place.plane.names(place.trip) == frozenset()  # the trial is over
+    assert place.context.troubles == []
+    assert place.plane.names(place.context) == frozenset()  # the trial is over
 
 
 def test_failures_are_results_that_say_so_and_a_timeout_is_a_late_error():
@@ -106,7 +106,7 @@ def test_failures_are_results_that_say_so_and_a_timeout_is_a_late_error():
     assert got == ([*said, "401 Unauthorized: the token has expired"], (-32001, "Request timed out"), True)
     modes = ["error", "rate_limit", "auth_expired", "timeout"]
     assert place.met == [("price", mode, n, "met") for n, mode in enumerate(modes, 1)]
-    assert [(e.fault, e.error_type) for e in place.trip.trace] == [
+    assert [(e.fault, e.error_type) for e in place.context.trace] == [
         *[(mode, "tool_error") for mode in modes[:3]],
         ("timeout", "timeout"),
     ]
@@ -131,8 +131,8 @@ def test_lost_reply_closes_the_connection_after_the_work_was_done():
     got, place = meet([tool("lost_reply", "book")], talk)
     assert isinstance(got, MCPError)
     assert got.message == "Connection closed"
-    assert place.trip.ledger[0].would == "booked 1"
-    assert place.trip.trace[0].error_type == "lost"
+    assert place.context.ledger[0].would == "booked 1"
+    assert place.context.trace[0].error_type == "lost"
 
 
 def test_content_faults_change_every_form_of_a_result():
@@ -177,7 +177,7 @@ def test_schema_drift_and_oversized():
     drift = tool("schema_drift", "price", retype=["item"], rename={"price": "cost"})
     got, place = meet([drift, tool("oversized", "describe", bytes=100_000)], talk)
     assert got == 100_000
-    assert place.trip.trace[0].output == '{"item":["lamp"],"cost":189.3,"currency":"EUR"}'
+    assert place.context.trace[0].output == '{"item":["lamp"],"cost":189.3,"currency":"EUR"}'
 
 
 def test_phantom_success_never_asks_the_server():
@@ -201,10 +201,10 @@ def test_an_injection_is_in_a_result_a_resource_and_a_prompt():
         return said, terms, greeting
 
     got, place = meet([attack], talk)
-    planted = [f.canaries for f in place.trip.ledger]
+    planted = [f.canaries for f in place.context.ledger]
     assert [tuple(canaries(said)) for said in got] == planted
     assert all(planted)
-    assert [f.plane for f in place.trip.ledger] == ["mcp", "mcp_read", "mcp_read"]
+    assert [f.plane for f in place.context.ledger] == ["mcp", "mcp_read", "mcp_read"]
 
 
 def test_a_tool_error_on_every_tool_leaves_resources_alone():
@@ -241,7 +241,7 @@ def test_hang_ends_only_by_the_clients_own_timeout():
     got, place = meet([fault("hang", "price")], talk)
     assert got[0] == -32001
     assert got[1].startswith("The item lamp")
-    assert place.trip.trace[0].error_type == "silence"
+    assert place.context.trace[0].error_type == "silence"
 
 
 @pytest.mark.parametrize("done", [False, True])
@@ -252,8 +252,8 @@ def test_crash_mid_call_kills_the_server(done):
     got, place = meet([fault("crash_mid_call", "book", done=done)], talk)
     assert isinstance(got, MCPError)
     assert got.message == "Connection closed"
-    assert place.trip.ledger[0].would == ("booked 1" if done else "not asked")
-    assert place.trip.troubles == []
+    assert place.context.ledger[0].would == ("booked 1" if done else "not asked")
+    assert place.context.troubles == []
 
 
 def test_malformed_rpc_never_answers_the_request():
@@ -264,8 +264,8 @@ def test_malformed_rpc_never_answers_the_request():
 
     got, place = meet([fault("malformed_rpc", "price")], talk)
     assert got == -32001
-    assert place.trip.trace[0].output.startswith('{"jsonrpc"')
-    assert place.trip.trace[0].error_type == "garbage"
+    assert place.context.trace[0].output.startswith('{"jsonrpc"')
+    assert place.context.trace[0].error_type == "garbage"
 
 
 def test_a_tool_that_vanished_is_not_listed_and_not_known():
@@ -322,7 +322,7 @@ def test_tool_poisoning_puts_a_canary_into_the_description():
 
     got, place = meet([fault("tool_poisoning", "price")], talk)
     assert got[0].startswith("The price of an item.")
-    assert tuple(canaries(got[0])) == place.trip.ledger[0].canaries != ()
+    assert tuple(canaries(got[0])) == place.context.ledger[0].canaries != ()
     assert got[1:] == ("Finds items.", False)
     assert place.met == [("price", "tool_poisoning", 1, "met")]
 
@@ -344,7 +344,7 @@ def test_an_error_as_a_result_and_a_result_as_an_error():
     (failed, said, error), place = meet(storm, talk)
     assert not failed.is_error
     assert "out of stock" in text(failed)
-    assert "out of stock" in place.trip.ledger[0].would
+    assert "out of stock" in place.context.ledger[0].would
     assert (said.is_error, text(said)) == (False, "Error: no")
     assert (error.code, error.data) == (-32603, "booked 1")
 
@@ -353,7 +353,7 @@ def test_two_faults_compose_in_list_order():
     got, place = meet([tool("slow", delay_ms=50), tool("error", "price", Schedule(on_call=1))], price)
     assert got.is_error
     assert place.met == [("price", "slow", 1, "met"), ("price", "error", 1, "met")]
-    assert place.trip.trace[0].fault == "slow+error"
+    assert place.context.trace[0].fault == "slow+error"
 
 
 def test_faults_act_on_the_stateless_protocol_too():
@@ -381,7 +381,7 @@ def test_calls_at_once_are_marked_and_each_gets_its_own_answer():
 
     got, place = meet([tool("slow", "describe", Schedule(every=2), delay_ms=20)], talk)
     assert got == [f"The item n{i} is a fine thing to have." for i in range(20)]
-    assert place.trip.concurrent
+    assert place.context.concurrent
 
 
 def test_a_server_that_dies_by_itself_closes_the_connection():
@@ -391,4 +391,4 @@ def test_a_server_that_dies_by_itself_closes_the_connection():
     got, place = meet([], talk)
     assert isinstance(got, MCPError)
     assert got.message == "Connection closed"
-    assert place.trip.trace[0].phase == "unfinished"
+    assert place.context.trace[0].phase == "unfinished"

@@ -13,7 +13,7 @@ from sandbox_kit import ENV, in_sandbox, shell
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Resources
-from holdfast.protocols import Plot, Stdio
+from holdfast.protocols import SandboxSpec, Stdio
 from holdfast.world.sandbox import bubblewrap, limits
 from holdfast.world.sandbox.bubblewrap import open_backend
 
@@ -147,7 +147,7 @@ def test_a_process_of_ours_that_is_killed_is_not_the_agent_s_doing(tmp_path):
     """The holder: its program is lost. The host: the next trial has a new one."""
 
     async def work(backend):
-        sandbox = await backend.open(Plot("x"))
+        sandbox = await backend.open(SandboxSpec("x"))
         program = await sleeping(sandbox)
         holder = int(said("ps", "-o", "pid=", "--ppid", str(backend._host._process.pid)).split()[0])
         os.kill(holder, signal.SIGKILL)
@@ -161,7 +161,7 @@ def test_a_process_of_ours_that_is_killed_is_not_the_agent_s_doing(tmp_path):
         await sandbox.close()
         os.kill(backend._host._process.pid, signal.SIGKILL)
         backend._host._process.wait()
-        again = await backend.open(Plot("y"))
+        again = await backend.open(SandboxSpec("y"))
         ran = await again.run(["echo", "again"], ENV)
         await again.close()
         return ran.stdout
@@ -190,7 +190,7 @@ def test_memory_is_limited_for_all_processes_together(tmp_path):
 
 def test_many_sandboxes_at_once(tmp_path):
     async def one(backend, n):
-        sandbox = await backend.open(Plot(str(n), listen=(("127.0.0.1", 80),)))
+        sandbox = await backend.open(SandboxSpec(str(n), listen=(("127.0.0.1", 80),)))
         ran = await sandbox.run(["sh", "-c", f"echo {n} > n; sleep 0.2; cat n"], ENV)
         await sandbox.close()
         return int(ran.stdout)

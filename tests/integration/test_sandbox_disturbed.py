@@ -9,10 +9,10 @@ import time
 import pytest
 
 from holdfast.errors import HarnessError, UserError
-from holdfast.protocols import Disturbable, Plot, Stdio
+from holdfast.protocols import Disturbable, SandboxSpec, Stdio
 from holdfast.world.sandbox import bubblewrap, process
-from holdfast.world.sandbox.disturbed import family
 from holdfast.world.sandbox.limits import parents
+from holdfast.world.sandbox.live_limits import family
 
 ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 BACKENDS = pytest.mark.parametrize("module", [bubblewrap, process], ids=["bubblewrap", "process"])
@@ -27,7 +27,7 @@ async def opened(module, folder):
             raise
         pytest.skip(f"bubblewrap cannot make a sandbox here: {refused}")
     try:
-        sandbox = await backend.open(Plot("t", limits=True))
+        sandbox = await backend.open(SandboxSpec("t", limits=True))
         try:
             yield sandbox
         finally:

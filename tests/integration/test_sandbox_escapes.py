@@ -13,7 +13,7 @@ import pytest
 from sandbox_kit import ENV, PRELUDE, ROOT, as_ordinary_user, attempt, in_sandbox, shell
 
 from holdfast.model.world import Resources
-from holdfast.protocols import Plot, Stdio
+from holdfast.protocols import SandboxSpec, Stdio
 from holdfast.world.sandbox import limits
 from holdfast.world.sandbox.bubblewrap import open_backend, whom
 
@@ -191,8 +191,8 @@ def test_a_sandbox_survives_its_neighbour(tmp_path):
     async def run():
         backend = await open_backend(tmp_path)
         try:
-            victim = await backend.open(Plot("victim", listen=(("127.0.1.1", 7000),)))
-            attacker = await backend.open(Plot("attacker"))
+            victim = await backend.open(SandboxSpec("victim", listen=(("127.0.1.1", 7000),)))
+            attacker = await backend.open(SandboxSpec("attacker"))
             null = os.open(os.devnull, os.O_RDWR)
             alive = await victim.start(["sleep", "60"], ENV, Stdio(null, null, null))
             os.close(null)
@@ -347,12 +347,12 @@ import asyncio, os, sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from holdfast.model.world import Resources
-from holdfast.protocols import Plot, Stdio
+from holdfast.protocols import SandboxSpec, Stdio
 from holdfast.world.sandbox.bubblewrap import open_backend
 
 async def main():
     backend = await open_backend(Path(sys.argv[1]))
-    plot = Plot("x", listen=(("127.0.0.1", 80),), resources=Resources(memory=64 << 20), commands=lambda _: repr)
+    plot = SandboxSpec("x", listen=(("127.0.0.1", 80),), resources=Resources(memory=64 << 20), commands=lambda _: repr)
     sandbox = await backend.open(plot)
     null = os.open(os.devnull, os.O_RDWR)
     script = f"setsid sleep {sys.argv[2]} & sleep {sys.argv[2]}; true"

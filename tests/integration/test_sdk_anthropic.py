@@ -9,7 +9,7 @@ import anthropic
 import httpx2
 import pytest
 from anthropic._exceptions import OverloadedError
-from gateway_kit import SCRIPTED, TEXT, Got, Place, attempt, harbour, provider
+from gateway_kit import SCRIPTED, TEXT, Got, Place, attempt, provider, site_planes
 from sdk_talks import check_conversation, check_healthy, check_passing, check_repeats
 from sdk_voices import Messages
 from sdk_weather import (
@@ -35,7 +35,7 @@ HOW = pytest.mark.parametrize("how", ["plain", "streamed"])
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Place]:
-    with harbour(SCRIPTED) as found:
+    with site_planes(SCRIPTED) as found:
         yield found
 
 
@@ -99,18 +99,18 @@ def test_repeat_tool_call_asks_again_whatever_came_of_it(place: Place) -> None:
 
 
 def test_the_environment_alone_leads_the_library_here(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in place.mooring.environ.items():
+    for name, value in place.address.environ.items():
         monkeypatch.setenv(name, value)
     ask = {"model": "claude-sonnet-4-8", "max_tokens": 500, "messages": [{"role": "user", "content": "How did it go?"}]}
-    with place.sail() as aboard, anthropic.Anthropic() as client, client.messages.stream(**ask) as stream:
+    with place.sail() as served, anthropic.Anthropic() as client, client.messages.stream(**ask) as stream:
         final = stream.get_final_message()
     assert (final.content[0].text, final.usage.input_tokens) == (TEXT, 1000)
-    assert [(e.tool, e.error_type) for e in aboard.calls] == [("claude-sonnet-4-8", "")]
+    assert [(e.tool, e.error_type) for e in served.calls] == [("claude-sonnet-4-8", "")]
 
 
 def test_the_async_client_meets_the_same(place: Place) -> None:
     async def talk(got: Got) -> None:
-        base, key = place.mooring.environ["ANTHROPIC_BASE_URL"], "sk-agent"
+        base, key = place.address.environ["ANTHROPIC_BASE_URL"], "sk-agent"
         async with anthropic.AsyncAnthropic(base_url=base, api_key=key, timeout=10) as client:
             said = [{"role": "user", "content": "How did ACME do?"}]
             async with client.messages.stream(model="claude-sonnet-4-8", max_tokens=500, messages=said) as stream:
@@ -119,10 +119,10 @@ def test_the_async_client_meets_the_same(place: Place) -> None:
             reply = await client.messages.create(model="claude-sonnet-4-8", max_tokens=500, messages=said)
             got.finish = reply.stop_reason
 
-    with place.sail(Injection("llm", "*", "overloaded", {}, Schedule(times=2))) as aboard:
+    with place.sail(Injection("llm", "*", "overloaded", {}, Schedule(times=2))) as served:
         got = attempt(lambda got: asyncio.run(talk(got)))
     assert (got.error, got.text, got.finish) == (None, TEXT, "end_turn")
-    assert [(e.n, e.retry, e.status) for e in aboard.calls] == [(1, 0, 529), (2, 1, 529), (3, 2, 200), (4, 0, 200)]
+    assert [(e.n, e.retry, e.status) for e in served.calls] == [(1, 0, 529), (2, 1, 529), (3, 2, 200), (4, 0, 200)]
 
 
 PLAIN = b"""{ "id": "msg_9", "type": "message", "role": "assistant", "model": "claude-sonnet-4-8-20250929",

@@ -10,7 +10,7 @@ from typing import Any
 import anthropic
 import openai
 import pytest
-from gateway_kit import Aboard, harbour, provider
+from gateway_kit import Aboard, provider, site_planes
 from sdk_voices import genai
 
 from holdfast.model.spec import Injection
@@ -28,14 +28,14 @@ def sse(*told: Any, named: bool = False) -> bytes:
 
 
 @contextmanager
-def aboard(variable: str, stream: bytes, weather: Injection, path: str = "") -> Iterator[Aboard]:
+def served(variable: str, stream: bytes, weather: Injection, path: str = "") -> Iterator[Aboard]:
     with (
         provider((200, EVENTS, [stream])) as server,
-        harbour(environ={variable: f"{server.url}{path}"}) as place,
+        site_planes(environ={variable: f"{server.url}{path}"}) as place,
         place.sail(weather) as found,
     ):
         yield found
-    assert [met.effect for met in found.trip.ledger] == ["met"]
+    assert [met.effect for met in found.context.ledger] == ["met"]
 
 
 @weathers
@@ -64,7 +64,7 @@ def test_anthropics_client_gets_thoughts_with_their_signature(weather: Injection
         {"type": "message_stop"},
         named=True,
     )
-    with aboard("ANTHROPIC_BASE_URL", stream, weather) as found:
+    with served("ANTHROPIC_BASE_URL", stream, weather) as found:
         client = anthropic.Anthropic(base_url=found.environ["ANTHROPIC_BASE_URL"], api_key="k")
         asked: Any = [{"role": "user", "content": "?"}]
         with client, client.messages.stream(model="claude-sonnet-4", max_tokens=99, messages=asked) as got:
@@ -83,7 +83,7 @@ def test_openais_client_gets_every_choice(weather: Injection, text: str) -> None
     both = [chunk(n, {"role": "assistant", "content": ""}) for n in (0, 1)]
     said = [chunk(0, {"content": "It is sunny."}), chunk(1, {"content": "It rains."})]
     stream = sse(*both, *said, *[chunk(n, {}, "stop") for n in (0, 1)]) + b"data: [DONE]\n\n"
-    with aboard("OPENAI_BASE_URL", stream, weather, "/v1") as found:
+    with served("OPENAI_BASE_URL", stream, weather, "/v1") as found:
         client = openai.OpenAI(base_url=found.environ["OPENAI_BASE_URL"], api_key="k")
         texts = ["", ""]
         with client:
@@ -114,7 +114,7 @@ def test_openais_responses_client_gets_reasoning_and_the_items_own_ids(weather: 
         {"type": "response.completed", "response": {**response, "status": "completed", "output": [reasoning, done]}},
     ]
     stream = sse(*[{**event, "sequence_number": at} for at, event in enumerate(told)], named=True)
-    with aboard("OPENAI_BASE_URL", stream, weather, "/v1") as found:
+    with served("OPENAI_BASE_URL", stream, weather, "/v1") as found:
         client = openai.OpenAI(base_url=found.environ["OPENAI_BASE_URL"], api_key="k")
         with client, client.responses.stream(model="gpt-5", input="?") as got:
             ends = [event.response for event in got if event.type in ("response.completed", "response.incomplete")]
@@ -136,7 +136,7 @@ def test_googles_client_gets_thoughts_and_signatures(weather: Injection, text: s
         parts({"functionCall": {"name": "w", "args": {}}, "thoughtSignature": "c2ln"}),
         parts({"text": ""}, finishReason="STOP"),
     )
-    with aboard("GOOGLE_GEMINI_BASE_URL", stream, weather) as found:
+    with served("GOOGLE_GEMINI_BASE_URL", stream, weather) as found:
         where = genai.types.HttpOptions(base_url=found.environ["GOOGLE_GEMINI_BASE_URL"])
         client = genai.Client(api_key="k", http_options=where)
         chunks = list(client.models.generate_content_stream(model="gemini-2.5-flash", contents="?"))

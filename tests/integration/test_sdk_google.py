@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from gateway_kit import SCRIPTED, TEXT, Got, Place, attempt, harbour, provider
+from gateway_kit import SCRIPTED, TEXT, Got, Place, attempt, provider, site_planes
 from sdk_talks import check_conversation, check_healthy, check_passing, check_repeats
 from sdk_voices import Google, genai
 from sdk_weather import (
@@ -33,7 +33,7 @@ ITS_OWN_WARNING = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpCl
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Place]:
-    with harbour(SCRIPTED) as found:
+    with site_planes(SCRIPTED) as found:
         yield found
 
 
@@ -93,17 +93,17 @@ def test_repeat_tool_call_asks_again_whatever_came_of_it(place: Place) -> None:
 
 
 def test_the_environment_alone_leads_the_library_here(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in place.mooring.environ.items():
+    for name, value in place.address.environ.items():
         monkeypatch.setenv(name, value)
-    with place.sail() as aboard, genai.Client() as client:
+    with place.sail() as served, genai.Client() as client:
         reply = client.models.generate_content(model="gemini-2.5-flash", contents="How did ACME do?")
     assert reply.text == TEXT
-    assert [(e.tool, e.error_type) for e in aboard.calls] == [("gemini-2.5-flash", "")]
+    assert [(e.tool, e.error_type) for e in served.calls] == [("gemini-2.5-flash", "")]
 
 
 def _async(place: Place, how: str) -> Any:
     async def talk(got: Got) -> None:
-        options = genai.types.HttpOptions(base_url=place.mooring.environ["GOOGLE_GEMINI_BASE_URL"])
+        options = genai.types.HttpOptions(base_url=place.address.environ["GOOGLE_GEMINI_BASE_URL"])
         client = genai.Client(api_key="sk-agent", http_options=options)
         ask = {"model": "gemini-2.5-flash", "contents": "How did ACME do?"}
         async with client.aio as models:
@@ -119,11 +119,11 @@ def _async(place: Place, how: str) -> Any:
 @HOW
 @ITS_OWN_WARNING
 def test_the_async_client_does_not_retry_a_refusal_either(place: Place, how: str) -> None:
-    with place.sail(Injection("llm", "*", "rate_limit", {}, Schedule(times=1))) as aboard:
+    with place.sail(Injection("llm", "*", "rate_limit", {}, Schedule(times=1))) as served:
         refused, healthy = _async(place, how), _async(place, how)
     assert type(refused.error) is ClientError
     assert (healthy.error, healthy.text) == (None, TEXT)
-    assert [e.status for e in aboard.calls] == [429, 200]
+    assert [e.status for e in served.calls] == [429, 200]
 
 
 @ITS_OWN_WARNING
@@ -131,10 +131,10 @@ def test_the_async_client_repeats_a_lost_connection_once_and_is_told_from_the_ag
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("google.genai._api_client.random.randint", lambda low, high: -1)  # its wait: 1 to 10 s
-    with place.sail(Injection("llm", "*", "timeout", {"delay_ms": 10}, Schedule(times=1))) as aboard:
+    with place.sail(Injection("llm", "*", "timeout", {"delay_ms": 10}, Schedule(times=1))) as served:
         got = _async(place, "plain")
     assert (got.error, got.text) == (None, TEXT)
-    assert [(e.n, e.retry, e.error_type) for e in aboard.calls] == [(1, 0, "timeout"), (2, 1, "")]
+    assert [(e.n, e.retry, e.error_type) for e in served.calls] == [(1, 0, "timeout"), (2, 1, "")]
 
 
 PLAIN = b"""{ "candidates": [ { "content": { "parts": [ { "text": "Ol\\u00e9" } ], "role": "model" },

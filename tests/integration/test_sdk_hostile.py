@@ -1,4 +1,4 @@
-"""Who may use a mooring, and when; trials that do not see each other; the same weather twice."""
+"""Who may use a address, and when; trials that do not see each other; the same weather twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from gateway_kit import FOUND, SCRIPTED, TEXT, Place, harbour
+from gateway_kit import FOUND, SCRIPTED, TEXT, Place, site_planes
 from sdk_talks import HOWS, say, use
 from sdk_voices import Chat, OllamaChat
 
@@ -25,7 +25,7 @@ NOBODY = "no trial is under way"
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Place]:
-    with harbour(SCRIPTED) as found:
+    with site_planes(SCRIPTED) as found:
         yield found
 
 
@@ -36,38 +36,38 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_wrong_token_finds_nothing_and_is_in_no_trace(place: Place) -> None:
-    wrong = place.mooring.environ["OPENAI_BASE_URL"].replace(place.mooring.token, "A" * len(place.mooring.token))
-    with place.sail(Injection("llm", "*", "garbage")) as aboard, closing(Chat({"OPENAI_BASE_URL": wrong})) as client:
+    wrong = place.address.environ["OPENAI_BASE_URL"].replace(place.address.token, "A" * len(place.address.token))
+    with place.sail(Injection("llm", "*", "garbage")) as served, closing(Chat({"OPENAI_BASE_URL": wrong})) as client:
         got = say(client, [], "How did ACME do?")
     assert type(got.error) is openai.NotFoundError
-    assert (aboard.met, aboard.trip.trace) == ([], [])
+    assert (served.met, served.context.trace) == ([], [])
 
 
 @pytest.mark.parametrize("path", ["", "/", "/openai/v1/models", "/{token}", "/{token}x/openai/v1/models", "/metrics"])
 def test_nothing_else_is_to_be_found_at_the_address(place: Place, path: str) -> None:
-    where = f"http://127.0.0.1:{place.mooring.port}{path.format(token=place.mooring.token)}"
+    where = f"http://127.0.0.1:{place.address.port}{path.format(token=place.address.token)}"
     with place.sail():
         assert httpx.get(where).status_code == 404
 
 
 @pytest.mark.parametrize("password", ["", "holdfast:wrong@"])
 def test_the_proxy_wants_its_password(place: Place, password: str) -> None:
-    proxy = f"http://{password}127.0.0.1:{place.mooring.port}"
-    with place.sail() as aboard, httpx.Client(proxy=proxy) as client:
+    proxy = f"http://{password}127.0.0.1:{place.address.port}"
+    with place.sail() as served, httpx.Client(proxy=proxy) as client:
         assert client.get("http://example.invalid/").status_code == 407
         with pytest.raises(httpx.ProxyError, match="407"):
             client.get("https://example.invalid/")
-    assert (aboard.trip.trace, aboard.trip.troubles) == ([], [])
+    assert (served.context.trace, served.context.troubles) == ([], [])
 
 
 def test_a_request_outside_of_a_trial_is_turned_away_and_billed_to_none(place: Place) -> None:
     got = say(place.client(Chat), [], "How did ACME do?")
     assert type(got.error) is openai.InternalServerError
     assert (got.error.status_code, NOBODY in str(got.error)) == (503, True)
-    with place.sail(Injection("llm", "*", "garbage", {}, Schedule(on_call=1))) as aboard:
+    with place.sail(Injection("llm", "*", "garbage", {}, Schedule(on_call=1))) as served:
         assert say(place.client(Chat), [], "How did ACME do?").text != TEXT
-    assert [(e.n, e.retry) for e in aboard.calls] == [(1, 0)]  # it counts from its own beginning
-    assert aboard.met == [("llm", "gpt-4o", 1, 0, "garbage", "met")]
+    assert [(e.n, e.retry) for e in served.calls] == [(1, 0)]  # it counts from its own beginning
+    assert served.met == [("llm", "gpt-4o", 1, 0, "garbage", "met")]
 
 
 def _post(connection: HTTPConnection, token: str) -> tuple[int, str]:
@@ -77,40 +77,40 @@ def _post(connection: HTTPConnection, token: str) -> tuple[int, str]:
 
 
 def test_a_connection_older_than_the_trial_is_turned_away_and_in_no_ledger(place: Place) -> None:
-    mooring = place.mooring
-    with closing(HTTPConnection("127.0.0.1", mooring.port)) as old:
+    address = place.address
+    with closing(HTTPConnection("127.0.0.1", address.port)) as old:
         old.connect()
-        while not mooring.listener.connections:
+        while not address.listener.connections:
             sleep(0.001)
-        with place.sail(Injection("llm", "*", "garbage")) as aboard:
-            status, body = _post(old, mooring.token)
+        with place.sail(Injection("llm", "*", "garbage")) as served:
+            status, body = _post(old, address.token)
             assert (status, NOBODY in body) == (503, True)
-            assert (aboard.met, aboard.trip.trace) == ([], [])
-            assert _post(old, mooring.token)[0] == 200  # that one was closed: this is another
-    assert len(aboard.met) == 1
+            assert (served.met, served.context.trace) == ([], [])
+            assert _post(old, address.token)[0] == 200  # that one was closed: this is another
+    assert len(served.met) == 1
 
 
 def test_a_call_under_way_when_its_trial_ends_is_cut_off_and_told_of(place: Place) -> None:
     with ThreadPoolExecutor(1) as pool:
-        with place.sail(Injection("llm", "*", "timeout", {"delay_ms": 20_000})) as aboard:
+        with place.sail(Injection("llm", "*", "timeout", {"delay_ms": 20_000})) as served:
             late = pool.submit(say, place.client(OllamaChat), [], "How did ACME do?")
-            while not aboard.trip.ledger:
+            while not served.context.ledger:
                 sleep(0.001)
         assert type(late.result(5).error) in (httpx.RemoteProtocolError, httpx.ReadError)
-    assert [(e.phase, e.fault, e.failed) for e in aboard.calls] == [("unfinished", "timeout", True)]
+    assert [(e.phase, e.fault, e.failed) for e in served.calls] == [("unfinished", "timeout", True)]
 
 
 def test_two_moorings_do_not_see_each_others_traffic(place: Place) -> None:
-    other = place.loop.run(place.moor())
+    other = place.loop.run(place.open_address())
     try:
         with (
             place.sail(Injection("llm", "*", "garbage")) as here,
-            place.sail(mooring=other, id="ba9876543210") as there,
+            place.sail(address=other, id="ba9876543210") as there,
             closing(Chat(there.environ)) as calm,
         ):
             assert say(place.client(Chat), [], "How did ACME do?").text != TEXT
             assert say(calm, [], "How did ACME do?").text == TEXT
-            crossed = httpx.post(f"http://127.0.0.1:{other.port}/{place.mooring.token}/openai/v1/responses", json={})
+            crossed = httpx.post(f"http://127.0.0.1:{other.port}/{place.address.token}/openai/v1/responses", json={})
     finally:
         place.loop.run(other.close())
     assert crossed.status_code == 404
@@ -129,9 +129,9 @@ Weathered = list[tuple[Any, ...]]
 
 def _ledger(place: Place, seed: int, *, own: bool = False) -> Weathered:
     """What a talk of some turns meets, in order, with the words that it got."""
-    mooring = place.loop.run(place.moor()) if own else None
-    with place.sail(*STORM, mooring=mooring, seed=seed, id=f"{seed:012x}") as aboard:
-        client = Chat(aboard.environ) if own else place.client(Chat)
+    address = place.loop.run(place.open_address()) if own else None
+    with place.sail(*STORM, address=address, seed=seed, id=f"{seed:012x}") as served:
+        client = Chat(served.environ) if own else place.client(Chat)
         history: list[Any] = []
         for turn in range(6):
             asked = say(client, history, f"Will it rain on day {turn}?", HOWS[turn % 2], tools=True)
@@ -139,9 +139,9 @@ def _ledger(place: Place, seed: int, *, own: bool = False) -> Weathered:
                 client.answered(history, use(client, history, asked, [{**FOUND, "turn": turn}]))
     if own:
         client.close()
-    if mooring is not None:
-        place.loop.run(mooring.close())
-    return [(f.plane, f.target, f.call, f.mode, f.effect, f.got) for f in aboard.trip.ledger]
+    if address is not None:
+        place.loop.run(address.close())
+    return [(f.plane, f.target, f.call, f.mode, f.effect, f.got) for f in served.context.ledger]
 
 
 def test_the_same_seed_gives_the_same_ledger_twice_and_at_16_at_once(place: Place) -> None:

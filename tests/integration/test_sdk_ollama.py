@@ -10,7 +10,7 @@ import httpx
 import ollama
 import pydantic
 import pytest
-from gateway_kit import SCRIPTED, TEXT, Got, Place, attempt, harbour, provider
+from gateway_kit import SCRIPTED, TEXT, Got, Place, attempt, provider, site_planes
 from sdk_talks import check_conversation, check_healthy, check_passing, check_repeats
 from sdk_voices import OllamaChat, OllamaGenerate
 from sdk_weather import BEGUN, CUT, Want, Wants, cases, check, drifts, fails, incomplete, invented, nonsense
@@ -23,7 +23,7 @@ VOICES = pytest.mark.parametrize("voice", [OllamaChat, OllamaGenerate])
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Place]:
-    with harbour(SCRIPTED) as found:
+    with site_planes(SCRIPTED) as found:
         yield found
 
 
@@ -101,18 +101,18 @@ def test_repeat_tool_call_asks_again_whatever_came_of_it(place: Place) -> None:
 
 
 def test_the_environment_alone_leads_the_library_here(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in place.mooring.environ.items():
+    for name, value in place.address.environ.items():
         monkeypatch.setenv(name, value)
-    with place.sail() as aboard, ollama.Client() as client:
+    with place.sail() as served, ollama.Client() as client:
         reply = client.chat("llama3.1:70b", [{"role": "user", "content": "How did ACME do?"}])
         models = client.list().models
     assert (reply.message.content, len(models)) == (TEXT, 1)
-    assert [(e.event_type, e.error_type) for e in aboard.trip.trace] == [("llm_call", ""), ("http_call", "")]
+    assert [(e.event_type, e.error_type) for e in served.context.trace] == [("llm_call", ""), ("http_call", "")]
 
 
 def test_the_async_client_meets_the_same(place: Place) -> None:
     async def talk(got: Got) -> None:
-        async with ollama.AsyncClient(place.mooring.environ["OLLAMA_HOST"]) as client:
+        async with ollama.AsyncClient(place.address.environ["OLLAMA_HOST"]) as client:
             try:
                 await client.generate("llama3.1:70b", "How did ACME do?")
             except ollama.ResponseError as error:
@@ -121,10 +121,10 @@ def test_the_async_client_meets_the_same(place: Place) -> None:
             async for part in await client.chat("llama3.1:70b", asked, stream=True):
                 got.text += part.message.content or ""
 
-    with place.sail(Injection("llm", "*", "overloaded", {}, Schedule(times=1))) as aboard:
+    with place.sail(Injection("llm", "*", "overloaded", {}, Schedule(times=1))) as served:
         got = attempt(lambda got: asyncio.run(talk(got)))
     assert (got.error, got.finish, got.text) == (None, "503", TEXT)
-    assert [(e.n, e.retry, e.status) for e in aboard.calls] == [(1, 0, 503), (2, 0, 200)]
+    assert [(e.n, e.retry, e.status) for e in served.calls] == [(1, 0, 503), (2, 0, 200)]
 
 
 _END = b'"done":true,"done_reason":"stop","total_duration":1,"prompt_eval_count":1000,"eval_count":200}\n'

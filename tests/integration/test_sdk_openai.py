@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import openai
 import pytest
-from gateway_kit import SCRIPTED, TEXT, Got, Place, attempt, harbour, provider
+from gateway_kit import SCRIPTED, TEXT, Got, Place, attempt, provider, site_planes
 from sdk_talks import check_conversation, check_healthy, check_passing, check_repeats
 from sdk_voices import Chat, Responses
 from sdk_weather import (
@@ -36,7 +36,7 @@ VOICES = pytest.mark.parametrize("voice", [Chat, Responses])
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Place]:
-    with harbour(SCRIPTED) as found:
+    with site_planes(SCRIPTED) as found:
         yield found
 
 
@@ -141,21 +141,21 @@ def test_repeat_tool_call_asks_again_whatever_came_of_it(place: Place, voice: ty
 
 
 def test_the_environment_alone_leads_the_library_here(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in place.mooring.environ.items():
+    for name, value in place.address.environ.items():
         monkeypatch.setenv(name, value)
-    with place.sail() as aboard, openai.OpenAI() as client:
+    with place.sail() as served, openai.OpenAI() as client:
         reply = client.responses.create(model="gpt-4o", input="How did ACME do?")
         names = [model.id for model in client.models.list()]
         vector = client.embeddings.create(model="text-embedding-3-small", input="ACME").data[0].embedding
     assert reply.output_text == TEXT
     assert (names, len(vector) > 0) == (["scripted"], True)
-    assert [e.n for e in aboard.calls] == [1, 0]  # an embedding is billed, but no completion; a list is neither
-    assert aboard.trip.troubles == []
+    assert [e.n for e in served.calls] == [1, 0]  # an embedding is billed, but no completion; a list is neither
+    assert served.context.troubles == []
 
 
 def test_the_async_client_meets_the_same(place: Place) -> None:
     async def talk(got: Got) -> None:
-        base, key = place.mooring.environ["OPENAI_BASE_URL"], "sk-agent"
+        base, key = place.address.environ["OPENAI_BASE_URL"], "sk-agent"
         async with openai.AsyncOpenAI(base_url=base, api_key=key, timeout=10) as client:
             ask = {"model": "gpt-4o", "messages": [{"role": "user", "content": "How did ACME do?"}]}
             async for chunk in await client.chat.completions.create(**ask, stream=True):
@@ -163,10 +163,10 @@ def test_the_async_client_meets_the_same(place: Place) -> None:
             reply = await client.responses.create(model="gpt-4o", input="How did ACME do?")
             got.finish = reply.output_text
 
-    with place.sail(Injection("llm", "*", "rate_limit", {"retry_after_s": None}, Schedule(times=2))) as aboard:
+    with place.sail(Injection("llm", "*", "rate_limit", {"retry_after_s": None}, Schedule(times=2))) as served:
         got = attempt(lambda got: asyncio.run(talk(got)))
     assert (got.error, got.text, got.finish) == (None, TEXT, TEXT)
-    assert [(e.n, e.retry, e.status) for e in aboard.calls] == [(1, 0, 429), (2, 1, 429), (3, 2, 200), (4, 0, 200)]
+    assert [(e.n, e.retry, e.status) for e in served.calls] == [(1, 0, 429), (2, 1, 429), (3, 2, 200), (4, 0, 200)]
 
 
 PLAIN = {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from gateway_kit import FOUND, SCRIPTED, USAGE, Place, harbour, provider
+from gateway_kit import FOUND, SCRIPTED, USAGE, Place, provider, site_planes
 from sdk_talks import say, use
 from sdk_voices import TALKERS, Messages
 
@@ -19,7 +19,7 @@ OTHER = {"city": "Bern", "temperature": 15, "days": [1, 2, 3, 4]}
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Place]:
-    with harbour(SCRIPTED) as found:
+    with site_planes(SCRIPTED) as found:
         yield found
 
 
@@ -62,47 +62,47 @@ def test_the_model_reads_the_changed_result_and_meets_it_once(place: Place, mode
     settings, changed = FAULTS[mode]
     client, history = place.client(TALKERS[voice]), []
     plane = "context" if mode == "indirect_injection" else "tool"
-    with place.sail(Injection(plane, "forecast", mode, settings)) as aboard:  # type: ignore[arg-type]
+    with place.sail(Injection(plane, "forecast", mode, settings)) as served:  # type: ignore[arg-type]
         first = use(client, history, say(client, history, "Will it rain?", tools=True), [FOUND])
         client.answered(history, first)
         again = say(client, history, "And then?", tools=True)
-        met = list(aboard.met)
+        met = list(served.met)
         last = use(client, history, again, [OTHER], "streamed")
     assert changed(first.text), first.text
     assert met == [("tool_result", "forecast", 1, 0, mode, "met")]  # the conversation was sent again since
-    assert aboard.met == [*met, ("tool_result", "forecast", 2, 0, mode, "met")]
+    assert served.met == [*met, ("tool_result", "forecast", 2, 0, mode, "met")]
     assert last.text not in ("", json.dumps(OTHER))
-    assert all("the tool itself ran" in one.note for one in aboard.trip.ledger)
-    tools = [(e.n, e.plane, e.fault, e.failed, e.phase) for e in aboard.tools]
+    assert all("the tool itself ran" in one.note for one in served.context.ledger)
+    tools = [(e.n, e.plane, e.fault, e.failed, e.phase) for e in served.tools]
     assert tools == [(n, "tool_result", mode, mode == "error", "done") for n in (1, 2)]
-    assert [e.fault for e in aboard.calls] == [""] * 4
-    assert aboard.trip.troubles == []
+    assert [e.fault for e in served.calls] == [""] * 4
+    assert served.context.troubles == []
 
 
 @pytest.mark.parametrize("voice", TALKERS)
 def test_stale_is_what_an_earlier_call_gave(place: Place, voice: str) -> None:
     client, history = place.client(TALKERS[voice]), []
-    with place.sail(Injection("tool", "*", "stale", {}, Schedule(after_calls=1))) as aboard:
+    with place.sail(Injection("tool", "*", "stale", {}, Schedule(after_calls=1))) as served:
         first = use(client, history, say(client, history, "Will it rain?", tools=True), [FOUND])
         client.answered(history, first)
         second = use(client, history, say(client, history, "And in Bern?", tools=True), [OTHER])
     assert (json.loads(first.text), json.loads(second.text)) == (FOUND, FOUND)
-    assert aboard.met == [("tool_result", "forecast", 2, 0, "stale", "met")]
+    assert served.met == [("tool_result", "forecast", 2, 0, "stale", "met")]
 
 
 def test_a_fault_on_another_tool_is_not_met(place: Place) -> None:
     client, history = place.client(Messages), []
-    with place.sail(Injection("tool", "search", "error")) as aboard:
+    with place.sail(Injection("tool", "search", "error")) as served:
         told = use(client, history, say(client, history, "Will it rain?", tools=True), [FOUND])
-    assert (json.loads(told.text), aboard.met) == (FOUND, [])
+    assert (json.loads(told.text), served.met) == (FOUND, [])
 
 
 @pytest.mark.parametrize("mode", ["timeout", "slow", "lost_reply", "phantom_success"])
 def test_what_a_result_cannot_show_is_not_met_there(place: Place, mode: str) -> None:
     client, history = place.client(Messages), []
-    with place.sail(Injection("tool", "forecast", mode)) as aboard:
+    with place.sail(Injection("tool", "forecast", mode)) as served:
         told = use(client, history, say(client, history, "Will it rain?", tools=True), [FOUND])
-    assert (json.loads(told.text), aboard.met) == (FOUND, [])
+    assert (json.loads(told.text), served.met) == (FOUND, [])
 
 
 def test_a_failed_result_says_so_where_the_format_has_a_place_for_it() -> None:
@@ -112,7 +112,7 @@ def test_a_failed_result_says_so_where_the_format_has_a_place_for_it() -> None:
     asking = {**body, "stop_reason": "tool_use"}
     asking["content"] = [{"type": "tool_use", "id": "toolu_1", "name": "forecast", "input": {"city": "Zürich"}}]
     says = [(200, "application/json", [json.dumps(one).encode()]) for one in (asking, body)]
-    with provider(*says) as server, harbour(environ={"ANTHROPIC_BASE_URL": server.url}) as place:
+    with provider(*says) as server, site_planes(environ={"ANTHROPIC_BASE_URL": server.url}) as place:
         client, history = place.client(Messages), []
         with place.sail(Injection("tool", "forecast", "error")):
             told = use(client, history, say(client, history, "Will it rain?", tools=True), [FOUND])

@@ -14,7 +14,7 @@ import httpx2
 import ollama
 import openai
 import pytest
-from gateway_kit import ARGUMENTS, CUT_OFF, FOUND, SCRIPTED, TEXT, Got, Place, harbour, provider
+from gateway_kit import ARGUMENTS, CUT_OFF, FOUND, SCRIPTED, TEXT, Got, Place, provider, site_planes
 from sdk_talks import HOWS, say, use
 from sdk_voices import VOICES, Chat, Messages, genai
 
@@ -54,31 +54,31 @@ BASES |= {"google": "GOOGLE_GEMINI_BASE_URL", "ollama": "OLLAMA_HOST", "generate
 
 @pytest.fixture(scope="module")
 def nowhere() -> Iterator[Place]:
-    with harbour() as found:
+    with site_planes() as found:
         yield found
 
 
 @pytest.mark.parametrize("voice", [name for name in VOICES if BASES[name] != "OLLAMA_HOST"])
 def test_without_key_script_and_recording_the_error_names_the_three_ways(nowhere: Place, voice: str) -> None:
-    with nowhere.sail(Injection("llm", "*", "garbage")) as aboard:
+    with nowhere.sail(Injection("llm", "*", "garbage")) as served:
         got = say(nowhere.client(VOICES[voice]), [], "How did ACME do?")
     assert type(got.error) is REFUSED[voice][0]
-    (trouble,) = aboard.trip.troubles
+    (trouble,) = served.context.troubles
     for text in (str(got.error), trouble):
         assert all(way in text for way in ("key in the environment", "script: model.yaml", "--replay FILE"))
-    assert [(e.retry, e.error_type) for e in aboard.calls] == [(0, "upstream")]  # asked once: it is of no use to retry
-    assert [one.effect for one in aboard.trip.ledger] == ["no_effect"]
+    assert [(e.retry, e.error_type) for e in served.calls] == [(0, "upstream")]  # asked once: it is of no use to retry
+    assert [one.effect for one in served.context.ledger] == ["no_effect"]
 
 
 @pytest.mark.parametrize("voice", VOICES)
 def test_an_upstream_that_is_down_is_an_error_and_no_fault(closed: str, voice: str) -> None:
-    with harbour(environ={BASES[voice]: closed}) as place, place.sail() as aboard:
+    with site_planes(environ={BASES[voice]: closed}) as place, place.sail() as served:
         got = say(place.client(VOICES[voice]), [], "How did ACME do?")
     assert type(got.error) is REFUSED[voice][1]
-    (trouble,) = aboard.trip.troubles
+    (trouble,) = served.context.troubles
     assert trouble.startswith(f"the model at {closed} gave no answer: it does not take connections")
-    assert {(e.status, e.error_type, e.fault) for e in aboard.calls} == {(502, "upstream", "")}
-    assert aboard.met == []
+    assert {(e.status, e.error_type, e.fault) for e in served.calls} == {(502, "upstream", "")}
+    assert served.met == []
 
 
 @pytest.mark.parametrize(
@@ -98,15 +98,15 @@ def test_an_error_of_the_provider_passes_and_is_told_apart(
     injections = [Injection("llm", "*", weather)] if weather != "calm" else []
     with (
         provider((status, JSON, [body])) as server,
-        harbour(environ={"OPENAI_BASE_URL": server.url}) as place,
-        place.sail(*injections) as aboard,
+        site_planes(environ={"OPENAI_BASE_URL": server.url}) as place,
+        place.sail(*injections) as served,
     ):
         got = say(place.client(Chat), [], "How did ACME do?")
     assert (type(got.error), len(server.seen)) == (raised, requests)
     assert "so it is" in str(got.error)
-    assert [(e.status, e.retry, e.failed) for e in aboard.calls] == [(status, n, True) for n in range(requests)]
+    assert [(e.status, e.retry, e.failed) for e in served.calls] == [(status, n, True) for n in range(requests)]
     expected = f"{server.url} answered {status}, which was not injected: {body.decode()}"
-    assert aboard.trip.troubles == ([expected] if told else [])
+    assert served.context.troubles == ([expected] if told else [])
 
 
 @pytest.mark.parametrize("weather", ["calm", "slow_tokens"])
@@ -121,11 +121,13 @@ def test_an_error_inside_a_providers_stream_is_told_apart(weather: str) -> None:
     slow = Injection("llm", "*", "slow_tokens", {"ttft_ms": 1, "per_token_ms": 0})
     with provider((200, EVENTS, chunks)) as server:
         injections = [slow] if weather != "calm" else []
-        with harbour(environ={"ANTHROPIC_BASE_URL": server.url}) as place, place.sail(*injections) as aboard:
+        with site_planes(environ={"ANTHROPIC_BASE_URL": server.url}) as place, place.sail(*injections) as served:
             got = say(place.client(Messages), [], "How did ACME do?", "streamed")
     assert type(got.error) is anthropic.APIStatusError
-    assert aboard.trip.troubles == [f"{server.url} ended its reply with an error, which was not injected: overloaded"]
-    assert [e.error_type for e in aboard.calls] == ["overloaded"]
+    assert served.context.troubles == [
+        f"{server.url} ended its reply with an error, which was not injected: overloaded"
+    ]
+    assert [e.error_type for e in served.calls] == ["overloaded"]
 
 
 def test_a_stream_that_the_provider_breaks_off_is_told_apart() -> None:
@@ -134,12 +136,12 @@ def test_a_stream_that_the_provider_breaks_off_is_told_apart() -> None:
 
     with (
         provider((200, EVENTS, [torn, CUT_OFF])) as server,
-        harbour(environ={"OPENAI_BASE_URL": server.url}) as place,
-        place.sail() as aboard,
+        site_planes(environ={"OPENAI_BASE_URL": server.url}) as place,
+        place.sail() as served,
     ):
         got = say(place.client(Chat), [], "How did ACME do?", "streamed")
     assert (type(got.error), got.text) == (openai.APIConnectionError, "Half")
-    (trouble,) = aboard.trip.troubles
+    (trouble,) = served.context.troubles
     assert trouble.startswith(f"the model at {server.url} gave no answer: it closed the connection")
     assert isinstance(got.error.__cause__, httpx2.RemoteProtocolError)
 
@@ -148,13 +150,13 @@ def test_a_stream_that_ends_early_and_in_order_raises_nothing() -> None:
     half = _chunks({"content": "Half an"}, finish="stop")[:1]
     with (
         provider((200, EVENTS, [*half, b": nothing more\n\n"])) as server,
-        harbour(environ={"OPENAI_BASE_URL": server.url}) as place,
-        place.sail() as aboard,
+        site_planes(environ={"OPENAI_BASE_URL": server.url}) as place,
+        place.sail() as served,
     ):
         got = say(place.client(Chat), [], "How did ACME do?", "streamed")
     assert (got.error, got.text, got.finish, len(server.seen)) == (None, "Half an", None, 1)
-    assert [(e.output, e.error_type, e.cost) for e in aboard.calls] == [("Half an", "", None)]
-    assert aboard.trip.troubles == []
+    assert [(e.output, e.error_type, e.cost) for e in served.calls] == [("Half an", "", None)]
+    assert served.context.troubles == []
 
 
 # -- recordings -------------------------------------------------------------------------------------
@@ -172,30 +174,30 @@ def _talk(place: Place, voice: str) -> list[Got]:
 @pytest.mark.parametrize("voice", VOICES)
 def test_what_was_recorded_is_replayed_without_the_model(tmp_path: Path, voice: str) -> None:
     tape = tmp_path / "tape.jsonl"
-    with harbour(SCRIPTED, record=tape) as place, place.sail() as first:
+    with site_planes(SCRIPTED, record=tape) as place, place.sail() as first:
         recorded = _talk(place, voice)
-    with harbour(replay=tape) as place, place.sail() as second:
+    with site_planes(replay=tape) as place, place.sail() as second:
         replayed = _talk(place, voice)
         unknown = say(place.client(VOICES[voice]), [], "Something else?")
     assert recorded == replayed
     assert all(got.error is None for got in recorded)
     assert [e.cost for e in first.calls] == [e.cost for e in second.calls[:-1]]
     assert unknown.error is not None
-    (trouble,) = second.trip.troubles
+    (trouble,) = second.context.troubles
     assert "has no reply to this request" in trouble
 
 
 def test_a_fault_is_met_on_a_replayed_reply_and_leaves_none_on_the_recording(tmp_path: Path) -> None:
     tape = tmp_path / "tape.jsonl"
     cut = Injection("llm", "*", "truncated_response", {"max_tokens": 4})
-    with harbour(SCRIPTED, record=tape) as place, place.sail(cut):
+    with site_planes(SCRIPTED, record=tape) as place, place.sail(cut):
         assert say(place.client(Messages), [], "How did ACME do?").finish == "max_tokens"
-    with harbour(replay=tape) as place:
+    with site_planes(replay=tape) as place:
         with place.sail():
             assert say(place.client(Messages), [], "How did ACME do?").text == TEXT
-        with place.sail(cut) as aboard:
+        with place.sail(cut) as served:
             assert say(place.client(Messages), [], "How did ACME do?").text == "The revenue of ACME"
-    assert [mode for *_, mode, _ in aboard.met] == ["truncated_response"]
+    assert [mode for *_, mode, _ in served.met] == ["truncated_response"]
 
 
 def test_no_key_is_in_a_recording_and_a_failure_of_the_provider_neither(tmp_path: Path) -> None:
@@ -203,11 +205,11 @@ def test_no_key_is_in_a_recording_and_a_failure_of_the_provider_neither(tmp_path
     failed = json.dumps({"error": {"message": "busy", "type": "t", "param": None, "code": "c"}}).encode()
     with provider((500, JSON, [failed]), (200, JSON, [_chat("Hello.")])) as server:
         environ = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-user-0123456789"}
-        with harbour(environ=environ, record=tape) as place, place.sail():
+        with site_planes(environ=environ, record=tape) as place, place.sail():
             got = say(place.client(Chat), [], "How did ACME do?")
-    with harbour(replay=tape) as place, place.sail() as aboard:
+    with site_planes(replay=tape) as place, place.sail() as served:
         again = say(place.client(Chat), [], "How did ACME do?")
-    assert (got.text, again.text, len(aboard.calls)) == ("Hello.", "Hello.", 1)
+    assert (got.text, again.text, len(served.calls)) == ("Hello.", "Hello.", 1)
     kept = tape.read_text("utf-8")
     assert "sk-" not in kept
     assert "busy" not in kept
@@ -250,7 +252,7 @@ def test_a_client_of_anthropics_is_served_by_a_server_that_speaks_openais_format
     history: list[Any] = []
     with provider(*ANSWERS[how]) as server:
         spec = ModelSpec("openai", name="local", base_url=f"{server.url}/v1", api_key="sk-local", input_usd=1000)
-        with harbour({"claude-*": spec}) as place, place.sail() as aboard:
+        with site_planes({"claude-*": spec}) as place, place.sail() as served:
             asked = say(place.client(Messages), history, "Will it rain?", how, tools=True)
             told = use(place.client(Messages), history, asked, [FOUND], how)
     assert (asked.error, asked.finish, asked.usage) == (None, "tool_use", (30, 7))
@@ -261,28 +263,28 @@ def test_a_client_of_anthropics_is_served_by_a_server_that_speaks_openais_format
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "tool"]
     assert json.loads(body["messages"][-1]["content"]) == FOUND
     assert body["tools"][0]["function"]["name"] == "forecast"
-    assert [(e.tool, e.cost and e.cost.estimated_usd) for e in aboard.calls] == [(Messages.model, 0.03)] * 2
-    assert [(e.tool, e.n, e.phase) for e in aboard.tools] == [("forecast", 1, "done")]
-    assert aboard.trip.troubles == []
+    assert [(e.tool, e.cost and e.cost.estimated_usd) for e in served.calls] == [(Messages.model, 0.03)] * 2
+    assert [(e.tool, e.n, e.phase) for e in served.tools] == [("forecast", 1, "done")]
+    assert served.context.troubles == []
 
 
 def test_an_error_of_such_a_server_has_the_shape_that_the_client_knows() -> None:
     body = json.dumps({"error": {"message": "slow down", "type": "requests", "param": None, "code": "x"}}).encode()
     with provider((429, JSON, [body])) as server:
         spec = ModelSpec("openai", name="local", base_url=f"{server.url}/v1")
-        with harbour({"*": spec}) as place, place.sail() as aboard:
+        with site_planes({"*": spec}) as place, place.sail() as served:
             got = say(place.client(Messages), [], "Will it rain?")
     assert type(got.error) is anthropic.RateLimitError
     assert "slow down" in str(got.error)
-    assert [e.status for e in aboard.calls] == [429] * 3
-    assert len(aboard.trip.troubles) == 1
+    assert [e.status for e in served.calls] == [429] * 3
+    assert len(served.context.troubles) == 1
 
 
 @pytest.mark.parametrize("how", HOWS)
 def test_a_fault_is_met_in_the_clients_own_format_whoever_answers(how: str) -> None:
     with provider(ANSWERS[how][1]) as server:
         spec = ModelSpec("openai", name="local", base_url=f"{server.url}/v1")
-        with harbour({"*": spec}) as place, place.sail(Injection("llm", "*", "content_filter")) as aboard:
+        with site_planes({"*": spec}) as place, place.sail(Injection("llm", "*", "content_filter")) as served:
             got = say(place.client(Messages), [], "Will it rain?", how)
     assert (got.error, got.text, got.finish) == (None, "", "refusal")
-    assert [one.would for one in aboard.trip.ledger] == ["It is sunny."]
+    assert [one.would for one in served.context.ledger] == ["It is sunny."]

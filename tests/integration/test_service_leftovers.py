@@ -20,7 +20,7 @@ import holdfast
 from holdfast.errors import UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services import open_keeper, server
-from holdfast.world.services.home import PREFIX, place, sweep
+from holdfast.world.services.socket_folder import PREFIX, place, sweep
 
 SPECS = [
     ServiceSpec("db", "postgres", env={"POSTGRES_PASSWORD": "pw"}),
@@ -176,7 +176,7 @@ def test_an_interrupted_start_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "walls"), [("postgres", "walls"), ("postgres", "bare"), ("redis", "walls")])
 def test_kill_9_at_any_moment_leaves_no_process_and_the_next_run_sweeps_the_folder(
-    kind: str, walls: str, tmp_path: Path
+    kind: str, confinement: str, tmp_path: Path
 ) -> None:
     needed(next(spec for spec in SPECS if spec.kind == kind), tmp_path)
     script = tmp_path / "live.py"
@@ -184,7 +184,7 @@ def test_kill_9_at_any_moment_leaves_no_process_and_the_next_run_sweeps_the_fold
     luck = Random(11)
     for _ in range(5):
         run = subprocess.Popen(
-            [sys.executable, script, kind, tmp_path, "50", "stay", walls],
+            [sys.executable, script, kind, tmp_path, "50", "stay", confinement],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )

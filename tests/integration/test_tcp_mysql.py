@@ -84,7 +84,7 @@ def test_reading_along_changes_nothing(db):
     result, one = run(db, client, NEVER)
     assert result == ([3_000_000, 2], 1000)
     assert rows(db) == [(1, 100), (2, 5), (3, 3)]
-    assert (one.met, one.trip.notes) == ([], [])
+    assert (one.met, one.context.notes) == ([], [])
 
 
 def test_transactions_are_counted_with_and_without_autocommit(db):
@@ -105,7 +105,7 @@ def test_transactions_are_counted_with_and_without_autocommit(db):
             connection.commit()
 
     _, one = run(db, client, NEVER)
-    assert one.trip.weather.calls == {"service:db": 2, "transaction:db": 5}
+    assert one.context.weather.calls == {"service:db": 2, "transaction:db": 5}
 
 
 @pytest.mark.parametrize("settings", [{"at": "write"}, {"at": "commit"}])
@@ -134,7 +134,7 @@ def test_killed_when_done_is_committed_and_the_client_cannot_know(db, autocommit
 
     _, one = run(db, client, place("db", "killed_mid_transaction", at="commit", outcome="done"))
     assert rows(db) == [(1, 100), (2, 5 if autocommit else 0)]
-    assert [entry.would for entry in one.trip.ledger] == ["OK"]
+    assert [entry.would for entry in one.context.ledger] == ["OK"]
 
 
 @pytest.mark.parametrize("at", ["write", "commit"])

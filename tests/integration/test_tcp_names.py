@@ -8,7 +8,7 @@ from tcp_kit import place
 
 from holdfast.errors import UserError
 from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, NamePlane
-from holdfast.protocols import Plot
+from holdfast.protocols import SandboxSpec
 from holdfast.world.sandbox.bubblewrap import open_backend
 from planes_kit import FakeTrip
 
@@ -29,12 +29,12 @@ async def looked_up(tmp_path, name, *injections):
         if os.environ.get("CI") == "true":
             raise
         pytest.skip(f"bubblewrap cannot make a sandbox here: {refused}")
-    trip = FakeTrip(injections)
+    context = FakeTrip(injections)
     visible = {f"/etc/{name}": tmp_path / name for name in ("resolv.conf", "nsswitch.conf")}
     try:
-        sandbox = await backend.open(Plot("t", listen=(SERVER,), visible=visible, hosts={"cache": "127.0.1.3"}))
+        sandbox = await backend.open(SandboxSpec("t", listen=(SERVER,), visible=visible, hosts={"cache": "127.0.1.3"}))
         names = {"db": ("db", "127.0.1.2"), "db.services.internal": ("db", "127.0.1.2")}
-        plane = await NamePlane.open(sandbox.listener(*SERVER), names, trip)
+        plane = await NamePlane.open(sandbox.listener(*SERVER), names, context)
         try:
             env = {"PATH": "/usr/bin:/bin"}
             ran = await sandbox.run(["/bin/sh", "-c", LOOK, "sh", name], env, timeout_s=30)
@@ -44,26 +44,26 @@ async def looked_up(tmp_path, name, *injections):
     finally:
         await backend.close()
     lines = ran.stdout.decode().split("0\n")
-    return [line.strip() for line in lines[:3]], trip
+    return [line.strip() for line in lines[:3]], context
 
 
 def test_a_name_resolves_again_when_the_fault_has_healed(tmp_path):
-    found, trip = asyncio.run(looked_up(tmp_path, "db", place("db", "dns_failure", times=2)))
+    found, context = asyncio.run(looked_up(tmp_path, "db", place("db", "dns_failure", times=2)))
     assert found == ["", "", "127.0.1.2"]
-    assert [(entry.mode, entry.call, entry.effect) for entry in trip.ledger] == [
+    assert [(entry.mode, entry.call, entry.effect) for entry in context.ledger] == [
         ("dns_failure", 1, "met"),
         ("dns_failure", 2, "met"),
     ]
 
 
 def test_a_name_without_a_fault_resolves(tmp_path):
-    found, trip = asyncio.run(looked_up(tmp_path, "db.services.internal"))
+    found, context = asyncio.run(looked_up(tmp_path, "db.services.internal"))
     assert found == ["127.0.1.2"] * 3
-    assert trip.ledger == []
+    assert context.ledger == []
 
 
 @pytest.mark.parametrize(("name", "address"), [("cache", "127.0.1.3"), ("example.com", "")])
 def test_other_names_are_not_ours(tmp_path, name, address):
-    found, trip = asyncio.run(looked_up(tmp_path, name, place("db", "dns_failure")))
+    found, context = asyncio.run(looked_up(tmp_path, name, place("db", "dns_failure")))
     assert found == [address] * 3
-    assert trip.ledger == []
+    assert context.ledger == []

@@ -61,7 +61,7 @@ def test_bytes_pass_unchanged_both_ways_and_each_direction_ends_by_itself():
 
     data, one = meet(client=client)
     assert data == TEXT * 100
-    assert one.trip.weather.calls == {"service:s": 1}
+    assert one.context.weather.calls == {"service:s": 1}
 
 
 def test_a_reader_that_stops_stops_the_sender():
@@ -91,7 +91,7 @@ def test_latency_is_felt_on_every_answer():
     took, one = meet(place("s", "latency", delay_ms=80), client=client)
     assert all(0.08 <= each < 1 for each in took)
     assert one.met == [("latency", 1, "met")]
-    assert one.trip.ledger[0].got == "the reply: 80 ms late"
+    assert one.context.ledger[0].got == "the reply: 80 ms late"
 
 
 def test_latency_does_not_slow_a_stream():
@@ -147,7 +147,7 @@ async def leaves(reader, writer):
 def test_slow_close_is_not_met_by_a_client_that_closes_first():
     _, one = meet(place("s", "slow_close", delay_ms=20), client=leaves)
     assert one.met == [("slow_close", 1, "no_effect")]
-    assert one.trip.ledger[0].note.endswith("the client was gone by then")
+    assert one.context.ledger[0].note.endswith("the client was gone by then")
 
 
 async def at_the_end(reader, writer):
@@ -279,7 +279,7 @@ def test_a_client_that_gives_up_and_comes_again_is_not_two_at_once():
 
     one, took = asyncio.run(run())
     assert one.met == [("timeout", 1, "met"), ("timeout", 2, "met")]
-    assert not one.trip.concurrent
+    assert not one.context.concurrent
     assert took < 2
 
 
@@ -291,7 +291,7 @@ def test_connections_at_the_same_time_are_noticed():
             for reader, writer in ways:
                 await reader.read()
                 writer.close()
-        return one.trip.concurrent
+        return one.context.concurrent
 
     assert asyncio.run(run())
 
@@ -390,7 +390,7 @@ def test_a_service_that_is_not_there_is_our_failure():
         nobody = sock.getsockname()
     data, one = through(nobody, "redis", [], client)
     assert data == b""
-    assert "the service db takes no connection" in one.trip.troubles[0]
+    assert "the service db takes no connection" in one.context.troubles[0]
 
 
 def test_a_unix_socket_is_an_upstream(tmp_path):

@@ -59,7 +59,7 @@ def test_without_faults_everything_passes(db):
     result, one = run(db, client)
     assert result == [3_000_000] * 3
     assert rows(db) == [(1, 100), (2, 5)]
-    assert (one.met, one.trip.weather.calls) == ([], {"service:db": 1})
+    assert (one.met, one.context.weather.calls) == ([], {"service:db": 1})
 
 
 NEVER = place("db", "slow_query", on_call=10_000)
@@ -93,7 +93,7 @@ def test_reading_along_changes_nothing(db):
     assert result == (100_001, 3_000_000)
     assert len(rows(db)) == 23
     assert one.met == []
-    assert one.trip.notes == []
+    assert one.context.notes == []
 
 
 def test_transactions_are_counted_whether_they_write_or_not(db):
@@ -112,7 +112,7 @@ def test_transactions_are_counted_whether_they_write_or_not(db):
             connection.execute("BEGIN; SELECT 1; COMMIT")
 
     _, one = run(db, client, NEVER)
-    assert one.trip.weather.calls == {"service:db": 2, "transaction:db": 5}
+    assert one.context.weather.calls == {"service:db": 2, "transaction:db": 5}
 
 
 @pytest.mark.parametrize("settings", [{"at": "write"}, {"at": "commit"}, {"at": "commit", "outcome": "lost"}])
@@ -129,7 +129,7 @@ def test_killed_mid_transaction_is_rolled_back(db, settings):
     _, one = run(db, client, place("db", "killed_mid_transaction", times=1, **settings))
     assert rows(db) == [(1, 100), (3, 5)]
     assert one.met == [("killed_mid_transaction", 2, "met")]
-    assert one.trip.ledger[0].plane == "service"
+    assert one.context.ledger[0].plane == "service"
 
 
 def test_killed_after_a_write_the_write_had_happened(db):
@@ -138,7 +138,7 @@ def test_killed_after_a_write_the_write_had_happened(db):
             insert(db.connect(port))
 
     _, one = run(db, client, place("db", "killed_mid_transaction"))
-    assert one.trip.ledger[0].would == "INSERT 0 1"
+    assert one.context.ledger[0].would == "INSERT 0 1"
     assert rows(db) == [(1, 100)]
 
 
@@ -363,4 +363,4 @@ def test_a_cancel_request_passes(db):
                 connection.execute("SELECT pg_sleep(20)")
 
     _, one = run(db, client, NEVER)
-    assert one.trip.notes == []
+    assert one.context.notes == []

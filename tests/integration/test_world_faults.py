@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.spec import Injection, Scenario
 from holdfast.model.world import Resources
-from holdfast.protocols import Plot
+from holdfast.protocols import SandboxSpec
 from holdfast.world.disturbances import Disturbances
 from holdfast.world.sandbox.bubblewrap import open_backend
 from planes_kit import FakeTrip
@@ -47,7 +47,7 @@ async def place(tmp_path, **resources):
             raise
         pytest.skip(f"bubblewrap cannot make a sandbox here: {refused}")
     try:
-        sandbox = await backend.open(Plot("t", layers=(layer,), resources=Resources(**resources)))
+        sandbox = await backend.open(SandboxSpec("t", layers=(layer,), resources=Resources(**resources)))
         try:
             await sandbox.snapshot()
             yield Place(sandbox)
@@ -58,24 +58,24 @@ async def place(tmp_path, **resources):
 
 
 def disturbances(*placed, **keys):
-    trip = FakeTrip()
+    context = FakeTrip()
     injections = tuple(Injection("world", "*", mode, settings) for mode, settings in placed)
-    return Disturbances(Scenario("s", injections), trip), trip
+    return Disturbances(Scenario("s", injections), context), context
 
 
-def met(trip):
-    return [(entry.mode, entry.effect, entry.got) for entry in trip.ledger]
+def met(context):
+    return [(entry.mode, entry.effect, entry.got) for entry in context.ledger]
 
 
 def test_a_vanished_folder_is_gone_and_stays_away(tmp_path):
     async def run():
         async with place(tmp_path) as world:
-            faults, trip = disturbances(("vanished", {"path": "data"}))
+            faults, context = disturbances(("vanished", {"path": "data"}))
             async with faults.around(world):
                 inside = await world.sh("ls -A; cat data/a.csv")
             after = await world.sh("test -e data")
             changed = [*world.changes()]
-            return inside, after.exit_code, changed, [*faults.of_agent(changed)], met(trip)
+            return inside, after.exit_code, changed, [*faults.of_agent(changed)], met(context)
 
     inside, after, changed, of_agent, entries = asyncio.run(run())
     assert inside.stdout == b"notes.txt\n"
@@ -88,11 +88,11 @@ def test_a_vanished_folder_is_gone_and_stays_away(tmp_path):
 def test_permission_is_denied_until_the_agent_has_ended(tmp_path):
     async def run():
         async with place(tmp_path) as world:
-            faults, trip = disturbances(("permission", {"path": "notes.txt"}))
+            faults, context = disturbances(("permission", {"path": "notes.txt"}))
             async with faults.around(world):
                 inside = await world.sh("cat notes.txt; echo more >> notes.txt")
             after = await world.sh("cat notes.txt; stat -c %a notes.txt")
-            return inside, after, met(trip)
+            return inside, after, met(context)
 
     inside, after, entries = asyncio.run(run())
     assert inside.stderr.count(b"Permission denied") == 2
@@ -118,11 +118,11 @@ def test_a_read_only_workspace_can_be_read(tmp_path):
 def test_a_full_disk_takes_nothing_and_is_emptied_again(tmp_path):
     async def run():
         async with place(tmp_path, disk=4_000_000) as world:
-            faults, trip = disturbances(("disk_full", {}))
+            faults, context = disturbances(("disk_full", {}))
             async with faults.around(world):
                 inside = await world.sh("cat notes.txt; dd if=/dev/zero of=new bs=8k count=1 conv=fsync")
             after = await world.sh("echo fine > new; cat new; ls -A")
-            return inside, after, met(trip), trip.troubles
+            return inside, after, met(context), context.troubles
 
     inside, after, entries, troubles = asyncio.run(run())
     assert troubles == []
@@ -135,26 +135,26 @@ def test_a_full_disk_takes_nothing_and_is_emptied_again(tmp_path):
 def test_a_disk_without_a_limit_is_never_filled(tmp_path):
     async def run():
         async with place(tmp_path) as world:
-            faults, trip = disturbances(("disk_full", {}))
+            faults, context = disturbances(("disk_full", {}))
             async with faults.around(world):
                 pass
-            return trip
+            return context
 
-    trip = asyncio.run(run())
-    assert "needs a limit on the workspace's disk" in trip.troubles[0]
-    assert trip.ledger == []
+    context = asyncio.run(run())
+    assert "needs a limit on the workspace's disk" in context.troubles[0]
+    assert context.ledger == []
 
 
 def test_what_is_not_there_cannot_be_disturbed(tmp_path):
     async def run():
         async with place(tmp_path) as world:
             await world.sh("ln -s /etc outside")
-            faults, trip = disturbances(
+            faults, context = disturbances(
                 ("vanished", {"path": "nothing"}), ("permission", {"path": "none"}), ("vanished", {"path": "outside/x"})
             )
             async with faults.around(world):
                 pass
-            return met(trip), trip.troubles
+            return met(context), context.troubles
 
     entries, troubles = asyncio.run(run())
     assert [effect for _, effect, _ in entries] == ["no_effect"] * 3
@@ -164,13 +164,13 @@ def test_what_is_not_there_cannot_be_disturbed(tmp_path):
 def test_a_fault_waits_for_the_first_file_that_is_written(tmp_path):
     async def run():
         async with place(tmp_path) as world:
-            faults, trip = disturbances(("vanished", {"path": "notes.txt", "on_event": "file_write"}))
+            faults, context = disturbances(("vanished", {"path": "notes.txt", "on_event": "file_write"}))
             async with faults.around(world):
                 await asyncio.sleep(0.2)
-                before = met(trip)
+                before = met(context)
                 await world.sh("echo x > new; for i in $(seq 100); do test -e notes.txt || exit 0; sleep 0.1; done")
                 await asyncio.sleep(0.1)
-            return before, met(trip)
+            return before, met(context)
 
     before, after = asyncio.run(run())
     assert before == []
@@ -194,14 +194,14 @@ def test_a_sandbox_that_cannot_is_an_error_of_the_trial():
         isolation = ()
 
     async def run():
-        faults, trip = disturbances(("killed", {}), ("memory_limit", {}), ("skew", {}))
+        faults, context = disturbances(("killed", {}), ("memory_limit", {}), ("skew", {}))
         async with faults.around(Place(Bare())):
             pass
-        return trip
+        return context
 
-    trip = asyncio.run(run())
-    assert len(trip.troubles) == 3
-    assert trip.ledger == []
+    context = asyncio.run(run())
+    assert len(context.troubles) == 3
+    assert context.ledger == []
 
 
 def test_a_full_disk_where_limits_are_unknown_is_an_error():

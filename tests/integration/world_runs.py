@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from holdfast.errors import UserError
-from holdfast.runner.job import Job, Options
+from holdfast.runner.job import Job, RunOptions
 from holdfast.runner.run import run
 from holdfast.runner.start import begin
 from holdfast.spec import load
@@ -72,7 +72,7 @@ def ran(folder, spec, *, backend="bubblewrap", environ=None, files=None, **optio
     (folder / "spec.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
     environ = {**os.environ, **(environ or {})}
     loaded, _ = load(folder / "spec.yaml", environ=environ, part="scenario")
-    given = Options(backend=backend, preflight=False, part="scenario", **options)
+    given = RunOptions(backend=backend, preflight=False, part="scenario", **options)
     job = Job(loaded, given, environ)
     rundir = begin(job, folder / ".holdfast" / "runs")
     try:
@@ -81,4 +81,4 @@ def ran(folder, spec, *, backend="bubblewrap", environ=None, files=None, **optio
         if "sandbox" in str(refused) and os.environ.get("CI") != "true":
             pytest.skip(f"no sandbox can be made here: {refused}")
         raise
-    return Ran(rundir.path, [*running.court.tally.cases.all()], [*observations(rundir)], running.notes)
+    return Ran(rundir.path, [*running.intake.tally.cases.all()], [*observations(rundir)], running.notes)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.agents.performance import Request
+from holdfast.agents.turns import TrialRequest
 from holdfast.model.codec import canonical, carried, decoder, encodable, encode
 from holdfast.model.observation import FaultMet, Observation, Turn
 from holdfast.model.score import Cell, Interval, Score
@@ -27,7 +27,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import Evidence
-from holdfast.store.rundir import Ended, Manifest
+from holdfast.store.rundir import Manifest, RunEnd
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 whole = st.integers(min_value=-(2**53), max_value=2**53)
@@ -59,8 +59,8 @@ def of(kind: Any) -> st.SearchStrategy[Any]:
 
 
 NOUNS = [
-    AgentSpec, Aggregation, Cell, Ended, FaultMet, Injection, Interval, Invariant, Manifest, Observation, Position,
-    Request, Scenario, Schedule, Score, Scoring, Task, ToolRef, Trial, Turn, Verdict,
+    AgentSpec, Aggregation, Cell, RunEnd, FaultMet, Injection, Interval, Invariant, Manifest, Observation, Position,
+    TrialRequest, Scenario, Schedule, Score, Scoring, Task, ToolRef, Trial, Turn, Verdict,
 ]  # fmt: skip
 
 

@@ -83,5 +83,5 @@ def test_of_a_body(trial: Planes, path: bytes, value: object) -> None:
 @FEW
 @given(st.binary(max_size=60))
 def test_of_bytes(trial: Planes, data: bytes) -> None:
-    send(trial.mooring.port, data)
+    send(trial.address.port, data)
     assert trial.broken == []

@@ -12,12 +12,12 @@ import pytest
 from holdfast.model.codec import to_builtins
 from holdfast.plan import Select
 from holdfast.report.json import document
-from holdfast.runner.job import Job, Options
+from holdfast.runner.job import Job, RunOptions
 from holdfast.runner.outcome import conclude
 from holdfast.runner.run import run
 from holdfast.runner.start import begin
 from holdfast.spec import load
-from holdfast.store.rundir import Ended
+from holdfast.store.rundir import RunEnd
 
 SPEC = """
 version: "2.0"
@@ -72,12 +72,12 @@ def normalised(value: Any) -> Any:
 def result(folder: Path, concurrency: int, shuffle: Shuffle = lambda trials: trials) -> Any:
     """A run's whole report, without what reads the clock."""
     spec, _ = load(folder / "holdfast.yaml", environ={})
-    job = Job(spec, Options(Select(), concurrency=concurrency), dict(os.environ))
+    job = Job(spec, RunOptions(Select(), concurrency=concurrency), dict(os.environ))
     job.plan.trials = shuffle(list(job.plan.trials))
     rundir = begin(job, folder / "runs")
     running = run(job, rundir, lambda event: None)
-    ended = rundir.ended() or Ended(False, 0.0)
-    outcome = conclude(rundir, spec, job.plan, running.court.tally, job.options, ended=ended)
+    ended = rundir.ended() or RunEnd(False, 0.0)
+    outcome = conclude(rundir, spec, job.plan, running.intake.tally, job.options, ended=ended)
     rundir.unlock()
     try:
         return normalised(to_builtins(document(outcome.run)))

@@ -14,7 +14,7 @@ from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Sc
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, plan
-from holdfast.score import Options, Tally, resilience
+from holdfast.score import ScoreOptions, Tally, resilience
 from holdfast.score.combine import needed, settle
 
 # Busy machines are slow: time is no property of the code under test.
@@ -172,7 +172,7 @@ def test_a_violated_verdict_never_raises_a_score(run, data):
     at = data.draw(st.integers(0, len(results) - 1))
     hit = results[at]
     worse = [*results[:at], hit._replace(verdict=replace(hit.verdict, outcome="fail")), *results[at + 1 :]]
-    before, after = (resilience(tallied(spec, made, r), Options(min_score=50)) for r in (results, worse))
+    before, after = (resilience(tallied(spec, made, r), ScoreOptions(min_score=50)) for r in (results, worse))
     if before.value is not None and after.value is not None:
         assert after.value <= before.value
     assert before.exit_code != 1 or after.exit_code == 1

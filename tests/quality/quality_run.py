@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from holdfast.model.run import CellRow
 from holdfast.model.score import Cell
-from holdfast.runner.job import Job, Options
+from holdfast.runner.job import Job, RunOptions
 from holdfast.runner.outcome import conclude
 from holdfast.runner.run import run
 from holdfast.runner.start import begin
 from holdfast.spec import check
-from holdfast.store.rundir import Ended
+from holdfast.store.rundir import RunEnd
 
 AGENTS = Path(__file__).with_name("agents")
 
@@ -52,12 +52,12 @@ def run_spec(path: Path) -> Result:
     """Loads, runs, scores. Problems of the file, warnings too, are the result's warnings."""
     checked = check(path, environ=os.environ)
     assert checked.spec is not None, checked.problems
-    job = Job(checked.spec, Options(), os.environ, tuple(p.message for p in checked.problems))
+    job = Job(checked.spec, RunOptions(), os.environ, tuple(p.message for p in checked.problems))
     rundir = begin(job, path.parent / "runs")
     try:
         running = run(job, rundir, lambda event: None)
-        ended = rundir.ended() or Ended(False, 0.0)
-        outcome = conclude(rundir, job.spec, job.plan, running.court.tally, job.options, ended=ended)
+        ended = rundir.ended() or RunEnd(False, 0.0)
+        outcome = conclude(rundir, job.spec, job.plan, running.intake.tally, job.options, ended=ended)
     finally:
         rundir.unlock()
     try:

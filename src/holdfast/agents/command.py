@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 
 from holdfast.agents.answer_file import AnswerFile
 from holdfast.agents.command_answer import Print, from_file
+from holdfast.agents.command_turns import CommandTurns
 from holdfast.agents.environment import variables
-from holdfast.agents.instance import Moor
+from holdfast.agents.instance import OpenAddress
 from holdfast.agents.launcher import Launcher
-from holdfast.agents.prompting import Lend
-from holdfast.agents.rounds import Rounds
+from holdfast.agents.prompt_channel import Lend
 from holdfast.agents.startable import BEGIN, argv_of, start
 from holdfast.model.observation import Answer
 from holdfast.model.spec import AgentSpec, Task
 from holdfast.model.trial import Trial
-from holdfast.processes.piping import Head
+from holdfast.processes.pipes import Head
 from holdfast.processes.program import Program
-from holdfast.protocols import Trip
+from holdfast.protocols import TrialContext
 
 if TYPE_CHECKING:
     from holdfast.agents.http_reset import Reset
-    from holdfast.planes.crew import Crew
+    from holdfast.planes.process_tree import ProcessTree
 
 
 class CommandAgent:
@@ -36,10 +36,10 @@ class CommandAgent:
     Where an answer file is named, trials take turns: they share the folder.
     """
 
-    def __init__(self, agent: AgentSpec, root: Path, environ: Mapping[str, str], moor: Moor) -> None:
+    def __init__(self, agent: AgentSpec, root: Path, environ: Mapping[str, str], open_address: OpenAddress) -> None:
         self._environ = {**BEGIN, **environ, **agent.env}
-        self._moor = moor
-        self._rounds = Rounds(agent)
+        self._moor = open_address
+        self._rounds = CommandTurns(agent)
         self._launcher = Launcher()
         self._root = root
         self._answer_file = agent.answer_file
@@ -56,19 +56,19 @@ class CommandAgent:
             return ()
         return (f"all trials leave their answer in {self._answer_file}, so they run one at a time",)
 
-    async def run(self, task: Task, trip: Trip) -> Answer:
+    async def run(self, task: Task, context: TrialContext) -> Answer:
         """Runs the command turn after turn; AgentUnavailable if it cannot be started at all."""
         async with self._slot:
             if self._reset is not None:
                 await self._reset()
-            mooring = await self._moor()
+            address = await self._moor()
             try:
-                with mooring.carry(trip):
-                    env = {**self._environ, **variables(trip.trial), **mooring.environ}
-                    here = Here(self._launcher, self._root, self._answer_file, mooring.crew)
-                    return await self._rounds.converse(task, trip, env, here)
+                with address.carry(context):
+                    env = {**self._environ, **variables(context.trial), **address.environ}
+                    here = MachinePlace(self._launcher, self._root, self._answer_file, address.process_tree)
+                    return await self._rounds.converse(task, context, env, here)
             finally:
-                await mooring.close()
+                await address.close()
 
     async def reset(self, trial: Trial) -> None:
         """What the spec names for a reset is called by `run`, before the command."""
@@ -79,17 +79,17 @@ class CommandAgent:
             await self._reset.close()
 
 
-class Here:
+class MachinePlace:
     """This machine as it is: the spec's folder, and the launch host."""
 
     lend: Lend | None = None
     heard: Callable[[bytes], None] | None = None
 
-    def __init__(self, launcher: Launcher, root: Path, answer_file: str | None, crew: Crew) -> None:
+    def __init__(self, launcher: Launcher, root: Path, answer_file: str | None, process_tree: ProcessTree) -> None:
         self._launcher = launcher
         self._root = root
         self._file = AnswerFile(root, answer_file) if answer_file else None
-        self._crew = crew
+        self._crew = process_tree
 
     @asynccontextmanager
     async def start(

@@ -1,6 +1,6 @@
 """The program that holds a Python agent: it imports it once and performs trials.
 
-Started by `agents/process.py` with a control socket. In fork mode every trial is a new child of
+Started by `agents/python_host.py` with a control socket. In fork mode every trial is a new child of
 this process, which has imported the agent already; in place mode the trial runs here, one after
 the other.
 """
@@ -13,9 +13,9 @@ import socket
 import sys
 from time import perf_counter
 
-from holdfast.agents.loading import load, prepare
+from holdfast.agents.host_protocol import ChildExited, ChildStarted, HostSetup, Ready, lifted, read_frame, tell
+from holdfast.agents.loaded import load, prepare
 from holdfast.agents.unusable import unusable
-from holdfast.agents.wire import Exited, Ready, Setup, Started, lifted, read_frame, tell
 from holdfast.agents.work import Held, next_work, perform_work, redirect, settle_streams
 from holdfast.agents.zygote import Zygote
 from holdfast.model.codec import decoder
@@ -28,7 +28,7 @@ def main() -> None:
     del sys.argv[1:]
     die_with_parent()
     keep_orphans()
-    setup = decoder(Setup).decode(read_frame(control.fileno()))
+    setup = decoder(HostSetup).decode(read_frame(control.fileno()))
     try:
         prepare(setup.scenarios)
         sys.path.insert(0, setup.root)
@@ -47,7 +47,7 @@ def main() -> None:
         _place_loop(control, held)
 
 
-def _load(setup: Setup) -> tuple[Ready, Held]:
+def _load(setup: HostSetup) -> tuple[Ready, Held]:
     started = perf_counter()
     agent, reset, done = load(setup.agent, setup.scenarios)
     if agent.is_async:
@@ -59,7 +59,7 @@ def _load(setup: Setup) -> tuple[Ready, Held]:
 def _place_loop(control: socket.socket, held: Held) -> None:
     nowhere = lifted(os.open(os.devnull, os.O_WRONLY))
     while (work := next_work(control)) is not None:
-        tell(control.fileno(), Started(work.ticket, os.getpid()))
+        tell(control.fileno(), ChildStarted(work.ticket, os.getpid()))
         line = lifted(work.line)
         redirect(work.output)
         os.close(work.output)
@@ -67,7 +67,7 @@ def _place_loop(control: socket.socket, held: Held) -> None:
         settle_streams()
         redirect(nowhere)
         os.close(line)
-        tell(control.fileno(), Exited(os.getpid(), 0))
+        tell(control.fileno(), ChildExited(os.getpid(), 0))
 
 
 def _threads() -> int:

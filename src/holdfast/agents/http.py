@@ -10,20 +10,20 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from holdfast.agents.patience import left_s
+from holdfast.agents.time_limit import left_s
 from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec, Task
 from holdfast.model.trial import Trial
-from holdfast.protocols import Trip
+from holdfast.protocols import TrialContext
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
 
+    from holdfast.agents.http_client import HttpClient, HttpExchange
     from holdfast.agents.http_reply import ReplyReader
     from holdfast.agents.http_request import HttpRequest, RequestForm
     from holdfast.agents.http_reset import Reset
-    from holdfast.agents.http_wire import Exchange, Wire
 
 Fate: TypeAlias = Callable[[], Awaitable[tuple[EndingKind, str]]]
 """What became of an agent that Holdfast started and that gave no connection: the ending, and why."""
@@ -36,7 +36,7 @@ class HttpAgent:
     """An agent behind a URL. `open` it inside a running loop, `close` it after use."""
 
     def __init__(
-        self, form: RequestForm, wire: Wire, reader: ReplyReader, reset: Reset, fate: Fate | None = None
+        self, form: RequestForm, wire: HttpClient, reader: ReplyReader, reset: Reset, fate: Fate | None = None
     ) -> None:
         self._form = form
         self._wire = wire
@@ -53,29 +53,29 @@ class HttpAgent:
         The strings of `agent` are resolved: no references are left. Raises AgentUnavailable (config)
         if no request can be made from them.
         """
+        from holdfast.agents.http_client import HttpClient
         from holdfast.agents.http_reply import ReplyReader
         from holdfast.agents.http_request import request_form
         from holdfast.agents.http_reset import reset_of
-        from holdfast.agents.http_wire import Wire
         from holdfast.reading.json_path import find_at
 
         form = request_form(agent)
         path = agent.response_path
         reader = ReplyReader(find_at(path), path) if path else ReplyReader()
         reset = reset_of(agent, form.url, root, limit)
-        wire = Wire(headers=form.headers, timeout_ms=agent.timeout_ms, limit=limit, keep=not agent.has_reset)
+        wire = HttpClient(headers=form.headers, timeout_ms=agent.timeout_ms, limit=limit, keep=not agent.has_reset)
         return cls(form, wire, reader, reset, fate)
 
-    async def run(self, task: Task, trip: Trip) -> Answer:
+    async def run(self, task: Task, context: TrialContext) -> Answer:
         """Asks turn after turn until one ends badly. AgentUnavailable if the agent cannot be reached."""
         notes: list[str] = []
         if len(task.turns) == 1:
-            turn = await self._turn(task.turns[0], trip, notes)
+            turn = await self._turn(task.turns[0], context, notes)
             return Answer(turns=(turn,), notes=tuple(notes))
         async with self._wire.conversation() as session:
             turns: list[Turn] = []
             for text in task.turns:
-                turns.append(await self._turn(text, trip, notes, session))
+                turns.append(await self._turn(text, context, notes, session))
                 if turns[-1].ending != "answered":
                     break
         return Answer(turns=tuple(turns), notes=tuple(notes))
@@ -88,12 +88,14 @@ class HttpAgent:
         await self._wire.close()
         await self._reset.close()
 
-    async def _turn(self, text: str, trip: Trip, notes: list[str], session: ClientSession | None = None) -> Turn:
-        asked = trip.ask(text)
+    async def _turn(
+        self, text: str, context: TrialContext, notes: list[str], session: ClientSession | None = None
+    ) -> Turn:
+        asked = context.ask(text)
         if asked is not text and self._form.loses(asked, text):
             notes.append(_LOST)
-            trip.lost()
-        seen = await self._send(self._form.fill(asked, text), session, left_s(trip))
+            context.lost()
+        seen = await self._send(self._form.fill(asked, text), session, left_s(context))
         if seen.retried:
             notes.append(_RETRIED)
         said = self._reader.read(seen, notes)
@@ -107,16 +109,16 @@ class HttpAgent:
             cut=said.cut,
         )
 
-    async def _send(self, request: HttpRequest, session: ClientSession | None, limit_s: float) -> Exchange:
+    async def _send(self, request: HttpRequest, session: ClientSession | None, limit_s: float) -> HttpExchange:
         """The exchange; where the agent is one of ours that died under it, that is what it says."""
         try:
             seen = await self._wire.send(request, session, limit_s)
         except AgentUnavailable as gone:
             if self._fate is None or gone.config:
                 raise
-            from holdfast.agents.http_wire import Exchange
+            from holdfast.agents.http_client import HttpExchange
 
-            return Exchange(*await self._fate())
+            return HttpExchange(*await self._fate())
         if seen.ending == "closed" and self._fate is not None:
             ending, detail = await self._fate()
             if ending == "crashed":

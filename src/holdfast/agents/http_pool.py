@@ -24,12 +24,12 @@ _ACKED_AT = 120
 
 
 @dataclass(slots=True)
-class Attempt:
+class RequestProgress:
     """How far one request got."""
 
     dialled: bool = False
     connected: bool = False
-    line: Line | None = None
+    line: PooledConnection | None = None
     response: aiohttp.ClientResponse | None = None
     chunks: list[bytes] = field(default_factory=list)
     cut: bool = False
@@ -40,11 +40,11 @@ class Attempt:
         return not self.dialled and self.response is None and self.line is not None and not self.line.taken
 
 
-attempt_now: ContextVar[Attempt] = ContextVar("attempt_now")
+attempt_now: ContextVar[RequestProgress] = ContextVar("attempt_now")
 """The attempt that the current task is making."""
 
 
-class Line(ResponseHandler):
+class PooledConnection(ResponseHandler):
     """One connection. When it is lost it still knows whether the server's side had taken the last request."""
 
     acked_before: int | None = None
@@ -72,7 +72,7 @@ class Pool(aiohttp.TCPConnector):
 
     def __init__(self, *, limit: int, keep: bool = True) -> None:
         super().__init__(limit=limit, force_close=not keep)
-        self._factory = cast("partial[ResponseHandler]", partial(Line, loop=self._loop))
+        self._factory = cast("partial[ResponseHandler]", partial(PooledConnection, loop=self._loop))
 
     async def connect(
         self,
@@ -82,7 +82,7 @@ class Pool(aiohttp.TCPConnector):
     ) -> Connection:
         connection = await super().connect(req, traces, timeout)
         attempt, line = attempt_now.get(), connection.protocol
-        if not attempt.dialled and isinstance(line, Line):
+        if not attempt.dialled and isinstance(line, PooledConnection):
             attempt.line = line
             line.begin()
         return connection

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from holdfast.agents.http_client import BODY_LIMIT, HttpExchange
 from holdfast.agents.http_path import find_answer, text_of
 from holdfast.agents.http_stream import read_stream
-from holdfast.agents.http_wire import BODY_LIMIT, Exchange
 from holdfast.model.observation import NO_TEXT, EndingKind
 from holdfast.reading.json_path import MISSING, Find
 
@@ -17,7 +17,7 @@ TEXT_LIMIT = 1_000_000
 _SHOWN = 200
 
 
-class Said(NamedTuple):
+class HttpAnswer(NamedTuple):
     """What one exchange said."""
 
     text: str | None
@@ -33,7 +33,7 @@ class ReplyReader:
     find: Find | None = None
     path: str = ""
 
-    def read(self, seen: Exchange, notes: list[str]) -> Said:
+    def read(self, seen: HttpExchange, notes: list[str]) -> HttpAnswer:
         """The answer; what was cut is added to `notes`."""
         if seen.cut:
             notes.append(f"the reply was cut at {BODY_LIMIT // 1_000_000} MB")
@@ -45,71 +45,71 @@ class ReplyReader:
         kept = _kept(said.text, notes)
         return said._replace(text=kept, cut=seen.cut or len(kept) < len(said.text))
 
-    def _said(self, seen: Exchange) -> Said:
+    def _said(self, seen: HttpExchange) -> HttpAnswer:
         text, undecodable = _decoded(seen)
         if seen.ending != "answered":
             return self._broken(seen, text)
         status = seen.status or 0
         if status >= 300:
-            return Said(self._any_text(seen, text), "http_error", _status_line(seen))
+            return HttpAnswer(self._any_text(seen, text), "http_error", _status_line(seen))
         if not text:
-            return Said(None, "no_answer", f"HTTP {status} with an empty body")
+            return HttpAnswer(None, "no_answer", f"HTTP {status} with an empty body")
         if undecodable:
-            return Said(text, "unreadable", f"{NO_TEXT}, {undecodable}: {_start(text)}")
+            return HttpAnswer(text, "unreadable", f"{NO_TEXT}, {undecodable}: {_start(text)}")
         try:
             return self._answer(seen, text)
         except RecursionError:
-            return Said(text, "unreadable", f"nested too deep: {_start(text)}")
+            return HttpAnswer(text, "unreadable", f"nested too deep: {_start(text)}")
 
-    def _broken(self, seen: Exchange, text: str) -> Said:
+    def _broken(self, seen: HttpExchange, text: str) -> HttpAnswer:
         if seen.content_type == "text/event-stream":
             text = read_stream(text, self.find).text or ""
-        return Said(text or None, seen.ending, seen.detail)
+        return HttpAnswer(text or None, seen.ending, seen.detail)
 
-    def _any_text(self, seen: Exchange, text: str) -> str | None:
+    def _any_text(self, seen: HttpExchange, text: str) -> str | None:
         """The answer if there is one, else the body: a bad reply's text is judged too."""
         try:
             return self._answer(seen, text).text or text or None
         except RecursionError:
             return text
 
-    def _answer(self, seen: Exchange, text: str) -> Said:
+    def _answer(self, seen: HttpExchange, text: str) -> HttpAnswer:
         if seen.content_type == "text/event-stream":
             return self._of_stream(text)
         value = _json(text, seen.content_type)
         if value is not MISSING:
             return self._of_json(value, text)
         if self.find is None:
-            return Said(text)
-        return Said(text, "unreadable", f"the reply is not JSON, so nothing is at {self.path}: {_start(text)}")
+            return HttpAnswer(text)
+        return HttpAnswer(text, "unreadable", f"the reply is not JSON, so nothing is at {self.path}: {_start(text)}")
 
-    def _of_json(self, value: Any, text: str) -> Said:
+    def _of_json(self, value: Any, text: str) -> HttpAnswer:
         found = (self.find or find_answer)(value)
         answer = None if found is MISSING or found is None else text_of(found)
         failure = _failure(value)
         if failure:
-            return Said(text if answer is None else answer, "http_error", failure)
+            return HttpAnswer(text if answer is None else answer, "http_error", failure)
         if found is MISSING:
-            return Said(None, "unreadable", self._nothing_found(text))
-        return Said(None, "no_answer", "the answer is null") if answer is None else Said(answer)
+            return HttpAnswer(None, "unreadable", self._nothing_found(text))
+        return HttpAnswer(None, "no_answer", "the answer is null") if answer is None else HttpAnswer(answer)
 
-    def _of_stream(self, text: str) -> Said:
+    def _of_stream(self, text: str) -> HttpAnswer:
         stream = read_stream(text, self.find)
         failure = next(filter(None, map(_failure, stream.events)), "")
         if failure:
-            return Said(stream.text or text, "http_error", failure)
+            return HttpAnswer(stream.text or text, "http_error", failure)
         if stream.text is not None:
-            return Said(stream.text)
+            return HttpAnswer(stream.text)
         if stream.events:
-            return Said(None, "unreadable", self._nothing_found(text))
-        return Said(None, "no_answer", "an event stream without data")
+            return HttpAnswer(None, "unreadable", self._nothing_found(text))
+        return HttpAnswer(None, "no_answer", "an event stream without data")
 
     def _nothing_found(self, text: str) -> str:
         where = f"nothing at response_path {self.path}" if self.path else "none of the usual keys; set response_path"
         return f"{where}: {_start(text)}"
 
 
-def _decoded(seen: Exchange) -> tuple[str, str]:
+def _decoded(seen: HttpExchange) -> tuple[str, str]:
     """The body as text, and why it could not be read as the reply says it should, if it could not."""
     charset = seen.charset or "utf-8"
     try:
@@ -145,7 +145,7 @@ def _failure(value: Any) -> str:
     return "the body says success: false" if value.get("success") is False else ""
 
 
-def _status_line(seen: Exchange) -> str:
+def _status_line(seen: HttpExchange) -> str:
     status = seen.status or 0
     phrase = next((s.phrase for s in HTTPStatus if s == status), "")
     to = f", redirect to {_start(seen.location)} not followed" if seen.location and status < 400 else ""

@@ -11,7 +11,7 @@ from yarl import URL
 
 from holdfast.agents.http_template import (
     Fields,
-    Template,
+    RequestTemplate,
     UnknownField,
     body_template,
     encodable,
@@ -39,9 +39,9 @@ class RequestForm:
     method: str
     url: URL
     headers: dict[str, str]
-    body: Template | None
+    body: RequestTemplate | None
     """None where everything goes into the query."""
-    query: tuple[tuple[Template, Template], ...]
+    query: tuple[tuple[RequestTemplate, RequestTemplate], ...]
     structured: bool
 
     def fill(self, asked: str, turn: str) -> HttpRequest:
@@ -97,7 +97,7 @@ def endpoint_url(endpoint: str) -> URL:
     return url.with_fragment(None)
 
 
-def _query_of(template: Template, text: str) -> list[tuple[Template, Template]]:
+def _query_of(template: RequestTemplate, text: str) -> list[tuple[RequestTemplate, RequestTemplate]]:
     if template.is_json:
         return _pairs_of_json(text)
     if "=" not in text:
@@ -106,7 +106,7 @@ def _query_of(template: Template, text: str) -> list[tuple[Template, Template]]:
     return [(text_template(k), text_template(v)) for k, v in pairs]
 
 
-def _pairs_of_json(text: str) -> list[tuple[Template, Template]]:
+def _pairs_of_json(text: str) -> list[tuple[RequestTemplate, RequestTemplate]]:
     """An object gives a parameter a key; a value that is no text is sent as JSON."""
     bare = "".join(p if isinstance(p, str) else _quoted(p.write("x"), p.name) for p in body_template(text).parts)
     value = json.loads(bare)
@@ -115,7 +115,7 @@ def _pairs_of_json(text: str) -> list[tuple[Template, Template]]:
     return [(text_template(k), _value_template(v)) for k, v in value.items()]
 
 
-def _value_template(value: object) -> Template:
+def _value_template(value: object) -> RequestTemplate:
     return text_template(value) if isinstance(value, str) else body_template(json.dumps(value))
 
 

@@ -15,9 +15,9 @@ from typing import IO
 from yarl import URL
 
 from holdfast.agents.conventions import RESET_S
+from holdfast.agents.http_client import HttpClient
 from holdfast.agents.http_request import HttpRequest
 from holdfast.agents.http_unreachable import shown
-from holdfast.agents.http_wire import Wire
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
 
@@ -40,7 +40,7 @@ class Reset:
     """What the spec names for a reset, ready to be called before each trial."""
 
     url: URL | None
-    wire: Wire | None
+    wire: HttpClient | None
     function: str | None
     root: Path
     env: dict[str, str]
@@ -65,7 +65,7 @@ def reset_of(agent: AgentSpec, endpoint: URL | None, root: Path, limit: int) -> 
         # Another server than the agent's must not see the agent's credentials.
         headers = agent.headers if endpoint and url.origin() == endpoint.origin() else {}
         bare = {name: value for name, value in headers.items() if name.lower() != "content-type"}
-        wire = Wire(headers=bare, timeout_ms=round(RESET_S * 1000), limit=limit, keep=False)
+        wire = HttpClient(headers=bare, timeout_ms=round(RESET_S * 1000), limit=limit, keep=False)
     return Reset(url, wire, agent.reset_function, root.resolve(), {**os.environ, **agent.env})
 
 
@@ -83,7 +83,7 @@ def _reset_url(endpoint: URL | None, reset: str) -> URL:
     return url
 
 
-async def _post(wire: Wire, url: URL) -> None:
+async def _post(wire: HttpClient, url: URL) -> None:
     what = f"reset by POST {shown(url)}"
     try:
         seen = await wire.send(HttpRequest("POST", url))

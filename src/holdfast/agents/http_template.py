@@ -38,7 +38,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class RequestTemplate:
     """Literal text and slots, in order."""
 
     parts: tuple[str | Slot, ...]
@@ -91,7 +91,7 @@ def as_key(name: str) -> str:
     return "".join(c for c in name.casefold() if c.isalnum())
 
 
-def body_template(text: str, content_type: str = "") -> Template:
+def body_template(text: str, content_type: str = "") -> RequestTemplate:
     """A template for a body: JSON if it is JSON around its fields, else text."""
     parts = tuple(_json_parts(text))
     sample = "".join(p if isinstance(p, str) else p.write("x") for p in parts)
@@ -99,13 +99,13 @@ def body_template(text: str, content_type: str = "") -> Template:
         json.loads(sample)
     except ValueError:
         form = "x-www-form-urlencoded" in content_type.lower()
-        return Template(tuple(_text_parts(text, _form if form else str, keep_unknown=not form)))
-    return Template(parts, is_json=True)
+        return RequestTemplate(tuple(_text_parts(text, _form if form else str, keep_unknown=not form)))
+    return RequestTemplate(parts, is_json=True)
 
 
-def text_template(text: str) -> Template:
+def text_template(text: str) -> RequestTemplate:
     """A template for one value of the query."""
-    return Template(tuple(_text_parts(text, encodable, keep_unknown=False)))
+    return RequestTemplate(tuple(_text_parts(text, encodable, keep_unknown=False)))
 
 
 def encodable(value: str) -> str:

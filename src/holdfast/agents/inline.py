@@ -11,24 +11,24 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from holdfast.agents.answering import settle
+from holdfast.agents.answer_text import settle
 from holdfast.agents.conventions import RESET_S
 from holdfast.agents.environment import clear_environment, set_environment_here
+from holdfast.agents.inline_folder import InlineFolder, Output
 from holdfast.agents.inline_guard import Guard
-from holdfast.agents.inline_place import Output, Place
-from holdfast.agents.loading import Ask, Loaded, Reset, load, prepare
-from holdfast.agents.performance import raised_turn, take_turn
+from holdfast.agents.loaded import Ask, Loaded, Reset, load, prepare
+from holdfast.agents.turns import raised_turn, take_turn
 from holdfast.agents.unusable import unusable
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import CALM, AgentSpec, Scenario, Task
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import said
-from holdfast.planes.flight import under
 from holdfast.planes.install import Installed
-from holdfast.planes.sight import Watch
+from holdfast.planes.open_call import under
+from holdfast.planes.traced_call import CallTrace
 from holdfast.planes.weather import Weather
-from holdfast.protocols import Trip
+from holdfast.protocols import TrialContext
 
 
 class InlineAgent:
@@ -41,7 +41,7 @@ class InlineAgent:
         loaded: Loaded,
         reset: Reset | None,
         installed: Installed,
-        place: Place,
+        place: InlineFolder,
         guard: Guard,
     ) -> None:
         ask = loaded.ask if loaded.is_async else guard.around(_outside_loop(loaded.ask))
@@ -59,7 +59,7 @@ class InlineAgent:
     async def open(cls, agent: AgentSpec, root: Path, scenarios: tuple[Scenario, ...]) -> InlineAgent:
         """Imports the agent here, with the spec's folder first on the path and as working directory."""
         prepare(scenarios)
-        place, guard = Place(root, agent.env), Guard()
+        place, guard = InlineFolder(root, agent.env), Guard()
         try:
             with place:
                 loaded, reset, installed = load(agent, scenarios)
@@ -71,11 +71,11 @@ class InlineAgent:
             raise AgentUnavailable(why.message, hint=why.hint, body=why.trace, config=True, key=why.key) from broken
         return cls(agent, scenarios, loaded, reset, installed, place, guard)
 
-    async def run(self, task: Task, trip: Trip) -> Answer:
-        trial, output = trip.trial, self._output
+    async def run(self, task: Task, context: TrialContext) -> Answer:
+        trial, output = context.trial, self._output
         weather: Weather | None = None
         if self.installed.tools or self.installed.llm:
-            weather = Weather(trial, self._scenarios.get(trial.scenario, CALM), trip.met)
+            weather = Weather(trial, self._scenarios.get(trial.scenario, CALM), context.met)
         broke: list[str] = []
         if self._env:  # another agent of this process may have its own
             os.environ.update(self._env)
@@ -85,11 +85,11 @@ class InlineAgent:
         try:
             with self._place:
                 if weather is None:
-                    turns, notes = await self._converse(task, trip)
+                    turns, notes = await self._converse(task, context)
                 else:
-                    watch = Watch(perf_counter() - trip.now(), lambda _, event: trip.saw(event))
+                    watch = CallTrace(perf_counter() - context.now(), lambda _, event: context.saw(event))
                     with under(weather, broke.append, watch):
-                        turns, notes = await self._converse(task, trip)
+                        turns, notes = await self._converse(task, context)
         finally:
             sys.stdout, sys.stderr = before
             printed, cut = output.take()
@@ -99,12 +99,12 @@ class InlineAgent:
             raise HarnessError(broke[0], answer=answer)
         return answer
 
-    async def _converse(self, task: Task, trip: Trip) -> tuple[list[Turn], list[str]]:
+    async def _converse(self, task: Task, context: TrialContext) -> tuple[list[Turn], list[str]]:
         """Asks turn by turn, until all are asked or one ends badly."""
         turns: list[Turn] = []
         notes: list[str] = []
         for text in task.turns:
-            asked = trip.ask(text)
+            asked = context.ask(text)
             if self._loaded.is_async:
                 turn, noted = await self._awaited_turn(asked)
             else:

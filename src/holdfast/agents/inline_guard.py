@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
 
-from holdfast.agents.loading import Ask
+from holdfast.agents.loaded import Ask
 
 _ENDED = b"error: the agent ended Holdfast's own process (isolation: inline); use isolation: fresh\n"
 _HARNESS = 3

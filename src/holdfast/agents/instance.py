@@ -16,12 +16,12 @@ from holdfast.agents.startable import BEGIN, argv_of, start
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, EndingKind
 from holdfast.model.spec import AgentSpec, Task
-from holdfast.processes.piping import Pipes, Tail
+from holdfast.processes.pipes import Pipes, Tail
 from holdfast.processes.program import Program, how_it_ended
-from holdfast.protocols import Trip
+from holdfast.protocols import TrialContext
 
 if TYPE_CHECKING:
-    from holdfast.planes.mooring import Mooring
+    from holdfast.planes.trial_address import TrialAddress
 
 NOTICE_S = 0.5
 """How long a lost connection may be ahead of the news that the process has ended."""
@@ -29,27 +29,27 @@ WORN: frozenset[EndingKind] = frozenset(("timeout", "crashed", "closed"))
 """Endings after which an instance is not used again."""
 
 
-Moor: TypeAlias = "Callable[[], Awaitable[Mooring]]"
+OpenAddress: TypeAlias = "Callable[[], Awaitable[TrialAddress]]"
 """Opens an address for one more instance."""
 
 
 @dataclass(frozen=True)
-class Blueprint:
+class InstanceSettings:
     """All that the instances of one agent have in common."""
 
     agent: AgentSpec
     root: Path
     environ: Mapping[str, str]
     launcher: Launcher
-    moor: Moor
+    open_address: OpenAddress
 
 
 class Instance:
     """A started copy that was ready. `end` it after use."""
 
-    def __init__(self, agent: AgentSpec, mooring: Mooring, program: Program, pipes: Pipes, printed: Tail) -> None:
+    def __init__(self, agent: AgentSpec, address: TrialAddress, program: Program, pipes: Pipes, printed: Tail) -> None:
         self._agent = agent
-        self._mooring = mooring
+        self._address = address
         self._program = program
         self._pipes = pipes
         self._printed = printed
@@ -59,22 +59,22 @@ class Instance:
         """Its last trial left it in a state that the next one must not meet."""
 
     @classmethod
-    async def start(cls, plan: Blueprint, port: int) -> Instance:
+    async def start(cls, plan: InstanceSettings, port: int) -> Instance:
         """Starts a copy on this port and waits until it is ready; AgentUnavailable if it does not get there."""
         agent = with_port(plan.agent, port)
         async with AsyncExitStack() as parts:
-            mooring = await plan.moor()
-            parts.push_async_callback(mooring.close)
-            env = {**BEGIN, **plan.environ, **agent.env, "PORT": str(port), **mooring.environ}
+            address = await plan.open_address()
+            parts.push_async_callback(address.close)
+            env = {**BEGIN, **plan.environ, **agent.env, "PORT": str(port), **address.environ}
             printed = Tail()
             pipes = Pipes(b"", printed, printed)
             parts.callback(pipes.close)
             argv = argv_of(with_mcp_config(agent, env), plan.root, env)
             program = await start(plan.launcher, argv, env, plan.root, pipes.stdio)
-            mooring.crew.first = program.keeper
+            address.process_tree.first = program.keeper
             pipes.give()
             await parts.enter_async_context(program)
-            self = cls(agent, mooring, program, pipes, printed)
+            self = cls(agent, address, program, pipes, printed)
             await await_ready(agent, program, pipes, printed)
             self._http = await HttpAgent.open(agent, limit=1, root=plan.root, fate=self._fate)
             parts.push_async_callback(self._http.close)
@@ -85,14 +85,14 @@ class Instance:
     def alive(self) -> bool:
         return not self._program.ended
 
-    async def perform(self, task: Task, trip: Trip) -> Answer:
+    async def perform(self, task: Task, context: TrialContext) -> Answer:
         """One trial: reset, if the spec names one, then asked turn after turn."""
         if self._agent.has_reset:
-            await self._http.reset(trip.trial)
+            await self._http.reset(context.trial)
         self._pipes.drain()
         self._printed.restart()
-        with self._mooring.carry(trip):
-            answer = await self._http.run(task, trip)
+        with self._address.carry(context):
+            answer = await self._http.run(task, context)
         self._pipes.drain()
         if self._program.lost:
             raise HarnessError("the launch host died, and the agent with it")

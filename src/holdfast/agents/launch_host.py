@@ -17,9 +17,9 @@ import struct
 import sys
 import time
 
-from holdfast.agents.launch_order import Order, next_order, packed
+from holdfast.agents.launch_request import LaunchRequest, next_order, packed
 from holdfast.processes.leftovers import end_orphans, keep_orphans, kill_group
-from holdfast.processes.spares import Spares
+from holdfast.processes.spares import SpareChild
 
 NOTICE = struct.Struct("=Bqqqq")
 """What is told back: what happened, the ticket, a value, nanoseconds that the program ran, processes that survived.
@@ -37,7 +37,7 @@ STARTED, REFUSED, EXITED, LOST = 1, 2, 3, 4
 """The value is a process id, an errno, a status as waitpid gives it, and nothing: its keeper was killed."""
 
 
-class LaunchHost(Spares):
+class LaunchHost(SpareChild):
     """Its children are keepers, each of one program."""
 
     pause_ms = 4
@@ -89,7 +89,7 @@ class LaunchHost(Spares):
         self._keep(ticket, order)
         return 0
 
-    def _keep(self, ticket: int, order: Order) -> None:
+    def _keep(self, ticket: int, order: LaunchRequest) -> None:
         began = time.monotonic_ns()
         try:
             pid = order.spawn()
@@ -121,7 +121,7 @@ def rehearse() -> None:
         return
     written = os.memfd_create("rehearsal")
     os.write(written, packed([b"/dev/null/none"], os.environb.copy(), b"."))
-    order = Order([written, *(os.dup(written) for _ in range(3))])
+    order = LaunchRequest([written, *(os.dup(written) for _ in range(3))])
     try:
         order.spawn()
     except OSError:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from holdfast.agents.fleet import Fleet, Kept, Spares
-from holdfast.agents.instance import Blueprint, Instance, Moor
+from holdfast.agents.instance import Instance, InstanceSettings, OpenAddress
+from holdfast.agents.instances import Instances, KeptInstances, SpareInstances
 from holdfast.agents.launcher import Launcher
 from holdfast.agents.placeholders import PORT
 from holdfast.agents.ports import Ports, check_free
@@ -17,7 +17,7 @@ from holdfast.agents.readiness import address_of
 from holdfast.model.observation import Answer
 from holdfast.model.spec import AgentSpec, Task
 from holdfast.model.trial import Trial
-from holdfast.protocols import Trip
+from holdfast.protocols import TrialContext
 
 
 class LaunchedHttpAgent:
@@ -27,7 +27,7 @@ class LaunchedHttpAgent:
     instance at a time.
     """
 
-    def __init__(self, plan: Blueprint, limit: int) -> None:
+    def __init__(self, plan: InstanceSettings, limit: int) -> None:
         agent = plan.agent
         self._plan = plan
         self._port = None if PORT in agent.endpoint else address_of(agent.endpoint)[1]
@@ -37,16 +37,18 @@ class LaunchedHttpAgent:
         self._slot = asyncio.Semaphore(self.limit)
         spares = self.limit if agent.spares is None else agent.spares
         ahead = spares if self._port is None else 0
-        self._fleet: Fleet = Kept(self._begin) if agent.isolation == "worker" else Spares(self._begin, ahead)
+        self._instances: Instances = (
+            KeptInstances(self._begin) if agent.isolation == "worker" else SpareInstances(self._begin, ahead)
+        )
 
     @classmethod
     async def open(
-        cls, agent: AgentSpec, root: Path, environ: Mapping[str, str], limit: int, moor: Moor
+        cls, agent: AgentSpec, root: Path, environ: Mapping[str, str], limit: int, open_address: OpenAddress
     ) -> LaunchedHttpAgent:
         """Starts the first instance and waits until it is ready; AgentUnavailable if it does not get there."""
-        self = cls(Blueprint(agent, root, environ, Launcher(), moor), limit)
+        self = cls(InstanceSettings(agent, root, environ, Launcher(), open_address), limit)
         try:
-            await self._fleet.open()
+            await self._instances.open()
         except BaseException:
             await self.close()
             raise
@@ -61,16 +63,16 @@ class LaunchedHttpAgent:
             f"the agent has one port ({self._port}), so trials run one at a time; {PORT} in its endpoint frees them",
         )
 
-    async def run(self, task: Task, trip: Trip) -> Answer:
+    async def run(self, task: Task, context: TrialContext) -> Answer:
         """Asks an instance of its own. If that dies it is a result; if none can be started, AgentUnavailable."""
         async with self._slot:
-            instance = await self._fleet.take()
+            instance = await self._instances.take()
             try:
-                answer = await instance.perform(task, trip)
+                answer = await instance.perform(task, context)
             except BaseException as broken:
                 await instance.end(0.0 if isinstance(broken, asyncio.CancelledError) else None)
                 raise
-            notes = await self._fleet.give_back(instance)
+            notes = await self._instances.give_back(instance)
         return replace(answer, notes=(*answer.notes, *notes)) if notes else answer
 
     async def reset(self, trial: Trial) -> None:
@@ -78,7 +80,7 @@ class LaunchedHttpAgent:
 
     async def close(self) -> None:
         try:
-            await self._fleet.close()
+            await self._instances.close()
         finally:
             await self._plan.launcher.close()
 

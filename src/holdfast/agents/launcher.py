@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import IO, TypeAlias
 
 from holdfast.agents.launch_host import EXITED, LOST, NOTICE, REFUSED, STARTED
-from holdfast.agents.launch_order import TICKET, packed
+from holdfast.agents.launch_request import TICKET, packed
 from holdfast.errors import HarnessError
 from holdfast.processes.leftovers import end_marked, kill_group
+from holdfast.processes.nonblocking import read_now
 from holdfast.processes.program import KILL_S, Program
-from holdfast.processes.reading import read_now
 
 MARK = "HOLDFAST_INSTANCE"
 """In the environment of every program and all below it, so that they are found if the launch host is killed."""

@@ -10,12 +10,12 @@ from holdfast.model.spec import AgentSpec
 
 if TYPE_CHECKING:
     from holdfast.agents.command import CommandAgent
-    from holdfast.agents.instance import Moor
+    from holdfast.agents.instance import OpenAddress
     from holdfast.agents.launched import LaunchedHttpAgent
 
 
 async def open_launched(
-    agent: AgentSpec, root: Path, environ: Mapping[str, str], limit: int, moor: Moor
+    agent: AgentSpec, root: Path, environ: Mapping[str, str], limit: int, open_address: OpenAddress
 ) -> CommandAgent | LaunchedHttpAgent:
     """The agent of a section whose references are resolved, for up to `limit` trials at once.
 
@@ -25,7 +25,7 @@ async def open_launched(
     if agent.type == "command":
         from holdfast.agents.command import CommandAgent
 
-        return CommandAgent(agent, root, environ, moor)
+        return CommandAgent(agent, root, environ, open_address)
     from holdfast.agents.launched import LaunchedHttpAgent
 
-    return await LaunchedHttpAgent.open(agent, root, environ, limit, moor)
+    return await LaunchedHttpAgent.open(agent, root, environ, limit, open_address)

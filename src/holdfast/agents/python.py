@@ -11,31 +11,31 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from holdfast.agents.process import HOST_DIED, Begun, Host
-from holdfast.agents.wire import Ready, Setup
+from holdfast.agents.host_protocol import HostSetup, Ready
+from holdfast.agents.python_host import HOST_DIED, Begun, PythonHost
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer
 from holdfast.model.spec import AgentSpec, Scenario, Task
 from holdfast.model.trial import Trial
-from holdfast.protocols import Trip
+from holdfast.protocols import TrialContext
 
 if TYPE_CHECKING:
-    from holdfast.planes.harbour import Harbour
-    from holdfast.planes.lobby import Lobby
-    from holdfast.planes.mooring import Mooring
+    from holdfast.planes.shared_address import SharedAddress
+    from holdfast.planes.site_planes import SitePlanes
+    from holdfast.planes.trial_address import TrialAddress
 
 
 class PythonAgent:
     """Fresh: forked from a process that has imported the agent. Worker: kept between trials."""
 
-    def __init__(self, setup: Setup, environ: Mapping[str, str], harbour: Harbour | None) -> None:
+    def __init__(self, setup: HostSetup, environ: Mapping[str, str], site_planes: SitePlanes | None) -> None:
         self._setup = setup
         self._environ = environ
-        self._harbour = harbour
-        self._lobby: Lobby | None = None
-        self._moorings: dict[Host, Mooring] = {}
-        self._zygote: Host | None = None
-        self._idle: list[Host] = []
+        self._site_planes = site_planes
+        self._shared_address: SharedAddress | None = None
+        self._addresses: dict[PythonHost, TrialAddress] = {}
+        self._zygote: PythonHost | None = None
+        self._idle: list[PythonHost] = []
         self._keep = setup.agent.isolation == "worker"
         self._restart = asyncio.Lock()
         self._suspects: set[str] = set()
@@ -49,11 +49,11 @@ class PythonAgent:
         root: Path,
         scenarios: tuple[Scenario, ...],
         environ: Mapping[str, str],
-        harbour: Harbour | None = None,
+        site_planes: SitePlanes | None = None,
     ) -> PythonAgent:
         """Imports the agent in a process of its own; raises AgentUnavailable if it cannot."""
         place = agent.isolation == "worker" or sys.platform != "linux"
-        opened = cls(Setup(agent, str(root), scenarios, "place" if place else "fork"), environ, harbour)
+        opened = cls(HostSetup(agent, str(root), scenarios, "place" if place else "fork"), environ, site_planes)
         try:
             first = await opened._start()
             opened.ready = first.ready
@@ -79,15 +79,15 @@ class PythonAgent:
         why = f"{ready.threads} threads run after its import" if ready.threads > 1 else "this platform"
         return f"forking is unsafe ({why}): a new interpreter per trial, about {ready.import_ms:.0f} ms each to import"
 
-    async def run(self, task: Task, trip: Trip) -> Answer:
-        alone = trip.trial.id in self._suspects
+    async def run(self, task: Task, context: TrialContext) -> Answer:
+        alone = context.trial.id in self._suspects
         host = await (self._own_host() if alone else self._host())
         try:
-            with self._carried(host, trip) as begun:
-                return await host.show(trip, task.turns, begun)
+            with self._carried(host, context) as begun:
+                return await host.hosted(context, task.turns, begun)
         except HarnessError as broken:
             if str(broken) == HOST_DIED:
-                self._suspects.add(trip.trial.id)
+                self._suspects.add(context.trial.id)
             raise
         finally:
             await self._give_back(host)
@@ -100,22 +100,22 @@ class PythonAgent:
             if host is not None:
                 await self._end(host)
         self._zygote, self._idle = None, []
-        if self._lobby is not None:
-            await self._lobby.close()
+        if self._shared_address is not None:
+            await self._shared_address.close()
 
     @contextmanager
-    def _carried(self, host: Host, trip: Trip) -> Iterator[Begun | None]:
-        """The trial's traffic is met while this is open: by its process in a lobby, else at its host's own mooring."""
-        if host in self._moorings:
-            with self._moorings[host].carry(trip):
+    def _carried(self, host: PythonHost, context: TrialContext) -> Iterator[Begun | None]:
+        """The trial's traffic is met while this is open: at the shared address, or at its host's own."""
+        if host in self._addresses:
+            with self._addresses[host].carry(context):
                 yield None
-        elif self._lobby is not None:
-            with self._lobby.carry(trip) as begun:
+        elif self._shared_address is not None:
+            with self._shared_address.carry(context) as begun:
                 yield begun
         else:
             yield None
 
-    async def _host(self) -> Host:
+    async def _host(self) -> PythonHost:
         if self._setup.mode == "place":
             return self._idle.pop() if self._idle else await self._start()
         if self._zygote is not None and self._zygote.alive:
@@ -127,34 +127,34 @@ class PythonAgent:
                 self._zygote = await self._start()
         return self._zygote
 
-    async def _own_host(self) -> Host:
+    async def _own_host(self) -> PythonHost:
         host = await self._start()
         host.alone = True
         return host
 
-    async def _start(self) -> Host:
-        if self._harbour is None:
-            return await Host.start(self._setup, self._environ)
+    async def _start(self) -> PythonHost:
+        if self._site_planes is None:
+            return await PythonHost.start(self._setup, self._environ)
         if self._setup.mode == "fork":
-            self._lobby = self._lobby or await self._harbour.lobby()
-            return await Host.start(self._setup, {**self._environ, **self._lobby.environ})
-        mooring = await self._harbour.moor()
+            self._shared_address = self._shared_address or await self._site_planes.shared_address()
+            return await PythonHost.start(self._setup, {**self._environ, **self._shared_address.environ})
+        address = await self._site_planes.open_address()
         try:
-            host = await Host.start(self._setup, {**self._environ, **mooring.environ})
+            host = await PythonHost.start(self._setup, {**self._environ, **address.environ})
         except BaseException:
-            await mooring.close()
+            await address.close()
             raise
-        mooring.crew.first = host.process.pid
-        self._moorings[host] = mooring
+        address.process_tree.first = host.process.pid
+        self._addresses[host] = address
         return host
 
-    async def _end(self, host: Host) -> None:
+    async def _end(self, host: PythonHost) -> None:
         host.close()
-        mooring = self._moorings.pop(host, None)
-        if mooring is not None:
-            await mooring.close()
+        address = self._addresses.pop(host, None)
+        if address is not None:
+            await address.close()
 
-    async def _give_back(self, host: Host) -> None:
+    async def _give_back(self, host: PythonHost) -> None:
         if self._setup.mode == "fork" and not host.alone:
             return
         if self._keep and host.idle:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from holdfast.agents.startable import NOT_RUN, not_run
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
-from holdfast.processes.piping import Pipes, Tail
+from holdfast.processes.pipes import Pipes, Tail
 from holdfast.processes.program import how_it_ended
 from holdfast.protocols import Started
 
@@ -117,10 +117,10 @@ async def _accepts(host: str, port: int) -> bool:
 async def _answers(url: str) -> bool:
     from yarl import URL
 
+    from holdfast.agents.http_client import HttpClient
     from holdfast.agents.http_request import HttpRequest
-    from holdfast.agents.http_wire import Wire
 
-    wire = Wire(headers={}, timeout_ms=round(PROBE_S * 1000), limit=1)
+    wire = HttpClient(headers={}, timeout_ms=round(PROBE_S * 1000), limit=1)
     try:
         seen = await wire.send(HttpRequest("GET", URL(url)))
     except AgentUnavailable as gone:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.agents.runnable_places import Takes
-from holdfast.agents.runnable_schema import Wanted, wanted
+from holdfast.agents.runnable_schema import WantedInput, wanted
 from holdfast.errors import UserError
 
 
 @dataclass(frozen=True)
-class Form:
+class InputForm:
     """Where in an input the prompt stands, and how."""
 
     key: str = ""
@@ -28,7 +28,7 @@ class Form:
         return {self.key: [message] if self.messages else prompt}
 
 
-TEXT, INPUT, MESSAGES = Form(), Form("input"), Form("messages", messages=True)
+TEXT, INPUT, MESSAGES = InputForm(), InputForm("input"), InputForm("messages", messages=True)
 
 
 def input_form(endpoint: str, target: Any, by_hand: str | None) -> Callable[[str], Any]:
@@ -47,7 +47,7 @@ def input_form(endpoint: str, target: Any, by_hand: str | None) -> Callable[[str
     return found
 
 
-def _by_schema(asks: Wanted) -> Form | None:
+def _by_schema(asks: WantedInput) -> InputForm | None:
     """`messages`, `input`, the one key there is or the one that is needed; text if that will do."""
     if not asks.keys:
         return TEXT if asks.is_text else None
@@ -62,7 +62,7 @@ def _by_schema(asks: Wanted) -> Form | None:
     return _at(only[0], asks, messages=not takes.text)
 
 
-def _by_hand(endpoint: str, asks: Wanted | None, said: str) -> Form:
+def _by_hand(endpoint: str, asks: WantedInput | None, said: str) -> InputForm:
     if asks is not None and asks.is_graph and asks.keys and said not in asks.keys:
         # A graph drops a key that it does not know, and answers all the same: the model would never be asked.
         raise UserError(
@@ -76,9 +76,9 @@ def _by_hand(endpoint: str, asks: Wanted | None, said: str) -> Form:
     return _at(said, asks, messages=said == "messages" or not takes.text)
 
 
-def _at(key: str, asks: Wanted | None, *, messages: bool) -> Form:
+def _at(key: str, asks: WantedInput | None, *, messages: bool) -> InputForm:
     takes = asks.keys.get(key, Takes()) if asks is not None else Takes()
-    return Form(key, messages, takes.dicts)
+    return InputForm(key, messages, takes.dicts)
 
 
 def _unplaced(endpoint: str, why: str) -> UserError:

@@ -12,7 +12,7 @@ from holdfast.agents.runnable_places import Takes, resolved, says_type, takes, t
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedInput:
     """An input as its schema describes it."""
 
     keys: Mapping[str, Takes] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Wanted:
     """The schema in words."""
 
 
-def wanted(target: Any) -> Wanted | None:
+def wanted(target: Any) -> WantedInput | None:
     """What this runnable asks for; None of an object that has no schema at all."""
     inner = _within(target)
     builder = getattr(inner, "builder", None)
@@ -39,7 +39,7 @@ def wanted(target: Any) -> Wanted | None:
         if channels is not None and "__root__" not in channels:
             return _of_graph(state, channels, getattr(builder, "managed", {}))
     if "AgentExecutor" in _kinds(inner):  # its schema is a mapping of any keys; without the right one its prompt raises
-        return Wanted({"input": Takes(text=True)}, told="a mapping with input")
+        return WantedInput({"input": Takes(text=True)}, told="a mapping with input")
     if not any(callable(getattr(target, name, None)) for name in ("get_input_jsonschema", "get_input_schema")):
         return None
     try:
@@ -70,19 +70,19 @@ def _kinds(target: Any) -> set[str]:
     return {kind.__name__ for kind in type(target).__mro__}
 
 
-def _of_graph(state: Any, channels: Mapping[str, Any], managed: Mapping[str, Any]) -> Wanted:
+def _of_graph(state: Any, channels: Mapping[str, Any], managed: Mapping[str, Any]) -> WantedInput:
     hints = _hints(state)
     keys = {name: takes(hints.get(name, Any)) for name in channels if name not in managed}
     needed = _needed(state, keys)
-    return Wanted(keys, needed, is_graph=True, checked=not _is_typed_dict(state), told=_in_words(keys))
+    return WantedInput(keys, needed, is_graph=True, checked=not _is_typed_dict(state), told=_in_words(keys))
 
 
-def _of_type(kind: Any, told: str) -> Wanted:
+def _of_type(kind: Any, told: str) -> WantedInput:
     """The input of a runnable that names a type and has no other schema."""
     if _is_typed_dict(kind):
         keys = {name: takes(hint) for name, hint in _hints(kind).items()}
-        return Wanted(keys, _needed(kind, keys), told=_in_words(keys))
-    return Wanted(is_text=kind is str, told=told)
+        return WantedInput(keys, _needed(kind, keys), told=_in_words(keys))
+    return WantedInput(is_text=kind is str, told=told)
 
 
 def _input_type(target: Any) -> Any:
@@ -121,7 +121,7 @@ def _json_schema(target: Any) -> Mapping[str, Any]:
     return typing.cast(Mapping[str, Any], (getattr(model, "model_json_schema", None) or model.schema)())
 
 
-def _of_json(schema: Mapping[str, Any]) -> Wanted:
+def _of_json(schema: Mapping[str, Any]) -> WantedInput:
     defs = schema.get("$defs") or schema.get("definitions") or {}
     schema = resolved(schema, defs)
     properties: Mapping[str, Any] = schema.get("properties") or {}
@@ -130,10 +130,10 @@ def _of_json(schema: Mapping[str, Any]) -> Wanted:
     keys = {name: takes_by_json(inner, defs) for name, inner in properties.items()}
     needed = frozenset(schema.get("required") or ()) & frozenset(keys)
     if keys:
-        return Wanted(keys, needed, checked=True, told=_in_words(keys))
+        return WantedInput(keys, needed, checked=True, told=_in_words(keys))
     typed = says_type(schema)
     told = f"{schema['type']}" if isinstance(schema.get("type"), str) else "any of several types"
-    return Wanted(is_text=typed and takes_by_json(schema, defs).text, told=told if typed else "anything")
+    return WantedInput(is_text=typed and takes_by_json(schema, defs).text, told=told if typed else "anything")
 
 
 def _in_words(keys: Mapping[str, Takes]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.agents.wire import Unusable
+from holdfast.agents.host_protocol import Unusable
 from holdfast.errors import HoldfastError, UserError
 from holdfast.model.codec import carried
 from holdfast.planes.describe import said

@@ -7,15 +7,15 @@ import socket
 import sys
 from typing import NamedTuple
 
-from holdfast.agents.loading import Loaded, Reset
-from holdfast.agents.performance import Broke, Message, Request, perform
-from holdfast.agents.wire import Wire, framed, read_frame
+from holdfast.agents.host_protocol import TrialSocket, framed, read_frame
+from holdfast.agents.loaded import Loaded, Reset
+from holdfast.agents.turns import Broke, Message, TrialRequest, perform
 from holdfast.model.codec import decoder, encode
 from holdfast.model.spec import CALM, Scenario, Task
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import said
 
-_requests = decoder(Request)  # made before any child, so that none has to
+_requests = decoder(TrialRequest)  # made before any child, so that none has to
 
 
 class Held(NamedTuple):
@@ -43,7 +43,7 @@ def next_work(control: socket.socket) -> Work | None:
 def perform_work(line: int, held: Held) -> None:
     """Runs the trial that is asked for on this line."""
     request = _requests.decode(read_frame(line))
-    wire = Wire(line)
+    wire = TrialSocket(line)
     try:
         perform(request, held.scenarios.get(request.trial.scenario, CALM), held.agent, held.reset, wire)
     except Exception as ours:  # the agent's own exceptions have become turns by now
@@ -77,7 +77,7 @@ class _Silent:
 
 
 _ECHO = Loaded(str, is_async=False)
-_REHEARSAL = encode(Request(Trial("0" * 12, "control", "", Task(("",))), ""))
+_REHEARSAL = encode(TrialRequest(Trial("0" * 12, "control", "", Task(("",))), ""))
 
 
 def rehearse() -> None:

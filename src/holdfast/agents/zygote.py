@@ -13,7 +13,7 @@ import socket
 from typing import NoReturn
 
 from holdfast.agents.environment import clear_environment
-from holdfast.agents.wire import Exited, Refused, Started, lifted, tell
+from holdfast.agents.host_protocol import ChildExited, ChildStarted, ForkRefused, lifted, tell
 from holdfast.agents.work import Held, next_work, perform_work, redirect, rehearse, settle_streams
 from holdfast.processes.leftovers import (
     children_of_this,
@@ -95,7 +95,7 @@ class Zygote:
     def _refuse(self) -> None:
         work = next_work(self._control)
         if work is not None:
-            tell(self._control.fileno(), Refused(work.ticket, "the machine allows no more processes"))
+            tell(self._control.fileno(), ForkRefused(work.ticket, "the machine allows no more processes"))
             os.close(work.line)
             os.close(work.output)
 
@@ -109,7 +109,7 @@ class Zygote:
                 self._ready = 0
             kill_group(pid, signal.SIGKILL)
             left = end_orphans(self._spared | self._children)
-            tell(self._control.fileno(), Exited(pid, status, len(left)))
+            tell(self._control.fileno(), ChildExited(pid, status, len(left)))
 
     def _live(self) -> NoReturn:
         """The child: waits for its trial, runs it and dies."""
@@ -125,7 +125,7 @@ class Zygote:
             rehearse()
             work = next_work(self._control)
             if work is not None:
-                tell(self._control.fileno(), Started(work.ticket, os.getpid()))
+                tell(self._control.fileno(), ChildStarted(work.ticket, os.getpid()))
                 os.write(self._taken[1], b"x")
                 for fd in (self._control.fileno(), *self._taken, *self._died):
                     os.close(fd)

@@ -19,19 +19,19 @@ def command(kept: bool, older_than: str | None) -> int:
       holdfast clean --kept
       holdfast clean --older-than 24h
     """
-    from holdfast.planes.standing import clear
+    from holdfast.planes.gateway_lock import clear
     from holdfast.processes.scratch import sweep
     from holdfast.report.safe import one_line
-    from holdfast.world import keeping
+    from holdfast.world import kept_world
     from holdfast.world.sandbox import limits, owner
-    from holdfast.world.services import home
+    from holdfast.world.services import socket_folder
 
-    removed = [*map(str, sweep()), *map(str, home.sweep()), *map(str, clear(Path(".holdfast")))]
+    removed = [*map(str, sweep()), *map(str, socket_folder.sweep()), *map(str, clear(Path(".holdfast")))]
     removed += [f"control group {name}" for name in limits.sweep()]
     removed += [f"container {name}" for name in owner.sweep()]
     age_s = 0.0 if kept else _seconds(older_than)
     if age_s is not None:
-        removed += map(str, keeping.clear(keeping.KEPT, age_s, time.time()))
+        removed += map(str, kept_world.clear(kept_world.KEPT, age_s, time.time()))
     for name in removed:
         print(f"removed {one_line(name)}")
     if not removed:

@@ -35,7 +35,7 @@ def run(**given: Any) -> int:
       holdfast contract run --trial 7f3a2c91d044 --seed 7
       holdfast contract run --resume 0007
     """
-    from holdfast.cli.running import run_and_show
+    from holdfast.cli.run_job import run_and_show
 
     return run_and_show(part="contract", **given)
 
@@ -49,7 +49,7 @@ def validate(config: Path | None, as_json: bool) -> int:
     \b
       holdfast contract validate -c finance.yaml
     """
-    from holdfast.cli.validating import check_file
+    from holdfast.cli.check_file import check_file
 
     return check_file(shared.find_config(config), as_json=as_json, contract=True)
 
@@ -63,7 +63,7 @@ def score(config: Path | None, resume: str | None, force: bool, exit_zero: bool,
     \b
       test "$(holdfast contract score)" = 100.00
     """
-    from holdfast.cli.running import Screen, execute, prepare
+    from holdfast.cli.run_job import Screen, execute, prepare
 
     prepared = prepare(config, resume, force, shared.options(**given), ())
     with closing(execute(prepared, Screen(silent=True), (), report=False)) as outcome:

@@ -53,14 +53,14 @@ def _where() -> str:
 
 def _show(version: Version, number: int) -> Outcome:
     """Runs one version as `contract run` would, and tells about it."""
-    from holdfast.cli.running import Screen, execute, prepare
-    from holdfast.runner.job import Options
+    from holdfast.cli.run_job import Screen, execute, prepare
+    from holdfast.runner.job import RunOptions
     from holdfast.runner.outcome import shown_path
 
     spec = Path(shown_path(version.spec))
     print(f"{number}. The {version.name} agent: {version.about}.\n   holdfast contract run -c {_quoted(spec)}\n")
     screen = Screen()
-    outcome = execute(prepare(spec, None, False, Options(), ()), screen, (), report=True)
+    outcome = execute(prepare(spec, None, False, RunOptions(), ()), screen, (), report=True)
     screen.finish(outcome)
     print()
     return outcome

@@ -15,8 +15,8 @@ from holdfast.cli import options as shared
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
-    from holdfast.report.diagnosis import Finding, Sheet
-    from holdfast.runner.doctor import Case
+    from holdfast.doctor.diagnose import ExaminedSpec
+    from holdfast.report.diagnosis import DoctorFinding, Sheet
 
 
 @click.command(name="doctor")
@@ -34,9 +34,9 @@ def command(config: Path | None, replay: Path | None, no_agent: bool, as_json: b
     Exit codes: 0 every fault can be met, 3 something needed is broken here, 4 the spec is.
     """
     case = _case(config, replay, not no_agent)
+    from holdfast.doctor.diagnose import examine
     from holdfast.model.codec import encode
     from holdfast.report.diagnosis import document
-    from holdfast.runner.doctor import examine
 
     if as_json:
         found = asyncio.run(examine(case, os.environ, lambda *_: None))
@@ -44,7 +44,7 @@ def command(config: Path | None, replay: Path | None, no_agent: bool, as_json: b
         return found.exit_code
     sheet = _sheet()
 
-    def tell(title: str, about: str, findings: Sequence[Finding], notes: Sequence[str]) -> None:
+    def tell(title: str, about: str, findings: Sequence[DoctorFinding], notes: Sequence[str]) -> None:
         sys.stdout.write(sheet.part(title, about, findings, notes) + "\n")
         sys.stdout.flush()
 
@@ -55,17 +55,17 @@ def command(config: Path | None, replay: Path | None, no_agent: bool, as_json: b
     return found.exit_code
 
 
-def _case(config: Path | None, replay: Path | None, ask: bool) -> Case | None:
+def _case(config: Path | None, replay: Path | None, ask: bool) -> ExaminedSpec | None:
     """What is to be examined beside the machine; None where no spec is named or here."""
-    from holdfast.runner.doctor import Case
-    from holdfast.runner.job import Options
+    from holdfast.doctor.diagnose import ExaminedSpec
+    from holdfast.runner.job import RunOptions
 
     try:
         path = shared.find_config(config)
     except UsageError:
         return None
-    spec, problems = shared.load_either(path, Options())
-    return Case(spec, problems, os.environ, replay, ask)
+    spec, problems = shared.load_either(path, RunOptions())
+    return ExaminedSpec(spec, problems, os.environ, replay, ask)
 
 
 def _sheet() -> Sheet:

@@ -17,8 +17,8 @@ from holdfast.cli import options as shared
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
-    from holdfast.planes.handover import Place
-    from holdfast.planes.harbour import Chart
+    from holdfast.planes.handover import GatewayAddress
+    from holdfast.planes.site_planes import PlaneSettings
 
 FOLDER = Path(".holdfast")
 
@@ -40,25 +40,25 @@ def command(config: Path | None, port: int | None, only_print: bool, as_json: bo
     The agent's model calls, its HTTP and its MCP servers then go through the run that drives it, one trial at a time.
     Between runs every request gets 503.
     """
+    from holdfast.planes.gateway_lock import alone, stands
     from holdfast.planes.handover import place_in
-    from holdfast.planes.standing import alone, stands
 
     if only_print:
         if not (FOLDER / "gateway.sock").exists() or not stands(FOLDER):
             raise UsageError("no gateway runs in this folder", hint="start one: holdfast gateway")
-        _show(place_in(FOLDER), _chart(config), as_json)
+        _show(place_in(FOLDER), _settings(config), as_json)
         return 0
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / ".gitignore").write_text("*\n")
     with alone(FOLDER), suppress(KeyboardInterrupt):
-        asyncio.run(_hold(place_in(FOLDER, port), _chart(config), as_json))
+        asyncio.run(_hold(place_in(FOLDER, port), _settings(config), as_json))
     return 0
 
 
-def _chart(config: Path | None) -> Chart | None:
+def _settings(config: Path | None) -> PlaneSettings | None:
     """What the spec says of the agent; None if there is no spec here yet."""
     from holdfast.execute.site import resolve_agent
-    from holdfast.planes.harbour import Chart
+    from holdfast.planes.site_planes import PlaneSettings
     from holdfast.spec import load
 
     path = config or next((Path(name) for name in shared.DEFAULT_FILES if Path(name).is_file()), None)
@@ -66,18 +66,18 @@ def _chart(config: Path | None) -> Chart | None:
         return None
     spec, _ = load(path, environ=os.environ)
     agent = resolve_agent(spec.agent, os.environ, spec.params[0])
-    return Chart(agent, path.resolve().parent, os.environ, scenarios=spec.scenarios)
+    return PlaneSettings(agent, path.resolve().parent, os.environ, scenarios=spec.scenarios)
 
 
-def _show(place: Place, chart: Chart | None, as_json: bool) -> None:
+def _show(place: GatewayAddress, settings: PlaneSettings | None, as_json: bool) -> None:
     from holdfast.planes.handover import shown, variables
 
-    found = variables(FOLDER.absolute(), place, os.environ, chart)
+    found = variables(FOLDER.absolute(), place, os.environ, settings)
     sys.stdout.write(json.dumps(found, indent=2) + "\n" if as_json else shown(found))
     sys.stdout.flush()
 
 
-async def _hold(place: Place, chart: Chart | None, as_json: bool) -> None:
+async def _hold(place: GatewayAddress, settings: PlaneSettings | None, as_json: bool) -> None:
     from holdfast.planes.handover import Standby
 
     standby = Standby(FOLDER.absolute(), place, _log)
@@ -85,7 +85,7 @@ async def _hold(place: Place, chart: Chart | None, as_json: bool) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, done.set)
     await standby.open()
     try:
-        _show(place, chart, as_json)
+        _show(place, settings, as_json)
         print(f"holding 127.0.0.1:{place.port}; Ctrl-C gives it up", file=sys.stderr)
         await done.wait()
     finally:

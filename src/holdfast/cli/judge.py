@@ -27,9 +27,9 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
       holdfast judge 0007                    the rules it was run with
       holdfast judge 0007 -c finance.yaml    the rules as they are now
     """
-    from holdfast.cli.running import Screen
+    from holdfast.cli.run_job import Screen
     from holdfast.report.files import reporter, write
-    from holdfast.runner.again import judge_again
+    from holdfast.runner.rejudge import judge_again
     from holdfast.runner.start import RUNS
     from holdfast.store.rundir import RunDir
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.errors import UsageError
 from holdfast.model.spec import Problem, Spec
 from holdfast.plan import Select
-from holdfast.runner.job import Options
+from holdfast.runner.job import RunOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -107,12 +107,12 @@ def options(
     trials: tuple[str, ...] = (),
     no_preflight: bool = False,
     **given: Any,
-) -> Options:
+) -> RunOptions:
     """The command line as a value; `given` are fields of Options by their own names."""
-    return Options(select=Select(scenarios, invariants, trials), preflight=not no_preflight, **given)
+    return RunOptions(select=Select(scenarios, invariants, trials), preflight=not no_preflight, **given)
 
 
-def option_warnings(spec: Spec, given: Options) -> list[str]:
+def option_warnings(spec: Spec, given: RunOptions) -> list[str]:
     """What the command line asks for and probably does not mean."""
     warnings = []
     if given.part == "scenario" and not spec.matrix and given.min_score is not None:
@@ -121,7 +121,7 @@ def option_warnings(spec: Spec, given: Options) -> list[str]:
             hint="set scoring.pass_threshold for composites",
         )
     asked = {
-        "--backend": given.backend != Options().backend,
+        "--backend": given.backend != RunOptions().backend,
         "--keep": given.keep,
         "--strict-world": given.strict_world,
     }
@@ -149,7 +149,7 @@ def find_config(given: Path | None) -> Path:
     )
 
 
-def load_part(path: Path, given: Options) -> tuple[Spec, tuple[Problem, ...]]:
+def load_part(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
     """The spec with the command line's overrides; raises SpecError if the part that was asked for cannot be run."""
     from holdfast.errors import SpecError
     from holdfast.spec import check, requires_contract
@@ -170,7 +170,7 @@ def load_part(path: Path, given: Options) -> tuple[Spec, tuple[Problem, ...]]:
     return checked.spec, problems
 
 
-def load_either(path: Path, given: Options) -> tuple[Spec, tuple[Problem, ...]]:
+def load_either(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
     """The contract of the file; of one without a matrix its scenario."""
     from holdfast.spec import check
 

@@ -24,7 +24,7 @@ def command(run: str, outputs: tuple[Path, ...], as_json: bool, verbose: bool) -
       holdfast report 0007
       holdfast report 0007 -o run.html -o run.xml
     """
-    from holdfast.cli.running import Screen
+    from holdfast.cli.run_job import Screen
     from holdfast.report.files import reporter, write
     from holdfast.runner.start import RUNS
     from holdfast.runner.stored import look

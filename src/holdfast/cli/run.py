@@ -22,6 +22,6 @@ def command(**given: Any) -> int:
       holdfast run -c renewals.yaml --replicas 5 -o report.html
       holdfast run -c renewals.yaml --trial 7f3a2c91d044 --seed 7
     """
-    from holdfast.cli.running import run_and_show
+    from holdfast.cli.run_job import run_and_show
 
     return run_and_show(part="scenario", **given)

@@ -24,7 +24,7 @@ def command(trial: str | None, words: tuple[str, ...]) -> int:
       holdfast shell 3f2a                                   a shell
       holdfast shell 3f2a -- sh -c 'psql $DATABASE_URL'     one command; its exit code is ours
     """
-    from holdfast.world.keeping import KEPT, kept_worlds
+    from holdfast.world.kept_world import KEPT, kept_worlds
 
     if trial is None:
         for folder in kept_worlds(KEPT):
@@ -38,7 +38,7 @@ def _open(folder: Path, words: tuple[str, ...]) -> int:
 
     from holdfast.execute.revisit import revisit
     from holdfast.runner.past import past
-    from holdfast.world.keeping import read
+    from holdfast.world.kept_world import read
 
     kept = read(folder)
     try:

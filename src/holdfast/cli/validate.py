@@ -20,6 +20,6 @@ def command(file: Path | None, config: Path | None, as_json: bool) -> int:
       holdfast validate
       holdfast validate specs/renewal.yaml --json
     """
-    from holdfast.cli.validating import check_file
+    from holdfast.cli.check_file import check_file
 
     return check_file(shared.find_config(file or config), as_json=as_json, contract=False)

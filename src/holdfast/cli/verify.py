@@ -20,10 +20,10 @@ def command(config: Path | None) -> int:
       holdfast verify -c finance.yaml
     """
     from holdfast.report.safe import one_line
-    from holdfast.runner.job import Options
+    from holdfast.runner.job import RunOptions
     from holdfast.runner.verify import ask_once
 
-    spec, _ = shared.load_either(shared.find_config(config), Options())
+    spec, _ = shared.load_either(shared.find_config(config), RunOptions())
     seen, tools = asyncio.run(ask_once(spec, os.environ))
     turn = seen.turns[-1]
     print(f"asked     {one_line(turn.asked)}")

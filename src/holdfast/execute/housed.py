@@ -14,22 +14,22 @@ import msgspec
 import holdfast
 from holdfast import plugins
 from holdfast.agents.environment import variables
-from holdfast.agents.housed import Placed, open_housed, placed
+from holdfast.agents.housed import MountedAgent, open_housed, placed
 from holdfast.errors import UserError
 from holdfast.execute.moored import resolved_models
-from holdfast.execute.site import Models, Site, Surroundings, rule_urls
+from holdfast.execute.site import ModelOptions, Site, WorldOptions, rule_urls
 from holdfast.execute.surrounded import Surrounded
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.world import WorldSpec
-from holdfast.planes.harbour import Chart, Harbour
+from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from holdfast.processes import scratch
 from holdfast.protocols import SandboxBackend
 from holdfast.spec.references import interpolate, resolve
 from holdfast.world.sandbox.system import present
 from holdfast.world.shortcomings import shortcomings
 from holdfast.world.strict import refuse_lacking
-from holdfast.world.worlds import Order, Worlds
+from holdfast.world.world_factory import WorldFactory, WorldSettings
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -40,15 +40,15 @@ async def open_in_world(
     root: Path,
     environ: Mapping[str, str],
     at_once: int,
-    models: Models,
-    world: Surroundings,
+    models: ModelOptions,
+    world: WorldOptions,
 ) -> Site:
     """The site of an agent whose references are resolved and that runs in worlds."""
     assert spec.world is not None
     seen = placed(agent, root)
     async with AsyncExitStack() as opened:
-        harbour = Harbour(chart(spec, seen.agent, root, environ, models))
-        opened.push_async_callback(harbour.close)
+        site_planes = SitePlanes(settings(spec, seen.agent, root, environ, models))
+        opened.push_async_callback(site_planes.close)
         folder = scratch.make("world", in_memory=True)
         opened.callback(scratch.remove, folder)
         backend = await open_backend(world.backend, folder, spec.world.base)
@@ -56,18 +56,20 @@ async def open_in_world(
         lacks = await shortcomings(spec.world, spec.scenarios, backend)
         if world.strict:
             refuse_lacking(spec.world, (*backend.isolation, *lacks), backend.name)
-        worlds = Worlds(_order(spec, seen, root, environ, models, world), backend, harbour, folder)
+        worlds = WorldFactory(_order(spec, seen, root, environ, models, world), backend, site_planes, folder)
         worlds.shortcomings = lacks
         housed = open_housed(seen, root, spec.scenarios)
         opened.pop_all()  # closed with the agent from here on
     limit = spec.world.resources.concurrency_limit
     slots = at_once if limit is None else min(at_once, limit)
-    return Site(spec, Surrounded(housed, worlds, harbour, spec), slots, (kept_here(backend),))
+    return Site(spec, Surrounded(housed, worlds, site_planes, spec), slots, (kept_here(backend),))
 
 
-def chart(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str], models: Models) -> Chart:
+def settings(
+    spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str], models: ModelOptions
+) -> PlaneSettings:
     assert spec.world is not None
-    return Chart(
+    return PlaneSettings(
         agent,
         root,
         environ,
@@ -83,10 +85,10 @@ def chart(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str], 
 
 
 def _order(
-    spec: Spec, seen: Placed, root: Path, environ: Mapping[str, str], models: Models, world: Surroundings
-) -> Order:
+    spec: Spec, seen: MountedAgent, root: Path, environ: Mapping[str, str], models: ModelOptions, world: WorldOptions
+) -> WorldSettings:
     assert spec.world is not None
-    return Order(
+    return WorldSettings(
         fill=filling(spec.world, environ, world.secrets),
         root=root,
         secrets=world.secrets,

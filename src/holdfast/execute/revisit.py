@@ -13,20 +13,20 @@ from msgspec.structs import replace
 
 from holdfast.agents.environment import variables
 from holdfast.errors import UserError
-from holdfast.execute.housed import chart, filling
+from holdfast.execute.housed import filling, settings
 from holdfast.execute.site import ASKED, resolve_agent
-from holdfast.execute.trial import Voyage
+from holdfast.execute.trial import LiveContext
 from holdfast.model.spec import CALM, AgentSpec, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.world import Fixture, Secret, ServiceSpec, Setup, WorldSpec
-from holdfast.planes.harbour import Harbour
+from holdfast.planes.site_planes import SitePlanes
 from holdfast.processes import scratch
 from holdfast.world.disguises import MASK
-from holdfast.world.keeping import Kept
-from holdfast.world.reopening import reopen
+from holdfast.world.kept_world import KeptWorld
+from holdfast.world.reopened_service import reopen
 from holdfast.world.sandbox.bubblewrap import open_backend
-from holdfast.world.visit import visit
-from holdfast.world.worlds import Order, Worlds
+from holdfast.world.sandbox_shell import visit
+from holdfast.world.world_factory import WorldFactory, WorldSettings
 
 INSIDE = "/kept"
 """Where the whole kept folder is seen inside, read-only."""
@@ -34,7 +34,7 @@ INSIDE = "/kept"
 Tell = Callable[[str], None]
 
 
-class Past(Struct, frozen=True):
+class StoredTrial(Struct, frozen=True):
     """The trial that a kept world is of, as its run has it, and the secrets that could be had again."""
 
     spec: Spec
@@ -43,7 +43,7 @@ class Past(Struct, frozen=True):
 
 
 async def revisit(
-    folder: Path, kept: Kept, past: Past, environ: Mapping[str, str], command: Sequence[str], tell: Tell
+    folder: Path, kept: KeptWorld, past: StoredTrial, environ: Mapping[str, str], command: Sequence[str], tell: Tell
 ) -> int:
     """Runs a shell, or a command, in the world; its exit code. `tell` hears what of it is not there."""
     _end_on_signals()
@@ -51,9 +51,9 @@ async def revisit(
     for note in kept.notes:
         if note.partition(": ")[0] not in services:
             tell(note)
-    voyage = Voyage(past.trial, CALM)
-    async with _worlds(folder, kept, past, environ, tell) as worlds, worlds.open(voyage) as world:
-        with world.mooring.carry(voyage):
+    context = LiveContext(past.trial, CALM)
+    async with _worlds(folder, kept, past, environ, tell) as worlds, worlds.open(context) as world:
+        with world.address.carry(context):
             return await visit(world.sandbox, {**kept.environ, **world.environ}, command)
 
 
@@ -67,15 +67,15 @@ def _end_on_signals() -> None:
 
 @asynccontextmanager
 async def _worlds(
-    folder: Path, kept: Kept, past: Past, environ: Mapping[str, str], tell: Tell
-) -> AsyncIterator[Worlds]:
+    folder: Path, kept: KeptWorld, past: StoredTrial, environ: Mapping[str, str], tell: Tell
+) -> AsyncIterator[WorldFactory]:
     """Worlds that open the kept one."""
     spec = replace(past.spec, scenarios=())
     agent = _agent(spec, past.trial, environ, tell)
     written = spec.world or WorldSpec()
     there: list[ServiceSpec] = []
     world = _emptied(folder, _filled(written, past, environ, tell), past.secrets)
-    order = Order(
+    order = WorldSettings(
         fill=lambda trial: replace(world, services=tuple(there)),
         root=Path(kept.spec),
         secrets=past.secrets,
@@ -85,12 +85,12 @@ async def _worlds(
         variables=variables,
     )
     async with AsyncExitStack() as opened:
-        harbour = Harbour(chart(replace(spec, world=world), agent, Path(kept.spec), environ, ASKED))
-        opened.push_async_callback(harbour.close)
+        site_planes = SitePlanes(settings(replace(spec, world=world), agent, Path(kept.spec), environ, ASKED))
+        opened.push_async_callback(site_planes.close)
         place = scratch.make("look")
         opened.callback(scratch.remove, place)
         place.chmod(0o711)  # servers have users of their own
-        worlds = Worlds(order, await open_backend(place), harbour, place)
+        worlds = WorldFactory(order, await open_backend(place), site_planes, place)
         opened.push_async_callback(worlds.close)
         for service in world.services:
             if await reopen(service, worlds, past.trial, folder, kept, tell):
@@ -107,7 +107,7 @@ def _agent(spec: Spec, trial: Trial, environ: Mapping[str, str], tell: Tell) -> 
         return AgentSpec("command")
 
 
-def _filled(written: WorldSpec, past: Past, environ: Mapping[str, str], tell: Tell) -> WorldSpec:
+def _filled(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str], tell: Tell) -> WorldSpec:
     """The world with its references replaced by values; what refers to something that is gone is left out."""
 
     def fill(part: WorldSpec) -> WorldSpec | None:
@@ -144,5 +144,5 @@ def _emptied(folder: Path, world: WorldSpec, secrets: Mapping[str, str]) -> Worl
     return replace(world, fixtures=there, secrets=tuple(map(again, world.secrets)))
 
 
-def _visible(kept: Kept) -> dict[str, Path]:
+def _visible(kept: KeptWorld) -> dict[str, Path]:
     return {inside: Path(path) for inside, path in kept.visible.items() if Path(path).exists()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from holdfast.agents.answering import text_of
+from holdfast.agents.answer_text import text_of
 from holdfast.model.observation import Answer, Turn
 from holdfast.planes.weather import ANSWER, Weather
 from holdfast.protocols import Call, Failed, Reply, TimedOut

@@ -21,10 +21,10 @@ from holdfast.protocols import Agent
 from holdfast.spec.references import interpolate, names, resolve
 
 if TYPE_CHECKING:
-    from holdfast.world.keeping import Keeping
+    from holdfast.world.kept_world import WorldKeeper
 
 
-class Models(Struct, frozen=True):
+class ModelOptions(Struct, frozen=True):
     """Where model calls are kept or answered from, as the command line says."""
 
     record: Path | None = None
@@ -35,24 +35,24 @@ class Models(Struct, frozen=True):
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
-ASKED = Models()
+ASKED = ModelOptions()
 """Model calls go where the spec sends them, and are not kept."""
 
 
-class Surroundings(Struct, frozen=True):
+class WorldOptions(Struct, frozen=True):
     """What the command line and the run add to a spec's world."""
 
     backend: str = "bubblewrap"
     secrets: Mapping[str, str] = {}
     strict: bool = False
     """What the backend cannot enforce is refused."""
-    keep: Keeping | None = None
+    keep: WorldKeeper | None = None
     """Where the worlds of trials that failed stay for a look."""
     told: Callable[[Trial, str], None] = lambda trial, what: None
     """Hears what is of use only while a trial runs."""
 
 
-USUAL = Surroundings()
+USUAL = WorldOptions()
 
 
 class Site:
@@ -80,8 +80,8 @@ async def open_site(
     *,
     environ: Mapping[str, str],
     concurrency: int | None = None,
-    models: Models = ASKED,
-    surroundings: Surroundings = USUAL,
+    models: ModelOptions = ASKED,
+    surroundings: WorldOptions = USUAL,
 ) -> Site:
     """Opens the agent; raises AgentUnavailable or SpecError where it cannot be used."""
     try:
@@ -95,7 +95,7 @@ async def open_site(
 
 
 async def _open_all(
-    spec: Spec, environ: Mapping[str, str], at_once: int, models: Models, surroundings: Surroundings
+    spec: Spec, environ: Mapping[str, str], at_once: int, models: ModelOptions, surroundings: WorldOptions
 ) -> Site:
     """The site of the agent, or of all that its params make of it."""
     root = Path(spec.path).resolve().parent
@@ -124,8 +124,8 @@ async def _open(
     root: Path,
     environ: Mapping[str, str],
     at_once: int,
-    models: Models,
-    surroundings: Surroundings,
+    models: ModelOptions,
+    surroundings: WorldOptions,
 ) -> Site:
     """The site of an agent whose references are resolved."""
     if spec.world is not None:
@@ -167,7 +167,7 @@ async def own_targets(
     return (*tools, *llm)
 
 
-def needs_planes(spec: Spec, models: Models = ASKED) -> bool:
+def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
     """Whether the agent's traffic is met: always if we start it or it stands behind the gateway, else if asked for."""
     agent = spec.agent
     if agent.launched or agent.gateway:
@@ -178,7 +178,7 @@ def needs_planes(spec: Spec, models: Models = ASKED) -> bool:
     return bool(asked) or on_web(spec) or reads_cost(spec) or any(_on_wire(i, agent) for i in _injections(spec))
 
 
-def unused_proxy(spec: Spec, environ: Mapping[str, str], models: Models = ASKED) -> str:
+def unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = ASKED) -> str:
     """A warning where the user's own proxy is set and what the agent asks for goes past it; else empty."""
     named = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
     told_beforehand = models.replay is not None or (spec.models and all(m.script for m in spec.models.values()))

@@ -17,49 +17,49 @@ from holdfast.model.world import Evidence
 from holdfast.plan.checks import make_check, runs_inside
 from holdfast.plan.params import with_params
 from holdfast.planes.describe import said
-from holdfast.planes.harbour import Harbour
-from holdfast.protocols import Agent, Check, ForeseeingCheck, Found, GatheringCheck, Trip
+from holdfast.planes.site_planes import SitePlanes
+from holdfast.protocols import Agent, Check, ForeseeingCheck, GatheringCheck, TrialContext, WorldFindings
+from holdfast.world.boxed_world import BoxedWorld
 from holdfast.world.forbidden import forbidden
-from holdfast.world.live import LiveWorld
-from holdfast.world.worlds import Worlds
+from holdfast.world.world_factory import WorldFactory
 
 
 class Surrounded:
     """Gives the agent a world, and records what it leaves there."""
 
-    def __init__(self, agent: Agent, worlds: Worlds, harbour: Harbour, spec: Spec) -> None:
+    def __init__(self, agent: Agent, worlds: WorldFactory, site_planes: SitePlanes, spec: Spec) -> None:
         self._agent = agent
         self._worlds = worlds
-        self._harbour = harbour
+        self._site_planes = site_planes
         self._spec = spec
         self._scenarios = {scenario.name: scenario for scenario in spec.scenarios}
 
-    async def run(self, task: Task, trip: Trip) -> Answer:
+    async def run(self, task: Task, context: TrialContext) -> Answer:
         """One trial. Whatever the world cannot do is a HarnessError: never the agent's doing."""
-        scenario = self._scenarios.get(trip.trial.scenario, CALM)
-        async with self._worlds.open(trip) as world:
-            checks = dict(self._checks(trip.trial, scenario))
+        scenario = self._scenarios.get(context.trial.scenario, CALM)
+        async with self._worlds.open(context) as world:
+            checks = dict(self._checks(context.trial, scenario))
             await _foresee(world, checks)
-            began = time.time() - trip.now()
-            trip.house = world
-            trip.watch = world.disturbances.saw
+            began = time.time() - context.now()
+            context.house = world
+            context.watch = world.disturbances.saw
             async with world.disturbances.around(world):
-                with world.mooring.carry(trip):
-                    answer = await self._answer(task, trip, world)
-            trip.watch = None
+                with world.address.carry(context):
+                    answer = await self._answer(task, context, world)
+            context.watch = None
             await world.settle(began)
-            trip.found(await self._found(world, trip, answer, checks))
+            context.found(await self._found(world, context, answer, checks))
             keeping = self._worlds.order.keeping
             if keeping is not None:
-                world.worth_a_look = await asyncio.to_thread(keeping.wants, trip.trial, trip.seen(answer))
+                world.worth_a_look = await asyncio.to_thread(keeping.wants, context.trial, context.seen(answer))
         return answer
 
-    async def _answer(self, task: Task, trip: Trip, world: LiveWorld) -> Answer:
+    async def _answer(self, task: Task, context: TrialContext, world: BoxedWorld) -> Answer:
         """What the agent gives in the time that the trial has; one that was killed may be started again."""
-        _leave_time(world, trip)
-        answer = await self._agent.run(task, trip)
+        _leave_time(world, context)
+        answer = await self._agent.run(task, context)
         while world.disturbances.restart():
-            answer = await self._agent.run(task, trip)
+            answer = await self._agent.run(task, context)
         return _with_cause(answer, world, self._spec.agent.timeout_ms)
 
     async def reset(self, trial: Trial) -> None:
@@ -72,7 +72,7 @@ class Surrounded:
             try:
                 await self._worlds.close()
             finally:
-                await self._harbour.close()
+                await self._site_planes.close()
 
     def _checks(self, trial: Trial, scenario: Scenario) -> Iterator[tuple[str, Check]]:
         """The checks that the trial serves, by rule."""
@@ -82,21 +82,23 @@ class Surrounded:
             if (shared or trial.invariant == rule.id) and applies(rule.when, scenario):
                 yield rule.id, make_check(_filled(rule, trial))
 
-    async def _found(self, world: LiveWorld, trip: Trip, answer: Answer, checks: Mapping[str, Check]) -> Found:
+    async def _found(
+        self, world: BoxedWorld, context: TrialContext, answer: Answer, checks: Mapping[str, Check]
+    ) -> WorldFindings:
         seen = Observation(
-            trip.trial.id,
+            context.trial.id,
             turns=answer.turns,
             output=answer.output,
-            trace=tuple(trip.traced()),
+            trace=tuple(context.traced()),
             audit=tuple(world.audit()),
         )
         evidence = {}
         for rule, check in sorted(checks.items(), key=lambda one: runs_inside(one[1])):
             if isinstance(check, GatheringCheck):
                 evidence[rule] = await _gathered(check, world, seen)
-        return Found(evidence, seen.audit, world.isolation, self._forbidden(world, seen))
+        return WorldFindings(evidence, seen.audit, world.isolation, self._forbidden(world, seen))
 
-    def _forbidden(self, world: LiveWorld, seen: Observation) -> tuple[ForbiddenResult, ...]:
+    def _forbidden(self, world: BoxedWorld, seen: Observation) -> tuple[ForbiddenResult, ...]:
         rules = world.spec.forbidden
         if not rules.rules:
             return ()
@@ -111,7 +113,7 @@ class Surrounded:
         return forbidden(rules, seen.audit, printed, self._worlds.order.secrets, world.unseen)
 
 
-def _leave_time(world: LiveWorld, trip: Trip) -> None:
+def _leave_time(world: BoxedWorld, context: TrialContext) -> None:
     """HarnessError if nothing is left of the trial's time before the agent was asked at all: that is our doing."""
     limit_ms = world.spec.resources.timeout_ms
     if limit_ms is None:
@@ -120,10 +122,10 @@ def _leave_time(world: LiveWorld, trip: Trip) -> None:
         why = f"no time was left to ask the agent: its world took all of the trial's {limit_ms} ms ({WHOLE})"
         raise HarnessError(why)
     if world.time_left_s() < limit_ms / 2000:
-        trip.note(f"its world took over half of the trial's time ({WHOLE})")
+        context.note(f"its world took over half of the trial's time ({WHOLE})")
 
 
-def _with_cause(answer: Answer, world: LiveWorld, agents_ms: int) -> Answer:
+def _with_cause(answer: Answer, world: BoxedWorld, agents_ms: int) -> Answer:
     """The answer, with what ended it where that was the trial's time and not `agent.timeout`."""
     limit_ms = world.spec.resources.timeout_ms
     *before, last = answer.turns
@@ -137,7 +139,7 @@ def _filled(rule: Invariant, trial: Trial) -> Invariant:
     return with_params(rule, trial.params) if trial.params else rule
 
 
-async def _foresee(world: LiveWorld, checks: Mapping[str, Check]) -> None:
+async def _foresee(world: BoxedWorld, checks: Mapping[str, Check]) -> None:
     for rule, check in checks.items():
         if isinstance(check, ForeseeingCheck):
             try:
@@ -146,7 +148,7 @@ async def _foresee(world: LiveWorld, checks: Mapping[str, Check]) -> None:
                 raise HarnessError(f"{rule} could never be judged: {broken}") from broken
 
 
-async def _gathered(check: GatheringCheck, world: LiveWorld, seen: Observation) -> Evidence:
+async def _gathered(check: GatheringCheck, world: BoxedWorld, seen: Observation) -> Evidence:
     """What a check records; where it cannot, why: an error of that rule alone."""
     try:
         return await check.gather(world, seen)

@@ -25,7 +25,7 @@ from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, brief, said, shorten
 from holdfast.planes.firing import DELAYED
 from holdfast.planes.weather import Weather
-from holdfast.protocols import Call, Forward, Found, House, Reply, Sleep
+from holdfast.protocols import Call, Forward, House, Reply, Sleep, WorldFindings
 
 Met = Callable[[Trial, FaultMet], None]
 Saw = Callable[[Trial, TraceEvent], None]
@@ -33,7 +33,7 @@ Saw = Callable[[Trial, TraceEvent], None]
 S = TypeVar("S", bound=Struct)
 
 _NOTHING = Answer(turns=())
-_NO_WORLD = Found({}, (), (), ())
+_NO_WORLD = WorldFindings({}, (), (), ())
 
 NOTES_KEPT = 100
 """Notes and troubles of one trial that are kept."""
@@ -41,7 +41,7 @@ _NOTE_SIZE = 1_000
 _MORE = "and more"
 
 
-class Voyage:
+class LiveContext:
     """What surrounds one trial: its weather, its ledger and its trace."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Voyage:
         self.house: House | None = None
         self.nearby: Mapping[tuple[str, int], tuple[str, int]] = {}
         self.watch: Callable[[str], None] | None = None
-        self.left: Found | None = None
+        self.left: WorldFindings | None = None
         """What was found in the world after the agent had ended."""
         self.ledger: list[FaultMet] = []
         self.trace: list[TraceEvent] = []
@@ -129,7 +129,7 @@ class Voyage:
     def traced(self) -> Sequence[TraceEvent]:
         return sorted(self.trace, key=_when)
 
-    def found(self, found: Found) -> None:
+    def found(self, found: WorldFindings) -> None:
         self.left = found
 
     def seen(self, answer: Answer) -> Observation:
@@ -237,10 +237,10 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
     while True:
         attempt += 1
         started = perf_counter()
-        voyage = Voyage(trial, site.scenarios.get(trial.scenario, CALM), on_fault, on_call)
+        context = LiveContext(trial, site.scenarios.get(trial.scenario, CALM), on_fault, on_call)
         error: str | None
         try:
-            answer = await _run(site, trial, voyage)
+            answer = await _run(site, trial, context)
         except AgentUnavailable as broken:
             if broken.config and trial.kind == "control":
                 raise  # the spec is at fault: the run ends before its trials begin
@@ -253,10 +253,10 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
             error = None
         _stop_if_ended()
         if error is None:
-            return _seen(site, voyage, answer, attempt, started)
+            return _seen(site, context, answer, attempt, started)
         if attempt > site.spec.retries or any(turn.ending != "answered" for turn in answer.turns):
-            return replace(_seen(site, voyage, answer, attempt, started), error=error)
-        voyage.closed = True
+            return replace(_seen(site, context, answer, attempt, started), error=error)
+        context.closed = True
         await asyncio.sleep(0.05 * attempt)
 
 
@@ -272,34 +272,34 @@ def _unavailable(broken: AgentUnavailable) -> str:
     return f"{broken}. {broken.hint}" if broken.hint else str(broken)
 
 
-async def _run(site: Site, trial: Trial, voyage: Voyage) -> Answer:
+async def _run(site: Site, trial: Trial, context: LiveContext) -> Answer:
     if site.has_reset:
         await site.agent.reset(trial)
-    answer = await site.agent.run(trial.task, voyage)
-    if voyage.trace:
-        for why in silent(answer, voyage.trace, voyage.needed):
-            voyage.broke(why)
-    if voyage.troubles:
-        raise HarnessError("; ".join(voyage.troubles), answer=answer)
-    if site.simulate and voyage.on_calls:
-        return await damage(answer, voyage.weather, site.spec.agent.timeout_ms)
+    answer = await site.agent.run(trial.task, context)
+    if context.trace:
+        for why in silent(answer, context.trace, context.needed):
+            context.broke(why)
+    if context.troubles:
+        raise HarnessError("; ".join(context.troubles), answer=answer)
+    if site.simulate and context.on_calls:
+        return await damage(answer, context.weather, site.spec.agent.timeout_ms)
     return answer
 
 
-def _seen(site: Site, voyage: Voyage, answer: Answer, attempts: int, started: float) -> Observation:
-    voyage.closed = True
+def _seen(site: Site, context: LiveContext, answer: Answer, attempts: int, started: float) -> Observation:
+    context.closed = True
     return replace(
-        voyage.seen(answer),
-        simulated=site.simulate and voyage.on_calls,
+        context.seen(answer),
+        simulated=site.simulate and context.on_calls,
         attempts=attempts,
         duration_ms=(perf_counter() - started) * 1000,
         error="",
     )
 
 
-def _counted(answer: Answer, voyage: Voyage) -> dict[str, int]:
+def _counted(answer: Answer, context: LiveContext) -> dict[str, int]:
     """Calls by target: those the agent's own process counted, and those that our planes did."""
-    return answer.calls | voyage.weather.calls if voyage.called else answer.calls
+    return answer.calls | context.weather.calls if context.called else answer.calls
 
 
 def _when(event: TraceEvent) -> float:

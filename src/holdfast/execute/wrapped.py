@@ -11,7 +11,7 @@ from holdfast.model.codec import canonical
 from holdfast.model.observation import Answer
 from holdfast.model.spec import Task
 from holdfast.model.trial import Trial
-from holdfast.protocols import Agent, Trip
+from holdfast.protocols import Agent, TrialContext
 from holdfast.spec.references import interpolate
 
 
@@ -21,9 +21,9 @@ class WithParams:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
 
-    async def run(self, task: Task, trip: Trip) -> Answer:
-        turns = tuple([interpolate(turn, trip.trial.params) for turn in task.turns])
-        return await self._agent.run(task if turns == task.turns else replace(task, turns=turns), trip)
+    async def run(self, task: Task, context: TrialContext) -> Answer:
+        turns = tuple([interpolate(turn, context.trial.params) for turn in task.turns])
+        return await self._agent.run(task if turns == task.turns else replace(task, turns=turns), context)
 
     async def reset(self, trial: Trial) -> None:
         await self._agent.reset(trial)
@@ -38,8 +38,8 @@ class ByParams:
     def __init__(self, params: Sequence[Mapping[str, Any]], agents: Sequence[Agent]) -> None:
         self._agents = {canonical(one): agent for one, agent in zip(params, agents, strict=True)}
 
-    async def run(self, task: Task, trip: Trip) -> Answer:
-        return await self._agents[canonical(trip.trial.params)].run(task, trip)
+    async def run(self, task: Task, context: TrialContext) -> Answer:
+        return await self._agents[canonical(context.trial.params)].run(task, context)
 
     async def reset(self, trial: Trial) -> None:
         await self._agents[canonical(trial.params)].reset(trial)

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from holdfast.faults.json_text import dump, dump_like, parse
-from holdfast.faults.renaming import renamed
+from holdfast.faults.renamed_field import renamed
 
 _FENCED = re.compile(r"(?s)(.*?```(?:json)?[ \t]*\n)(.*?)(\n```.*)")
 

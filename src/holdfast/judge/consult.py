@@ -16,9 +16,9 @@ from holdfast.model.codec import canonical, digest
 from holdfast.model.observation import Observation
 from holdfast.model.spec import AgentSpec, ModelSpec
 from holdfast.model.world import Evidence
-from holdfast.planes.llm.asking import Refused, ask, without
-from holdfast.planes.llm.question import Question
-from holdfast.planes.llm.upstream import NoModel, UpstreamDown
+from holdfast.planes.llm.sources.model_client import ModelRefused, ask, without
+from holdfast.planes.llm.sources.question import Question
+from holdfast.planes.llm.sources.source import NoModel, UpstreamDown
 from holdfast.protocols import Advice, ConsultingCheck
 
 AT_ONCE = 8
@@ -99,7 +99,7 @@ class Consultation:
             except TimeoutError as late:
                 raise HarnessError(f"the judge {judge.shown} gave no answer within {ANSWER_S:g} s") from late
             except UpstreamDown as failed:
-                less = without(taken, failed) if isinstance(failed, Refused) else None
+                less = without(taken, failed) if isinstance(failed, ModelRefused) else None
                 if less is not None:
                     taken, notes = less[0], (*notes, less[1])
                     continue
@@ -126,13 +126,13 @@ def _why(failed: UpstreamDown) -> str:
 
 def _may_pass(failed: UpstreamDown) -> bool:
     """Whether asking again may help."""
-    if isinstance(failed, Refused):
+    if isinstance(failed, ModelRefused):
         return failed.status in _LATER or failed.status >= 500
     return not isinstance(failed, NoModel) and failed.kind in ("refused", "timeout", "closed", "dns")
 
 
 def _wait(failed: UpstreamDown, attempt: int) -> float:
-    asked = failed.retry_after_s if isinstance(failed, Refused) else None
+    asked = failed.retry_after_s if isinstance(failed, ModelRefused) else None
     return min(LONGEST_WAIT_S, 0.5 * 2**attempt if asked is None else asked)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.judge.endings import has_text
-from holdfast.judge.rule import Rule
+from holdfast.judge.rule import RuleJudge
 from holdfast.model.codec import canonical
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant, Spec
@@ -27,9 +27,9 @@ class Judge:
         self._timeout_ms = spec.agent.timeout_ms
         self._web = spec.agent.web_in_reach
         self._rules = {
-            i.id: Rule(i, self._timeout_ms, web=self._web) for i in spec.invariants if not refers_to_params(i)
+            i.id: RuleJudge(i, self._timeout_ms, web=self._web) for i in spec.invariants if not refers_to_params(i)
         }
-        self._filled: dict[tuple[str, bytes], Rule] = {}
+        self._filled: dict[tuple[str, bytes], RuleJudge] = {}
 
     def judge(
         self, invariant: Invariant, trial: Trial, observation: Observation, control: Observation | None = None
@@ -57,15 +57,15 @@ class Judge:
             score = 0.0
         return Verdict(trial.id, rule.id, outcome, score, found.reason, turn, found.marks, found.details)
 
-    def _for_params(self, invariant: Invariant, trial: Trial) -> Rule:
+    def _for_params(self, invariant: Invariant, trial: Trial) -> RuleJudge:
         """The rule with the trial's `{{ params.x }}` in its settings."""
         key = (invariant.id, canonical(trial.params))
         if key not in self._filled:
-            self._filled[key] = Rule(with_params(invariant, trial.params), self._timeout_ms, web=self._web)
+            self._filled[key] = RuleJudge(with_params(invariant, trial.params), self._timeout_ms, web=self._web)
         return self._filled[key]
 
     def _doubted(
-        self, rule: Rule, observation: Observation, outcome: Outcome, found: Finding
+        self, rule: RuleJudge, observation: Observation, outcome: Outcome, found: Finding
     ) -> tuple[Outcome, Finding]:
         """Our side broke: its fails are not the agent's. A mask may hide what a rule looks for."""
         if observation.error and outcome in ("fail", "unproven"):
@@ -82,7 +82,9 @@ def _silence(trial: Trial) -> tuple[Turn, ...]:
     return (Turn(trial.task.prompt, ending="no_answer"),)
 
 
-def _conversation(rule: Rule, turns: Sequence[Turn], observation: Observation, control: Observation | None) -> _Judged:
+def _conversation(
+    rule: RuleJudge, turns: Sequence[Turn], observation: Observation, control: Observation | None
+) -> _Judged:
     """Several turns as `over` says; the turn that decides is named."""
     judged: list[_Judged] = [(*rule.turn(turns[i], observation, control), i) for i in _read(rule, turns)]
     if rule.over == "any":
@@ -90,7 +92,7 @@ def _conversation(rule: Rule, turns: Sequence[Turn], observation: Observation, c
     return min(judged, key=lambda j: (_ALL[j[0]], 1.0 if j[1].score is None else j[1].score, j[2]))
 
 
-def _read(rule: Rule, turns: Sequence[Turn]) -> Sequence[int]:
+def _read(rule: RuleJudge, turns: Sequence[Turn]) -> Sequence[int]:
     """Which turns the rule reads. A negative one reads whatever text there is, and passes over silence."""
     last = len(turns) - 1
     if rule.over == "last":

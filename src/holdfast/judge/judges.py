@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from holdfast.errors import HarnessError
+from holdfast.http1.client import Upstreams
 from holdfast.model.codec import digest
 from holdfast.model.spec import ModelSpec
-from holdfast.planes.http1.client import Upstreams
-from holdfast.planes.llm.assigned import Assigned
-from holdfast.planes.llm.hosts import named_base
-from holdfast.planes.llm.naming import Meaning, meaning, without_meaning
-from holdfast.planes.llm.provider import Provider
-from holdfast.planes.llm.script_file import load
-from holdfast.planes.llm.upstream import Source
+from holdfast.planes.llm.sources.assigned import Assigned
+from holdfast.planes.llm.sources.model_name import Meaning, meaning, without_meaning
+from holdfast.planes.llm.sources.provider import Provider
+from holdfast.planes.llm.sources.provider_hosts import named_base
+from holdfast.planes.llm.sources.script_file import load
+from holdfast.planes.llm.sources.source import ModelSource
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Judging(Struct, frozen=True):
     """Who answers for one model name."""
 
-    source: Source
+    source: ModelSource
     meaning: Meaning
     shown: str
     identity: str
@@ -63,7 +63,7 @@ class Judges:
         shown = f"{found.provider}/{found.name}"
         named = named_base(found.provider, self._environ) or ""
         if entry is None:
-            source: Source = Provider(found.provider, self._upstreams, self._environ)
+            source: ModelSource = Provider(found.provider, self._upstreams, self._environ)
             return Judging(source, found, shown, f"{shown} at {named}")
         source = Assigned(entry, self._upstreams, self._environ)
         return Judging(source, found, shown, f"{shown} at {entry.base_url or named}")

@@ -15,7 +15,7 @@ from holdfast.protocols import Exhibit
 NO_CALL = "no call was seen"
 
 
-class Rule:
+class RuleJudge:
     """Judges single turns by one invariant."""
 
     __slots__ = ("blind", "decide", "id", "needs_text", "negate", "negative", "over", "reads", "timeout_ms", "urls")

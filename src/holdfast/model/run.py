@@ -41,7 +41,7 @@ class TrialRow(Struct, frozen=True, omit_defaults=True):
     """The command that reproduces it."""
 
 
-class Traced(Struct, frozen=True):
+class TracedTrial(Struct, frozen=True):
     """A trial with all that was seen of it and all that was said about it."""
 
     trial: Trial

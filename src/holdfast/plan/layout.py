@@ -14,7 +14,7 @@ from holdfast.model.trial import Trial
 from holdfast.plan import ids
 
 
-class Group(NamedTuple):
+class TrialGroup(NamedTuple):
     """The tasks that one scenario asks for one rule, or for all rules that share their trials."""
 
     scenario: Scenario
@@ -32,7 +32,7 @@ class Spot(NamedTuple):
     replica: int
 
 
-class _Asked(NamedTuple):
+class _RuleTasks(NamedTuple):
     """What the groups of one rule share in every scenario."""
 
     invariant: str
@@ -52,13 +52,13 @@ class _Block(NamedTuple):
     start: int
     stop: int
     weather: _Weather
-    asked: _Asked
+    asked: _RuleTasks
 
 
 class Layout:
     """The groups' trials side by side; within a group: prompt, params, replica."""
 
-    def __init__(self, spec: Spec, groups: Iterable[Group], params: Sequence[int]) -> None:
+    def __init__(self, spec: Spec, groups: Iterable[TrialGroup], params: Sequence[int]) -> None:
         self._seed = spec.seed
         self._replicas = spec.replicas
         self._numbers = tuple(params)
@@ -68,14 +68,14 @@ class Layout:
         self._starts = array("L", (0,))
         # 100,000 groups are a few hundred scenarios and rules: each block is two references and a number.
         self._weathers: list[_Weather] = []
-        self._asked: list[_Asked] = []
+        self._asked: list[_RuleTasks] = []
         self._lay(groups)
         # Trials are mostly asked for in order: the last block is nearly always the right one.
         self._last = self._block(0) if self._asked else None
 
-    def _lay(self, groups: Iterable[Group]) -> None:
+    def _lay(self, groups: Iterable[TrialGroup]) -> None:
         weathers: dict[str, _Weather] = {}
-        asked: dict[str, _Asked] = {}
+        asked: dict[str, _RuleTasks] = {}
         for scenario, invariant, tasks in groups:
             if not tasks:
                 continue
@@ -83,7 +83,7 @@ class Layout:
                 weathers[scenario.name] = _Weather(scenario.name, ids.head("contract", scenario))
             if invariant not in asked:
                 parts = tuple(canonical(task) + b"," for task in tasks)
-                asked[invariant] = _Asked(invariant, tasks, parts, ids.tail(invariant, self._agent, self._seed))
+                asked[invariant] = _RuleTasks(invariant, tasks, parts, ids.tail(invariant, self._agent, self._seed))
             self._weathers.append(weathers[scenario.name])
             self._asked.append(asked[invariant])
             self._starts.append(self._starts[-1] + len(tasks) * len(self._params) * self._replicas)

@@ -14,7 +14,7 @@ from holdfast.model.trial import CONTROL, Trial
 from holdfast.model.when import applies
 from holdfast.plan.checks import make_check, needs_control
 from holdfast.plan.ids import agent_json, identity
-from holdfast.plan.layout import Group, Layout
+from holdfast.plan.layout import Layout, TrialGroup
 from holdfast.plan.lazy import Lazy
 from holdfast.plan.select import EVERYTHING, Select, chosen, positions
 
@@ -109,15 +109,15 @@ class Plan:
     def _served(self, scenario: str, name: str) -> tuple[Invariant, ...]:
         return self._shared.get(scenario, ()) if name == EVERY_RULE else self._alone.get(name, ())
 
-    def _laid(self) -> Iterator[Group]:
+    def _laid(self) -> Iterator[TrialGroup]:
         """Every group of trials in order; the shared ones stand where the first rule that shares them stands."""
         for scenario in self.scenarios:
             shared = self._shared[scenario.name]
             for rule in self.invariants:
                 if shared and rule is shared[0]:
-                    yield Group(scenario, EVERY_RULE, self._tasks[rule.id])
+                    yield TrialGroup(scenario, EVERY_RULE, self._tasks[rule.id])
                 elif rule.id in self._alone and applies(rule.when, scenario):
-                    yield Group(scenario, rule.id, self._tasks[rule.id])
+                    yield TrialGroup(scenario, rule.id, self._tasks[rule.id])
 
     def _kept(self, select: Select) -> Sequence[int]:
         everything = range(len(self._layout))

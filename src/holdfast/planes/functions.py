@@ -12,10 +12,10 @@ from types import FunctionType, TracebackType
 from typing import Any, TypeAlias, TypeVar
 
 from holdfast.errors import HarnessError
-from holdfast.planes.flight import Flight, Waited, current, drive, inside
-from holdfast.planes.raising import exception_of
-from holdfast.planes.sight import Sight
+from holdfast.planes.open_call import OpenCall, Waited, current, drive, inside
+from holdfast.planes.raised_error import exception_of
 from holdfast.planes.swap import kind_of
+from holdfast.planes.traced_call import TracedCall
 from holdfast.planes.weather import Weather
 from holdfast.protocols import Call, Failed, Forward, Reply
 
@@ -59,7 +59,7 @@ class Hook:
     def _plain(self, weather: Weather, args: Args, kwargs: Kwargs) -> Any:
         n, faced = weather.count(*self.key), weather.facing(*self.key)
         sight = self._sight(weather, n, args, kwargs)
-        with Flight(weather, self.key):
+        with OpenCall(weather, self.key):
             try:
                 value = self._blocking(weather, n, args, kwargs, sight) if faced else self.original(*args, **kwargs)
             except BaseException as raised:
@@ -70,7 +70,7 @@ class Hook:
             sight.gave(value)
         return value
 
-    def _blocking(self, weather: Weather, n: int, args: Args, kwargs: Kwargs, sight: Sight | None) -> Any:
+    def _blocking(self, weather: Weather, n: int, args: Args, kwargs: Kwargs, sight: TracedCall | None) -> Any:
         async def forward(_: Call) -> Reply:
             return Reply(self._called(args, kwargs))
 
@@ -85,7 +85,7 @@ class Hook:
 
         n, faced = weather.count(*self.key), weather.facing(*self.key)
         sight = self._sight(weather, n, args, kwargs)
-        with Flight(weather, self.key):
+        with OpenCall(weather, self.key):
             try:
                 if faced:
                     value = await self._through(weather, n, args, kwargs, forward, _pause, sight)
@@ -108,7 +108,7 @@ class Hook:
         if not faced:
             items = iter(self.original(*args, **kwargs))
             return items if sight is None else _followed(sight, items)
-        with Flight(weather, self.key), _Watched(sight) as watched:
+        with OpenCall(weather, self.key), _Watched(sight) as watched:
             given = _items(self._driven(weather, self._through(weather, n, args, kwargs, forward, _block, sight)))
             watched.gave(given)
         return iter(given)
@@ -125,14 +125,21 @@ class Hook:
                     yield item
                 watched.streamed()
             return
-        with Flight(weather, self.key), _Watched(sight) as watched:
+        with OpenCall(weather, self.key), _Watched(sight) as watched:
             items = _items(await self._through(weather, n, args, kwargs, forward, _pause, sight))
             watched.gave(items)
         for item in items:
             yield item
 
     async def _through(
-        self, weather: Weather, n: int, args: Args, kwargs: Kwargs, forward: Forward, sleep: Any, sight: Sight | None
+        self,
+        weather: Weather,
+        n: int,
+        args: Args,
+        kwargs: Kwargs,
+        forward: Forward,
+        sleep: Any,
+        sight: TracedCall | None,
     ) -> Any:
         call = Call(*self.key, self._arguments(args, kwargs), n)
         try:
@@ -147,7 +154,7 @@ class Hook:
             weather.broke(str(ours))
             raise
 
-    def _sight(self, weather: Weather, n: int, args: Args, kwargs: Kwargs) -> Sight | None:
+    def _sight(self, weather: Weather, n: int, args: Args, kwargs: Kwargs) -> TracedCall | None:
         """The call as the trace will have it; None if nobody watches."""
         watch = weather.watch
         number = 0 if watch is None else watch.number()
@@ -163,7 +170,7 @@ class Hook:
             if self._method:
                 del arguments[names[0]]
         plane, name = self.key
-        return Sight(watch, number, plane, name, n, arguments)
+        return TracedCall(watch, number, plane, name, n, arguments)
 
     def _driven(self, weather: Weather, coroutine: Coroutine[Any, Any, T]) -> T:
         try:
@@ -208,7 +215,7 @@ class Hook:
 class _Watched:
     """Tells the trace how the body ended, unless it said so itself: one that is left early has done its work."""
 
-    def __init__(self, sight: Sight | None) -> None:
+    def __init__(self, sight: TracedCall | None) -> None:
         self._sight = sight
 
     def gave(self, value: Any) -> None:
@@ -241,7 +248,7 @@ class _Stopped(Exception):
         self.stop = stop
 
 
-def _followed(sight: Sight, items: Iterator[Any]) -> Generator[Any, Any, Any]:
+def _followed(sight: TracedCall, items: Iterator[Any]) -> Generator[Any, Any, Any]:
     """The same items, and what is sent to them; the trace is told of the end."""
     with _Watched(sight):
         return (yield from items)

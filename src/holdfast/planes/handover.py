@@ -21,23 +21,23 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.errors import AgentUnavailable, UserError
-from holdfast.planes.http1.server import Exchange, Listener, serve
-from holdfast.planes.mooring import NO_TRIAL
+from holdfast.http1.server import Exchange, Listener, serve
+from holdfast.planes.trial_address import NO_TRIAL
 
 if TYPE_CHECKING:
-    from holdfast.planes.harbour import Chart
+    from holdfast.planes.site_planes import PlaneSettings
 
 MESSAGE_LIMIT = 64_000
 
 
-class Place(Struct, frozen=True):
+class GatewayAddress(Struct, frozen=True):
     """Where a gateway stands: kept in a file, so that it is the same after a restart."""
 
     port: int
     token: str
 
 
-class Handed(Struct, frozen=True):
+class HandedSocket(Struct, frozen=True):
     """What a run is told with the socket."""
 
     token: str
@@ -45,24 +45,24 @@ class Handed(Struct, frozen=True):
     """The gateway's certificate authority, key included."""
 
 
-def place_in(folder: Path, port: int | None = None) -> Place:
+def place_in(folder: Path, port: int | None = None) -> GatewayAddress:
     """The gateway's place, made up at its first start. Another port makes it another place."""
     path = folder / "gateway.json"
     known = _known(path)
     if known is not None and port in (None, known.port):
         return known
-    new = Place(port or _free_port(), secrets.token_urlsafe(18))
+    new = GatewayAddress(port or _free_port(), secrets.token_urlsafe(18))
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(msgspec.json.encode(new))
     return new
 
 
-def _known(path: Path) -> Place | None:
+def _known(path: Path) -> GatewayAddress | None:
     if not path.exists():
         return None
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Place)
+        return msgspec.json.decode(path.read_bytes(), type=GatewayAddress)
     except (msgspec.MsgspecError, ValueError) as broken:
         hint = "remove it: the next start makes another, and the agent is then started anew"
         raise UserError(f"{path}: not where a gateway stands: {broken}", hint=hint) from broken
@@ -75,15 +75,17 @@ def _free_port() -> int:
         return port
 
 
-def variables(folder: Path, place: Place, environ: Mapping[str, str], chart: Chart | None = None) -> dict[str, str]:
+def variables(
+    folder: Path, place: GatewayAddress, environ: Mapping[str, str], settings: PlaneSettings | None = None
+) -> dict[str, str]:
     """What an agent is started with so that its calls come to the gateway in this folder.
 
     `chart` is what its spec says: a URL on loopback goes through the proxy only if a fault names it, and the MCP
     configuration is written where the variable says.
     """
-    from holdfast.planes.harbour import mcp_variables, model_variables, placeholders
     from holdfast.planes.http import trust
     from holdfast.planes.http.policy import Policy
+    from holdfast.planes.site_planes import mcp_variables, model_variables, placeholders
 
     url = f"http://127.0.0.1:{place.port}/{place.token}"
     proxy = f"http://holdfast:{place.token}@127.0.0.1:{place.port}"
@@ -92,8 +94,10 @@ def variables(folder: Path, place: Place, environ: Mapping[str, str], chart: Cha
     return {
         **model_variables(url),
         **placeholders(environ),
-        **mcp_variables(chart.agent if chart else None, chart.root if chart else folder, own / "mcp.json", url, proxy),
-        **trust.proxy_environ(proxy, loopback_declared=chart is not None and Policy(chart.urls).on_loopback),
+        **mcp_variables(
+            settings.agent if settings else None, settings.root if settings else folder, own / "mcp.json", url, proxy
+        ),
+        **trust.proxy_environ(proxy, loopback_declared=settings is not None and Policy(settings.urls).on_loopback),
         **trust.environ(*certificates),
     }
 
@@ -104,7 +108,7 @@ class Standby:
     `tell` hears who takes the socket: any process of the same user can, and whoever has it has the authority's key.
     """
 
-    def __init__(self, folder: Path, place: Place, tell: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, folder: Path, place: GatewayAddress, tell: Callable[[str], None] = lambda _: None) -> None:
         from holdfast.planes.http.authority import Authority
 
         self._tell = tell
@@ -114,7 +118,7 @@ class Standby:
         self._folder = folder / "gateway"
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(mode=0o700)
-        self._handed = msgspec.json.encode(Handed(place.token, Authority(self._folder).whole()))
+        self._handed = msgspec.json.encode(HandedSocket(place.token, Authority(self._folder).whole()))
         self._listener: Listener | None = None
         self._server: asyncio.AbstractServer | None = None
         self._handing: asyncio.Task[None] | None = None
@@ -181,10 +185,10 @@ class Standby:
             await self._stand_by()
 
 
-class Taken:
+class TakenSocket:
     """The socket of a gateway, for the time of one run."""
 
-    def __init__(self, line: socket.socket, listening: socket.socket, handed: Handed) -> None:
+    def __init__(self, line: socket.socket, listening: socket.socket, handed: HandedSocket) -> None:
         self._line = line
         self.listening = listening
         self.handed = handed
@@ -194,7 +198,7 @@ class Taken:
         self._line.close()
 
 
-def take(folder: Path) -> Taken:
+def take(folder: Path) -> TakenSocket:
     """The socket of the gateway that stands by in this folder; raises AgentUnavailable if there is none."""
     line = socket.socket(socket.AF_UNIX)
     line.settimeout(5)
@@ -211,7 +215,7 @@ def take(folder: Path) -> Taken:
     if not data or not fds:
         line.close()
         raise AgentUnavailable("the gateway is taken by another run", hint="wait for it to end", config=True)
-    return Taken(line, socket.socket(fileno=fds[0]), msgspec.json.decode(data, type=Handed))
+    return TakenSocket(line, socket.socket(fileno=fds[0]), msgspec.json.decode(data, type=HandedSocket))
 
 
 async def _refuse(exchange: Exchange) -> None:

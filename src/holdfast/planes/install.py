@@ -13,7 +13,7 @@ from holdfast.model.spec import AgentSpec, ToolRef
 from holdfast.planes import registry
 from holdfast.planes.functions import Hook
 from holdfast.planes.resolve import resolve
-from holdfast.planes.standin import Declared, Home, put_back, replace
+from holdfast.planes.standin import CallableHome, Declared, put_back, replace
 from holdfast.planes.swap import exchange, restore
 
 _FAMILIES = (("_run", "_arun"), ("invoke", "ainvoke"), ("__call__",))
@@ -101,7 +101,7 @@ def _declarations(agent: AgentSpec) -> Iterator[Declared]:
     if agent.tool_registry:
         yield from _registered(agent.tool_registry)
     for name, function in registry.declared.items():
-        yield Declared("tool", name, function, [Home(registry.declared, name, setitem)])
+        yield Declared("tool", name, function, [CallableHome(registry.declared, name, setitem)])
     for ref in agent.llm:
         yield _at("llm", ref)
 
@@ -109,7 +109,9 @@ def _declarations(agent: AgentSpec) -> Iterator[Declared]:
 def _at(plane: str, ref: ToolRef) -> Declared:
     target, holder, key = resolve(ref.path)
     method = isinstance(holder, type) and isinstance(inspect.getattr_static(holder, key, None), FunctionType)
-    return Declared(plane, ref.name or name_of(target, ref), target, [Home(holder, key, setattr)], method=method)
+    return Declared(
+        plane, ref.name or name_of(target, ref), target, [CallableHome(holder, key, setattr)], method=method
+    )
 
 
 def _registered(path: str) -> Iterator[Declared]:
@@ -120,7 +122,7 @@ def _registered(path: str) -> Iterator[Declared]:
             hint="use a dict or holdfast.ToolRegistry",
         )
     for name in list(mapping):  # not items(): a list of pairs would count as one more reference
-        yield Declared("tool", str(name), mapping[name], [Home(mapping, name, setitem)])
+        yield Declared("tool", str(name), mapping[name], [CallableHome(mapping, name, setitem)])
 
 
 def _grouped(found: Iterator[Declared]) -> list[Declared]:

@@ -33,7 +33,7 @@ class Event(Struct, frozen=True):
         return message(data, self.id)
 
 
-class Events:
+class EventSplitter:
     """Reads a stream; an event over the limit is not kept."""
 
     def __init__(self, limit: int = LIMIT) -> None:

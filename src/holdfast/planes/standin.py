@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from holdfast.errors import UserError
 
 
-class Home(NamedTuple):
+class CallableHome(NamedTuple):
     """A place a callable lives in, and how to put another one there."""
 
     container: Any
@@ -29,7 +29,7 @@ class Declared:
 
     __slots__ = ("homes", "method", "name", "plane", "target")
 
-    def __init__(self, plane: str, name: str, target: Any, homes: list[Home], *, method: bool = False) -> None:
+    def __init__(self, plane: str, name: str, target: Any, homes: list[CallableHome], *, method: bool = False) -> None:
         self.plane = plane
         self.name = name
         self.target = target

@@ -24,7 +24,7 @@ from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, arguments_digest, brief, describe, said, same
 from holdfast.planes.firing import STEP, Firing, Record
 from holdfast.planes.luck import Luck
-from holdfast.planes.sight import Watch
+from holdfast.planes.traced_call import CallTrace
 from holdfast.planes.urls import is_origin, origin_matches, url_matches
 from holdfast.protocols import Call, FaultContext, Forward, Reply, Sleep, Step, StepFault, WatchingFault
 
@@ -47,7 +47,7 @@ LEDGER_LIMIT = 1000
 _NO_MORE = f"the first {LEDGER_LIMIT} firings stand here; any more are not listed"
 
 
-class Placed:
+class ActiveInjection:
     """An injection in one trial: the fault, and how often it was passed and fired."""
 
     def __init__(self, index: int, injection: Injection) -> None:
@@ -99,12 +99,12 @@ class Weather:
         """Calls may come from several threads."""
         self.broke: Callable[[str], None] = _unheard
         """Told of failures that are ours, while the agent goes on."""
-        self.watch: Watch | None = None
+        self.watch: CallTrace | None = None
         """Told of the calls of the agent's own functions."""
         self._scenario = scenario
         self._luck = Luck(trial)
-        self._placed: list[Placed] | None = None
-        self._by_target: dict[tuple[str, str], list[Placed]] = {}
+        self._placed: list[ActiveInjection] | None = None
+        self._by_target: dict[tuple[str, str], list[ActiveInjection]] = {}
         self._occurrences: dict[str, int] = {}
 
     def record(self, met: FaultMet) -> None:
@@ -116,14 +116,16 @@ class Weather:
         if count <= LEDGER_LIMIT:
             self._record(replace(met, target=brief(met.target)) if len(met.target) > TARGET_KEPT else met)
 
-    def facing(self, plane: str, target: str) -> list[Placed]:
+    def facing(self, plane: str, target: str) -> list[ActiveInjection]:
         """The injections that a call to this target can meet, in list order."""
         key = (plane, brief(target))
         found = self._by_target.get(key)
         if found is None:
             with self.lock:  # one set of counters, however many threads ask first
                 if self._placed is None:
-                    self._placed = [Placed(i, injection) for i, injection in enumerate(self._scenario.injections)]
+                    self._placed = [
+                        ActiveInjection(i, injection) for i, injection in enumerate(self._scenario.injections)
+                    ]
                 found = [p for p in self._placed if faces(p.injection, plane, target) and p.stands(plane)]
                 if len(self._by_target) < TARGETS_KEPT:
                     self._by_target[key] = found
@@ -173,7 +175,7 @@ class Weather:
                 text = self._rewritten(placed, text, key)
         return text
 
-    def _rewritten(self, placed: Placed, text: str, key: str) -> str:
+    def _rewritten(self, placed: ActiveInjection, text: str, key: str) -> str:
         ctx = FaultContext(self._luck.rng(placed.index, key), _no_sleep, placed.fired, placed.memory)
         try:
             changed = placed.fault.rewrite(text, ctx)
@@ -189,7 +191,7 @@ class Weather:
         self.record(FaultMet(*what, effect, *told, canaries=planted))
         return changed
 
-    def _arrive(self, call: Call, facing: list[Placed]) -> list[tuple[Placed, int, str]]:
+    def _arrive(self, call: Call, facing: list[ActiveInjection]) -> list[tuple[ActiveInjection, int, str]]:
         """Counts the call at every injection whose `match` it meets; (injection, nth, luck's key) each."""
         numbered = call.plane == "llm" or call.plane.startswith("service")
         what = f"{brief(call.target)}:{call.n}" if numbered else self._what(call)
@@ -215,7 +217,7 @@ class Weather:
             self._occurrences[what] = occurrence
         return f"{what}:{occurrence}"
 
-    def _fires(self, placed: Placed, nth: int, key: str) -> bool:
+    def _fires(self, placed: ActiveInjection, nth: int, key: str) -> bool:
         """Decides and counts in one step, so that `times` holds when calls overlap."""
         with self.lock:
             if not placed.due(nth):
@@ -225,7 +227,9 @@ class Weather:
             placed.fired += 1
             return True
 
-    async def _chain(self, arrived: list[tuple[Placed, int, str]], at: int, call: Call, passing: _Passing) -> Reply:
+    async def _chain(
+        self, arrived: list[tuple[ActiveInjection, int, str]], at: int, call: Call, passing: _Passing
+    ) -> Reply:
         if at == len(arrived):
             if passing.sent is not None:
                 passing.sent()

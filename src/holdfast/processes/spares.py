@@ -12,7 +12,7 @@ from typing import NoReturn
 from holdfast.processes.leftovers import die_with_parent, end_orphans, ended_children, keep_orphans
 
 
-class Spares:
+class SpareChild:
     """This process: its control socket and its children, of which one always waits there for an order.
 
     A subclass says what a child prepares, how it serves its order, and what is done when children take one or end.

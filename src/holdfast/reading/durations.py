@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, TypeAlias
 
-from holdfast.reading.fields import Form, Schema
+from holdfast.reading.fields import Schema, ValueForm
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import found
@@ -48,12 +48,12 @@ def _read_duration(low: int, high: int) -> Any:
     return read
 
 
-def _duration(low: int, high: int) -> Form:
+def _duration(low: int, high: int) -> ValueForm:
     def schema() -> Schema:
         text = {"type": "string", "pattern": r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h)\s*)+$"}
         return {"anyOf": [{"type": "integer", "minimum": low, "maximum": high}, text]}
 
-    return Form(_read_duration(low, high), schema, f"ms ({low} to {high}), or text with a unit up to 24h")
+    return ValueForm(_read_duration(low, high), schema, f"ms ({low} to {high}), or text with a unit up to 24h")
 
 
 AgentTimeout: TypeAlias = Annotated[int, _duration(1_000, 300_000)]

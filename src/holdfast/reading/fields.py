@@ -23,7 +23,7 @@ Schema = dict[str, Any]
 """A JSON Schema, or a part of one."""
 
 
-class Form(Struct, frozen=True):
+class ValueForm(Struct, frozen=True):
     """A value with a spelling of its own: how it is read, its JSON Schema, and its name in the reference."""
 
     read: Callable[[Reader, Node, str], Any]
@@ -35,7 +35,7 @@ class Hint(Struct, frozen=True):
     """A type hint taken apart."""
 
     base: Any
-    form: Form | None
+    form: ValueForm | None
     limits: tuple[msgspec.Meta, ...]
 
     @property
@@ -63,11 +63,11 @@ def about(description: str, **limits: Any) -> msgspec.Meta:
 @cache
 def peel(hint: Any) -> Hint:
     """The type without its annotations, and the annotations."""
-    form: Form | None = None
+    form: ValueForm | None = None
     limits: list[msgspec.Meta] = []
     while get_origin(hint) is Annotated:
         hint, *extras = get_args(hint)
-        form = next((e for e in extras if isinstance(e, Form)), form)
+        form = next((e for e in extras if isinstance(e, ValueForm)), form)
         limits += [e for e in extras if isinstance(e, msgspec.Meta)]
     return Hint(hint, form, tuple(limits))
 

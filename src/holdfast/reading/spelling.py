@@ -20,7 +20,7 @@ _BEGUN = (0, 2, 3)
 """By how many bytes stand before the secret in its group of three: characters of base64 that are not its own alone."""
 
 
-class Form:
+class SecretSpelling:
     """One way to write a secret, in all its variants: how to find it, and how to find out fast that it is not there."""
 
     def __init__(self, parts: Sequence[str]) -> None:
@@ -38,11 +38,11 @@ class Form:
         return self.core in text and self.pattern.search(text) is not None
 
 
-def forms(secret: str) -> Iterator[Form]:
+def forms(secret: str) -> Iterator[SecretSpelling]:
     """Every way in which it is looked for."""
-    yield Form(tuple(_spelled(secret)))
+    yield SecretSpelling(tuple(_spelled(secret)))
     for coded in _coded(secret):
-        yield Form([_spelled_digit(digit) for digit in coded])
+        yield SecretSpelling([_spelled_digit(digit) for digit in coded])
 
 
 def spellings(secret: str) -> set[str]:

@@ -40,14 +40,14 @@ def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list
     """The cases that did not pass, and those that passed with a flaw; all of them with `verbose`."""
     rows = cases.troubled(run)
     shown = rows if verbose else rows[:SHOWN]
-    rules = cases.Rules(run)
+    rules = cases.RuleFacts(run)
     lines = [line for row in shown for line in (*_block(row, rules, width, paint, verbose), "")]
     if len(rows) > len(shown):
         lines += [f"and {len(rows) - len(shown)} more, see {wording.report_path(run)}", ""]
     return lines
 
 
-def _block(row: CaseRow, rules: cases.Rules, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
+def _block(row: CaseRow, rules: cases.RuleFacts, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
     case = row.case
     flaky = "  (flaky)" if case.flaky else ""
     words = {"fail": "failed", "error": "could not be judged", "pass": "passed, but not in full"}
@@ -70,7 +70,7 @@ def _told(row: CaseRow, verbose: bool) -> list[ReplicaRow]:
     return [] if one is None else [one]
 
 
-def _facts(one: ReplicaRow, rules: cases.Rules, verbose: bool) -> Iterator[tuple[str, str]]:
+def _facts(one: ReplicaRow, rules: cases.RuleFacts, verbose: bool) -> Iterator[tuple[str, str]]:
     yield "asked", one_line(one.prompt)
     yield "answered", cases.answered(one)
     for violation in cases.violations(one):

@@ -26,11 +26,11 @@ def rows(run: Run) -> dict[str, Any]:
     found: Sequence[CaseRow] = run.cases
     if len(found) > CASES:
         found = [*cases.troubled(run), *(row for row in run.cases if not cases.short(row.case))][:CASES]
-    rules = cases.Rules(run)
+    rules = cases.RuleFacts(run)
     return {"shown": [_case(row, rules) for row in found], "more": len(run.cases) - len(found)}
 
 
-def _case(row: CaseRow, rules: cases.Rules) -> dict[str, Any]:
+def _case(row: CaseRow, rules: cases.RuleFacts) -> dict[str, Any]:
     case = row.case
     opened = next((n for n, one in enumerate(case.replicas) if one.status == case.status), 0)
     return {
@@ -46,7 +46,7 @@ def _case(row: CaseRow, rules: cases.Rules) -> dict[str, Any]:
     }
 
 
-def _replica(one: ReplicaRow, rules: cases.Rules) -> dict[str, Any]:
+def _replica(one: ReplicaRow, rules: cases.RuleFacts) -> dict[str, Any]:
     seen = one.seen
     return {
         "status": one.replica.status,
@@ -69,7 +69,7 @@ def _replica(one: ReplicaRow, rules: cases.Rules) -> dict[str, Any]:
     }
 
 
-def _verdict(verdict: Verdict, evidence: Evidence | None, rules: cases.Rules) -> dict[str, Any]:
+def _verdict(verdict: Verdict, evidence: Evidence | None, rules: cases.RuleFacts) -> dict[str, Any]:
     recorded = {} if evidence is None or evidence.data is None else {"recorded": evidence.data}
     return {
         "outcome": verdict.outcome,

@@ -75,7 +75,7 @@ def _detail(one: ReplicaRow) -> str:
     return f": {found}" if found else ""
 
 
-class Rules:
+class RuleFacts:
     """What a verdict is of: the rule's place, weight and gate."""
 
     def __init__(self, run: Run) -> None:

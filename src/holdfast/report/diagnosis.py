@@ -22,7 +22,7 @@ _TOOK = 10
 """Columns for how long it took."""
 
 
-class Finding(Struct, frozen=True):
+class DoctorFinding(Struct, frozen=True):
     """One thing that was tried or looked up."""
 
     route: str
@@ -39,7 +39,7 @@ class Finding(Struct, frozen=True):
         return self.outcome == "not" and self.code != 0
 
 
-class Called(Struct, frozen=True):
+class CallsSeen(Struct, frozen=True):
     """Calls at one target, seen while the agent was asked."""
 
     plane: str
@@ -49,7 +49,7 @@ class Called(Struct, frozen=True):
     tokens: int = 0
 
 
-class Asked(Struct, frozen=True):
+class AskedAgent(Struct, frozen=True):
     """The agent, asked once in calm."""
 
     prompt: str
@@ -57,22 +57,22 @@ class Asked(Struct, frozen=True):
     """Empty if it could not be asked."""
     answer: str = ""
     latency_ms: float = 0.0
-    calls: tuple[Called, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    calls: tuple[CallsSeen, ...] = ()
+    findings: tuple[DoctorFinding, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 class Diagnosis(Struct, frozen=True):
     """All that was found."""
 
-    machine: tuple[Finding, ...]
-    spec: tuple[Finding, ...] | None = None
+    machine: tuple[DoctorFinding, ...]
+    spec: tuple[DoctorFinding, ...] | None = None
     """None without a spec."""
-    agent: Asked | None = None
+    agent: AskedAgent | None = None
     """None if it was not asked."""
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[DoctorFinding, ...]:
         return (*self.machine, *(self.spec or ()), *(self.agent.findings if self.agent else ()))
 
     @property
@@ -94,7 +94,7 @@ def document(found: Diagnosis) -> dict[str, Any]:
     }
 
 
-def _entry(one: Finding) -> dict[str, Any]:
+def _entry(one: DoctorFinding) -> dict[str, Any]:
     ok = _OK.get(one.outcome)
     return {"route": one.route, "ok": ok, "outcome": one.outcome, "detail": one.detail, "fix": one.fix} | {
         "needed": one.code != 0,
@@ -110,7 +110,7 @@ class Sheet:
         self._paint: Paint = painter(color)
         self._unicode = unicode
 
-    def part(self, title: str, about: str, findings: Sequence[Finding], notes: Sequence[str] = ()) -> str:
+    def part(self, title: str, about: str, findings: Sequence[DoctorFinding], notes: Sequence[str] = ()) -> str:
         """A heading, a line a finding, and what else is to be said."""
         head = f"{self._paint(title, 'bold')}  {one_line(about)}".rstrip()
         longest = max((columns(one_line(one.route)) for one in findings), default=0)
@@ -134,7 +134,7 @@ class Sheet:
         more = f"; {plural(len(open_), 'line')} marked ? only a run can settle" if open_ else ""
         return self._text([f"{self._paint(f'✔ {words}', 'pass')}{more}"])
 
-    def _lines(self, one: Finding, room: int, timed: bool) -> Iterator[str]:
+    def _lines(self, one: DoctorFinding, room: int, timed: bool) -> Iterator[str]:
         start, name = f"  {SIGNS[_STYLES[one.outcome]]} {one.outcome:<{_WORD}}  ", one_line(one.route)
         took = "" if not timed else " " * _TOOK if one.took_ms is None else f"{one.took_ms:{_TOOK - 5}.0f} ms  "
         indent = " " * (len(start) + room + 2 + len(took))

@@ -37,14 +37,14 @@ def _cases(run: Run) -> ET.Element:
     if run.started:
         suite.set("timestamp", _legal(run.started))
     _properties(suite, run)
-    rules = cases.Rules(run)
+    rules = cases.RuleFacts(run)
     suite.extend(_judged(row, rules) for row in run.cases)
     found = suite.findall("testcase")
     _totals(suite, found, sum(float(case.get("time", 0)) for case in found))
     return suite
 
 
-def _judged(row: CaseRow, rules: cases.Rules) -> ET.Element:
+def _judged(row: CaseRow, rules: cases.RuleFacts) -> ET.Element:
     case = row.case
     replicas = list(row.replicas)
     seconds = sum(turn.latency_ms for one in replicas for turn in one.seen.turns) / 1000
@@ -61,7 +61,7 @@ def _judged(row: CaseRow, rules: cases.Rules) -> ET.Element:
     return made
 
 
-def _told(one: ReplicaRow, rules: cases.Rules) -> Iterator[str]:
+def _told(one: ReplicaRow, rules: cases.RuleFacts) -> Iterator[str]:
     yield f"asked: {one.prompt}"
     yield f"answered: {cases.answered(one, 4000)}"
     yield from (f"forbidden: {text}" for text in cases.violations(one))

@@ -94,7 +94,7 @@ def _cases(run: Run) -> Iterator[str]:
 
 def _case_failures(run: Run) -> Iterator[str]:
     rows = [row for row in cases.troubled(run) if row.case.status != "pass"]
-    rules = cases.Rules(run)
+    rules = cases.RuleFacts(run)
     for row in rows[:MAX_DETAILS]:
         one = cases.telling(row)
         if one is not None:
@@ -114,7 +114,7 @@ def _folded(row: CaseRow, text: str) -> Iterator[str]:
     yield ""
 
 
-def _case_facts(one: ReplicaRow, rules: cases.Rules) -> Iterator[str]:
+def _case_facts(one: ReplicaRow, rules: cases.RuleFacts) -> Iterator[str]:
     yield f"asked     {one_line(one.prompt)}"
     yield f"answered  {cases.answered(one, 1000)}"
     yield from (f"forbidden {one_line(text)}" for text in cases.violations(one))

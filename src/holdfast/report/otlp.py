@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Any
 
 from holdfast.model.codec import encode
-from holdfast.model.run import Run, Traced
+from holdfast.model.run import Run, TracedTrial
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Verdict
 from holdfast.report.safe import encodable
@@ -23,7 +23,7 @@ _ERROR = 2
 _NANO = 1_000_000_000
 
 
-def requests(run: Run, traced: Iterable[Traced]) -> Iterator[bytes]:
+def requests(run: Run, traced: Iterable[TracedTrial]) -> Iterator[bytes]:
     """The body of every export request, a few trials in each; a file of them, one a line, is OTLP's file format."""
     spans: list[dict[str, Any]] = []
     for one in traced:
@@ -44,7 +44,7 @@ def body(run: Run, spans: list[dict[str, Any]]) -> bytes:
     )
 
 
-def trial_spans(run: Run, traced: Traced) -> list[dict[str, Any]]:
+def trial_spans(run: Run, traced: TracedTrial) -> list[dict[str, Any]]:
     """The spans of one trial, the agent's own first. Equal runs give equal ids."""
     trace_id = _id(16, run.id, run.started, traced.trial.id)
     root = _id(8, trace_id)
@@ -56,7 +56,7 @@ def trial_spans(run: Run, traced: Traced) -> list[dict[str, Any]]:
     return spans
 
 
-def _agent_span(run: Run, traced: Traced, trace_id: str, span_id: str) -> dict[str, Any]:
+def _agent_span(run: Run, traced: TracedTrial, trace_id: str, span_id: str) -> dict[str, Any]:
     trial, seen = traced.trial, traced.seen
     start, end = _time(seen.at, 0), _time(seen.at, seen.duration_ms / 1000)
     bad = seen.error or ("" if seen.ending == "answered" else seen.ending)

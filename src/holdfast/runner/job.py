@@ -18,7 +18,7 @@ from holdfast.spec.load import source_of
 Listen = Callable[[Event], None]
 
 
-class Options(Struct, frozen=True):
+class RunOptions(Struct, frozen=True):
     """What the command line adds to the spec."""
 
     select: Select = Select()
@@ -51,7 +51,7 @@ class Job:
     """A spec, what of it to run, and how."""
 
     def __init__(
-        self, spec: Spec, options: Options, environ: Mapping[str, str], warnings: tuple[str, ...] = ()
+        self, spec: Spec, options: RunOptions, environ: Mapping[str, str], warnings: tuple[str, ...] = ()
     ) -> None:
         refuse_unbuilt(spec)
         self.spec = spec
@@ -69,7 +69,7 @@ class Job:
         return self.plan.preflight if self.options.preflight and not marked else None
 
 
-def world_secrets(spec: Spec, options: Options, environ: Mapping[str, str]) -> dict[str, str]:
+def world_secrets(spec: Spec, options: RunOptions, environ: Mapping[str, str]) -> dict[str, str]:
     """The values of the world's secrets by name; UserError if one cannot be had."""
     if spec.world is None or not spec.world.secrets:
         return {}

@@ -11,7 +11,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 
 if TYPE_CHECKING:
-    from holdfast.world.keeping import Keeping
+    from holdfast.world.kept_world import WorldKeeper
 
 
 class KeptWorlds:
@@ -26,19 +26,19 @@ class KeptWorlds:
 
     def keeping(
         self, mask: Callable[[str], str], run: Path, wants: Callable[[Trial, Observation], bool]
-    ) -> Keeping | None:
+    ) -> WorldKeeper | None:
         """Where worlds are kept; None: nowhere."""
         if not self._wanted:
             return None
-        from holdfast.world.keeping import KEPT, Keeping
+        from holdfast.world.kept_world import KEPT, WorldKeeper
 
-        return Keeping(KEPT, mask, run, wants, self._hidden)
+        return WorldKeeper(KEPT, mask, run, wants, self._hidden)
 
     def judged(self, seen: Observation, verdicts: Iterable[Verdict] = ()) -> None:
         """What became of a trial is known."""
         if not self._wanted:
             return
-        from holdfast.world.keeping import KEPT, forget
+        from holdfast.world.kept_world import KEPT, forget
 
         if went_wrong(seen, verdicts):
             self.trials.append(seen.trial)

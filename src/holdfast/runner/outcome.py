@@ -15,12 +15,11 @@ from holdfast.model.run import Run
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import Spec
 from holdfast.plan import Plan
-from holdfast.runner.job import Options
-from holdfast.score import Options as ScoreOptions
-from holdfast.score import Tally, resilience
+from holdfast.runner.job import RunOptions
+from holdfast.score import ScoreOptions, Tally, resilience
 from holdfast.score.parts import with_cases
 from holdfast.store.case_view import StoredCases
-from holdfast.store.rundir import Ended, Manifest, RunDir, write_json
+from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
 from holdfast.store.view import StoredCells, command
 
 
@@ -41,9 +40,9 @@ def conclude(
     spec: Spec,
     plan: Plan,
     tally: Tally,
-    options: Options,
+    options: RunOptions,
     *,
-    ended: Ended,
+    ended: RunEnd,
     verdicts: Path | None = None,
     page: Path | None = None,
 ) -> Outcome:
@@ -63,7 +62,7 @@ def conclude(
         replicas=options.replicas,
         profile=options.profile,
         recording=manifest.recording and shown_path(Path(manifest.recording)),
-        backend=manifest.backend if spec.world and manifest.backend != Options().backend else None,
+        backend=manifest.backend if spec.world and manifest.backend != RunOptions().backend else None,
     )
     cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())
     judged_from = f"{rundir.id}, judged anew by {spec.path}" if verdicts else ""
@@ -87,7 +86,7 @@ def store_score(rundir: RunDir, score: Score) -> None:
     write_json(rundir.path / "score.json", score)
 
 
-def score_options(options: Options, *, interrupted: bool) -> ScoreOptions:
+def score_options(options: RunOptions, *, interrupted: bool) -> ScoreOptions:
     """What the score's verdict depends on besides the cells and the spec."""
     return ScoreOptions(
         min_score=options.min_score,
@@ -105,7 +104,7 @@ def _view(
     plan: Plan,
     score: Score,
     cells: StoredCells,
-    ended: Ended,
+    ended: RunEnd,
 ) -> Run:
     return Run(
         id=rundir.id,
@@ -140,7 +139,7 @@ def _view(
     )
 
 
-def _unkept(ended: Ended) -> Iterator[str]:
+def _unkept(ended: RunEnd) -> Iterator[str]:
     """What the worlds of single trials could not do, where no note says so yet; a limit nobody set is no lack."""
     said = " ".join(ended.notes)
     missing = [one for one in ended.isolation if not one.enforced and one.why != "none was set"]

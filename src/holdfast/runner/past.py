@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from holdfast.errors import SpecError, UserError
-from holdfast.execute.revisit import Past
+from holdfast.execute.revisit import StoredTrial
 from holdfast.model.spec import AgentSpec, Spec, Task
 from holdfast.model.trial import Trial
 from holdfast.runner.start import stored_spec
 from holdfast.store.record import trials
 from holdfast.store.rundir import RunDir
-from holdfast.world.keeping import Kept
+from holdfast.world.kept_world import KeptWorld
 from holdfast.world.secrets import resolve_secrets
 
 
-def past(kept: Kept, environ: Mapping[str, str], tell: Callable[[str], None]) -> Past:
+def past(kept: KeptWorld, environ: Mapping[str, str], tell: Callable[[str], None]) -> StoredTrial:
     """What its run says of it; where the run or the spec is gone, only its id, and `tell` hears of it."""
     run = RunDir(Path(kept.run))
     try:
@@ -24,8 +24,8 @@ def past(kept: Kept, environ: Mapping[str, str], tell: Callable[[str], None]) ->
         trial = trials(run)[kept.trial]
     except (UserError, OSError, KeyError) as refused:
         tell(f"its services and secrets are not there: run {run.id} cannot be read: {_why(refused)}")
-        return Past(Spec(kept.spec, AgentSpec("command")), Trial(kept.trial, "contract", "", Task(("",))))
-    return Past(spec, trial, _secrets(spec, environ, tell))
+        return StoredTrial(Spec(kept.spec, AgentSpec("command")), Trial(kept.trial, "contract", "", Task(("",))))
+    return StoredTrial(spec, trial, _secrets(spec, environ, tell))
 
 
 def _secrets(spec: Spec, environ: Mapping[str, str], tell: Callable[[str], None]) -> dict[str, str]:

@@ -10,30 +10,30 @@ from contextlib import aclosing
 
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.local import execute
-from holdfast.execute.site import Models, Site, Surroundings, open_site, unused_proxy
+from holdfast.execute.site import ModelOptions, Site, WorldOptions, open_site, unused_proxy
 from holdfast.model import events
 from holdfast.model.trial import Judged, Trial
 from holdfast.plan import FailFast, Once
 from holdfast.processes.scratch import sweep
-from holdfast.runner.court import Court
+from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job, Listen
 from holdfast.runner.preflight import preflight, was_stateful
-from holdfast.store.replay import Stored, replay
-from holdfast.store.rundir import Ended, RunDir, write_json
+from holdfast.store.replay import StoredRun, replay
+from holdfast.store.rundir import RunDir, RunEnd, write_json
 from holdfast.store.seals import Seal
 
 BEAT_S = 0.2
 """A clock that moves five times a second looks alive."""
 
 
-class Running:
+class RunInProgress:
     """One execution under way."""
 
     def __init__(self, job: Job, run: RunDir, listen: Listen) -> None:
         self.job = job
         self.run = run
         self.listen = listen
-        self.court = Court(job, run, listen)
+        self.intake = Intake(job, run, listen)
         before = run.ended()
         self.warnings = list(dict.fromkeys((*job.warnings, *(before.warnings if before else ()))))
         self.notes: tuple[str, ...] = before.notes if before else ()
@@ -43,15 +43,15 @@ class Running:
         started = time.monotonic()
         complete = False
         try:
-            stored = replay(self.run, self.job.plan, self.court.tally)
+            stored = replay(self.run, self.job.plan, self.intake.tally)
             complete = await self._interruptible(stored)
         finally:
-            await self.court.leave()
+            await self.intake.leave()
             self._seal(complete, time.monotonic() - started)
-            self.court.close()
+            self.intake.close()
             self.listen(events.RunEnded(complete))
 
-    async def _interruptible(self, stored: Stored) -> bool:
+    async def _interruptible(self, stored: StoredRun) -> bool:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
         loop.add_signal_handler(signal.SIGTERM, task.cancel)
@@ -64,13 +64,13 @@ class Running:
             loop.remove_signal_handler(signal.SIGTERM)
         return True
 
-    async def _all(self, stored: Stored) -> None:
-        job, court, options = self.job, self.court, self.job.options
-        court.open()
-        await court.take_up(stored)
-        models = Models(options.record, options.replay, court.masker.text)
-        keep = court.kept.keeping(court.masker.text, self.run.path, court.went_wrong)
-        surroundings = Surroundings(options.backend, job.secrets, options.strict_world, keep, self._aside)
+    async def _all(self, stored: StoredRun) -> None:
+        job, intake, options = self.job, self.intake, self.job.options
+        intake.open()
+        await intake.take_up(stored)
+        models = ModelOptions(options.record, options.replay, intake.masker.text)
+        keep = intake.kept.keeping(intake.masker.text, self.run.path, intake.went_wrong)
+        surroundings = WorldOptions(options.backend, job.secrets, options.strict_world, keep, self._aside)
         site = await open_site(
             job.spec, environ=job.environ, concurrency=options.concurrency, models=models, surroundings=surroundings
         )
@@ -87,38 +87,38 @@ class Running:
         finally:
             await site.close()
 
-    async def _trials(self, site: Site, stored: Stored) -> None:
+    async def _trials(self, site: Site, stored: StoredRun) -> None:
         """All that have no record yet, in batches, and what their ends tell of the whole."""
-        job, court = self.job, self.court
+        job, intake = self.job, self.intake
         trials = [t for t in job.plan.trials if t.id not in stored.seen] if stored.seen else job.plan.trials
         planner = FailFast(trials, site.concurrency) if job.options.fail_fast else Once(trials)
         done = 0
-        while batch := planner.next(Judged(done, court.violated)):
-            begun = court.begun(batch)
+        while batch := planner.next(Judged(done, intake.violated)):
+            begun = intake.begun(batch)
             ended = execute(
-                site, begun, started=self._started, on_fault=court.met, on_call=court.saw, store=court.store
+                site, begun, started=self._started, on_fault=intake.met, on_call=intake.saw, store=intake.store
             )
             async with aclosing(ended):  # whatever happens here, no slot outlives it
                 async for trial, seen in ended:
-                    await court.take(trial, seen, alone=site.concurrency == 1)
+                    await intake.take(trial, seen, alone=site.concurrency == 1)
                     done += 1
-            await court.settle()
-        self.notes = (*self.notes, *court.kept.notes)
-        for why, count in court.troubled.items():
+            await intake.settle()
+        self.notes = (*self.notes, *intake.kept.notes)
+        for why, count in intake.troubled.items():
             self._warn(f"our side or a provider failed in {count} trials, of which only passes count: {why}")
 
     async def _controls(self, site: Site) -> None:
         """The preflight, then one calm answer for each task that a rule compares with."""
-        plan, court = self.job.plan, self.court
+        plan, intake = self.job.plan, self.intake
         first = self.job.asked_first
-        if first is not None and first.id not in court.controls:
-            for trial in court.begun((first,)):
-                court.keep(trial, await preflight(site, trial, self._warn))
-        missing = [t for t in plan.controls if t.id not in court.controls]
-        async for trial, seen in execute(site, court.begun(missing)):
-            court.keep(trial, seen)
+        if first is not None and first.id not in intake.controls:
+            for trial in intake.begun((first,)):
+                intake.keep(trial, await preflight(site, trial, self._warn))
+        missing = [t for t in plan.controls if t.id not in intake.controls]
+        async for trial, seen in execute(site, intake.begun(missing)):
+            intake.keep(trial, seen)
 
-    def _announce(self, site: Site, stored: Stored) -> None:
+    def _announce(self, site: Site, stored: StoredRun) -> None:
         job = self.job
         self.listen(
             events.RunStarted(
@@ -149,19 +149,19 @@ class Running:
 
     def _seal(self, complete: bool, duration_s: float) -> None:
         self.run.restore()
-        sealed, said = self.court.seal()
+        sealed, said = self.intake.seal()
         for message in said:
             self._warn(message)
         self._end(complete, duration_s, sealed)
 
     def _end(self, complete: bool, duration_s: float = 0.0, sealed: dict[str, Seal] | None = None) -> None:
-        conditions = self.court.conditions
+        conditions = self.intake.conditions
         notes = tuple(dict.fromkeys((*self.notes, *conditions.notes)))
-        ended = Ended(complete, duration_s, tuple(self.warnings), notes, sealed or {}, conditions.isolation)
+        ended = RunEnd(complete, duration_s, tuple(self.warnings), notes, sealed or {}, conditions.isolation)
         write_json(self.run.path / "ended.json", ended)
 
 
-async def _go(running: Running, beat: Callable[[], None] | None) -> None:
+async def _go(running: RunInProgress, beat: Callable[[], None] | None) -> None:
     async def tick() -> None:
         while beat is not None:
             await asyncio.sleep(BEAT_S)
@@ -174,17 +174,17 @@ async def _go(running: Running, beat: Callable[[], None] | None) -> None:
         ticking.cancel()
 
 
-def run(job: Job, rundir: RunDir, listen: Listen, *, beat: Callable[[], None] | None = None) -> Running:
+def run(job: Job, rundir: RunDir, listen: Listen, *, beat: Callable[[], None] | None = None) -> RunInProgress:
     """Runs the job to its end or to an interrupt, from the rim: the one place that starts the loop.
 
     `beat` is called now and then, for a listener that shows how time passes.
     """
     sweep()  # what a run that was killed has left: certificates, prompts, MCP configurations
-    running = Running(job, rundir, listen)
+    running = RunInProgress(job, rundir, listen)
     try:
         asyncio.run(_go(running, beat))
     except AgentUnavailable as gone:
-        raise running.court.masker.unavailable(gone) from None
+        raise running.intake.masker.unavailable(gone) from None
     except KeyboardInterrupt:
         if rundir.ended() is None:
             raise  # before there was anything to store

@@ -13,7 +13,7 @@ import holdfast
 from holdfast.errors import UsageError
 from holdfast.model.spec import Part, Problem, Spec
 from holdfast.plan import Select
-from holdfast.runner.job import Job, Options, agent_digest, told
+from holdfast.runner.job import Job, RunOptions, agent_digest, told
 from holdfast.spec import load
 from holdfast.store.rundir import FORMAT, Manifest, RunDir
 from holdfast.store.seals import check
@@ -56,7 +56,7 @@ def begin(job: Job, runs: Path) -> RunDir:
     return run
 
 
-def take_up(run: RunDir, *, config: Path | None, force: bool, options: Options, environ: Mapping[str, str]) -> Job:
+def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOptions, environ: Mapping[str, str]) -> Job:
     """The job of a run that was left; another spec or agent is refused unless forced."""
     manifest = run.manifest()
     _same_command(run, manifest, options)
@@ -96,9 +96,9 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: Options, 
     return Job(spec, options, environ, (*told(spec, problems), *((said,) if said else ())))
 
 
-def stored_options(manifest: Manifest) -> Options:
+def stored_options(manifest: Manifest) -> RunOptions:
     """What the command line had asked of the run: its parts, its luck, and what counts as held."""
-    return Options(
+    return RunOptions(
         select=Select(manifest.scenarios, manifest.invariants, manifest.trials),
         min_score=manifest.min_score,
         strict=manifest.strict,
@@ -114,7 +114,7 @@ def stored_options(manifest: Manifest) -> Options:
     )
 
 
-def _same_command(run: RunDir, manifest: Manifest, given: Options) -> None:
+def _same_command(run: RunDir, manifest: Manifest, given: RunOptions) -> None:
     """What a run reports was settled when it began."""
     if given.part != manifest.part:
         command = resuming(manifest.part)
@@ -126,7 +126,7 @@ def resuming(part: Part) -> str:
     return "holdfast run" if part == "scenario" else "holdfast contract run"
 
 
-def _refuse_another(manifest: Manifest, given: Options) -> None:
+def _refuse_another(manifest: Manifest, given: RunOptions) -> None:
     """What is run was settled when the run began: an option that says otherwise is not passed over."""
     for option, now, before in (
         ("--scenario", given.select.scenarios, manifest.scenarios),
@@ -135,7 +135,7 @@ def _refuse_another(manifest: Manifest, given: Options) -> None:
         ("--replicas", given.replicas, manifest.replicas),
         ("--seed", given.seed, manifest.seed_given),
         ("--profile", given.profile, manifest.profile),
-        ("--backend", None if given.backend == Options().backend else given.backend, manifest.backend),
+        ("--backend", None if given.backend == RunOptions().backend else given.backend, manifest.backend),
         ("--replay", given.replay and str(given.replay.resolve()), manifest.recording),
     ):
         if now not in (None, (), before):

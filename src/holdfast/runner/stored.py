@@ -11,7 +11,7 @@ from holdfast.runner.outcome import Outcome, conclude
 from holdfast.runner.start import stored_options, stored_spec
 from holdfast.score import Tally
 from holdfast.store.replay import replay
-from holdfast.store.rundir import Ended, RunDir
+from holdfast.store.rundir import RunDir, RunEnd
 from holdfast.store.seals import check
 
 
@@ -25,6 +25,6 @@ def look(run: RunDir, *, environ: Mapping[str, str]) -> Outcome:
     replay(run, made, tally, keep_errors=True)
     options = stored_options(manifest)
     page = run.path / "report.html"
-    ended = run.ended() or Ended(False, 0.0)
+    ended = run.ended() or RunEnd(False, 0.0)
     ended = replace(ended, notes=(*ended.notes, said)) if said else ended
     return conclude(run, spec, made, tally, options, ended=ended, page=page if page.exists() else None)

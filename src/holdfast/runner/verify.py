@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.errors import AgentUnavailable
-from holdfast.execute.site import Surroundings, open_site
+from holdfast.execute.site import WorldOptions, open_site
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Spec
 from holdfast.plan import plan
-from holdfast.runner.job import Options, refuse_unbuilt, world_secrets
+from holdfast.runner.job import RunOptions, refuse_unbuilt, world_secrets
 from holdfast.runner.preflight import preflight
 from holdfast.spec import secret_values
 from holdfast.store.mask import Masker
@@ -20,10 +20,10 @@ async def ask_once(spec: Spec, environ: Mapping[str, str]) -> tuple[Observation,
     refuse_unbuilt(spec)
     first = plan(spec).preflight
     assert first is not None, "a contract asks something"
-    secrets = world_secrets(spec, Options(), environ)
+    secrets = world_secrets(spec, RunOptions(), environ)
     mask = Masker((*secret_values(spec, environ), *secrets.values()))
     try:
-        site = await open_site(spec, environ=environ, surroundings=Surroundings(secrets=secrets))
+        site = await open_site(spec, environ=environ, surroundings=WorldOptions(secrets=secrets))
         try:
             return mask.struct(await preflight(site, first, lambda message: None)), site.targets
         finally:

@@ -3,7 +3,7 @@
 from holdfast.score.combine import needed, settle
 from holdfast.score.intervals import kish, pass_hat_k, wilson
 from holdfast.score.resilience import resilience
-from holdfast.score.ruling import Options
+from holdfast.score.ruling import ScoreOptions
 from holdfast.score.tally import Tally
 
-__all__ = ["Options", "Tally", "kish", "needed", "pass_hat_k", "resilience", "settle", "wilson"]
+__all__ = ["ScoreOptions", "Tally", "kish", "needed", "pass_hat_k", "resilience", "settle", "wilson"]

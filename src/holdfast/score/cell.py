@@ -40,7 +40,7 @@ class Decision(Struct, frozen=True, gc=False):
     tries: Tries = ()
 
 
-class Gathering:
+class CellCount:
     """A cell's verdicts so far, counted by prompt and outcome."""
 
     __slots__ = ("asked", "beside", "concurrent", "counts", "firsts", "left", "met", "near", "simulated")

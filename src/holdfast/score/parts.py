@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from holdfast.model.score import Case, Score
-from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, UNPROVEN, VIOLATED, Options
+from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, UNPROVEN, VIOLATED, ScoreOptions
 
 _PRECEDENCE = (INTERRUPTED, VIOLATED, BROKEN, UNPROVEN, HELD)
 
 
-def with_cases(contract: Score, cases: Sequence[Case], options: Options, *, matrix: bool) -> Score:
+def with_cases(contract: Score, cases: Sequence[Case], options: ScoreOptions, *, matrix: bool) -> Score:
     """The contract's numbers with the verdict of the whole run; without a matrix there are no such numbers."""
     found = list(_reasons(contract, cases, options, matrix=matrix))
     code = min((code for code, _ in found), key=_PRECEDENCE.index, default=HELD)
@@ -41,7 +41,9 @@ def passed(cases: Sequence[Case]) -> bool:
     return bool(cases) and all(case.status == "pass" for case in cases)
 
 
-def _reasons(contract: Score, cases: Sequence[Case], options: Options, *, matrix: bool) -> Iterator[tuple[int, str]]:
+def _reasons(
+    contract: Score, cases: Sequence[Case], options: ScoreOptions, *, matrix: bool
+) -> Iterator[tuple[int, str]]:
     if options.interrupted:
         yield INTERRUPTED, "the run was interrupted"
     failed = sum(case.status == "fail" for case in cases)

@@ -9,17 +9,17 @@ from holdfast.model.score import Interval, Score
 from holdfast.model.verdict import OUTCOMES
 from holdfast.score.cell import Tries
 from holdfast.score.intervals import Failing, cluster_bootstrap, kish, pass_hat_k, wilson
-from holdfast.score.ruling import Options, rule
+from holdfast.score.ruling import ScoreOptions, rule
 from holdfast.score.summary import Summary
 from holdfast.score.tally import Tally
 
 PROMPTS_FOR_BOOTSTRAP = 8
 """With fewer prompts there are too few different draws."""
 
-_DEFAULT = Options()
+_DEFAULT = ScoreOptions()
 
 
-def resilience(tally: Tally, options: Options = _DEFAULT) -> Score:
+def resilience(tally: Tally, options: ScoreOptions = _DEFAULT) -> Score:
     """The contract's score, verdict and exit code, of all that has been added so far."""
     summary, vacuous, replicas = Summary(tally.decided()), tally.vacuous(), tally.spec.replicas
     least = options.min_score if options.min_score is not None else tally.spec.scoring.min_score

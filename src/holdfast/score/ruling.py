@@ -14,7 +14,7 @@ HELD, VIOLATED, INTERRUPTED, BROKEN, UNPROVEN = 0, 1, 2, 3, 5
 _SLACK = 1e-9
 
 
-class Options(Struct, frozen=True):
+class ScoreOptions(Struct, frozen=True):
     """What the caller asks of a score."""
 
     min_score: float | None = None
@@ -35,7 +35,7 @@ class Ruling(NamedTuple):
     tolerated: tuple[str, ...]
 
 
-def rule(summary: Summary, vacuous: Sequence[str], least: float | None, options: Options) -> Ruling:
+def rule(summary: Summary, vacuous: Sequence[str], least: float | None, options: ScoreOptions) -> Ruling:
     """The verdict on all cells. `least` is the minimum, if there is one."""
     critical = [cell for cell, _ in summary.failed if cell.critical]
     others = [cell for cell, _ in summary.failed if not cell.critical]
@@ -56,7 +56,7 @@ _Reason = tuple[int, str]
 """An exit code and why."""
 
 
-def _interrupted(options: Options) -> Iterator[_Reason]:
+def _interrupted(options: ScoreOptions) -> Iterator[_Reason]:
     if options.interrupted:
         yield INTERRUPTED, "the run was interrupted"
 
@@ -70,7 +70,7 @@ def _violated(critical: Sequence[Cell], others: Sequence[Cell], sums: Sums, leas
         yield VIOLATED, f"score {_shown(sums.score, least)} is below the minimum {least:g}"
 
 
-def _broken(errors: int, sums: Sums, least: float | None, options: Options) -> Iterator[_Reason]:
+def _broken(errors: int, sums: Sums, least: float | None, options: ScoreOptions) -> Iterator[_Reason]:
     if errors > options.max_errors:
         yield BROKEN, f"{_cells(errors, 'error')}: our side broke"
     if least is not None and _under(sums.score, least) and not _under(sums.best, least):
@@ -78,7 +78,7 @@ def _broken(errors: int, sums: Sums, least: float | None, options: Options) -> I
         yield BROKEN, f"score {_shown(sums.score, least)} is below the minimum {least:g}, but error cells may be why"
 
 
-def _unproven(summary: Summary, vacuous: Sequence[str], options: Options) -> Iterator[_Reason]:
+def _unproven(summary: Summary, vacuous: Sequence[str], options: ScoreOptions) -> Iterator[_Reason]:
     if not summary.count("pass", "fail"):
         yield UNPROVEN, "no cell counted"
     if not options.allow_vacuous:
@@ -89,7 +89,7 @@ def _unproven(summary: Summary, vacuous: Sequence[str], options: Options) -> Ite
         yield UNPROVEN, f"{_cells(unproven, 'unproven')}, and none is allowed (strict)"
 
 
-def _held(tolerated: int, errors: int, least: float | None, options: Options) -> tuple[str, ...]:
+def _held(tolerated: int, errors: int, least: float | None, options: ScoreOptions) -> tuple[str, ...]:
     words = []
     if tolerated and least is not None:
         words.append(f"{_cells(tolerated, 'failed')} within the minimum {least:g}")

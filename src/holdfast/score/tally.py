@@ -16,7 +16,7 @@ from holdfast.model.when import applies, meeting
 from holdfast.plan import CellKey, Plan
 from holdfast.score.attacks import Siege, succeeded
 from holdfast.score.cases import Cases
-from holdfast.score.cell import Decision, Gathering, Tries
+from holdfast.score.cell import CellCount, Decision, Tries
 from holdfast.score.intervals import wilson
 from holdfast.score.spending import Purse
 
@@ -74,7 +74,7 @@ class Tally:
         self._columns = {r.id: _Column(r, spec, plan, i * width) for i, r in enumerate(plan.invariants)}
         height = len(plan.invariants) * width
         self._rows = {s.name: _Row(s, plan, i * height) for i, s in enumerate(plan.scenarios)}
-        self._open: dict[int, Gathering] = {}
+        self._open: dict[int, CellCount] = {}
         self._done: list[Decision | None] = [None] * (height * len(plan.scenarios))
         self._same: dict[Tries, Tries] = {}
         self.siege = Siege()
@@ -163,27 +163,27 @@ class Tally:
         whole = len(self.plan.invariants) == len(self.spec.invariants)
         return whole and not any(applies(rule.when, row.scenario) for rule in self.plan.invariants)
 
-    def _begin(self, position: int, column: _Column) -> Gathering:
+    def _begin(self, position: int, column: _Column) -> CellCount:
         if self._done[position] is not None:
             raise self._too_many(position)
         asked, expected = column.asked, column.expected
         if not self._whole:
             asked = self.plan.asked(self.plan.key_at(position))
             expected = sum(asked)
-        cell = self._open[position] = Gathering(asked, expected)
+        cell = self._open[position] = CellCount(asked, expected)
         return cell
 
     def _too_many(self, position: int) -> HarnessError:
         key = self.plan.key_at(position)
         return HarnessError(f"one verdict too many for {key.invariant} in {key.scenario}")
 
-    def _weather(self, row: _Row, column: _Column, cell: Gathering, observation: Observation) -> None:
+    def _weather(self, row: _Row, column: _Column, cell: CellCount, observation: Observation) -> None:
         cell.weather(observation, row.scenario, row.needs[column.rule.when])
         if not row.met:
             known = range(len(row.scenario.injections))
             row.met = any(fault.effect == "met" and fault.index in known for fault in observation.ledger)
 
-    def _decide(self, row: _Row, column: _Column, cell: Gathering) -> Decision:
+    def _decide(self, row: _Row, column: _Column, cell: CellCount) -> Decision:
         return cell.decide(column.how, row.scenario, row.needs[column.rule.when], self._same)
 
     def _at(self, key: CellKey, row: _Row, column: _Column) -> Decision:
@@ -196,7 +196,7 @@ class Tally:
         asked = self.plan.asked(key)
         if not any(asked):
             return Decision("unproven", "nothing was asked")
-        return self._decide(row, column, self._open.get(position) or Gathering(asked, sum(asked)))
+        return self._decide(row, column, self._open.get(position) or CellCount(asked, sum(asked)))
 
     def _failing_in_calm(self) -> set[tuple[str, int]]:
         """Rule and params of every cell that failed without chaos."""

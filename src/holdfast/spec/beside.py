@@ -29,7 +29,7 @@ def beside_problems(reader: Reader, file: File, folder: Path, environ: Mapping[s
 
 
 def _script(reader: Reader, file: File, name: str, path: Path) -> None:
-    from holdfast.planes.llm.script_file import load
+    from holdfast.planes.llm.sources.script_file import load
 
     node, where = file.models[name].at.get("script"), f"models.{name}.script"
     try:

@@ -9,17 +9,17 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.model.spec import Aggregation, Part, Scenario, Scoring, Task, Unbuilt
-from holdfast.planes.llm.naming import meaning, without_meaning
+from holdfast.planes.llm.sources.model_name import meaning, without_meaning
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
+from holdfast.spec.fault_entry import FaultEntry
 from holdfast.spec.matrix import MatrixEntry
-from holdfast.spec.placing import Placed
 from holdfast.spec.reach import Reach, scenarios
 from holdfast.spec.references import interpolate
-from holdfast.spec.rules import Rule, aggregation_problem, duplicates
+from holdfast.spec.rules import RuleEntry, aggregation_problem, duplicates
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import Weights
-from holdfast.spec.surroundings import world_spec
+from holdfast.spec.world_value import world_spec
 
 CALM = "calm"
 """The one scenario of a file without a matrix."""
@@ -34,28 +34,28 @@ class Overrides(Struct, frozen=True):
     part: Part = "contract"
 
 
-class Weather(Struct, frozen=True):
+class ScenarioSet(Struct, frozen=True):
     """The scenarios of a file, with the faults of each as they were read."""
 
     scenarios: tuple[Scenario, ...] = ()
-    faults: tuple[tuple[Placed, ...], ...] = ()
+    faults: tuple[tuple[FaultEntry, ...], ...] = ()
     at: Node | None = None
     path: str = "chaos_matrix"
 
     @property
-    def placed(self) -> Iterator[Placed]:
+    def placed(self) -> Iterator[FaultEntry]:
         return (fault for faults in self.faults for fault in faults)
 
 
-class Rules(Struct, frozen=True):
+class ContractRules(Struct, frozen=True):
     """The rules of the contract, and which of them have trials of their own."""
 
-    all: tuple[Rule, ...] = ()
+    all: tuple[RuleEntry, ...] = ()
     cells: tuple[str, ...] = ()
 
 
 # -- rules --------------------------------------------------------------------------------------
-def contract_rules(reader: Reader, file: File) -> Rules:
+def contract_rules(reader: Reader, file: File) -> ContractRules:
     """The rules of `contract.invariants` and of a map of invariants, in the order of the file."""
     listed = file.contract.invariants if file.contract else ()
     mapped = file.mapped
@@ -66,10 +66,10 @@ def contract_rules(reader: Reader, file: File) -> Rules:
     _contract_keys(reader, file, bool(mapped))
     own = {rule.path for rule in listed}
     cells = tuple(r.invariant.id for r in ordered if _own_trials(r, isolation, r.path in own))
-    return Rules(ordered, cells)
+    return ContractRules(ordered, cells)
 
 
-def _own_trials(rule: Rule, isolation: str | None, listed: bool) -> bool:
+def _own_trials(rule: RuleEntry, isolation: str | None, listed: bool) -> bool:
     if rule.invariant.probes or isolation == "cell":
         return True
     return listed and isolation is None
@@ -86,7 +86,7 @@ def _contract_keys(reader: Reader, file: File, mapped: bool) -> None:
 
 
 # -- scenarios ----------------------------------------------------------------------------------
-def contract_weather(reader: Reader, file: File, overrides: Overrides, root: Path) -> Weather:
+def contract_weather(reader: Reader, file: File, overrides: Overrides, root: Path) -> ScenarioSet:
     """The scenarios of the one matrix, and that of `--profile`."""
     inner = file.contract is not None and file.contract.at.has("chaos_matrix")
     if inner and file.at.has("chaos_matrix"):
@@ -98,7 +98,7 @@ def contract_weather(reader: Reader, file: File, overrides: Overrides, root: Pat
     _same_names(reader, entries, path)
     added = _profile_entry(reader, file, entries, overrides.profile) or _calm_entry(file, entries, overrides.part)
     reach = None if reader.failed("agent") else Reach(file.agent, root, world_spec(file))
-    made: list[tuple[Scenario, tuple[Placed, ...]]] = []
+    made: list[tuple[Scenario, tuple[FaultEntry, ...]]] = []
     names = {entry.name for entry in entries}
     for entry in (*entries, *added):
         where = _path_of(path, owner, entry)
@@ -106,7 +106,7 @@ def contract_weather(reader: Reader, file: File, overrides: Overrides, root: Pat
         _taken(reader, entry, new, names, where)
         made += new
     at = owner.key("chaos_matrix") if owner.has("chaos_matrix") else None
-    return Weather(tuple(s for s, _ in made), tuple(f for _, f in made), at, path)
+    return ScenarioSet(tuple(s for s, _ in made), tuple(f for _, f in made), at, path)
 
 
 def _path_of(path: str, owner: Node, entry: MatrixEntry) -> str:
@@ -170,7 +170,7 @@ def _calm_entry(file: File, entries: tuple[MatrixEntry, ...], part: Part) -> tup
     return (MatrixEntry(at=Node("map", at.line, at.column, at.length), name=CALM),)
 
 
-def rules_unbuilt(rules: Rules, file: File, params: Iterable[Mapping[str, Any]]) -> Iterator[Unbuilt]:
+def rules_unbuilt(rules: ContractRules, file: File, params: Iterable[Mapping[str, Any]]) -> Iterator[Unbuilt]:
     """Judges whose model nothing here answers for, with whatever parameters."""
     models = {name: model.spec for name, model in file.models.items()}
     for rule in rules.all:
@@ -214,7 +214,7 @@ def seed(reader: Reader, file: File, override: int | None) -> int:
     return next((s for s in (override, first, second) if s is not None), 0)
 
 
-def scoring(reader: Reader, file: File, rules: Rules, weather: Weather, count: int) -> Scoring:
+def scoring(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, count: int) -> Scoring:
     """The scoring of the contract; reports what can never be reached."""
     section = file.scoring
     listed = file.contract is not None and bool(file.contract.invariants)

@@ -10,19 +10,19 @@ from holdfast.reading.file import read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.spec.references import names
-from holdfast.spec.rules import Rule
+from holdfast.spec.rules import RuleEntry
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import ServiceEntry
 from holdfast.spec.statements import bare_table
-from holdfast.spec.surroundings import service_kind
 from holdfast.spec.variants import spot
+from holdfast.spec.world_value import service_kind
 
 READ = 1_000_000
 """Characters of a file of statements that are looked at."""
 _NAMED = ("MYSQL_DATABASE", "MARIADB_DATABASE")
 
 
-def database_problems(reader: Reader, file: File, rules: Iterable[Rule], folder: Path) -> None:
+def database_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], folder: Path) -> None:
     """Reports what names a table without its database, where the service has no database by itself."""
     bare = {service.name: (n, service) for n, service in enumerate(file.services) if _has_none(service)}
     if not bare or reader.failed("services", "fixtures"):
@@ -68,7 +68,7 @@ def _statements(sql: str | None, file: str | None, folder: Path) -> str:
     return text if len(text) <= READ else text[:READ].rpartition(";")[0]
 
 
-def _rules(rules: Iterable[Rule], bare: Collection[str]) -> _Found:
+def _rules(rules: Iterable[RuleEntry], bare: Collection[str]) -> _Found:
     for rule in rules:
         kind, settings = rule.invariant.check, rule.invariant.settings
         service = str(settings.get("service", ""))

@@ -9,10 +9,10 @@ import msgspec
 
 from holdfast.model.spec import Aggregation, ToolRef
 from holdfast.reading.fields import Schema, keys_of, peel
+from holdfast.spec.fault_entry import FAMILIES, FaultEntry
 from holdfast.spec.fault_schema import fault_schema
-from holdfast.spec.placing import FAMILIES, Placed
 from holdfast.spec.rule_schema import check_schema, checks, rule_schema
-from holdfast.spec.rules import Rule
+from holdfast.spec.rules import RuleEntry
 from holdfast.spec.schema import closed
 from holdfast.spec.sections.file import File
 
@@ -51,7 +51,7 @@ def sections(kind: type) -> dict[type, str]:
 
 def _structs(hint: Any) -> list[type]:
     base = peel(hint).base
-    if base in (Rule, Placed, ToolRef, Aggregation):  # written in forms of their own
+    if base in (RuleEntry, FaultEntry, ToolRef, Aggregation):  # written in forms of their own
         return []
     if isinstance(base, type) and issubclass(base, msgspec.Struct):
         return [base]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from holdfast import plugins
 from holdfast.reading.fields import Schema
-from holdfast.spec.placing import FAMILIES, FamilyName
+from holdfast.spec.fault_entry import FAMILIES, FamilyName
 from holdfast.spec.schema import properties, required, variant
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 from msgspec import Meta
 
 from holdfast.model.spec import Aggregation, ToolRef
-from holdfast.reading.fields import Form, Schema
+from holdfast.reading.fields import Schema, ValueForm
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
 from holdfast.reading.words import found, near_hint
@@ -32,7 +32,7 @@ def _read_size(reader: Reader, node: Node, path: str) -> Any:
 
 
 Size: TypeAlias = Annotated[
-    int, Form(_read_size, lambda: {"type": ["string", "integer"]}, "bytes, or a size such as 2Gi")
+    int, ValueForm(_read_size, lambda: {"type": ["string", "integer"]}, "bytes, or a size such as 2Gi")
 ]
 
 
@@ -44,7 +44,7 @@ def _read_written(reader: Reader, node: Node, path: str) -> Any:
 
 
 Written: TypeAlias = Annotated[
-    str, Form(_read_written, lambda: {"type": ["string", "number", "boolean"]}, "text, or a number as written")
+    str, ValueForm(_read_written, lambda: {"type": ["string", "number", "boolean"]}, "text, or a number as written")
 ]
 
 
@@ -57,7 +57,7 @@ def _read_code(reader: Reader, node: Node, path: str) -> Any:
 
 
 _CODE_SCHEMA: Schema = {"type": "string", "pattern": f"^{CODE.pattern}$"}
-Code: TypeAlias = Annotated[str, Form(_read_code, lambda: _CODE_SCHEMA, "module:attribute")]
+Code: TypeAlias = Annotated[str, ValueForm(_read_code, lambda: _CODE_SCHEMA, "module:attribute")]
 
 
 def _read_tool(reader: Reader, node: Node, path: str) -> Any:
@@ -82,7 +82,7 @@ def _tool_schema() -> Schema:
     return {"anyOf": [_CODE_SCHEMA, named]}
 
 
-Tool: TypeAlias = Annotated[ToolRef, Form(_read_tool, _tool_schema, "module:function, or {name, callable}")]
+Tool: TypeAlias = Annotated[ToolRef, ValueForm(_read_tool, _tool_schema, "module:function, or {name, callable}")]
 
 
 def _read_tools(reader: Reader, node: Node, path: str) -> Any:
@@ -94,7 +94,7 @@ def _read_tools(reader: Reader, node: Node, path: str) -> Any:
 
 OneOrMoreTools: TypeAlias = Annotated[
     tuple[ToolRef, ...],
-    Form(
+    ValueForm(
         _read_tools,
         lambda: {"anyOf": [*_tool_schema()["anyOf"], {"type": "array", "items": _tool_schema()}]},
         "module:function, {name, callable}, or a list of them",
@@ -136,5 +136,5 @@ def _aggregation_schema() -> Schema:
 
 Aggregate: TypeAlias = Annotated[
     Aggregation,
-    Form(_read_aggregation, _aggregation_schema, "all | any | majority | mean | {at_least: k} | {rate: 0.8}"),
+    ValueForm(_read_aggregation, _aggregation_schema, "all | any | majority | mean | {at_least: k} | {rate: 0.8}"),
 ]

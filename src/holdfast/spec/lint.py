@@ -8,8 +8,8 @@ import re
 from holdfast.model.when import applies
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
-from holdfast.spec.contract import Rules, Weather
-from holdfast.spec.rules import Rule
+from holdfast.spec.contract import ContractRules, ScenarioSet
+from holdfast.spec.rules import RuleEntry
 from holdfast.spec.sections.file import File
 from holdfast.spec.variants import spot
 
@@ -17,7 +17,7 @@ _TWICE = re.compile(r"\\\\(?=[dwsbDWSB.$^*+?()\[\]{}|/-])")
 _PATTERN_KEYS = ("pattern", "patterns", "matches")
 
 
-def lint(reader: Reader, file: File, rules: Rules, weather: Weather) -> None:
+def lint(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet) -> None:
     """Reports every smell of a file that loads."""
     for rule in (*rules.all, *file.run_rules):
         _rule(reader, rule)
@@ -29,7 +29,7 @@ def lint(reader: Reader, file: File, rules: Rules, weather: Weather) -> None:
 
 
 # -- one rule -----------------------------------------------------------------------------------
-def _rule(reader: Reader, rule: Rule) -> None:
+def _rule(reader: Reader, rule: RuleEntry) -> None:
     for key in _PATTERN_KEYS:
         if rule.settings_at.has(key) and not rule.invariant.settings.get("literal"):
             value = rule.settings_at.get(key)
@@ -56,7 +56,7 @@ def _escaped(reader: Reader, node: Node, path: str) -> None:
     reader.warn(node, path, message, hint=hint, code="lint-escaped-regex", length=1)
 
 
-def _judged(reader: Reader, rule: Rule) -> None:
+def _judged(reader: Reader, rule: RuleEntry) -> None:
     invariant = rule.invariant
     if invariant.check != "llm_as_judge" or not invariant.critical:
         return
@@ -68,7 +68,7 @@ def _judged(reader: Reader, rule: Rule) -> None:
 
 
 # -- the contract -------------------------------------------------------------------------------
-def _contract(reader: Reader, rules: Rules, weather: Weather) -> None:
+def _contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None:
     silent = [rule for rule in rules.all if rule.negative or (rule.made.reads == "latency")]
     if len(silent) == len(rules.all) and any(rule.negative for rule in rules.all):
         message = "every rule is negative: no rule asks for anything to be in the answer"
@@ -97,7 +97,7 @@ def _contract(reader: Reader, rules: Rules, weather: Weather) -> None:
 
 
 # -- numbers ------------------------------------------------------------------------------------
-def _delays(reader: Reader, file: File, weather: Weather) -> None:
+def _delays(reader: Reader, file: File, weather: ScenarioSet) -> None:
     limit = file.agent.timeout
     for fault in weather.placed:
         delay = fault.made.delay_ms if hasattr(fault.made, "delay_ms") else 0
@@ -108,7 +108,7 @@ def _delays(reader: Reader, file: File, weather: Weather) -> None:
             reader.warn(fault.at.get("delay_ms"), where, message, hint=hint, code="lint-delay-timeout")
 
 
-def _numbers(reader: Reader, file: File, rules: Rules) -> None:
+def _numbers(reader: Reader, file: File, rules: ContractRules) -> None:
     score = file.scoring.min_score if file.scoring else None
     if file.scoring and score is not None and 0 < score <= 1:
         message = f"min_score is 0 to 100: {score:g} means {score:g} %"
@@ -122,7 +122,7 @@ def _numbers(reader: Reader, file: File, rules: Rules) -> None:
         reader.warn(file.advanced.at.get("concurrency"), where, message, hint=hint, code="lint-concurrency-latency")
 
 
-def _temperatures(reader: Reader, file: File, rules: Rules) -> None:
+def _temperatures(reader: Reader, file: File, rules: ContractRules) -> None:
     """Agents set their own; a model's entry says what a judge sends."""
     if any(rule.invariant.check == "llm_as_judge" for rule in (*rules.all, *file.run_rules)):
         return

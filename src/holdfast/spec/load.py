@@ -19,7 +19,7 @@ from holdfast.reading.tree import parse
 from holdfast.spec import contract
 from holdfast.spec.agent import agent_problems, agent_unbuilt
 from holdfast.spec.beside import beside_problems
-from holdfast.spec.contract import Overrides, Rules
+from holdfast.spec.contract import ContractRules, Overrides
 from holdfast.spec.databases import database_problems
 from holdfast.spec.lint import lint
 from holdfast.spec.named_files import named_files
@@ -28,9 +28,9 @@ from holdfast.spec.secrecy import references
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import ModelEntry, ReplaysSection
 from holdfast.spec.stored_agent import stored_agent
-from holdfast.spec.surroundings import world_spec
 from holdfast.spec.urls import url_fault
 from holdfast.spec.world import world_problems
+from holdfast.spec.world_value import world_spec
 
 
 class Checked(Struct, frozen=True):
@@ -156,7 +156,7 @@ def _spec(
     )
 
 
-def _unbuilt(file: File, rules: Rules, part: Part) -> tuple[Unbuilt, ...]:
+def _unbuilt(file: File, rules: ContractRules, part: Part) -> tuple[Unbuilt, ...]:
     return (
         *agent_unbuilt(file.agent, file.agents, file.models),
         *(scenario_unbuilt(file) if part == "scenario" else ()),

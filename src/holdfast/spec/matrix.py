@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 from msgspec import Struct
 
-from holdfast.reading.fields import Form, Schema, about
+from holdfast.reading.fields import Schema, ValueForm, about
 from holdfast.reading.node import Node, from_plain
 from holdfast.reading.reader import Bad, Reader, join
 from holdfast.reading.words import found, near_hint
-from holdfast.spec.placing import FAMILIES, FamilyName, Placed, read_faults
+from holdfast.spec.fault_entry import FAMILIES, FamilyName, FaultEntry, read_faults
 
 
-def _faults(name: FamilyName) -> Form:
+def _faults(name: FamilyName) -> ValueForm:
     def read(reader: Reader, node: Node, path: str) -> Any:
         return read_faults(reader, name, node, path)
 
@@ -24,7 +24,7 @@ def _faults(name: FamilyName) -> Form:
         return faults_schema(name)
 
     words = "a list, or a map of type to settings" if name == "context_attacks" else "a list of faults"
-    return Form(read, schema, words)
+    return ValueForm(read, schema, words)
 
 
 def _read_profile(reader: Reader, node: Node, path: str) -> Any:
@@ -44,16 +44,18 @@ def _profile_schema() -> Schema:
     return {"enum": profiles.names()}
 
 
-PROFILE = Form(_read_profile, _profile_schema, "a profile's name")
+PROFILE = ValueForm(_read_profile, _profile_schema, "a profile's name")
 
 
 class ChaosSection(Struct, frozen=True, kw_only=True):
     """Faults of `run --chaos`; they do not leak into the contract's scenarios."""
 
     at: Node
-    tool_faults: Annotated[tuple[Placed, ...], _faults("tool_faults"), about("Faults of tools.")] = ()
-    llm_faults: Annotated[tuple[Placed, ...], _faults("llm_faults"), about("Faults of the model.")] = ()
-    context_attacks: Annotated[tuple[Placed, ...], _faults("context_attacks"), about("Attacks on what it reads.")] = ()
+    tool_faults: Annotated[tuple[FaultEntry, ...], _faults("tool_faults"), about("Faults of tools.")] = ()
+    llm_faults: Annotated[tuple[FaultEntry, ...], _faults("llm_faults"), about("Faults of the model.")] = ()
+    context_attacks: Annotated[
+        tuple[FaultEntry, ...], _faults("context_attacks"), about("Attacks on what it reads.")
+    ] = ()
 
 
 class MatrixEntry(Struct, frozen=True, kw_only=True):
@@ -62,16 +64,18 @@ class MatrixEntry(Struct, frozen=True, kw_only=True):
     at: Node
     name: Annotated[str, about("Its name.", min_length=1)]
     profile: Annotated[str | None, PROFILE, about("A shipped set of faults, placed before its own.")] = None
-    tool_faults: Annotated[tuple[Placed, ...], _faults("tool_faults"), about("Faults of tools.")] = ()
-    llm_faults: Annotated[tuple[Placed, ...], _faults("llm_faults"), about("Faults of the model.")] = ()
-    context_attacks: Annotated[tuple[Placed, ...], _faults("context_attacks"), about("Attacks on what it reads.")] = ()
-    mcp_faults: Annotated[tuple[Placed, ...], _faults("mcp_faults"), about("Faults of MCP servers.")] = ()
-    http_faults: Annotated[tuple[Placed, ...], _faults("http_faults"), about("Faults of HTTP calls.")] = ()
-    service_faults: Annotated[tuple[Placed, ...], _faults("service_faults"), about("Faults of services.")] = ()
-    world_faults: Annotated[tuple[Placed, ...], _faults("world_faults"), about("Faults of the machine.")] = ()
+    tool_faults: Annotated[tuple[FaultEntry, ...], _faults("tool_faults"), about("Faults of tools.")] = ()
+    llm_faults: Annotated[tuple[FaultEntry, ...], _faults("llm_faults"), about("Faults of the model.")] = ()
+    context_attacks: Annotated[
+        tuple[FaultEntry, ...], _faults("context_attacks"), about("Attacks on what it reads.")
+    ] = ()
+    mcp_faults: Annotated[tuple[FaultEntry, ...], _faults("mcp_faults"), about("Faults of MCP servers.")] = ()
+    http_faults: Annotated[tuple[FaultEntry, ...], _faults("http_faults"), about("Faults of HTTP calls.")] = ()
+    service_faults: Annotated[tuple[FaultEntry, ...], _faults("service_faults"), about("Faults of services.")] = ()
+    world_faults: Annotated[tuple[FaultEntry, ...], _faults("world_faults"), about("Faults of the machine.")] = ()
 
     @property
-    def own(self) -> tuple[Placed, ...]:
+    def own(self) -> tuple[FaultEntry, ...]:
         """Its own faults, family by family."""
         return (
             *self.tool_faults,
@@ -88,7 +92,7 @@ class FaultSet(Struct, frozen=True):
     """Faults of a profile that act together; `name` is empty where the profile is one scenario."""
 
     name: str
-    faults: tuple[Placed, ...]
+    faults: tuple[FaultEntry, ...]
 
 
 def profile_sets(reader: Reader, profile: str, at: Node, path: str) -> tuple[FaultSet, ...]:
@@ -101,8 +105,8 @@ def profile_sets(reader: Reader, profile: str, at: Node, path: str) -> tuple[Fau
     return tuple(FaultSet(one["name"], _placed(reader, one, at, path)) for one in written["scenarios"])
 
 
-def _placed(reader: Reader, written: Mapping[str, Any], at: Node, path: str) -> tuple[Placed, ...]:
-    placed: list[Placed] = []
+def _placed(reader: Reader, written: Mapping[str, Any], at: Node, path: str) -> tuple[FaultEntry, ...]:
+    placed: list[FaultEntry] = []
     for family in FAMILIES:
         if family in written:
             read = read_faults(reader, family, from_plain(written[family], at), join(path, family))

@@ -9,14 +9,14 @@ from pathlib import Path
 from holdfast.reading.file import opens
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
-from holdfast.spec.contract import Rules
+from holdfast.spec.contract import ContractRules
 from holdfast.spec.references import names
 from holdfast.spec.sections.file import File
 from holdfast.spec.tools import find_module
 from holdfast.spec.variants import spot
 
 
-def named_files(reader: Reader, file: File, rules: Rules, folder: Path) -> tuple[str, ...]:
+def named_files(reader: Reader, file: File, rules: ContractRules, folder: Path) -> tuple[str, ...]:
     """The files; one that is named and not there is an error, a module may also be installed."""
     found: dict[str, None] = {}
     for name, node, path in _named(file, rules):
@@ -35,7 +35,7 @@ def named_files(reader: Reader, file: File, rules: Rules, folder: Path) -> tuple
     return tuple(found)
 
 
-def _named(file: File, rules: Rules) -> Iterator[tuple[str, Node, str]]:
+def _named(file: File, rules: ContractRules) -> Iterator[tuple[str, Node, str]]:
     for rule in (*rules.all, *file.run_rules):
         if rule.invariant.check == "custom":
             node, path = spot(rule.settings_at, rule.settings_path, "script")

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from holdfast.model.spec import Injection
 from holdfast.model.world import SQL_KINDS, WorldSpec
-from holdfast.planes.tcp.speaks import speaks
+from holdfast.planes.tcp.protocol import speaks
 from holdfast.spec.sections.agent import AgentSection
 
 

@@ -9,9 +9,9 @@ from holdfast.model.spec import NOT_ON_RESULTS, Scenario
 from holdfast.model.world import WorldSpec
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import listed, near
+from holdfast.spec.fault_entry import FaultEntry
 from holdfast.spec.matrix import FaultSet, MatrixEntry, profile_sets
 from holdfast.spec.obstacles import Obstacle, world_obstacle
-from holdfast.spec.placing import Placed
 from holdfast.spec.sections.agent import AgentSection
 from holdfast.spec.tools import Tools, tools_of
 from holdfast.spec.wire_keys import wire_keys
@@ -58,7 +58,7 @@ class Reach:
         self._world = world
         self._tools = tools_of(agent, root) if agent.in_python else Tools(frozenset(), True, False)
 
-    def obstacle(self, fault: Placed) -> Obstacle | None:
+    def obstacle(self, fault: FaultEntry) -> Obstacle | None:
         """Why this agent cannot meet the fault; None if it can, or if only the run can tell."""
         injection, agent = fault.injection, self.agent
         if injection.plane in ("service", "world"):
@@ -81,18 +81,18 @@ class Reach:
             return None if agent.mcp_config is not None or agent.gateway else _NO_MCP
         return self._tool_obstacle(fault)
 
-    def _answer_obstacle(self, fault: Placed) -> Obstacle | None:
+    def _answer_obstacle(self, fault: FaultEntry) -> Obstacle | None:
         """Of a running agent, whose answer can be damaged instead."""
         if self.agent.simulate != "answer" or fault.injection.plane not in ("tool", "llm", "context"):
             return _RUNNING
         return _ANSWER if type(fault.made).__dict__.get("wire_only") else None
 
-    def _model_obstacle(self, fault: Placed, inline: bool) -> Obstacle | None:
+    def _model_obstacle(self, fault: FaultEntry, inline: bool) -> Obstacle | None:
         if self.agent.in_python and self.agent.llm:
             return _FUNCTIONS if type(fault.made).__dict__.get("wire_only") else None
         return _INLINE if inline else None
 
-    def _tool_obstacle(self, fault: Placed) -> Obstacle | None:
+    def _tool_obstacle(self, fault: FaultEntry) -> Obstacle | None:
         """Of a tool that is met by its name."""
         if self.agent.mcp_config is not None:
             return None
@@ -100,7 +100,7 @@ class Reach:
             return None if self._tools.declared else _NO_TOOLS
         return _INSIDE if fault.injection.mode in NOT_ON_RESULTS else None
 
-    def functions(self, fault: Placed) -> bool:
+    def functions(self, fault: FaultEntry) -> bool:
         """Whether the fault may act on Python functions of the agent's own."""
         injection, agent = fault.injection, self.agent
         if not agent.in_python or injection.match_url is not None:
@@ -109,7 +109,7 @@ class Reach:
             return bool(agent.llm)
         return injection.plane in ("tool", "context") and self._tools.declared
 
-    def stranger(self, fault: Placed) -> str | None:
+    def stranger(self, fault: FaultEntry) -> str | None:
         """A hint for a tool name that no declared tool has; None if it is known or cannot be told."""
         target = fault.injection.target
         known = self._tools.names
@@ -124,7 +124,7 @@ class Reach:
 
 def _of_a_provider(url: str) -> bool:
     """Whether a URL glob names the host of a model's provider."""
-    from holdfast.planes.llm.formats import provider_of_host
+    from holdfast.planes.llm.codecs.formats import provider_of_host
 
     host = url.partition("://")[2] or url
     return provider_of_host(host.partition("/")[0].partition(":")[0]) is not None
@@ -132,7 +132,7 @@ def _of_a_provider(url: str) -> bool:
 
 def scenarios(
     reader: Reader, reach: Reach | None, entry: MatrixEntry, path: str
-) -> list[tuple[Scenario, tuple[Placed, ...]]]:
+) -> list[tuple[Scenario, tuple[FaultEntry, ...]]]:
     """The scenarios of an entry, each with its faults: those of its profile first. No reach: the agent is not known.
 
     An entry is one scenario, unless its profile holds several: then each of them is one, named after both.
@@ -146,7 +146,7 @@ def scenarios(
     return [_scenario(reach, entry, one) for one in sets]
 
 
-def _scenario(reach: Reach | None, entry: MatrixEntry, one: FaultSet) -> tuple[Scenario, tuple[Placed, ...]]:
+def _scenario(reach: Reach | None, entry: MatrixEntry, one: FaultSet) -> tuple[Scenario, tuple[FaultEntry, ...]]:
     found = [(f, None if reach is None else reach.obstacle(f)) for f in one.faults]
     unmet = [(f, obstacle) for f, obstacle in found if obstacle is not None]
     faults = (*(f for f, obstacle in found if obstacle is None), *entry.own)
@@ -192,7 +192,7 @@ def _own_faults(reader: Reader, reach: Reach, entry: MatrixEntry) -> None:
             reader.error(fault.at.get("tool"), f"{fault.path}.tool", message, hint=hint, code="unknown-tool")
 
 
-def _nothing_left(reader: Reader, reach: Reach, entry: MatrixEntry, faults: tuple[Placed, ...], path: str) -> None:
+def _nothing_left(reader: Reader, reach: Reach, entry: MatrixEntry, faults: tuple[FaultEntry, ...], path: str) -> None:
     obstacle = reach.obstacle(faults[0])
     hint = obstacle.hint if obstacle else ""
     message = f"the agent can meet none of the faults of profile {entry.profile}"

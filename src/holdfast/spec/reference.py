@@ -11,8 +11,8 @@ from holdfast.model.spec import Aggregation
 from holdfast.reading.fields import Field, keys_of
 from holdfast.reading.limits import hint_name, range_of
 from holdfast.spec.editors import sections
+from holdfast.spec.fault_entry import FAMILIES
 from holdfast.spec.fault_schema import modes
-from holdfast.spec.placing import FAMILIES
 from holdfast.spec.rule_schema import checks
 from holdfast.spec.rules import RuleKeys
 from holdfast.spec.sections.file import File

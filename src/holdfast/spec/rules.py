@@ -37,7 +37,7 @@ class RuleKeys(Struct, frozen=True, kw_only=True):
     dangerous_prompts: Annotated[bool, about("Of run rules: judged only on attacks and probes.")] = False
 
 
-class Rule(Struct, frozen=True):
+class RuleEntry(Struct, frozen=True):
     """An invariant as read, with the places that later questions ask about."""
 
     invariant: Invariant
@@ -74,7 +74,7 @@ def check_names() -> list[str]:
 MENU = Menu("type", find_check, check_names)
 
 
-def read_rules(reader: Reader, node: Node, path: str, *, contract: bool) -> tuple[Rule, ...] | Bad:
+def read_rules(reader: Reader, node: Node, path: str, *, contract: bool) -> tuple[RuleEntry, ...] | Bad:
     """The rules of a list or a map. In a contract a list's rules need ids."""
     if node.kind == "list":
         run = not contract
@@ -98,7 +98,7 @@ def _list_id(node: Node, index: int, contract: bool) -> str | None:
 
 def _entry(
     reader: Reader, node: Node, path: str, name: str | None, *, named: bool = False, run: bool = False
-) -> Rule | Bad:
+) -> RuleEntry | Bad:
     if node.kind != "map":
         return reader.error(node, path, f"expected a map, found {found(node)}", code="wrong-type")
     if name is None:
@@ -136,7 +136,9 @@ def _beside(node: Node) -> str:
     return "type is written beside check: write it inside" if node.has("type") else "unknown key beside check"
 
 
-def _rule(reader: Reader, name: str, common: Mapping[str, Any], chosen: Chosen, node: Node, path: str) -> Rule | Bad:
+def _rule(
+    reader: Reader, name: str, common: Mapping[str, Any], chosen: Chosen, node: Node, path: str
+) -> RuleEntry | Bad:
     kept = {key: value for key, value in common.items() if key not in ("id", "dangerous_prompts")}
     choice = chosen.choice
     if getattr(choice.type, "requires_probes", False) and not kept.get("probes"):
@@ -149,12 +151,12 @@ def _rule(reader: Reader, name: str, common: Mapping[str, Any], chosen: Chosen, 
     invariant = Invariant(name, choice.name, chosen.settings, position=node.position, **kept)
     inner = node.get("check") if node.has("check") else node
     where = join(path, "check") if node.has("check") else path
-    return Rule(invariant, chosen.made, node, inner, path, where)
+    return RuleEntry(invariant, chosen.made, node, inner, path, where)
 
 
-def duplicates(reader: Reader, rules: Iterable[Rule]) -> None:
+def duplicates(reader: Reader, rules: Iterable[RuleEntry]) -> None:
     """Reports every id that an earlier rule has."""
-    seen: dict[str, Rule] = {}
+    seen: dict[str, RuleEntry] = {}
     for rule in rules:
         first = seen.setdefault(rule.invariant.id, rule)
         if first is not rule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, TypeAlias
 
-from holdfast.reading.fields import Form
+from holdfast.reading.fields import ValueForm
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import found
@@ -47,8 +47,8 @@ def _written(key: str, value: str) -> str:
 
 
 SecretSource: TypeAlias = Annotated[
-    str, Form(_read_source, lambda: {"type": "string", "pattern": f"^({_SOURCE.pattern})$"}, "text")
+    str, ValueForm(_read_source, lambda: {"type": "string", "pattern": f"^({_SOURCE.pattern})$"}, "text")
 ]
 SecretFrom: TypeAlias = Annotated[
-    str, Form(_read_from, lambda: {"type": "string", "pattern": f"^({_FROM.pattern})$"}, "text")
+    str, ValueForm(_read_from, lambda: {"type": "string", "pattern": f"^({_FROM.pattern})$"}, "text")
 ]

@@ -7,7 +7,7 @@ from msgspec import Struct
 from holdfast.protocols import StepFault
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import near_hint
-from holdfast.spec.placing import Placed
+from holdfast.spec.fault_entry import FaultEntry
 from holdfast.spec.sections.agent import AgentSection
 
 _MODEL = ("model", "prompt", "stream", "tools")
@@ -18,14 +18,14 @@ _CONNECTION = ("method", "url", "host", "port")
 """What a connection has before any request; `planes/http/connect.py` gives it."""
 
 
-class Calls(Struct, frozen=True):
+class CallArguments(Struct, frozen=True):
     """The arguments of the calls that a fault waits for; None: any name may be among them."""
 
     what: str
     names: tuple[str, ...] | None = None
 
 
-def wire_keys(reader: Reader, agent: AgentSection, fault: Placed, *, functions: bool) -> None:
+def wire_keys(reader: Reader, agent: AgentSection, fault: FaultEntry, *, functions: bool) -> None:
     """Reports keys that no call of this fault can have; `functions`: it acts on the agent's Python functions."""
     _match(reader, agent, fault, functions)
     if fault.injection.raises is not None and not functions:
@@ -35,7 +35,7 @@ def wire_keys(reader: Reader, agent: AgentSection, fault: Placed, *, functions: 
         reader.error(node, path, message, hint=hint, code="conflict")
 
 
-def _match(reader: Reader, agent: AgentSection, fault: Placed, functions: bool) -> None:
+def _match(reader: Reader, agent: AgentSection, fault: FaultEntry, functions: bool) -> None:
     match = fault.injection.schedule.match
     if match is None:
         return
@@ -54,28 +54,32 @@ def _match(reader: Reader, agent: AgentSection, fault: Placed, functions: bool) 
         reader.warn(node.key("headers"), f"{path}.headers", message, code="lint-match-headers")
 
 
-def _calls(agent: AgentSection, fault: Placed, functions: bool) -> Calls:
+def _calls(agent: AgentSection, fault: FaultEntry, functions: bool) -> CallArguments:
     injection = fault.injection
     if agent.simulate == "answer":
-        return Calls("an answer has no arguments", ())
+        return CallArguments("an answer has no arguments", ())
     if functions:
-        return Calls("the function has")
+        return CallArguments("the function has")
     if injection.plane == "llm":
-        return Calls("a model's call has", _MODEL)
+        return CallArguments("a model's call has", _MODEL)
     if injection.plane == "mcp" and injection.mode == "tool_poisoning":
-        return Calls("a list of tools has no arguments", ())
+        return CallArguments("a list of tools has no arguments", ())
     if injection.plane == "service":
         return _service_calls(fault)
     if injection.plane == "http" and _before_the_request(injection.mode, injection.target):
-        return Calls("a connection has", _CONNECTION)
-    return Calls("the call has")
+        return CallArguments("a connection has", _CONNECTION)
+    return CallArguments("the call has")
 
 
-def _service_calls(fault: Placed) -> Calls:
+def _service_calls(fault: FaultEntry) -> CallArguments:
     step = fault.made.step if isinstance(fault.made, StepFault) else "connect"
     if step in ("tls", "name"):
-        return Calls("nothing has been said by then", ())
-    return Calls("a connection has", ("port",)) if step == "connect" else Calls("a statement has", _STATEMENT)
+        return CallArguments("nothing has been said by then", ())
+    return (
+        CallArguments("a connection has", ("port",))
+        if step == "connect"
+        else CallArguments("a statement has", _STATEMENT)
+    )
 
 
 def _before_the_request(mode: str, url: str) -> bool:
@@ -83,5 +87,5 @@ def _before_the_request(mode: str, url: str) -> bool:
     return mode == "tls_error" or (mode == "dns_failure" and url.startswith("https://"))
 
 
-def _on_web(fault: Placed) -> bool:
+def _on_web(fault: FaultEntry) -> bool:
     return fault.injection.plane == "http" or fault.injection.match_url is not None

@@ -9,9 +9,9 @@ from holdfast.reading.inside import outside
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import near_hint
-from holdfast.spec.placing import Placed
+from holdfast.spec.fault_entry import FaultEntry
 from holdfast.spec.references import REFERENCE
-from holdfast.spec.rules import Rule
+from holdfast.spec.rules import RuleEntry
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import FixtureEntry, ServiceEntry
 from holdfast.spec.variants import spot
@@ -45,7 +45,7 @@ _AUDITED = {
 }
 
 
-def world_problems(reader: Reader, file: File, rules: Iterable[Rule], faults: Iterable[Placed]) -> None:
+def world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], faults: Iterable[FaultEntry]) -> None:
     """Reports names that nothing has, and keys that lack their companions."""
     _services(reader, file)
     for index, fixture in enumerate(file.fixtures):
@@ -164,7 +164,7 @@ def _known(reader: Reader, file: File, name: str, node: Node, path: str) -> Serv
     return None
 
 
-def _rule_service(reader: Reader, file: File, rule: Rule) -> None:
+def _rule_service(reader: Reader, file: File, rule: RuleEntry) -> None:
     kind, settings = rule.invariant.check, rule.invariant.settings
     if kind in ("sql", "db_unchanged_except", "http_mock_assertions"):
         node, path = spot(rule.settings_at, rule.settings_path, "service")
@@ -189,7 +189,7 @@ def _unfit(service: ServiceEntry, kind: str) -> str:
     return f"{service.name} is a mock, and {kind} asks a database" if service.type == "http_mock" else ""
 
 
-def _claims(reader: Reader, file: File, rule: Rule) -> None:
+def _claims(reader: Reader, file: File, rule: RuleEntry) -> None:
     """Reports deeds that the audit log will not have."""
     if file.audit is None:
         return

@@ -20,7 +20,7 @@ class Consulted(Struct, frozen=True, omit_defaults=True):
 _consulted = decoder(Consulted)
 
 
-class Heard:
+class StoredAdvice:
     """What a stored run has of it: only where it lies is held in memory."""
 
     def __init__(self, run: RunDir) -> None:

@@ -13,7 +13,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.store.audits import settle_audit, whole
 from holdfast.store.blobs import pack, unpack
 from holdfast.store.consulted import Consulted
-from holdfast.store.rundir import Lines, RunDir, records
+from holdfast.store.rundir import JsonLines, RunDir, records
 from holdfast.store.seals import Seal
 from holdfast.store.traces import Traces
 
@@ -21,7 +21,7 @@ _verdicts = decoder(Verdict)
 _trials = decoder(Trial)
 
 
-class Record:
+class RunRecord:
     """The open files of a run that is being written.
 
     `inline` keeps traces in the observations: an inline agent's trial costs less than a file of its own would.
@@ -32,10 +32,10 @@ class Record:
         self._run = run
         self._traces = None if inline else Traces(run)
         self._blobs = run.path / "blobs"
-        self._trials = Lines(run.path / "trials.jsonl")
-        self._observations = Lines(run.path / "observations-0.jsonl")
-        self._verdicts = Lines(run.verdicts())
-        self._evidence = Lines(run.evidence()) if consults else None
+        self._trials = JsonLines(run.path / "trials.jsonl")
+        self._observations = JsonLines(run.path / "observations-0.jsonl")
+        self._verdicts = JsonLines(run.verdicts())
+        self._evidence = JsonLines(run.evidence()) if consults else None
         self._files = [self._trials, self._observations, self._verdicts]
         self._files += [self._evidence] if self._evidence is not None else []
 

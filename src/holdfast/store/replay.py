@@ -13,7 +13,7 @@ from holdfast.store.record import observations, trials, verdicts
 from holdfast.store.rundir import RunDir
 
 
-class Stored(Struct):
+class StoredRun(Struct):
     """What a run's directory holds of a plan."""
 
     seen: set[str]
@@ -23,12 +23,12 @@ class Stored(Struct):
     """Seen, but killed before the verdict was written."""
 
 
-def replay(run: RunDir, plan: Plan, tally: Tally, *, keep_errors: bool = False) -> Stored:
+def replay(run: RunDir, plan: Plan, tally: Tally, *, keep_errors: bool = False) -> StoredRun:
     """Adds every stored verdict to the tally.
 
     A trial that our side broke counts as not run, unless `keep_errors` asks for the run as it ended.
     """
-    stored = Stored(set(), {}, [])
+    stored = StoredRun(set(), {}, [])
     begun = trials(run)
     if not begun:  # a new run: nothing to read, and no reason to walk through the plan
         return stored
@@ -59,7 +59,7 @@ def _given(run: RunDir) -> dict[str, dict[str, Verdict]]:
 def _add(
     plan: Plan,
     tally: Tally,
-    stored: Stored,
+    stored: StoredRun,
     begun: dict[str, Trial],
     seen: Observation,
     given: dict[str, dict[str, Verdict]],

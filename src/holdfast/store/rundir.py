@@ -60,7 +60,7 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     strict_world: bool = False
 
 
-class Ended(Struct, frozen=True, omit_defaults=True):
+class RunEnd(Struct, frozen=True, omit_defaults=True):
     """The tail of a run: `ended.json`, rewritten whenever the run stops."""
 
     complete: bool
@@ -73,7 +73,7 @@ class Ended(Struct, frozen=True, omit_defaults=True):
     """What the sandboxes of its trials enforced, and what not."""
 
 
-class Lines:
+class JsonLines:
     """A JSONL file open for appending: one write a record, nothing held back."""
 
     def __init__(self, path: Path) -> None:
@@ -239,9 +239,9 @@ class RunDir:
             )
         return manifest
 
-    def ended(self) -> Ended | None:
+    def ended(self) -> RunEnd | None:
         path = self.path / "ended.json"
-        return _decoded(decoder(Ended).decode, path.read_bytes(), str(path), _MEND_FILE) if path.is_file() else None
+        return _decoded(decoder(RunEnd).decode, path.read_bytes(), str(path), _MEND_FILE) if path.is_file() else None
 
     def verdicts(self, number: int = 1) -> Path:
         """A file of verdicts; the first is the run's own, the others were made by judging it anew."""

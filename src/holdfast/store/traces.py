@@ -22,7 +22,7 @@ _events = decoder(TraceEvent)
 _AFRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-class Traced:
+class TraceSeal:
     """What was written to one trace file: how much, and its digest."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Traces:
     def __init__(self, run: RunDir) -> None:
         self._folder = run.path / "traces"
         self._open: dict[str, int] = {}
-        self._written: dict[str, Traced] = {}
+        self._written: dict[str, TraceSeal] = {}
         self._settled: set[str] = set()
         """Trials whose trace is whole: a plane may still tell of a call that ended with the trial."""
 
@@ -55,7 +55,7 @@ class Traces:
             if not is_id(trial):
                 return  # then it stays in the observation
             fd = self._open[trial] = self._create(trial)
-            self._written[trial] = Traced()
+            self._written[trial] = TraceSeal()
         self._written[trial].add(fd, event)
 
     def settle(self, seen: Observation) -> Observation:
@@ -68,7 +68,7 @@ class Traces:
         if not is_id(seen.trial) or not seen.trace:
             return seen
         if traced.events != len(seen.trace) or seen.attempts > 1:
-            fd, traced = self._create(seen.trial), Traced()
+            fd, traced = self._create(seen.trial), TraceSeal()
             try:
                 for event in seen.trace:
                     traced.add(fd, event)
@@ -84,12 +84,12 @@ class Traces:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         return os.open(trace_file(self._folder, trial), _AFRESH, 0o600)
 
-    def _let_go(self, trial: str) -> Traced:
+    def _let_go(self, trial: str) -> TraceSeal:
         """Closes the trial's file; what was written to it."""
         fd = self._open.pop(trial, None)
         if fd is not None:
             os.close(fd)
-        return self._written.pop(trial, None) or Traced()
+        return self._written.pop(trial, None) or TraceSeal()
 
 
 def is_id(trial: str) -> bool:

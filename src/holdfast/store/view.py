@@ -11,7 +11,7 @@ from typing import BinaryIO, overload
 
 from holdfast.model.codec import decoder
 from holdfast.model.observation import Observation
-from holdfast.model.run import CellRow, Traced, TrialRow
+from holdfast.model.run import CellRow, TracedTrial, TrialRow
 from holdfast.model.score import Cell
 from holdfast.model.spec import Part
 from holdfast.model.trial import Trial
@@ -55,7 +55,7 @@ class StoredCells(Sequence[CellRow]):
     def __iter__(self) -> Iterator[CellRow]:
         return (self._row(cell) for cell in self._tally.cells())
 
-    def traced(self) -> Iterator[Traced]:
+    def traced(self) -> Iterator[TracedTrial]:
         """Every trial that was seen, in the order in which they were begun, one at a time."""
         return self.files.traced()
 
@@ -118,15 +118,15 @@ class Files:
         rows.sort(key=lambda row: (row[0], row[1].replica))
         return [row for _, row in rows]
 
-    def traced(self) -> Iterator[Traced]:
+    def traced(self) -> Iterator[TracedTrial]:
         """Every trial that was seen, with its verdicts; only where they lie is held in memory."""
         return (self.trial(id) for id in self._begun if id in self._seen)
 
-    def trial(self, id: str) -> Traced:
+    def trial(self, id: str) -> TracedTrial:
         """One trial that was seen, with its verdicts."""
         trial = _trials.decode(self._line(self._trial_file, self._begun[id]))
         lines = self._lines(self._verdict_file, list(self._by_trial.get(id, {}).values()))
-        return Traced(trial, self._observation(id), tuple(map(_verdicts.decode, lines)))
+        return TracedTrial(trial, self._observation(id), tuple(map(_verdicts.decode, lines)))
 
     def again(self, id: str) -> str:
         """The command that runs a trial of every rule again."""

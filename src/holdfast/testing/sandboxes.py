@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from holdfast.errors import HarnessError, OutsideError
-from holdfast.protocols import Command, CommandEnd, Disturbable, Plot, Sandbox, SandboxBackend, Started, Stdio
+from holdfast.protocols import Command, CommandEnd, Disturbable, Sandbox, SandboxBackend, SandboxSpec, Started, Stdio
 
 Check = Callable[[SandboxBackend, Path], Awaitable[None]]
 ENV: Mapping[str, str] = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -430,8 +430,10 @@ async def _open(
     visible: Mapping[str, Path] | None = None,
     commands: Callable[[Command], Callable[[CommandEnd], None]] | None = None,
 ) -> AsyncIterator[Sandbox]:
-    plot = Plot(os.urandom(6).hex(), layers=layers, listen=listen, visible=visible or {}, commands=commands)
-    place = await backend.open(plot)
+    sandbox_spec = SandboxSpec(
+        os.urandom(6).hex(), layers=layers, listen=listen, visible=visible or {}, commands=commands
+    )
+    place = await backend.open(sandbox_spec)
     try:
         yield place
     finally:

@@ -13,7 +13,7 @@ GATEWAY = ("127.0.0.1", 0)
 """Where the planes of a trial listen inside: a free port of the first loopback address."""
 
 
-class Address(Struct, frozen=True):
+class ServiceAddress(Struct, frozen=True):
     """Where a service is found inside."""
 
     service: ServiceSpec
@@ -24,17 +24,17 @@ class Address(Struct, frozen=True):
     """Ports on which it speaks TLS."""
 
 
-def addresses(world: WorldSpec) -> tuple[Address, ...]:
+def addresses(world: WorldSpec) -> tuple[ServiceAddress, ...]:
     """An address for each service, in the order of the spec."""
     return tuple(_address(service, n) for n, service in enumerate(world.services, 1))
 
 
-def _address(service: ServiceSpec, n: int) -> Address:
+def _address(service: ServiceSpec, n: int) -> ServiceAddress:
     host = f"127.0.{1 + n // 250}.{n % 250 + 1}"
     if service.kind != "http_mock":
-        return Address(service, host, service.ports or (service.port,))
+        return ServiceAddress(service, host, service.ports or (service.port,))
     plain = tuple(dict.fromkeys((*(port for port in service.ports if port != 443), 80)))
-    return Address(service, host, plain, (443,))
+    return ServiceAddress(service, host, plain, (443,))
 
 
 def hosts(world: WorldSpec, unresolved: Iterable[str] = ()) -> dict[str, str]:

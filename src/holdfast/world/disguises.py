@@ -28,14 +28,14 @@ _DIGITS = 20
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 
 
-class Form(NamedTuple):
+class DisguisedSecret(NamedTuple):
     """Bytes that give a secret away, and as many that take their place."""
 
     found: bytes
     mask: bytes
 
 
-def disguises(secrets: Iterable[str], *, text: bool) -> list[Form]:
+def disguises(secrets: Iterable[str], *, text: bool) -> list[DisguisedSecret]:
     """Every form that is looked for, the longest first: a secret may begin with another."""
     forms = {form for secret in secrets for form in (*_written(secret), *(() if text else _numbers(secret)))}
     return sorted(forms, key=lambda form: (-len(form.found), form))
@@ -49,31 +49,33 @@ def _masked(secret: str) -> str:
     return "".join(_WIDE.get(len(_bytes(char)), mask) for char, mask in zip(secret, plain, strict=False))
 
 
-def _written(secret: str) -> Iterator[Form]:
+def _written(secret: str) -> Iterator[DisguisedSecret]:
     masked = _masked(secret)
     for table in _ESCAPES:
         pairs = [(table.get(char, char), table.get(char, mask)) for char, mask in zip(secret, masked, strict=True)]
-        yield Form(*(_bytes("".join(side)) for side in zip(*pairs, strict=True)))
-    in_hex = Form(*(_bytes(one).hex().encode() for one in (secret, masked)))
+        yield DisguisedSecret(*(_bytes("".join(side)) for side in zip(*pairs, strict=True)))
+    in_hex = DisguisedSecret(*(_bytes(one).hex().encode() for one in (secret, masked)))
     yield in_hex
-    yield Form(in_hex.found.upper(), in_hex.mask.upper())
+    yield DisguisedSecret(in_hex.found.upper(), in_hex.mask.upper())
 
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _numbers(secret: str) -> Iterator[Form]:
+def _numbers(secret: str) -> Iterator[DisguisedSecret]:
     """As Redis keeps them: in as few bytes as it can, with a mark before them where they are few."""
     if len(secret) > _DIGITS or not _NUMBER.fullmatch(secret):
         return
     mask = _masked(secret)
-    yield Form(struct.pack("<d", float(secret)), struct.pack("<d", float(mask)))
+    yield DisguisedSecret(struct.pack("<d", float(secret)), struct.pack("<d", float(mask)))
     if "." in secret or str(int(secret)) != secret:
         return  # Redis keeps it as it is written
     for width, before, after in _WIDTHS:
         if -(1 << 8 * width - 1) <= int(secret) < 1 << 8 * width - 1:
-            yield Form(*(before + int(one).to_bytes(width, "little", signed=True) + after for one in (secret, mask)))
+            yield DisguisedSecret(
+                *(before + int(one).to_bytes(width, "little", signed=True) + after for one in (secret, mask))
+            )
 
 
 _WIDTHS = (

@@ -23,7 +23,7 @@ from holdfast.protocols import (
     FileChange,
     HealingFault,
     Touched,
-    Trip,
+    TrialContext,
     World,
 )
 
@@ -52,9 +52,9 @@ class _Placed:
 class Disturbances:
     """Runs the world faults of a scenario. What it does in the sandbox is no doing of the agent's."""
 
-    def __init__(self, scenario: Scenario, trip: Trip) -> None:
-        self._trip = trip
-        luck = Luck(trip.trial)
+    def __init__(self, scenario: Scenario, context: TrialContext) -> None:
+        self._context = context
+        luck = Luck(context.trial)
         self._placed = [
             _Placed(index, one, make_fault(one), FaultContext(luck.rng(index, "world"), _sleep, 1))
             for index, one in enumerate(scenario.injections)
@@ -165,11 +165,11 @@ class Disturbances:
         try:
             done = await placed.fault.disturb(world, placed.ctx)
         except HarnessError as broken:
-            self._trip.broke(f"world fault {mode}: {broken}")
+            self._context.broke(f"world fault {mode}: {broken}")
         except Exception as broken:  # a bug of ours or of a plug-in
-            self._trip.broke(f"world fault {mode} broke: {said(broken)}")
+            self._context.broke(f"world fault {mode} broke: {said(broken)}")
         else:
-            self._trip.met(self._entry(placed, done))
+            self._context.met(self._entry(placed, done))
         finally:
             self._acting.discard(asyncio.current_task())
 
@@ -187,7 +187,7 @@ class Disturbances:
             async with asyncio.timeout(HEAL_S):
                 await placed.fault.heal(world, placed.ctx)
         except (HarnessError, OSError) as broken:  # OSError: a timeout, too
-            self._trip.broke(f"world fault {placed.injection.mode} could not be undone: {broken or 'timeout'}")
+            self._context.broke(f"world fault {placed.injection.mode} could not be undone: {broken or 'timeout'}")
 
 
 def _any_change(world: World) -> bool:

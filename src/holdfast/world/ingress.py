@@ -7,7 +7,7 @@ import socket
 from collections.abc import Collection, Iterator
 
 from holdfast.model.world import Isolation, Network
-from holdfast.planes.way import Way
+from holdfast.planes.port_forward import PortForward
 from holdfast.protocols import Sandbox
 
 FEATURE = "network.ingress"
@@ -16,13 +16,13 @@ _SHARED = "the agent's ports are this machine's own"
 _NAMED_ALONE = "only ports that network.ingress.allow names are led to the agent"
 
 
-class Ingress:
+class IngressPorts:
     """The ways to the agent of one trial. They lead to what listens inside, never to Holdfast itself."""
 
     def __init__(self, network: Network, backend: str) -> None:
         self._network = network
         self._shared = backend == "process"
-        self._ways: list[Way] = []
+        self._forwards: list[PortForward] = []
         self._told: list[str] = []
         self._lacks: list[str] = []
         self.notes: list[str] = []
@@ -39,10 +39,10 @@ class Ingress:
             except OSError as refused:
                 self._lacks.append(_refused(port, refused))
                 continue
-            way = await Way.open(sandbox, port, at)
-            self._ways.append(way)
-            self._told.append(f"{_HOST}:{way.port} reaches port {port} of the agent")
-            if way.port != port:
+            forward = await PortForward.open(sandbox, port, at)
+            self._forwards.append(forward)
+            self._told.append(f"{_HOST}:{forward.port} reaches port {port} of the agent")
+            if forward.port != port:
                 self.notes.append(f"port {port} of this machine was taken: {self._told[-1]}")
 
     @property
@@ -57,8 +57,8 @@ class Ingress:
 
     async def close(self) -> None:
         """Nothing leads inside any more."""
-        while self._ways:
-            await self._ways.pop().close()
+        while self._forwards:
+            await self._forwards.pop().close()
 
 
 def shortcoming(network: Network, backend: str) -> Iterator[Isolation]:
@@ -80,7 +80,7 @@ def asked(network: Network) -> bool:
 
 def named(network: Network) -> tuple[int, ...]:
     """The ports that may be reached, each once."""
-    return tuple(dict.fromkeys(way.port for way in network.ways_in))
+    return tuple(dict.fromkeys(forward.port for forward in network.ways_in))
 
 
 def lacks(network: Network, *, shared: bool) -> Iterator[str]:

@@ -61,7 +61,7 @@ def test_a_client_meets_the_fault_by_its_environment_alone(request, bench, clien
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout) == {"status": "ok"}
     assert trial.met == [("http", "phantom_success", "met")]
-    assert trial.trip.notes == []
+    assert trial.context.notes == []
     assert server.seen == []
 
 
@@ -73,7 +73,7 @@ def test_without_its_variable_a_client_refuses_our_certificate(bench, secure, cl
         (event,) = trial.events()
     assert ended.returncode != 0
     assert event.error_type == "certificate_refused"
-    assert any("refused our certificate" in note for note in trial.trip.notes)
+    assert any("refused our certificate" in note for note in trial.context.notes)
 
 
 def test_git_reads_its_own_variable(bench, secure):

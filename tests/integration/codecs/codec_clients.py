@@ -13,7 +13,7 @@ import httpx2
 
 from codec_kit import ASKED
 from holdfast.model.completion import Completion
-from holdfast.planes.llm.codec import Codec, Refusal
+from holdfast.planes.llm.codecs.codec import Codec, Refusal
 
 
 class Wire:

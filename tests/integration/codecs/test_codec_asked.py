@@ -9,8 +9,8 @@ import pytest
 from codec_clients import anthropic_client, google_client, ollama_client, openai_client, plain, quietly
 
 from codec_kit import CODECS, SUNNY
-from holdfast.planes.llm.asked import Asked
-from holdfast.planes.llm.translate import to_openai_chat
+from holdfast.planes.llm.codecs.request import ModelRequest
+from holdfast.planes.llm.codecs.translate import to_openai_chat
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 CALLED = {"name": "weather", "arguments": '{"city": "Bern"}'}
@@ -126,7 +126,7 @@ SENT |= {"ollama_chat": ollama_chat}
 every_format = pytest.mark.parametrize("name", SENT)
 
 
-def asked_of(name: str) -> tuple[Asked, dict[str, Any]]:
+def asked_of(name: str) -> tuple[ModelRequest, dict[str, Any]]:
     path, body = SENT[name]()
     return CODECS[name].asked(path, body), body
 
@@ -179,7 +179,7 @@ def test_every_format_can_be_served_by_a_compatible_server(name: str) -> None:
 
 
 def test_a_translated_stream_asks_for_its_usage() -> None:
-    body = to_openai_chat(Asked("m", stream=True), "other")
+    body = to_openai_chat(ModelRequest("m", stream=True), "other")
     assert (body["stream"], body["stream_options"]) == (True, {"include_usage": True})
     assert "tools" not in body
 

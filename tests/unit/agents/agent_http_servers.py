@@ -83,12 +83,12 @@ async def opened(url: str, **settings: Any) -> AsyncIterator[HttpAgent]:
         await agent.close()
 
 
-def ask_web(handler: Handler, *turns: str, trip: Any = None, **settings: Any) -> Answer:
+def ask_web(handler: Handler, *turns: str, context: Any = None, **settings: Any) -> Answer:
     """What the agent behind `handler` gives for the turns."""
 
     async def go() -> Answer:
         async with web_server(handler) as url, opened(url, **settings) as agent:
-            return await agent.run(Task(turns or ("hi",)), trip or Plain())
+            return await agent.run(Task(turns or ("hi",)), context or Plain())
 
     return asyncio.run(go())
 

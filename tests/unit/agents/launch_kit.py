@@ -13,11 +13,11 @@ from textwrap import dedent
 from typing import Any
 
 from holdfast.agents.launching import open_launched
-from holdfast.execute.trial import Voyage
+from holdfast.execute.trial import LiveContext
 from holdfast.model.observation import Answer
 from holdfast.model.spec import CALM, AgentSpec, Task
 from holdfast.model.trial import Trial
-from holdfast.planes.crew import Crew
+from holdfast.planes.process_tree import ProcessTree
 
 PYTHON = sys.executable
 
@@ -67,23 +67,23 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Agent).s
 """
 
 
-def trip_of(*turns: str, **fields: Any) -> Voyage:
-    return Voyage(Trial("0123456789ab", "contract", "calm", Task(turns or ("hi",)), **fields), CALM)
+def trip_of(*turns: str, **fields: Any) -> LiveContext:
+    return LiveContext(Trial("0123456789ab", "contract", "calm", Task(turns or ("hi",)), **fields), CALM)
 
 
 class Noted:
-    """A mooring that remembers what was done with it."""
+    """A address that remembers what was done with it."""
 
     def __init__(self) -> None:
-        self.crew = Crew()
+        self.process_tree = ProcessTree()
         self.environ: Mapping[str, str] = {"BERTH": f"berth-{id(self):x}"}
         self.carried: list[str] = []
         self.carries = False
         self.closed = False
 
     @contextmanager
-    def carry(self, trip: Any) -> Iterator[None]:
-        self.carried.append(trip.trial.id)
+    def carry(self, context: Any) -> Iterator[None]:
+        self.carried.append(context.trial.id)
         self.carries = True
         try:
             yield
@@ -95,7 +95,7 @@ class Noted:
 
 
 class Pier:
-    """Opens moorings and keeps them for a look afterwards."""
+    """Opens addresses and keeps them for a look afterwards."""
 
     def __init__(self) -> None:
         self.berths: list[Noted] = []
@@ -106,15 +106,15 @@ class Pier:
 
 
 class Unmoored:
-    """A mooring without planes: calls go where they always went."""
+    """A address without planes: calls go where they always went."""
 
     environ: Mapping[str, str] = {}
 
     def __init__(self) -> None:
-        self.crew = Crew()
+        self.process_tree = ProcessTree()
 
     @contextmanager
-    def carry(self, trip: Any) -> Iterator[None]:
+    def carry(self, context: Any) -> Iterator[None]:
         yield
 
     async def close(self) -> None:
@@ -122,27 +122,29 @@ class Unmoored:
 
 
 async def unmoored() -> Any:
-    """Opens a mooring without planes."""
+    """Opens a address without planes."""
     return Unmoored()
 
 
 @asynccontextmanager
-async def launched(folder: Path, *, limit: int = 1, moor: Any = unmoored, **settings: Any) -> AsyncIterator[Any]:
+async def launched(
+    folder: Path, *, limit: int = 1, open_address: Any = unmoored, **settings: Any
+) -> AsyncIterator[Any]:
     """An opened agent, its references resolved."""
     environ = settings.pop("environ", dict(os.environ))
-    agent = await open_launched(AgentSpec(**settings), folder, environ, limit, moor)
+    agent = await open_launched(AgentSpec(**settings), folder, environ, limit, open_address)
     try:
         yield agent
     finally:
         await agent.close()
 
 
-def ask(folder: Path, *turns: str, trip: Any = None, **settings: Any) -> Answer:
+def ask(folder: Path, *turns: str, context: Any = None, **settings: Any) -> Answer:
     """What a command agent gives for the turns."""
 
     async def go() -> Answer:
         async with launched(folder, **{"type": "command", **settings}) as agent:
-            return await agent.run(Task(turns or ("hi",)), trip or trip_of(*turns))
+            return await agent.run(Task(turns or ("hi",)), context or trip_of(*turns))
 
     return asyncio.run(go())
 

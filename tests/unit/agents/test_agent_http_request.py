@@ -15,9 +15,9 @@ from holdfast.model.spec import AgentSpec
 HARD = 'He said "no";\n\tC:\\temp {prompt} {x} é 漢字 😀 </p> & = + %20'
 
 
-def sent(*turns: str, trip: Any = None, **settings: Any) -> list[dict[str, Any]]:
+def sent(*turns: str, context: Any = None, **settings: Any) -> list[dict[str, Any]]:
     with recorded() as (seen, handler):
-        ask_web(handler, *turns, trip=trip, **settings)
+        ask_web(handler, *turns, context=context, **settings)
     return seen
 
 
@@ -94,17 +94,17 @@ def test_fields_survive_an_attack_that_replaces_the_prompt() -> None:
 
 def test_a_rewritten_prompt_is_sent_and_recorded_as_asked() -> None:
     with recorded() as (seen, handler):
-        answer = ask_web(handler, "hi", trip=Plain(lambda text: f"EVIL {text}"))
+        answer = ask_web(handler, "hi", context=Plain(lambda text: f"EVIL {text}"))
     assert json.loads(seen[0]["body"]) == {"input": "EVIL hi"}
     assert (answer.turns[0].asked, answer.notes) == ("EVIL hi", ())
 
 
 def test_a_rewritten_prompt_without_a_place_in_the_template_is_noted() -> None:
-    trip = Plain(lambda _: "x")
+    context = Plain(lambda _: "x")
     with recorded() as (_, handler):
-        answer = ask_web(handler, "city: Rome", trip=trip, request_template='{"a": "{city}"}')
+        answer = ask_web(handler, "city: Rome", context=context, request_template='{"a": "{city}"}')
     assert "did not reach the agent" in answer.notes[0]
-    assert trip.losses == 1
+    assert context.losses == 1
 
 
 def test_a_body_over_a_megabyte_is_sent_whole() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from agent_python_site import ask, fault, observe, spec_of, trial_of, with_site
 
-from holdfast.agents import process
+from holdfast.agents import python_host
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
@@ -66,7 +66,7 @@ def test_a_process_that_dies_in_its_import_is_unavailable(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("code", ["import time; time.sleep(60)", "while True: print('x' * 1000)"])
 def test_an_import_that_hangs_is_ended(tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "IMPORT_S", 0.8)
+    monkeypatch.setattr(python_host, "IMPORT_S", 0.8)
     assert str(refused(tmp_path, code)) == "the agent's import did not finish within 0.8 s"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from agent_python_site import observe, spec_of, trial_of
 
-from holdfast.agents import inline, process
+from holdfast.agents import inline, python_host
 
 pytestmark = pytest.mark.processes
 
@@ -65,7 +65,7 @@ def test_a_reset_that_fails_is_an_error_of_the_trial(tmp_path: Path, isolation: 
 def test_a_reset_that_hangs_is_an_error_of_the_trial(
     tmp_path: Path, isolation: str, function: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "RESET_S", 0.3)
+    monkeypatch.setattr(python_host, "RESET_S", 0.3)
     monkeypatch.setattr(inline, "RESET_S", 0.3)
     for found in run(tmp_path, function, isolation):
         assert found.error == "reset did not finish within 0.3 s"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from agent_python_site import observe, spec_of, trial_of, with_site
 
-from holdfast.agents import process
+from holdfast.agents import python_host
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
@@ -48,7 +48,7 @@ def test_a_parameter_of_one_trial_is_gone_in_the_next(tmp_path: Path) -> None:
 def test_a_worker_that_dies_or_hangs_is_replaced(
     tmp_path: Path, way: str, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "GRACE_S", 0.3)
+    monkeypatch.setattr(python_host, "GRACE_S", 0.3)
     spec = spec_of(tmp_path, CODE, isolation="worker", timeout_ms=700)
     seen = observe(spec, trial_of("a"), trial_of(way), trial_of("b"))
     assert [one.ending for one in seen] == ["answered", ending, "answered"]

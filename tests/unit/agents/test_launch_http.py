@@ -217,9 +217,9 @@ def test_an_instance_that_died_before_it_was_asked_crashed_too(tmp_path: Path) -
     )
 
     async def use(agent: Any) -> None:
-        trip = trip_of("pid", "a")
-        trip.ask = lambda text: (time.sleep(0.3) if text == "a" else None) or text  # type: ignore[method-assign]
-        answer = await agent.run(Task(("pid", "a")), trip)
+        context = trip_of("pid", "a")
+        context.ask = lambda text: (time.sleep(0.3) if text == "a" else None) or text  # type: ignore[method-assign]
+        answer = await agent.run(Task(("pid", "a")), context)
         assert [turn.ending for turn in answer.turns] == ["answered", "crashed"]
         assert "exited with code 4" in answer.turns[1].detail
 
@@ -309,7 +309,7 @@ def test_a_berth_opens_and_closes_with_its_instance_and_carries_each_trial(
             said = (await run(agent, "env")).turns[0].text or ""
             assert said.split()[1] in [berth.environ["BERTH"] for berth in pier.berths]
 
-    using(tmp_path, use, isolation=isolation, moor=pier)
+    using(tmp_path, use, isolation=isolation, open_address=pier)
     assert len(pier.berths) == berths
     assert sum(len(berth.carried) for berth in pier.berths) == 2
     assert all(berth.closed and not berth.carries for berth in pier.berths)
@@ -318,7 +318,7 @@ def test_a_berth_opens_and_closes_with_its_instance_and_carries_each_trial(
 def test_a_berth_is_closed_when_its_instance_cannot_be_started(tmp_path: Path) -> None:
     pier = Pier()
     with pytest.raises(AgentUnavailable):
-        using(tmp_path, unused, "raise SystemExit(1)", moor=pier)
+        using(tmp_path, unused, "raise SystemExit(1)", open_address=pier)
     assert [berth.closed for berth in pier.berths] == [True]
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from launch_kit import gone, marked
 
-from holdfast.agents.launch_order import packed, unpacked
+from holdfast.agents.launch_request import packed, unpacked
 from holdfast.agents.launcher import Launcher
 from holdfast.errors import HarnessError
 from holdfast.processes import program as programs
-from holdfast.processes.piping import Pipes, Tail
+from holdfast.processes.pipes import Pipes, Tail
 from holdfast.processes.program import Program, how_it_ended
 
 pytestmark = pytest.mark.processes

@@ -11,9 +11,9 @@ from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Answer, Observation, Turn
 from holdfast.model.spec import AgentSpec, Injection, Scenario, Schedule, Spec, Task
 from holdfast.model.trial import Trial
-from holdfast.protocols import Trip
+from holdfast.protocols import TrialContext
 
-Act = Callable[[Task, Trip], Awaitable[Answer]]
+Act = Callable[[Task, TrialContext], Awaitable[Answer]]
 
 
 class Scripted:
@@ -24,8 +24,8 @@ class Scripted:
         self.resets = 0
         self.closed = False
 
-    async def run(self, task: Task, trip: Trip) -> Answer:
-        return await self._act(task, trip)
+    async def run(self, task: Task, context: TrialContext) -> Answer:
+        return await self._act(task, context)
 
     async def reset(self, trial: Trial) -> None:
         self.resets += 1
@@ -35,8 +35,10 @@ class Scripted:
 
 
 def says(*texts: str) -> Act:
-    async def act(task: Task, trip: Trip) -> Answer:
-        return Answer(tuple(Turn(trip.ask(asked), text, 10.0) for asked, text in zip(task.turns, texts, strict=True)))
+    async def act(task: Task, context: TrialContext) -> Answer:
+        return Answer(
+            tuple(Turn(context.ask(asked), text, 10.0) for asked, text in zip(task.turns, texts, strict=True))
+        )
 
     return act
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from execute_sites import fault, trial_of
 
-from holdfast.agents import process
+from holdfast.agents import python_host
 from holdfast.errors import SpecError
 from holdfast.execute.site import open_site
 from holdfast.execute.trial import run_trial
@@ -43,7 +43,7 @@ def ask(prompt):
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(process, "GRACE_S", 0.3)
+    monkeypatch.setattr(python_host, "GRACE_S", 0.3)
     (tmp_path / "agent.py").write_text(CODE)
     return tmp_path
 

@@ -11,7 +11,7 @@ from holdfast.execute.local import execute
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import Task
 from holdfast.model.trial import Trial
-from holdfast.protocols import Trip
+from holdfast.protocols import TrialContext
 
 
 class Crowd:
@@ -20,7 +20,7 @@ class Crowd:
     def __init__(self) -> None:
         self.now = self.most = self.begun = 0
 
-    async def __call__(self, task: Task, trip: Trip) -> Answer:
+    async def __call__(self, task: Task, context: TrialContext) -> Answer:
         self.begun += 1
         self.now += 1
         self.most = max(self.most, self.now)

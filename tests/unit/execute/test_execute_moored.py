@@ -15,10 +15,10 @@ import pytest
 from holdfast.agents.http import HttpAgent
 from holdfast.execute import moored
 from holdfast.execute.moored import open_moored
-from holdfast.execute.site import Models, Site
+from holdfast.execute.site import ModelOptions, Site
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.planes.handover import Standby, place_in
-from holdfast.planes.harbour import Harbour
+from holdfast.planes.site_planes import SitePlanes
 
 AGENT = AgentSpec(type="http", endpoint="http://127.0.0.1:9/", gateway=True)
 
@@ -30,9 +30,9 @@ class Broken(Exception):
 def opened(folder: Path, monkeypatch: pytest.MonkeyPatch, *, closing: bool) -> list[Path]:
     """Opens the agent and, if it gets there, closes it, each of which fails; the folders of its harbours."""
     folders: list[Path] = []
-    open_harbour = Harbour.__init__
+    open_harbour = SitePlanes.__init__
 
-    def noted(self: Harbour, *args: object) -> None:
+    def noted(self: SitePlanes, *args: object) -> None:
         open_harbour(self, *args)  # type: ignore[arg-type]
         folders.append(self.folder)
 
@@ -44,11 +44,11 @@ def opened(folder: Path, monkeypatch: pytest.MonkeyPatch, *, closing: bool) -> l
         raise Broken
 
     monkeypatch.setattr(moored, "GATEWAY_FOLDER", folder)
-    monkeypatch.setattr(Harbour, "__init__", noted)
+    monkeypatch.setattr(SitePlanes, "__init__", noted)
     monkeypatch.setattr(HttpAgent, "close" if closing else "open", broken)
 
     async def one() -> Site:
-        return await open_moored(Spec(path="holdfast.yaml", agent=AGENT), AGENT, folder, {}, 1, Models())
+        return await open_moored(Spec(path="holdfast.yaml", agent=AGENT), AGENT, folder, {}, 1, ModelOptions())
 
     async def main() -> None:
         with pytest.raises(Broken):  # noqa: PT012

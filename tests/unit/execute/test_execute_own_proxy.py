@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.execute.site import Models, unused_proxy
+from holdfast.execute.site import ModelOptions, unused_proxy
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario, Spec
 
 SET = {"HTTPS_PROXY": "http://user:secret@proxy:3128"}
@@ -27,15 +27,15 @@ def test_it_is_named_and_its_password_is_not() -> None:
 @pytest.mark.parametrize(
     ("spec", "models", "said"),
     [
-        (Spec("c.yaml", COMMAND), Models(), True),
-        (Spec("c.yaml", COMMAND, models=SCRIPTED), Models(), True),  # its other requests go out
-        (Spec("c.yaml", PYTHON, scenarios=ON_MODEL), Models(), True),
-        (Spec("c.yaml", PYTHON, scenarios=ON_MODEL, models=SCRIPTED), Models(), False),
-        (Spec("c.yaml", PYTHON, scenarios=ON_MODEL), Models(replay=Path("tape")), False),
-        (Spec("c.yaml", PYTHON), Models(), False),
-        (Spec("c.yaml", AgentSpec(endpoint="http://127.0.0.1:9/")), Models(), False),
+        (Spec("c.yaml", COMMAND), ModelOptions(), True),
+        (Spec("c.yaml", COMMAND, models=SCRIPTED), ModelOptions(), True),  # its other requests go out
+        (Spec("c.yaml", PYTHON, scenarios=ON_MODEL), ModelOptions(), True),
+        (Spec("c.yaml", PYTHON, scenarios=ON_MODEL, models=SCRIPTED), ModelOptions(), False),
+        (Spec("c.yaml", PYTHON, scenarios=ON_MODEL), ModelOptions(replay=Path("tape")), False),
+        (Spec("c.yaml", PYTHON), ModelOptions(), False),
+        (Spec("c.yaml", AgentSpec(endpoint="http://127.0.0.1:9/")), ModelOptions(), False),
     ],
 )
-def test_it_is_said_where_something_goes_out(spec: Spec, models: Models, said: bool) -> None:
+def test_it_is_said_where_something_goes_out(spec: Spec, models: ModelOptions, said: bool) -> None:
     assert bool(unused_proxy(spec, SET, models)) is said
     assert unused_proxy(spec, {}, models) == ""

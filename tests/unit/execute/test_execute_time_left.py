@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.agents.patience import reset_in_time
+from holdfast.agents.time_limit import reset_in_time
 from holdfast.errors import HarnessError
 from holdfast.execute.surrounded import Surrounded
 from holdfast.model.observation import Answer, Turn
@@ -23,7 +23,7 @@ class Agent:
 
     asked = 0
 
-    async def run(self, task, trip):
+    async def run(self, task, context):
         self.asked += 1
         return Answer((Turn(task.turns[0], "hi", 1.0),))
 
@@ -36,14 +36,14 @@ class World:
 
     isolation = ()
 
-    def __init__(self, trip, left_s):
+    def __init__(self, context, left_s):
         self.spec = SimpleNamespace(resources=Resources(timeout_ms=2_000), forbidden=SimpleNamespace(rules=()))
-        self.disturbances = Disturbances(CALM, trip)
-        self.mooring = self
+        self.disturbances = Disturbances(CALM, context)
+        self.address = self
         self._left_s = left_s
 
     @contextmanager
-    def carry(self, trip):
+    def carry(self, context):
         yield
 
     def audit(self):
@@ -63,14 +63,14 @@ class Worlds:
         self._left_s = left_s
 
     @asynccontextmanager
-    async def open(self, trip):
-        yield World(trip, self._left_s)
+    async def open(self, context):
+        yield World(context, self._left_s)
 
 
 def ran(left_s):
-    trip, agent = FakeTrip(), Agent()
+    context, agent = FakeTrip(), Agent()
     surrounded = Surrounded(agent, Worlds(left_s), None, Spec("spec.yaml", AgentSpec()))
-    return agent, trip, lambda: asyncio.run(surrounded.run(trip.trial.task, trip))
+    return agent, context, lambda: asyncio.run(surrounded.run(context.trial.task, context))
 
 
 @pytest.mark.parametrize("left_s", [0.0, -0.5])
@@ -83,18 +83,18 @@ def test_an_agent_that_no_time_is_left_for_is_not_asked_and_not_to_blame(left_s)
 
 @pytest.mark.parametrize(("left_s", "told"), [(0.2, True), (1.9, False)])
 def test_a_world_that_takes_most_of_the_time_is_noted(left_s, told):
-    agent, trip, run = ran(left_s)
+    agent, context, run = ran(left_s)
     assert run().turns[0].text == "hi"
     assert agent.asked == 1
-    assert ("its world took over half of the trial's time (resources.timeout)" in trip.notes) is told
+    assert ("its world took over half of the trial's time (resources.timeout)" in context.notes) is told
 
 
 @pytest.mark.parametrize("left_s", [0.0, 1.0])
 def test_a_reset_that_takes_what_was_left_is_no_timeout_of_the_agents(left_s):
-    trip = FakeTrip()
-    trip.house = World(trip, left_s)
+    context = FakeTrip()
+    context.house = World(context, left_s)
     if left_s:
-        asyncio.run(reset_in_time(Agent(), trip))
+        asyncio.run(reset_in_time(Agent(), context))
         return
     with pytest.raises(HarnessError, match="being reset"):
-        asyncio.run(reset_in_time(Agent(), trip))
+        asyncio.run(reset_in_time(Agent(), context))

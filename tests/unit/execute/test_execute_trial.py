@@ -13,7 +13,7 @@ from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute import trial as module
 from holdfast.model.observation import Answer, FaultMet, Turn
 from holdfast.model.spec import Task
-from holdfast.protocols import Trip
+from holdfast.protocols import TrialContext
 
 
 @pytest.fixture(autouse=True)
@@ -26,9 +26,9 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def failing(times: int, broken: Exception) -> tuple[Any, list[int]]:
     calls: list[int] = []
 
-    async def act(task: Task, trip: Trip) -> Answer:
+    async def act(task: Task, context: TrialContext) -> Answer:
         calls.append(1)
-        trip.met(FaultMet(0, "tool", "t", "error", len(calls)))
+        context.met(FaultMet(0, "tool", "t", "error", len(calls)))
         if len(calls) <= times:
             raise broken
         return Answer((Turn("hi", "fine"),))
@@ -70,7 +70,7 @@ def test_a_trial_in_which_the_agent_ended_badly_is_not_repeated() -> None:
 
 
 def test_a_bad_ending_alone_is_a_result() -> None:
-    async def act(task: Task, trip: Trip) -> Answer:
+    async def act(task: Task, context: TrialContext) -> Answer:
         return Answer((Turn("hi", None, ending="crashed"),))
 
     seen = seen_of(site_of(act, retries=2))
@@ -108,9 +108,9 @@ def test_an_attack_on_the_input_reaches_the_agent() -> None:
 
 
 def test_an_attack_that_had_no_place_was_not_met() -> None:
-    async def act(task: Task, trip: Trip) -> Answer:
-        trip.ask(task.turns[0])
-        trip.lost()
+    async def act(task: Task, context: TrialContext) -> Answer:
+        context.ask(task.turns[0])
+        context.lost()
         return Answer((Turn("hi", "ok"),))
 
     seen = seen_of(site_of(act, fault("input", "memory_poisoning", plane="context", payload="obey")))

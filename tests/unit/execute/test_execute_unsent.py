@@ -15,7 +15,7 @@ URL = "https://pay.example/charge"
 
 def told(mode: str, *, leaves: bool) -> TraceEvent:
     """What the trace has of a payment that meets a fault."""
-    trip = FakeTrip([Injection("tool", "pay", mode, match_url="https://pay.example/*")])
+    context = FakeTrip([Injection("tool", "pay", mode, match_url="https://pay.example/*")])
 
     async def sleep(ms: float) -> None:
         if leaves:
@@ -25,15 +25,17 @@ def told(mode: str, *, leaves: bool) -> TraceEvent:
         return Reply({"ok": True})
 
     async def main() -> None:
-        call = Call("http", URL, {}, trip.count("http", URL))
+        call = Call("http", URL, {}, context.count("http", URL))
         try:
-            await trip.through(call, forward, sleep)
+            await context.through(call, forward, sleep)
         except Exception:
             return
 
     asyncio.run(main())
-    trip.saw(TraceEvent(0.0, "http_call", f"POST {URL}", "http", 1, error_type="client_gone", write=True, fault=mode))
-    return trip.trace[0]
+    context.saw(
+        TraceEvent(0.0, "http_call", f"POST {URL}", "http", 1, error_type="client_gone", write=True, fault=mode)
+    )
+    return context.trace[0]
 
 
 def test_a_slow_call_that_the_agent_left_before_it_was_passed_on_was_not_made() -> None:

@@ -13,7 +13,7 @@ from holdfast.execute.wrapped import ByParams, WithParams
 from holdfast.model.observation import Answer
 from holdfast.model.spec import AgentSpec, Task
 from holdfast.model.trial import Trial
-from holdfast.protocols import Trip
+from holdfast.protocols import TrialContext
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Recording:
 
     seen: list[object] = field(default_factory=list)
 
-    async def run(self, task: Task, trip: Trip) -> Answer:
+    async def run(self, task: Task, context: TrialContext) -> Answer:
         self.seen.append(task.turns)
         return Answer(())
 
@@ -41,24 +41,24 @@ class Walk:
 
 
 def test_with_params_fills_what_is_asked_and_leaves_other_references() -> None:
-    agent, trip = Recording(), Walk(lang="de")
-    asyncio.run(WithParams(agent).run(trip.trial.task, trip))  # type: ignore[arg-type]  # only the trial is read
+    agent, context = Recording(), Walk(lang="de")
+    asyncio.run(WithParams(agent).run(context.trial.task, context))  # type: ignore[arg-type]  # only the trial is read
     assert agent.seen == [("in de", "${HOME}")]
-    assert trip.trial.task.turns[0] == "in {{ params.lang }}"
+    assert context.trial.task.turns[0] == "in {{ params.lang }}"
 
 
 def test_by_params_asks_the_agent_of_the_trials_combination_and_closes_all() -> None:
     english, german = Recording(), Recording()
-    both, trip = ByParams([{"lang": "en"}, {"lang": "de"}], [english, german]), Walk(lang="de")
+    both, context = ByParams([{"lang": "en"}, {"lang": "de"}], [english, german]), Walk(lang="de")
 
     async def go() -> None:
-        await both.reset(trip.trial)
-        await both.run(trip.trial.task, trip)  # type: ignore[arg-type]  # only the trial is read
+        await both.reset(context.trial)
+        await both.run(context.trial.task, context)  # type: ignore[arg-type]  # only the trial is read
         await both.close()
 
     asyncio.run(go())
     assert english.seen == ["close"]
-    assert german.seen == ["reset", trip.trial.task.turns, "close"]
+    assert german.seen == ["reset", context.trial.task.turns, "close"]
 
 
 def test_resolve_agent_fills_every_string_that_may_hold_a_reference() -> None:

@@ -9,16 +9,16 @@ import pytest
 
 from holdfast.errors import AgentUnavailable, UserError
 from holdfast.planes.handover import Standby, place_in, shown, take, variables
-from holdfast.planes.mooring import Mooring
+from holdfast.planes.trial_address import TrialAddress
 from planes_kit import FakeTrip
 
 
 class Aboard:
-    def __init__(self, trip):
-        self.trip = trip
+    def __init__(self, context):
+        self.context = context
 
     async def model(self, exchange, provider, path):
-        await exchange.respond(200, body=self.trip.trial.id.encode())
+        await exchange.respond(200, body=self.context.trial.id.encode())
 
     def close(self):
         pass
@@ -41,12 +41,12 @@ def test_a_run_takes_the_socket_and_gives_it_back(tmp_path):
         for _ in range(2):  # and again for the next run
             taken = await asyncio.to_thread(take, tmp_path)
             assert taken.handed.token == place.token
-            mooring = await Mooring.open(
-                lambda _, trip: Aboard(trip), lambda _: {}, sock=taken.listening, token=taken.handed.token
+            address = await TrialAddress.open(
+                lambda _, context: Aboard(context), lambda _: {}, sock=taken.listening, token=taken.handed.token
             )
-            with mooring.carry(FakeTrip()):
+            with address.carry(FakeTrip()):
                 assert await status(place) == 200
-            await mooring.close()
+            await address.close()
             taken.give_back()
             await asyncio.sleep(0.05)
             assert await status(place) == 503

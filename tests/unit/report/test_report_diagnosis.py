@@ -2,14 +2,14 @@
 
 import pytest
 
-from holdfast.report.diagnosis import Asked, Called, Diagnosis, Finding, Sheet, document
+from holdfast.report.diagnosis import AskedAgent, CallsSeen, Diagnosis, DoctorFinding, Sheet, document
 
-OK = Finding("http", "ok", "met", took_ms=12.3, code=3)
-NOT = Finding("https", "not", "it went around", "set HTTPS_PROXY", 3, 1.0)
-IDLE = Finding("node", "not", "old", "a newer one")
-SPEC = Finding("agent.command", "not", "no such program", "install it", 4)
-OPEN = Finding("storm waits for mail", "unproven", "not called", "ask for it")
-NONE = Finding("curl", "n/a", "not installed")
+OK = DoctorFinding("http", "ok", "met", took_ms=12.3, code=3)
+NOT = DoctorFinding("https", "not", "it went around", "set HTTPS_PROXY", 3, 1.0)
+IDLE = DoctorFinding("node", "not", "old", "a newer one")
+SPEC = DoctorFinding("agent.command", "not", "no such program", "install it", 4)
+OPEN = DoctorFinding("storm waits for mail", "unproven", "not called", "ask for it")
+NONE = DoctorFinding("curl", "n/a", "not installed")
 
 
 def sheet(**how):
@@ -31,7 +31,7 @@ def test_a_part_is_aligned_with_sign_word_and_fix():
 
 
 def test_long_names_and_words_are_folded_and_control_codes_are_shown():
-    long = Finding("n" * 60, "ok", "word " * 30 + "\x1b[31m")
+    long = DoctorFinding("n" * 60, "ok", "word " * 30 + "\x1b[31m")
     text = sheet().part("spec", "", (long,))
     assert max(map(len, text.splitlines())) <= 80
     assert "\x1b" not in text
@@ -51,7 +51,7 @@ def test_the_exit_code_is_that_of_what_is_needed_and_broken(findings, code):
     found = Diagnosis((), findings)
     assert found.exit_code == code
     assert sheet().verdict(found).startswith("✘" if code else "✔")
-    assert Diagnosis((), (), Asked("hi", findings=findings)).exit_code == code
+    assert Diagnosis((), (), AskedAgent("hi", findings=findings)).exit_code == code
 
 
 def test_the_verdict_names_what_is_broken_and_what_is_open():
@@ -62,7 +62,7 @@ def test_the_verdict_names_what_is_broken_and_what_is_open():
 
 def test_json_has_three_parts():
     made = document(
-        Diagnosis((OK, NONE), (NOT,), Asked("hi", "answered", calls=(Called("llm", "m", 2),), findings=(OPEN,)))
+        Diagnosis((OK, NONE), (NOT,), AskedAgent("hi", "answered", calls=(CallsSeen("llm", "m", 2),), findings=(OPEN,)))
     )
     assert made["machine"][0] == {
         "route": "http", "ok": True, "outcome": "ok", "detail": "met", "fix": "", "needed": True, "took_ms": 12.3,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from report_sample import sample
 
 from holdfast.model.observation import FaultMet, Observation, Turn
-from holdfast.model.run import Traced
+from holdfast.model.run import TracedTrial
 from holdfast.model.spec import Task
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
@@ -23,7 +23,7 @@ CALLS = (
                input='{"q":1}', output="\ud800", fault="error"),
     TraceEvent(0.8, "http_call", "POST https://x.example/p", "http", 1, retry=2, status=200),
 )  # fmt: skip
-TRACED = Traced(
+TRACED = TracedTrial(
     Trial("0123456789ab", "contract", "down", Task(("q",))),
     Observation("0123456789ab", (Turn("q", None, ending="crashed"),), (FaultMet(0, "tool", "look", "error", 1),),
                 trace=CALLS, duration_ms=1500, at=1_700_000_000.0),

@@ -3,12 +3,12 @@
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.world import Secret, WorldSpec
 from holdfast.runner.past import _secrets, past
-from holdfast.world.keeping import Kept
+from holdfast.world.kept_world import KeptWorld
 
 
 def test_a_run_that_is_gone_is_told(tmp_path):
     told = []
-    found = past(Kept("abc", "/spec", {}, {}, run=str(tmp_path / "0007")), {}, told.append)
+    found = past(KeptWorld("abc", "/spec", {}, {}, run=str(tmp_path / "0007")), {}, told.append)
     assert (found.trial.id, found.spec.world, found.secrets) == ("abc", None, {})
     assert len(told) == 1
     assert told[0].startswith("its services and secrets are not there: run 0007 cannot be read: ")

@@ -13,13 +13,13 @@ import pytest
 
 from holdfast.errors import UsageError
 from holdfast.model.observation import Observation
-from holdfast.model.run import Run, Traced
+from holdfast.model.run import Run, TracedTrial
 from holdfast.model.score import Score
 from holdfast.model.spec import Task
 from holdfast.model.trial import Trial
 from holdfast.runner.export import check_target, export
 
-TRACED = Traced(Trial("0123456789ab", "contract", "calm", Task(("q",))), Observation("0123456789ab"))
+TRACED = TracedTrial(Trial("0123456789ab", "contract", "calm", Task(("q",))), Observation("0123456789ab"))
 
 
 class Ended:
@@ -31,7 +31,7 @@ class Ended:
     def cells(self) -> Any:
         return self
 
-    def traced(self) -> Iterator[Traced]:
+    def traced(self) -> Iterator[TracedTrial]:
         return iter([TRACED])
 
 

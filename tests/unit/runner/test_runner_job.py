@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from holdfast.runner.job import Job, Options
+from holdfast.runner.job import Job, RunOptions
 from holdfast.spec import load
 
 SPEC = {
@@ -20,7 +20,7 @@ SPEC = {
 EXTERNAL = {"name": "db", "type": "external", "url": "postgresql://127.0.0.1/app"}
 
 
-def job(folder: Path, options: Options, **sections: object) -> Job:
+def job(folder: Path, options: RunOptions, **sections: object) -> Job:
     path = folder / "x.yaml"
     path.write_text(yaml.safe_dump({**SPEC, **sections}))
     spec, _ = load(path, environ={}, part="scenario")
@@ -29,7 +29,7 @@ def job(folder: Path, options: Options, **sections: object) -> Job:
 
 def test_the_agent_is_asked_once_first(tmp_path: Path) -> None:
     mock = {"name": "mail", "type": "http_mock"}
-    first = job(tmp_path, Options(part="scenario"), services=[mock]).asked_first
+    first = job(tmp_path, RunOptions(part="scenario"), services=[mock]).asked_first
     assert first is not None
     assert first.kind == "control"
 
@@ -43,8 +43,8 @@ def test_the_agent_is_asked_once_first(tmp_path: Path) -> None:
     ids=["an external server", "a way in"],
 )
 def test_not_where_that_would_leave_marks_outside(tmp_path: Path, sections: dict[str, object]) -> None:
-    assert job(tmp_path, Options(part="scenario"), **sections).asked_first is None
+    assert job(tmp_path, RunOptions(part="scenario"), **sections).asked_first is None
 
 
 def test_nor_where_the_user_does_not_want_it(tmp_path: Path) -> None:
-    assert job(tmp_path, Options(part="scenario", preflight=False)).asked_first is None
+    assert job(tmp_path, RunOptions(part="scenario", preflight=False)).asked_first is None

@@ -5,7 +5,7 @@ import pytest
 from holdfast.model.observation import ForbiddenResult, Observation
 from holdfast.model.verdict import Verdict
 from holdfast.runner.kept import KeptWorlds
-from holdfast.world.keeping import KEPT
+from holdfast.world.kept_world import KEPT
 
 
 def verdict(outcome):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.model.score import Case, Score
 from holdfast.score.parts import passed, with_cases
-from holdfast.score.ruling import Options
+from holdfast.score.ruling import ScoreOptions
 
 HELD = Score(100.0, True, 0, reasons=("every cell that counted passed",))
 ORDER = (2, 1, 3, 5, 0)
@@ -22,18 +22,18 @@ def cases(*statuses: str) -> list[Case]:
 @pytest.mark.parametrize(
     ("statuses", "options", "code"),
     [
-        (["pass", "pass"], Options(), 0),
-        (["pass", "fail"], Options(), 1),
-        (["pass", "error"], Options(), 3),
-        (["fail", "error"], Options(), 1),
-        (["pass", "error"], Options(max_errors=1), 0),
-        (["error"], Options(max_errors=1), 5),
-        ([], Options(), 5),
-        (["pass"], Options(interrupted=True), 2),
-        (["fail"], Options(interrupted=True), 2),
+        (["pass", "pass"], ScoreOptions(), 0),
+        (["pass", "fail"], ScoreOptions(), 1),
+        (["pass", "error"], ScoreOptions(), 3),
+        (["fail", "error"], ScoreOptions(), 1),
+        (["pass", "error"], ScoreOptions(max_errors=1), 0),
+        (["error"], ScoreOptions(max_errors=1), 5),
+        ([], ScoreOptions(), 5),
+        (["pass"], ScoreOptions(interrupted=True), 2),
+        (["fail"], ScoreOptions(interrupted=True), 2),
     ],
 )
-def test_exit_codes_of_cases_alone(statuses: list[str], options: Options, code: int) -> None:
+def test_exit_codes_of_cases_alone(statuses: list[str], options: ScoreOptions, code: int) -> None:
     score = with_cases(Score(12.0, False, 1), cases(*statuses), options, matrix=False)
     assert (score.exit_code, score.passed, score.value) == (code, code == 0, None)
     assert score.reasons
@@ -42,15 +42,15 @@ def test_exit_codes_of_cases_alone(statuses: list[str], options: Options, code: 
 @pytest.mark.parametrize(
     ("others", "options", "code"),
     [
-        ([], Options(), 5),
-        ([], Options(allow_vacuous=True), 0),
-        (["pass"], Options(), 0),
-        (["fail"], Options(), 1),
-        (["error"], Options(), 3),
+        ([], ScoreOptions(), 5),
+        ([], ScoreOptions(allow_vacuous=True), 0),
+        (["pass"], ScoreOptions(), 0),
+        (["fail"], ScoreOptions(), 1),
+        (["error"], ScoreOptions(), 3),
     ],
 )
 def test_a_case_without_proof_is_neither_a_failure_nor_an_error_of_ours(
-    others: list[str], options: Options, code: int
+    others: list[str], options: ScoreOptions, code: int
 ) -> None:
     found = [*cases(*others), Case("storm", "error", unproven_only=True)]
     score = with_cases(HELD, found, options, matrix=True)
@@ -60,28 +60,28 @@ def test_a_case_without_proof_is_neither_a_failure_nor_an_error_of_ours(
 
 def test_a_run_that_was_left_does_not_blame_itself_for_what_it_did_not_reach() -> None:
     left = Score(None, False, 2, reasons=("the run was interrupted",))
-    score = with_cases(left, cases("fail", "error"), Options(interrupted=True), matrix=True)
+    score = with_cases(left, cases("fail", "error"), ScoreOptions(interrupted=True), matrix=True)
     assert score.reasons == ("the run was interrupted", "1 of 2 cases failed")
 
 
 def test_a_rule_without_proof_counts_when_strict() -> None:
     unproven = Score(None, True, 0, counts={"unproven": 1})
-    assert with_cases(unproven, cases("pass"), Options(strict=True), matrix=False).exit_code == 5
-    assert with_cases(unproven, cases("pass"), Options(), matrix=False).exit_code == 0
+    assert with_cases(unproven, cases("pass"), ScoreOptions(strict=True), matrix=False).exit_code == 5
+    assert with_cases(unproven, cases("pass"), ScoreOptions(), matrix=False).exit_code == 0
 
 
 @given(st.lists(st.sampled_from(["pass", "fail", "error"]), max_size=5), st.sampled_from([0, 1, 3, 5]))
 def test_the_worse_of_cases_and_contract_decides(statuses: list[str], code: int) -> None:
     contract = Score(50.0, code == 0, code, reasons=("the contract's",))
-    alone = with_cases(HELD, cases(*statuses), Options(), matrix=False).exit_code
-    both = with_cases(contract, cases(*statuses), Options(), matrix=True)
+    alone = with_cases(HELD, cases(*statuses), ScoreOptions(), matrix=False).exit_code
+    both = with_cases(contract, cases(*statuses), ScoreOptions(), matrix=True)
     assert both.exit_code == min((alone, code), key=ORDER.index)
     assert both.value == 50.0
     assert ("the contract's" in both.reasons) == (code != 0 or both.exit_code == 0)
 
 
 def test_held_says_so_for_both_parts() -> None:
-    score = with_cases(HELD, cases("pass"), Options(), matrix=True)
+    score = with_cases(HELD, cases("pass"), ScoreOptions(), matrix=True)
     assert score.reasons == ("every case passed", "every cell that counted passed")
 
 

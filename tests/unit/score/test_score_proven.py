@@ -12,7 +12,7 @@ from holdfast.plan import plan
 from holdfast.score.cases import Cases
 from holdfast.score.composite import UNMET
 from holdfast.score.parts import with_cases
-from holdfast.score.ruling import Options
+from holdfast.score.ruling import ScoreOptions
 
 ALL = Aggregation("all")
 SIGNS = {"p": "pass", "f": "fail", "u": "unproven", "e": "error"}
@@ -153,12 +153,12 @@ def test_a_mean_is_of_what_each_comes_to_without_the_rule() -> None:
 @pytest.mark.parametrize(
     ("found", "options", "code"),
     [
-        (case("pp"), Options(), 0),
-        (case("pp", nice=0.5), Options(), 5),
-        (case("pp", nice=0.5), Options(allow_vacuous=True), 0),
-        (case("fp"), Options(), 1),
-        (case("pe"), Options(), 3),
+        (case("pp"), ScoreOptions(), 0),
+        (case("pp", nice=0.5), ScoreOptions(), 5),
+        (case("pp", nice=0.5), ScoreOptions(allow_vacuous=True), 0),
+        (case("fp"), ScoreOptions(), 1),
+        (case("pe"), ScoreOptions(), 3),
     ],
 )
-def test_exit_codes(found: Case, options: Options, code: int) -> None:
+def test_exit_codes(found: Case, options: ScoreOptions, code: int) -> None:
     assert with_cases(BARE, [found], options, matrix=True).exit_code == code

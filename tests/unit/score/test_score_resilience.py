@@ -9,7 +9,7 @@ from holdfast.model.score import Score
 from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Scoring, Spec, Task
 from holdfast.model.verdict import Outcome, Verdict
 from holdfast.plan import plan
-from holdfast.score import Options, Tally, resilience
+from holdfast.score import ScoreOptions, Tally, resilience
 
 CALM = Scenario("no-chaos")
 TOOL = Scenario("search-tool-down", (Injection("tool", "market_data_api", "error"),))
@@ -25,7 +25,7 @@ def rule(id: str, severity: Any = "medium", **more: Any) -> Invariant:
 def score(
     rules: list[Invariant],
     outcomes: str,
-    options: Options | None = None,
+    options: ScoreOptions | None = None,
     *,
     scenarios: tuple[Scenario, ...] = (CALM,),
     ledger: tuple[FaultMet, ...] = MET,
@@ -39,7 +39,7 @@ def score(
     for trial, letter in zip(planned.trials, outcomes, strict=True):
         verdict = Verdict(trial.id, trial.invariant, WORDS[letter], 0.0, "because")
         tally.add(trial, Observation(trial.id, ledger=ledger), verdict)
-    return resilience(tally, options or Options())
+    return resilience(tally, options or ScoreOptions())
 
 
 FINANCE = [
@@ -84,7 +84,7 @@ def test_a_weight_for_the_composite_does_not_change_the_resilience_score():
 
 
 def test_a_gate_counts_as_critical():
-    found = score([rule("a", "low", gate=True), rule("b", "critical")], "fp", Options(min_score=0))
+    found = score([rule("a", "low", gate=True), rule("b", "critical")], "fp", ScoreOptions(min_score=0))
     assert (found.value, found.exit_code) == (50.0, 1)
 
 
@@ -101,14 +101,14 @@ def test_without_a_minimum_any_failed_cell_fails():
 
 
 def test_a_minimum_tolerates_the_others_and_names_them():
-    found = score([rule("a"), rule("b")], "pf", Options(min_score=50))
+    found = score([rule("a"), rule("b")], "pf", ScoreOptions(min_score=50))
     assert (found.passed, found.exit_code, found.tolerated) == (True, 0, ("b in no-chaos",))
     assert found.reasons == ("1 failed cell within the minimum 50",)
     assert found.min_score == 50
 
 
 def test_below_the_minimum_is_violated():
-    found = score([rule("a"), rule("b")], "pf", Options(min_score=80))
+    found = score([rule("a"), rule("b")], "pf", ScoreOptions(min_score=80))
     assert (found.exit_code, found.reasons) == (1, ("score 50.00 is below the minimum 80",))
     assert found.tolerated == ()
 
@@ -116,11 +116,11 @@ def test_below_the_minimum_is_violated():
 def test_the_specs_minimum_holds_unless_the_caller_gives_one():
     scoring = Scoring(min_score=80)
     assert score([rule("a"), rule("b")], "pf", scoring=scoring).exit_code == 1
-    assert score([rule("a"), rule("b")], "pf", Options(min_score=0), scoring=scoring).exit_code == 0
+    assert score([rule("a"), rule("b")], "pf", ScoreOptions(min_score=0), scoring=scoring).exit_code == 0
 
 
 def test_a_minimum_never_excuses_a_critical_cell():
-    found = score([rule("a", "critical"), rule("b"), rule("c")], "fpf", Options(min_score=0))
+    found = score([rule("a", "critical"), rule("b"), rule("c")], "fpf", ScoreOptions(min_score=0))
     assert (found.exit_code, found.reasons) == (1, ("1 critical cell failed",))
     assert found.tolerated == ("c in no-chaos",)
 
@@ -132,35 +132,35 @@ def test_critical_and_other_failures_are_both_named():
 
 def test_rounding_never_hides_that_the_score_is_below_the_minimum():
     rules = [rule(f"r{i}") for i in range(3)]
-    found = score(rules, "ppf", Options(min_score=66.67))
+    found = score(rules, "ppf", ScoreOptions(min_score=66.67))
     assert found.value == 66.67
     assert (found.exit_code, found.reasons) == (1, ("score 66.666667 is below the minimum 66.67",))
 
 
 def test_below_the_minimum_counts_only_if_it_would_be_so_with_every_error_cell_passed():
     three = [rule("a"), rule("b"), rule("c")]
-    unsure = score(three, "pfe", Options(min_score=60))
+    unsure = score(three, "pfe", ScoreOptions(min_score=60))
     assert unsure.exit_code == 3
     assert unsure.reasons == (
         "1 error cell: our side broke",
         "score 50.00 is below the minimum 60, but error cells may be why",
     )
-    sure = score(three, "pfe", Options(min_score=70))
+    sure = score(three, "pfe", ScoreOptions(min_score=70))
     assert sure.exit_code == 1
     assert sure.reasons[0] == "score 50.00 is below the minimum 70"
 
 
 def test_tolerated_errors_are_not_tolerated_where_they_decide():
     three = [rule("a"), rule("b"), rule("c")]
-    assert score(three, "pfe", Options(min_score=60, max_errors=1)).exit_code == 3
-    assert score(three, "pfe", Options(min_score=50, max_errors=1)).exit_code == 0
+    assert score(three, "pfe", ScoreOptions(min_score=60, max_errors=1)).exit_code == 3
+    assert score(three, "pfe", ScoreOptions(min_score=50, max_errors=1)).exit_code == 0
 
 
 def test_any_error_cell_is_exit_3_unless_allowed():
     assert score([rule("a"), rule("b")], "pe").exit_code == 3
-    allowed = score([rule("a"), rule("b")], "pe", Options(max_errors=1))
+    allowed = score([rule("a"), rule("b")], "pe", ScoreOptions(max_errors=1))
     assert (allowed.exit_code, allowed.reasons) == (0, ("1 error cell of at most 1 allowed",))
-    assert score([rule("a"), rule("b"), rule("c")], "pee", Options(max_errors=1)).exit_code == 3
+    assert score([rule("a"), rule("b"), rule("c")], "pee", ScoreOptions(max_errors=1)).exit_code == 3
 
 
 def test_nothing_counted_is_exit_5_with_no_score():
@@ -176,19 +176,19 @@ def test_a_vacuous_scenario_is_exit_5_unless_allowed():
     found = score([rule("a")], "pp", **run)
     assert (found.exit_code, found.vacuous) == (5, ("llm-degraded",))
     assert found.reasons == ("scenario llm-degraded met none of its faults",)
-    allowed = score([rule("a")], "pp", Options(allow_vacuous=True), **run)
+    allowed = score([rule("a")], "pp", ScoreOptions(allow_vacuous=True), **run)
     assert (allowed.exit_code, allowed.vacuous) == (0, ("llm-degraded",))
 
 
 def test_strict_makes_any_unproven_cell_exit_5():
     assert score([rule("a"), rule("b")], "pu").exit_code == 0
-    found = score([rule("a"), rule("b")], "pu", Options(strict=True))
+    found = score([rule("a"), rule("b")], "pu", ScoreOptions(strict=True))
     assert (found.exit_code, found.reasons) == (5, ("1 unproven cell, and none is allowed (strict)",))
 
 
 def test_precedence_is_2_then_1_then_3_then_5():
     rules = [rule("a"), rule("b"), rule("c")]
-    worst = score(rules, "feu", Options(strict=True, interrupted=True))
+    worst = score(rules, "feu", ScoreOptions(strict=True, interrupted=True))
     assert worst.exit_code == 2
     assert worst.reasons == (
         "the run was interrupted",
@@ -196,9 +196,9 @@ def test_precedence_is_2_then_1_then_3_then_5():
         "1 error cell: our side broke",
         "1 unproven cell, and none is allowed (strict)",
     )
-    assert score(rules, "feu", Options(strict=True)).exit_code == 1
-    assert score(rules, "peu", Options(strict=True)).exit_code == 3
-    assert score(rules, "ppu", Options(strict=True)).exit_code == 5
+    assert score(rules, "feu", ScoreOptions(strict=True)).exit_code == 1
+    assert score(rules, "peu", ScoreOptions(strict=True)).exit_code == 3
+    assert score(rules, "ppu", ScoreOptions(strict=True)).exit_code == 5
 
 
 def test_cells_with_params_are_told_apart_by_name():

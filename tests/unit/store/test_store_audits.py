@@ -12,7 +12,7 @@ from holdfast.model.world import AuditEvent, Evidence, Isolation
 from holdfast.store.audits import LOST
 from holdfast.store.blobs import LIMIT
 from holdfast.store.mask import MASK, Masker
-from holdfast.store.record import Record, observations
+from holdfast.store.record import RunRecord, observations
 from holdfast.store.rundir import RunDir
 
 ID = "0123456789ab"
@@ -28,7 +28,7 @@ def seen(**more: Any) -> Observation:
 
 def stored(tmp_path: Path, *found: Observation) -> RunDir:
     run = RunDir(tmp_path)
-    record = Record(run)
+    record = RunRecord(run)
     for one in found:
         record.observation(one)
     record.close()

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import UsageError, UserError
-from holdfast.store.rundir import FORMAT, Lines, Manifest, RunDir, read_lines, write_json
+from holdfast.store.rundir import FORMAT, JsonLines, Manifest, RunDir, read_lines, write_json
 
 
 def manifest(**changes: object) -> Manifest:
@@ -24,7 +24,7 @@ def test_a_torn_last_line_is_dropped_when_read(tmp_path: Path) -> None:
 def test_a_torn_last_line_is_cut_off_before_the_next_record(tmp_path: Path) -> None:
     file = tmp_path / "x.jsonl"
     file.write_bytes(b'{"a":1}\n{"b":')
-    lines = Lines(file)
+    lines = JsonLines(file)
     lines.write(b'{"c":3}')
     lines.close()
     assert file.read_bytes() == b'{"a":1}\n{"c":3}\n'
@@ -33,12 +33,12 @@ def test_a_torn_last_line_is_cut_off_before_the_next_record(tmp_path: Path) -> N
 def test_a_file_of_one_torn_line_becomes_empty(tmp_path: Path) -> None:
     file = tmp_path / "x.jsonl"
     file.write_bytes(b'{"a":')
-    Lines(file).close()
+    JsonLines(file).close()
     assert file.read_bytes() == b""
 
 
 def test_every_record_is_on_disk_once_written(tmp_path: Path) -> None:
-    lines = Lines(tmp_path / "x.jsonl")
+    lines = JsonLines(tmp_path / "x.jsonl")
     lines.write(b"{}")
     assert (tmp_path / "x.jsonl").read_bytes() == b"{}\n"
     lines.close()
@@ -83,7 +83,7 @@ def test_another_format_is_refused_with_the_way_out(tmp_path: Path) -> None:
 
 def test_runs_are_for_their_owner_alone(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path)
-    lines = Lines(run.path / "x.jsonl")
+    lines = JsonLines(run.path / "x.jsonl")
     lines.close()
     assert os.stat(run.path).st_mode & 0o077 == 0
     assert os.stat(run.path / "x.jsonl").st_mode & 0o077 == 0

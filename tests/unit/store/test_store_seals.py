@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from holdfast.errors import UserError
 from holdfast.model.observation import Observation
 from holdfast.model.trace import TraceEvent
-from holdfast.store.record import Record, observations
-from holdfast.store.rundir import FORMAT, Ended, Lines, Manifest, RunDir, write_json
+from holdfast.store.record import RunRecord, observations
+from holdfast.store.rundir import FORMAT, JsonLines, Manifest, RunDir, RunEnd, write_json
 from holdfast.store.seals import LOST, NOT_SEALED, PUT_BACK, check, seal_of
 
 OURS = (b'{"a":1}', b'{"b":2}', b'{"c":3}')
@@ -20,7 +20,7 @@ WHOLE = b"".join(line + b"\n" for line in OURS)
 
 def written(path: Path, *between) -> str:
     """Our lines in a file, with what somebody does before each and after the last."""
-    lines = Lines(path)
+    lines = JsonLines(path)
     for n, line in enumerate(OURS):
         if n < len(between):
             between[n](path)
@@ -90,7 +90,7 @@ def test_a_file_that_was_cut_short_is_noticed(tmp_path):
 @given(st.lists(st.tuples(st.booleans(), st.binary(min_size=1, max_size=30)), max_size=20))
 def test_whoever_appends_in_whatever_order_our_lines_are_what_is_left(tmp_path_factory, writes):
     path = tmp_path_factory.mktemp("sealed") / "x.jsonl"
-    lines = Lines(path)
+    lines = JsonLines(path)
     ours = b""
     with open(path, "ab", buffering=0) as other:
         for is_ours, data in writes:
@@ -107,7 +107,7 @@ def test_whoever_appends_in_whatever_order_our_lines_are_what_is_left(tmp_path_f
 
 def test_a_run_that_is_taken_up_goes_on_with_what_was_there(tmp_path):
     written(tmp_path / "x.jsonl")
-    again = Lines(tmp_path / "x.jsonl")
+    again = JsonLines(tmp_path / "x.jsonl")
     again.write(b"{}")
     appends(tmp_path / "x.jsonl")
     seal, _ = again.seal()
@@ -119,14 +119,14 @@ def test_a_run_that_is_taken_up_goes_on_with_what_was_there(tmp_path):
 @pytest.fixture
 def run(tmp_path):
     made = RunDir.create(tmp_path)
-    record = Record(made)
+    record = RunRecord(made)
     event = TraceEvent(0.1, "llm_call", "m", "llm", 1)
     record.event("0123456789ab", event)
     record.observation(Observation("0123456789ab", trace=(event,), output="x" * 20_000))
     sealed, said = record.seal()
     record.close()
     assert said == ()
-    write_json(made.path / "ended.json", Ended(True, 1.0, sealed=sealed))
+    write_json(made.path / "ended.json", RunEnd(True, 1.0, sealed=sealed))
     manifest = Manifest(FORMAT, made.id, "1", "now", "s.yaml", "/", "d", "d", 0, part="scenario")
     write_json(made.path / "run.json", manifest)
     return made
@@ -137,7 +137,7 @@ def test_a_run_as_it_was_sealed_is_taken(run):
 
 
 def test_a_run_without_a_seal_is_taken_and_that_is_said(run):
-    write_json(run.path / "ended.json", Ended(False, 0.0))
+    write_json(run.path / "ended.json", RunEnd(False, 0.0))
     assert check(run) == NOT_SEALED
     (run.path / "ended.json").unlink()
     assert check(run) == NOT_SEALED

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.store.mask import Masker
-from holdfast.store.record import Record, observations
+from holdfast.store.record import RunRecord, observations
 from holdfast.store.rundir import RunDir
 from holdfast.store.traces import LOST
 
@@ -34,7 +34,7 @@ def stored(run: RunDir) -> Observation:
 
 
 def record(run: RunDir, seen: Observation, *written: TraceEvent) -> None:
-    kept = Record(run)
+    kept = RunRecord(run)
     for event in written:
         kept.event(seen.trial, event)
     kept.observation(seen)
@@ -42,7 +42,7 @@ def record(run: RunDir, seen: Observation, *written: TraceEvent) -> None:
 
 
 def test_an_event_is_on_disk_as_it_happens_and_only_its_owner_can_read_it(run: RunDir) -> None:
-    kept = Record(run)
+    kept = RunRecord(run)
     kept.event(ID, EVENTS[0])
     file = run.path / "traces" / f"{ID}.jsonl"
     assert file.read_bytes().count(b"\n") == 1
@@ -94,7 +94,7 @@ def test_a_lost_or_damaged_trace_is_an_error_never_a_guess(run: RunDir, damage: 
 
 
 def test_an_inline_agents_events_stay_in_the_observation(run: RunDir) -> None:
-    kept = Record(run, inline=True)
+    kept = RunRecord(run, inline=True)
     kept.event(ID, EVENTS[0])
     kept.observation(SEEN)
     kept.close()

@@ -51,26 +51,26 @@ def run(*placed, during=None, world=None):
     """The world and the trip after the faults were around whatever happens `during`."""
 
     async def trial():
-        trip, there = FakeTrip(), world or World()
+        context, there = FakeTrip(), world or World()
         scenario = Scenario("s", tuple(Injection("world", "*", mode, settings) for mode, settings in placed))
-        faults = Disturbances(scenario, trip)
+        faults = Disturbances(scenario, context)
         async with faults.around(there):
             if during is not None:
-                await during(faults, trip)
-        return there, trip, faults
+                await during(faults, context)
+        return there, context, faults
 
     return asyncio.run(trial())
 
 
-def told(trip):
-    return [(entry.index, entry.plane, entry.mode, entry.effect, entry.got) for entry in trip.ledger]
+def told(context):
+    return [(entry.index, entry.plane, entry.mode, entry.effect, entry.got) for entry in context.ledger]
 
 
 def test_what_has_no_time_is_done_before_the_agent_starts():
     seen = []
 
-    async def during(faults, trip):
-        seen.append(told(trip))
+    async def during(faults, context):
+        seen.append(told(context))
 
     world, _, _ = run(("skew", {"offset_s": -90}), during=during)
     assert world.now == NOON - 90
@@ -78,48 +78,48 @@ def test_what_has_no_time_is_done_before_the_agent_starts():
 
 
 def test_a_fault_begins_at_its_time_and_not_if_the_agent_has_ended():
-    async def during(faults, trip):
-        assert trip.ledger == []
+    async def during(faults, context):
+        assert context.ledger == []
         await asyncio.sleep(0.15)
 
-    world, trip, _ = run(("frozen", {"after_ms": 50}), ("skew", {"after_ms": 60_000}), during=during)
+    world, context, _ = run(("frozen", {"after_ms": 50}), ("skew", {"after_ms": 60_000}), during=during)
     assert world.frozen
-    assert [entry.mode for entry in trip.ledger] == ["frozen"]
+    assert [entry.mode for entry in context.ledger] == ["frozen"]
 
 
 def test_a_fault_begins_at_its_first_event_and_once():
-    async def during(faults, trip):
+    async def during(faults, context):
         faults.saw("llm_call")
         await asyncio.sleep(0)
-        assert trip.ledger == []
+        assert context.ledger == []
         faults.saw("http_call")
         faults.saw("http_call")
         await asyncio.sleep(0.01)
 
-    _, trip, faults = run(("killed", {"on_event": "http_call"}), during=during)
-    assert told(trip) == [(0, "world", "killed", "met", "the agent was killed and started again")]
+    _, context, faults = run(("killed", {"on_event": "http_call"}), during=during)
+    assert told(context) == [(0, "world", "killed", "met", "the agent was killed and started again")]
     assert (faults.restart(), faults.restart()) == (True, False)
 
 
 def test_events_after_the_end_begin_nothing():
-    world, trip, faults = run(("killed", {"on_event": "command"}))
+    world, context, faults = run(("killed", {"on_event": "command"}))
     faults.saw("command")
-    assert trip.ledger == []
+    assert context.ledger == []
     assert world.sandbox.processes == 2
 
 
 def test_nobody_to_kill_is_no_effect_and_a_killed_agent_may_stay_dead():
-    _, trip, faults = run(("killed", {}), world=World(processes=0))
-    assert [entry.effect for entry in trip.ledger] == ["no_effect"]
+    _, context, faults = run(("killed", {}), world=World(processes=0))
+    assert [entry.effect for entry in context.ledger] == ["no_effect"]
     assert not faults.restart()
     _, _, faults = run(("killed", {"restart": False}))
     assert not faults.restart()
 
 
 def test_limits_are_set():
-    world, trip, _ = run(("memory_limit", {"megabytes": 3}), ("cpu_throttle", {"cores": 0.25}))
+    world, context, _ = run(("memory_limit", {"megabytes": 3}), ("cpu_throttle", {"cores": 0.25}))
     assert world.sandbox.limits == [(3 * 1024 * 1024, None), (None, 0.25)]
-    assert [entry.got for entry in trip.ledger] == ["3 MiB of memory", "0.25 of a core"]
+    assert [entry.got for entry in context.ledger] == ["3 MiB of memory", "0.25 of a core"]
 
 
 def test_only_what_a_fault_left_is_no_change_of_the_agents(tmp_path):
@@ -128,8 +128,8 @@ def test_only_what_a_fault_left_is_no_change_of_the_agents(tmp_path):
     mine = FileChange("taken", "created", 3)
     world = FakeWorld(tmp_path, changes=[mine])
     placed = (("vanished", {"path": name}) for name in ("gone", "anew", "taken"))
-    _, trip, faults = run(*placed, world=world)
-    assert [entry.effect for entry in trip.ledger] == ["met"] * 3
+    _, context, faults = run(*placed, world=world)
+    assert [entry.effect for entry in context.ledger] == ["met"] * 3
     after = [FileChange("anew", "modified", 9), FileChange("gone", "deleted"), FileChange("other", "created", 1)]
     assert [*faults.of_agent(after)] == [after[0], after[2], mine]
 
@@ -143,24 +143,24 @@ class Slow(World):
 
 
 def test_a_fault_that_is_done_only_after_the_agent_has_ended_was_not_met():
-    async def during(faults, trip):
+    async def during(faults, context):
         faults.saw("command")
         await asyncio.sleep(0.01)
-        assert trip.ledger == []
+        assert context.ledger == []
 
-    world, trip, _ = run(("frozen", {"on_event": "command"}), during=during, world=Slow())
+    world, context, _ = run(("frozen", {"on_event": "command"}), during=during, world=Slow())
     assert world.frozen
-    assert told(trip) == [(0, "world", "frozen", "no_effect", "the agent had ended: the clock stands still")]
+    assert told(context) == [(0, "world", "frozen", "no_effect", "the agent had ended: the clock stands still")]
 
 
 def test_a_fault_that_takes_its_time_is_met_if_the_agent_is_still_there():
-    async def during(faults, trip):
+    async def during(faults, context):
         faults.saw("command")
-        while not trip.ledger:
+        while not context.ledger:
             await asyncio.sleep(0.01)
 
-    _, trip, _ = run(("frozen", {"on_event": "command"}), during=during, world=Slow())
-    assert told(trip) == [(0, "world", "frozen", "met", "the clock stands still")]
+    _, context, _ = run(("frozen", {"on_event": "command"}), during=during, world=Slow())
+    assert told(context) == [(0, "world", "frozen", "met", "the clock stands still")]
 
 
 def test_a_fault_that_breaks_is_ours():
@@ -168,8 +168,8 @@ def test_a_fault_that_breaks_is_ours():
         async def set_clock(self, now, *, frozen=False):
             raise ValueError("no such clock")
 
-    _, trip, _ = run(("frozen", {}), world=Broken())
-    assert trip.troubles == ["world fault frozen broke: ValueError: no such clock"]
+    _, context, _ = run(("frozen", {}), world=Broken())
+    assert context.troubles == ["world fault frozen broke: ValueError: no such clock"]
 
 
 @pytest.mark.parametrize(
@@ -186,9 +186,9 @@ def test_a_fault_that_breaks_is_ours():
 def test_jump_comes_to_just_before_the_border(settings, border):
     fault = plugins.find("faults.world", "jump")(before_s=2, **settings)
     assert datetime.fromtimestamp(fault.border(NOON), UTC).isoformat() == border
-    world, trip, _ = run(("jump", {"before_s": 2, **settings}))
+    world, context, _ = run(("jump", {"before_s": 2, **settings}))
     assert world.now == datetime.fromisoformat(border).timestamp() - 2
-    assert trip.ledger[0].got.startswith("the clock leaps to 2 s before")
+    assert context.ledger[0].got.startswith("the clock leaps to 2 s before")
 
 
 def test_a_jump_at_the_border_goes_to_the_next():

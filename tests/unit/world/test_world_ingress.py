@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from holdfast.model.world import Network, WayIn
 from holdfast.world import ingress
-from holdfast.world.ingress import Ingress, shortcoming
+from holdfast.world.ingress import IngressPorts, shortcoming
 
 NOBODY = SimpleNamespace(connect=None)
 
@@ -24,7 +24,7 @@ def ways(*ports, default="deny"):
 
 def told(network, backend="bubblewrap", ours=()):
     async def run():
-        opened = Ingress(network, backend)
+        opened = IngressPorts(network, backend)
         await opened.open(NOBODY, ours)
         found = opened.isolation
         await opened.close()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.agents.housed.placing import Placed, placed
+from holdfast.agents.housed.placing import MountedAgent, placed
 from holdfast.model.spec import Scenario
 from holdfast.protocols import Agent
 
-__all__ = ["Placed", "open_housed", "placed"]
+__all__ = ["MountedAgent", "open_housed", "placed"]
 
 
-def open_housed(seen: Placed, root: Path, scenarios: tuple[Scenario, ...]) -> Agent:
+def open_housed(seen: MountedAgent, root: Path, scenarios: tuple[Scenario, ...]) -> Agent:
     """The agent of a section whose references are resolved and whose files are placed."""
     agent = seen.agent
     if agent.in_python:

@@ -1,4 +1,4 @@
-"""A command agent inside a sandbox: the same rounds on other ground."""
+"""A command agent inside a sandbox: the same turns in another place."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from contextlib import asynccontextmanager, contextmanager
 
 from holdfast.agents.answer_file import Left, read_left
 from holdfast.agents.command_answer import Print, from_file
-from holdfast.agents.housed.placing import Placed
-from holdfast.agents.prompting import Lend
-from holdfast.agents.rounds import Rounds
+from holdfast.agents.command_turns import CommandTurns
+from holdfast.agents.housed.placing import MountedAgent
+from holdfast.agents.prompt_channel import Lend
 from holdfast.agents.startable import BEGIN, SHELL
 from holdfast.errors import AgentUnavailable, HarnessError, OutsideError
 from holdfast.model.observation import Answer
 from holdfast.model.spec import AgentSpec, Task
 from holdfast.model.trial import Trial
-from holdfast.processes.piping import Head
-from holdfast.protocols import House, Sandbox, Started, Stdio, Trip
+from holdfast.processes.pipes import Head
+from holdfast.protocols import House, Sandbox, Started, Stdio, TrialContext
 
 
 class HousedCommand:
     """A new process for every turn, in the workspace of its trial's sandbox."""
 
-    def __init__(self, seen: Placed) -> None:
+    def __init__(self, seen: MountedAgent) -> None:
         self._seen = seen
 
-    async def run(self, task: Task, trip: Trip) -> Answer:
-        house = trip.house
+    async def run(self, task: Task, context: TrialContext) -> Answer:
+        house = context.house
         if house is None:
             raise HarnessError("this agent runs in a sandbox, and there is none")
         env = {**BEGIN, **house.environ}
         agent = self._seen.within(house.sandbox)
-        return await Rounds(agent).converse(task, trip, env, Inside(agent, house))
+        return await CommandTurns(agent).converse(task, context, env, SandboxPlace(agent, house))
 
     async def reset(self, trial: Trial) -> None:
         """Nothing to reset: its world is new."""
@@ -40,7 +40,7 @@ class HousedCommand:
         """Its world closes what it has started."""
 
 
-class Inside:
+class SandboxPlace:
     """The workspace of a sandbox."""
 
     def __init__(self, agent: AgentSpec, house: House) -> None:

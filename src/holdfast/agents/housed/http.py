@@ -13,21 +13,21 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.agents.housed.command import argv_inside, start_inside
-from holdfast.agents.housed.placing import Placed
+from holdfast.agents.housed.placing import MountedAgent
 from holdfast.agents.http import HttpAgent
-from holdfast.agents.patience import left_s, reset_in_time
 from holdfast.agents.placeholders import PORT, with_mcp_config, with_port
 from holdfast.agents.ports import Ports
 from holdfast.agents.readiness import address_of, await_ready
 from holdfast.agents.startable import BEGIN
+from holdfast.agents.time_limit import left_s, reset_in_time
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec, Task
 from holdfast.model.trial import Trial
-from holdfast.planes.way import Way
-from holdfast.processes.piping import Pipes, Tail
+from holdfast.planes.port_forward import PortForward
+from holdfast.processes.pipes import Pipes, Tail
 from holdfast.processes.program import how_it_ended
-from holdfast.protocols import House, Sandbox, Started, Trip
+from holdfast.protocols import House, Sandbox, Started, TrialContext
 
 NOTICE_S = 0.5
 """How long a lost connection may be ahead of the news that the process has ended."""
@@ -36,29 +36,29 @@ NOTICE_S = 0.5
 class HousedHttp:
     """A new instance for every trial, in its sandbox."""
 
-    def __init__(self, seen: Placed, root: Path) -> None:
+    def __init__(self, seen: MountedAgent, root: Path) -> None:
         self._seen = seen
         self._agent = seen.agent
         self._root = root
         self._ports = Ports()
 
-    async def run(self, task: Task, trip: Trip) -> Answer:
-        if trip.house is None:
+    async def run(self, task: Task, context: TrialContext) -> Answer:
+        if context.house is None:
             raise HarnessError("this agent runs in a sandbox, and there is none")
         async with AsyncExitStack() as parts:
             printed = Tail()
             pipes = Pipes(b"", printed, printed)
             parts.callback(pipes.close)
             port = self._ports.take() if PORT in self._agent.endpoint else address_of(self._agent.endpoint)[1]
-            inside = with_port(self._seen.within(trip.house.sandbox), port)
-            program = await _start(inside, trip.house, port, pipes)
+            inside = with_port(self._seen.within(context.house.sandbox), port)
+            program = await _start(inside, context.house, port, pipes)
             parts.push_async_callback(program.end)
-            reached = self._reached(inside, port, trip.house.sandbox, program, pipes, printed, parts)
-            http = await _within(left_s(trip), reached)
-            printed.watch = trip.house.heard
+            reached = self._reached(inside, port, context.house.sandbox, program, pipes, printed, parts)
+            http = await _within(left_s(context), reached)
+            printed.watch = context.house.heard
             if http is not None and inside.has_reset:
-                await reset_in_time(http, trip)
-            answer = _never_asked(task) if http is None else await http.run(task, trip)
+                await reset_in_time(http, context)
+            answer = _never_asked(task) if http is None else await http.run(task, context)
             pipes.drain()
         if program.lost:
             raise HarnessError("our side lost sight of the agent's process")
@@ -81,12 +81,12 @@ class HousedHttp:
         parts: AsyncExitStack,
     ) -> HttpAgent:
         """The client that asks it, when it is ready."""
-        way = await Way.open(sandbox, port)
-        parts.push_async_callback(way.close)
-        outside = _seen_from_outside(inside, port, way.port)
+        forward = await PortForward.open(sandbox, port)
+        parts.push_async_callback(forward.close)
+        outside = _seen_from_outside(inside, port, forward.port)
 
         async def accepts(host: str, wanted: int) -> bool:
-            return await way.leads(port if wanted == way.port else wanted)
+            return await forward.leads(port if wanted == forward.port else wanted)
 
         async def fate() -> tuple[EndingKind, str]:
             if await program.within(NOTICE_S):

@@ -9,9 +9,9 @@ import os
 import sys
 from time import perf_counter
 
-from holdfast.agents.loading import load, prepare
+from holdfast.agents.host_protocol import HostSetup, Ready, lifted, read_frame, tell
+from holdfast.agents.loaded import load, prepare
 from holdfast.agents.unusable import unusable
-from holdfast.agents.wire import Ready, Setup, lifted, read_frame, tell
 from holdfast.agents.work import Held, perform_work, settle_streams
 from holdfast.model.codec import decoder
 
@@ -20,7 +20,7 @@ def main() -> None:
     """Imports the agent, says so, and performs the one trial that is asked for."""
     line = lifted(os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    setup = decoder(Setup).decode(read_frame(line))
+    setup = decoder(HostSetup).decode(read_frame(line))
     began = perf_counter()
     try:
         prepare(setup.scenarios)

@@ -18,7 +18,7 @@ AGENT = "/agent"
 _WORD = re.compile(r"""(?<![^\s'"=;&|(])[^\s'"=;&|()<>$`\\]+""")
 
 
-class Placed(Struct, frozen=True):
+class MountedAgent(Struct, frozen=True):
     """An agent's section with the paths that hold inside, and what is seen there."""
 
     agent: AgentSpec
@@ -48,7 +48,7 @@ class Placed(Struct, frozen=True):
         return AGENT if first is None else str(PurePosixPath(sandbox.inside(first)).parent)
 
 
-def placed(agent: AgentSpec, root: Path) -> Placed:
+def placed(agent: AgentSpec, root: Path) -> MountedAgent:
     """Puts `agent.dir`, and every file beside the spec that the command names, read-only into /agent."""
     visible: dict[str, Path] = {}
     if agent.dir is not None:
@@ -72,7 +72,7 @@ def placed(agent: AgentSpec, root: Path) -> Placed:
         changes["binary"] = word(agent.binary)
     if agent.in_python and agent.dir is None:
         visible |= _modules(agent, root)
-    return Placed(replace(agent, **changes), visible)
+    return MountedAgent(replace(agent, **changes), visible)
 
 
 def _moved(text: str, root: Path, visible: dict[str, Path]) -> str:

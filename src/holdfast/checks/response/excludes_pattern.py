@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.folding import find_folded
+from holdfast.checks.caseless import find_folded
 from holdfast.checks.patterns import fault_in, search
 from holdfast.checks.prose import unescaped
 from holdfast.checks.wording import shorten

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from holdfast.checks.declining import refusal
+from holdfast.checks.refusal_phrases import refusal
 from holdfast.checks.wording import shorten
 from holdfast.model.verdict import Finding
 from holdfast.protocols import Exhibit

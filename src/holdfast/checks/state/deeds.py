@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
 
-from holdfast.checks.state.comparing import as_text, same
+from holdfast.checks.state.json_equality import as_text, same
 from holdfast.checks.wording import near_miss, shorten
 from holdfast.model.world import AuditEvent
 

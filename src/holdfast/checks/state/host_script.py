@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.processes.leftovers import kill_group
-from holdfast.processes.piping import Head, Pipes, Tail
+from holdfast.processes.pipes import Head, Pipes, Tail
 from holdfast.protocols import Ran
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from holdfast.checks.state.comparing import as_text
+from holdfast.checks.state.json_equality import as_text
 from holdfast.checks.state.mock_requests import FIELD, MISSING, kept, value_at
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.model.codec import encodable

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Struct
 
 from holdfast.checks.patterns import search
-from holdfast.checks.state.comparing import as_number, as_text, same
+from holdfast.checks.state.json_equality import as_number, as_text, same
 from holdfast.checks.state.mock_requests import FIELD, MISSING, Request, Requests, json_of, matching, unclear, value_at
 from holdfast.checks.wording import shorten
 from holdfast.model.codec import encodable

@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import UNSET, Struct
 
 from holdfast.checks.patterns import fault_in, search
-from holdfast.checks.state.comparing import as_number, as_text, same
 from holdfast.checks.state.databases import database
+from holdfast.checks.state.json_equality import as_number, as_text, same
 from holdfast.checks.state.recorded import SHOWN, record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, QueryFailed

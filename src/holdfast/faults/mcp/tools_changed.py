@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.renaming import renamed
+from holdfast.faults.renamed_field import renamed
 from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
 
 

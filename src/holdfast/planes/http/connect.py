@@ -6,15 +6,15 @@ import ssl
 from typing import TYPE_CHECKING
 
 from holdfast.errors import HarnessError
+from holdfast.http1.client import UpstreamFailed
+from holdfast.http1.relay import join
+from holdfast.http1.server import Exchange, Tunnel
+from holdfast.planes.http.outgoing_reply import send_failure
 from holdfast.planes.http.policy import NotPermitted
 from holdfast.planes.http.request import Origin, Wanted
-from holdfast.planes.http.seen import Seen
-from holdfast.planes.http.sending import send_failure
+from holdfast.planes.http.request_trace import RequestTrace
 from holdfast.planes.http.trust import TRUST_VARIABLES
-from holdfast.planes.http1.client import UpstreamFailed
-from holdfast.planes.http1.relay import join
-from holdfast.planes.http1.server import Exchange, Tunnel
-from holdfast.protocols import Call, Failed, Reply, Trip
+from holdfast.protocols import Call, Failed, Reply, TrialContext
 
 if TYPE_CHECKING:
     from holdfast.planes.http.proxy import Proxy
@@ -26,18 +26,18 @@ _AT_ONCE_S = 1.0
 _TEXT = (("content-type", "text/plain; charset=utf-8"),)
 
 
-class Connecting:
+class ConnectRequest:
     """One CONNECT."""
 
-    def __init__(self, proxy: Proxy, exchange: Exchange, trip: Trip, origin: Origin) -> None:
+    def __init__(self, proxy: Proxy, exchange: Exchange, context: TrialContext, origin: Origin) -> None:
         self._proxy = proxy
         self._exchange = exchange
-        self.trip = trip
+        self.context = context
         self._origin = origin
         self._asked = 0
         self._shown_at: float | None = None
         """When the client was shown our certificate."""
-        self._seen: Seen | None = None
+        self._seen: RequestTrace | None = None
         self._unheard = False
         """A fault waits for the client's first words of TLS."""
 
@@ -46,15 +46,15 @@ class Connecting:
         try:
             await self._connect()
         except NotPermitted as refused:
-            self._proxy.refuse(self.trip, self._origin, str(refused))
+            self._proxy.refuse(self.context, self._origin, str(refused))
             await self._turn_away(403, "refused", str(refused))
         except UpstreamFailed as failed:
-            self._proxy.blame(self.trip, self._origin, str(self._origin), str(failed))
+            self._proxy.blame(self.context, self._origin, str(self._origin), str(failed))
             await self._turn_away(504 if failed.kind == "timeout" else 502, "upstream", str(failed))
         except Failed as failed:
             await self._fail(failed)
         except HarnessError as broken:
-            self.trip.broke(str(broken))
+            self.context.broke(str(broken))
             await self._turn_away(500, "harness", str(broken))
         except ConnectionError:
             self._event().trouble = "client_gone"
@@ -80,10 +80,10 @@ class Connecting:
             proxy.policy.permit(origin.host, origin.port)
             await self._open()
             return
-        proxy.say_around(self.trip, origin)
+        proxy.say_around(self.context, origin)
         proxy.policy.permit(origin.host, origin.port)
-        if self.trip.faces("http", str(origin)):
-            await self.trip.through(self._call(), _reached, _never, untouched=_reached)
+        if self.context.faces("http", str(origin)):
+            await self.context.through(self._call(), _reached, _never, untouched=_reached)
         if proxy.looks_into(origin):
             await proxy.reach.addresses(origin)  # refused, or not found, before the client is told that all is well
             await self._open()
@@ -95,10 +95,10 @@ class Connecting:
         given = {"method": "CONNECT", "url": str(origin), "host": origin.host, "port": origin.port}
         return Call("http", str(origin), given, self._event().n)
 
-    def _event(self) -> Seen:
+    def _event(self) -> RequestTrace:
         """The event of the connection itself; only where the requests inside are not seen."""
         if self._seen is None:
-            self._seen = Seen(self.trip, Wanted("CONNECT", self._origin, ""), self._exchange.head)
+            self._seen = RequestTrace(self.context, Wanted("CONNECT", self._origin, ""), self._exchange.head)
         return self._seen
 
     # -- the ways on ----------------------------------------------------------------------------
@@ -117,13 +117,13 @@ class Connecting:
             self._origin = Origin("http", self._origin.host, self._origin.port)
             await (await tunnel.serve(self._request)).closed()
             return
-        self._shown_at = self.trip.now()
+        self._shown_at = self.context.now()
         try:
             inner = await tunnel.start_tls(self._proxy.authority.leaf(self._origin.host), self._request)
         except OSError as broken:
             self._mistrusted(broken)
             return
-        self._shown_at = self.trip.now()
+        self._shown_at = self.context.now()
         await inner.closed()
         if self._left_at_once:
             self._mistrusted(None)
@@ -131,11 +131,11 @@ class Connecting:
     @property
     def _left_at_once(self) -> bool:
         """Whether nothing was asked since the certificate was shown, a moment ago."""
-        return self._shown_at is not None and not self._asked and self.trip.now() - self._shown_at < _AT_ONCE_S
+        return self._shown_at is not None and not self._asked and self.context.now() - self._shown_at < _AT_ONCE_S
 
     async def _request(self, exchange: Exchange) -> None:
         self._asked += 1
-        await self._proxy.request(exchange, self.trip, self._origin)
+        await self._proxy.request(exchange, self.context, self._origin)
 
     # -- what can go wrong ----------------------------------------------------------------------
     def _mistrusted(self, broken: OSError | None) -> None:
@@ -144,11 +144,11 @@ class Connecting:
         why = f" ({broken.reason})" if isinstance(broken, ssl.SSLError) and broken.reason else ""
         seen.trouble = "certificate_refused"
         seen.output = f"the client left during the TLS handshake{why}"
-        self.trip.note(
+        self.context.note(
             f"a client refused our certificate for {self._origin.host}{why}: its requests were not seen. "
             f"It is trusted by what reads {', '.join(TRUST_VARIABLES)}"
         )
-        self.trip.broke(f"a client refused our certificate for {self._origin.host}: its call failed by our doing")
+        self.context.broke(f"a client refused our certificate for {self._origin.host}: its call failed by our doing")
 
     async def _fail(self, failed: Failed) -> None:
         seen, exchange = self._event(), self._exchange

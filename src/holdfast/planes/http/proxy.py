@@ -8,20 +8,20 @@ from contextlib import asynccontextmanager
 from typing import TypeAlias
 from urllib.request import proxy_bypass_environment as bypassed  # type: ignore[attr-defined]  # not in its stubs
 
+from holdfast.http1.client import Upstreams
+from holdfast.http1.server import Exchange
 from holdfast.planes.http.authority import Authority
-from holdfast.planes.http.connect import Connecting
+from holdfast.planes.http.connect import ConnectRequest
+from holdfast.planes.http.connector import Connector
 from holdfast.planes.http.policy import NotPermitted, Policy
-from holdfast.planes.http.reach import Reach
+from holdfast.planes.http.proxied_request import ProxiedRequest
 from holdfast.planes.http.request import Origin, Wanted, connected, wanted
-from holdfast.planes.http.visit import Visit
-from holdfast.planes.http1.client import Upstreams
-from holdfast.planes.http1.server import Exchange
 from holdfast.planes.urls import declares, host_matches
-from holdfast.protocols import Trip
+from holdfast.protocols import TrialContext
 
-Model: TypeAlias = Callable[[Exchange, Trip, str], Awaitable[None]]
+Model: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
 """Answers a request to a model's provider; the last argument is the provider's `https://host`."""
-Own: TypeAlias = Callable[[Exchange, Trip, str], Awaitable[None]]
+Own: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
 """Answers a request to our own listener that came through the proxy; the last argument is its path."""
 
 _TEXT = (("content-type", "text/plain; charset=utf-8"),)
@@ -48,7 +48,7 @@ class Proxy:
         own_handler: Own | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        self.reach = Reach(upstreams, policy, nearby or {})
+        self.reach = Connector(upstreams, policy, nearby or {})
         self.authority = authority
         self.policy = policy
         self._looked_into = tuple(looked_into)
@@ -56,40 +56,40 @@ class Proxy:
         self._is_model = is_model
         self._own = own
         self._own_handler = own_handler
-        self._open: set[Visit | Connecting] = set()
+        self._open: set[ProxiedRequest | ConnectRequest] = set()
         self._around = {name.lower().removesuffix("_proxy"): value for name, value in environ.items() if _leads(name)}
 
-    async def serve(self, exchange: Exchange, trip: Trip) -> None:
+    async def serve(self, exchange: Exchange, context: TrialContext) -> None:
         """Answers one request of a trial's agent: a whole URL, or CONNECT."""
         if exchange.head.method == "CONNECT":
-            async with self._readable(exchange, trip):
-                await self._run(Connecting(self, exchange, trip, connected(exchange.head.target)))
+            async with self._readable(exchange, context):
+                await self._run(ConnectRequest(self, exchange, context, connected(exchange.head.target)))
         else:
-            await self.request(exchange, trip)
+            await self.request(exchange, context)
 
-    async def request(self, exchange: Exchange, trip: Trip, origin: Origin | None = None) -> None:
+    async def request(self, exchange: Exchange, context: TrialContext, origin: Origin | None = None) -> None:
         """Answers one request, in the open or inside of a connection to `origin`."""
-        async with self._readable(exchange, trip):
-            await self._request(exchange, trip, wanted(exchange.head, origin))
+        async with self._readable(exchange, context):
+            await self._request(exchange, context, wanted(exchange.head, origin))
 
     @asynccontextmanager
-    async def _readable(self, exchange: Exchange, trip: Trip) -> AsyncIterator[None]:
+    async def _readable(self, exchange: Exchange, context: TrialContext) -> AsyncIterator[None]:
         """What is asked for and cannot be read is the client's doing: it gets 400, and the trial a note."""
         try:
             yield
         except ValueError as odd:
             if exchange.answered:
                 raise
-            trip.note(f"the proxy could not read what it was asked for, and answered 400: {odd}")
+            context.note(f"the proxy could not read what it was asked for, and answered 400: {odd}")
             await exchange.respond(400, _TEXT, f"Holdfast: {odd}\n".encode(errors="replace"))
 
-    async def _request(self, exchange: Exchange, trip: Trip, want: Wanted) -> None:
+    async def _request(self, exchange: Exchange, context: TrialContext, want: Wanted) -> None:
         if self.is_own(want.origin) and self._own_handler is not None:
-            await self._own_handler(exchange, trip, want.path)
+            await self._own_handler(exchange, context, want.path)
         elif self.is_model(want.origin) and self._model is not None:
-            await self._to_model(exchange, trip, want)
+            await self._to_model(exchange, context, want)
         else:
-            await self._visit(exchange, trip, want)
+            await self._visit(exchange, context, want)
 
     def is_own(self, origin: Origin) -> bool:
         """Whether it is our own listener."""
@@ -104,56 +104,58 @@ class Proxy:
         """Whether TLS to this place is opened."""
         return self.is_model(origin) or any(host_matches(glob, origin.host, origin.port) for glob in self._looked_into)
 
-    def refuse(self, trip: Trip, origin: Origin, why: str) -> None:
+    def refuse(self, context: TrialContext, origin: Origin, why: str) -> None:
         """Tells of a place that the policy forbids. If we led loopback calls here, the refusal is our doing."""
         text = f"the proxy refused {origin}: {why}"
         led = self.policy.on_loopback and "loopback" in why
-        (trip.broke if led else trip.note)(text)
+        (context.broke if led else context.note)(text)
 
     def declares(self, url: str) -> bool:
         """Whether the spec names this URL, or a URL at this origin."""
         return declares(self._looked_into, url)
 
-    def blame(self, trip: Trip, origin: Origin, url: str, why: str) -> None:
+    def blame(self, context: TrialContext, origin: Origin, url: str, why: str) -> None:
         """Upstream failed and no fault did it: an error if the spec names the URL, else the agent's own choice."""
         text = f"{origin.place} could not be reached through the proxy, and no fault is why: {why}"
         if self.declares(url):
-            trip.broke(text)
+            context.broke(text)
         else:
-            trip.note(text)
+            context.note(text)
 
-    async def _to_model(self, exchange: Exchange, trip: Trip, want: Wanted) -> None:
+    async def _to_model(self, exchange: Exchange, context: TrialContext, want: Wanted) -> None:
         assert self._model is not None
         try:
             self.policy.permit(want.origin.host, want.origin.port)
         except NotPermitted as refused:
-            trip.note(f"the proxy refused {want.origin}: {refused}")
+            context.note(f"the proxy refused {want.origin}: {refused}")
             await exchange.respond(403, _TEXT, f"Holdfast: {refused}\n".encode(errors="replace"))
         else:
-            await self._model(exchange, trip, str(want.origin))
+            await self._model(exchange, context, str(want.origin))
 
-    async def _visit(self, exchange: Exchange, trip: Trip, want: Wanted) -> None:
-        self.say_around(trip, want.origin)
-        among_others = any(isinstance(one, Visit) and one.trip is trip and not one.over for one in self._open)
-        await self._run(Visit(self, exchange, trip, want, among_others=among_others))
+    async def _visit(self, exchange: Exchange, context: TrialContext, want: Wanted) -> None:
+        self.say_around(context, want.origin)
+        among_others = any(
+            isinstance(one, ProxiedRequest) and one.context is context and not one.over for one in self._open
+        )
+        await self._run(ProxiedRequest(self, exchange, context, want, among_others=among_others))
 
-    async def _run(self, one: Visit | Connecting) -> None:
+    async def _run(self, one: ProxiedRequest | ConnectRequest) -> None:
         self._open.add(one)
         try:
             await one.run()
         finally:
             self._open.discard(one)
 
-    def leave(self, trip: Trip) -> None:
+    def leave(self, context: TrialContext) -> None:
         """The trial is over: what is still under way is told to its trace as far as it came."""
-        for one in [one for one in self._open if one.trip is trip]:
+        for one in [one for one in self._open if one.context is context]:
             one.leave()
 
-    def say_around(self, trip: Trip, origin: Origin) -> None:
+    def say_around(self, context: TrialContext, origin: Origin) -> None:
         """The user's own proxy is not gone through, which may be why something cannot be reached."""
         if self._around.get(origin.scheme) and not bypassed(origin.host, self._around):
             name = f"{origin.scheme.upper()}_PROXY"
-            trip.note(f"your {name} is not used: Holdfast's proxy connects to {origin.place} directly")
+            context.note(f"your {name} is not used: Holdfast's proxy connects to {origin.place} directly")
 
 
 def _leads(variable: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from holdfast.planes.http1.heads import Head
+from holdfast.http1.heads import RequestHead
 
 _PORTS = {"http": 80, "https": 443}
 READS = ("GET", "HEAD", "OPTIONS", "TRACE", "CONNECT")
@@ -59,7 +59,7 @@ def connected(target: str) -> Origin:
     return Origin("https", parts.hostname.lower(), parts.port)
 
 
-def wanted(head: Head, origin: Origin | None = None) -> Wanted:
+def wanted(head: RequestHead, origin: Origin | None = None) -> Wanted:
     """What is asked for, inside of a tunnel to `origin` or by a whole URL; raises ValueError if that cannot be told.
 
     Inside of a tunnel the connection decides where the request goes, not what its head claims.

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from holdfast.http1.body_buffer import BodyBuffer
+from holdfast.http1.client import UpstreamFailed
+from holdfast.http1.exchange import Exchange
+from holdfast.http1.heads import HEAD_LIMIT, RawFields, RequestHead, block, end_to_end, lines
+from holdfast.http1.relay import join
+from holdfast.http1.reply_parser import ReplyParser
+from holdfast.http1.socket_stream import UPGRADE, SocketStream
 from holdfast.planes.http.request import Wanted
-from holdfast.planes.http1.client import UpstreamFailed
-from holdfast.planes.http1.exchange import Exchange
-from holdfast.planes.http1.heads import HEAD_LIMIT, Head, RawFields, block, end_to_end, lines
-from holdfast.planes.http1.inflow import Inflow
-from holdfast.planes.http1.relay import join
-from holdfast.planes.http1.replies import Replies
-from holdfast.planes.http1.wire import UPGRADE, Wire
 
 _OURS = frozenset((b"proxy-authorization", b"proxy-connection"))
 _END = b"\r\n\r\n"
 _BODY_LIMIT = 1_000_000
 
 
-class Passed(Exception):
+class Upgraded(Exception):
     """The request was answered by a connection of its own, into which faults do not look."""
 
     def __init__(self, status: int) -> None:
@@ -26,12 +26,12 @@ class Passed(Exception):
         self.status = status
 
 
-def asks_for_upgrade(head: Head) -> bool:
+def asks_for_upgrade(head: RequestHead) -> bool:
     """Whether it is for a websocket; other upgrades are offers, which a proxy need not pass on."""
     return (head.get("upgrade") or "").strip().lower() == "websocket"
 
 
-async def switch(exchange: Exchange, want: Wanted, wire: Wire, head: Head | None = None) -> NoReturn:
+async def switch(exchange: Exchange, want: Wanted, wire: SocketStream, head: RequestHead | None = None) -> NoReturn:
     """Passes the request on over `wire`, with another head if one is given, and then bytes both ways until they end.
 
     Raises Passed at the end, so that no fault takes it for a reply that it could change.
@@ -48,16 +48,16 @@ async def switch(exchange: Exchange, want: Wanted, wire: Wire, head: Head | None
             await exchange.respond(status, end_to_end(fields), data)
     finally:
         wire.abort()
-    raise Passed(status)
+    raise Upgraded(status)
 
 
-def _asking(head: Head, want: Wanted) -> bytes:
+def _asking(head: RequestHead, want: Wanted) -> bytes:
     return block(f"{want.method} {want.path} HTTP/1.1".encode("latin-1"), lines(head.headers, _OURS)[0])
 
 
-async def _handshake(wire: Wire, request: bytes) -> tuple[int, RawFields, bytes]:
+async def _handshake(wire: SocketStream, request: bytes) -> tuple[int, RawFields, bytes]:
     """Status and headers of the reply; what follows is the first of the websocket, or the body of a refusal."""
-    inflow = Inflow(wire)
+    inflow = BodyBuffer(wire)
     wire.into, wire.ending = inflow.feed, inflow.end
     wire.release(UPGRADE)
     wire.send(request)
@@ -76,9 +76,9 @@ async def _handshake(wire: Wire, request: bytes) -> tuple[int, RawFields, bytes]
     return 101, tuple((name, value.strip()) for name, _, value in fields), rest
 
 
-async def _refusal(data: bytes, inflow: Inflow) -> tuple[int, RawFields, bytes]:
-    heard = _Heard()
-    replies = Replies(heard)
+async def _refusal(data: bytes, inflow: BodyBuffer) -> tuple[int, RawFields, bytes]:
+    heard = _WholeReply()
+    replies = ReplyParser(heard)
     replies.expect("GET")
     while not heard.over:
         replies.feed(data)
@@ -91,7 +91,7 @@ async def _refusal(data: bytes, inflow: Inflow) -> tuple[int, RawFields, bytes]:
     return heard.status, heard.headers, bytes(heard.body)
 
 
-class _Heard:
+class _WholeReply:
     """A reply, whole."""
 
     def __init__(self) -> None:

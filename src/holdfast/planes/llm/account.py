@@ -9,17 +9,19 @@ from holdfast.model.completion import Completion, Usage
 from holdfast.model.spec import ModelSpec
 from holdfast.model.trace import TEXT_KEPT, Cost, TraceEvent
 from holdfast.planes.describe import shorten
-from holdfast.planes.llm.prices import estimate
-from holdfast.planes.llm.speaking import Spoken
-from holdfast.planes.llm.upstream import Query
-from holdfast.protocols import Call, Trip
+from holdfast.planes.llm.reply_sender import SentReply
+from holdfast.planes.llm.sources.prices import estimate
+from holdfast.planes.llm.sources.source import Query
+from holdfast.protocols import Call, TrialContext
 
 
 class Account:
     """What the agent got, as far as it is known, and how long upstream was silent."""
 
-    def __init__(self, trip: Trip, query: Query, models: Mapping[str, ModelSpec], call: Call, retry: int) -> None:
-        self._trip = trip
+    def __init__(
+        self, context: TrialContext, query: Query, models: Mapping[str, ModelSpec], call: Call, retry: int
+    ) -> None:
+        self._context = context
         self._query = query
         self._models = models
         self._call = call
@@ -33,19 +35,19 @@ class Account:
         self.since: float | None = None
         """When the wait for upstream's next bytes began; None while none are waited for."""
         self.billed = True
-        self._ts = trip.now()
+        self._ts = context.now()
         self._told = False
 
     @property
     def age_ms(self) -> float:
         """How long ago the call came."""
-        return (self._trip.now() - self._ts) * 1000
+        return (self._context.now() - self._ts) * 1000
 
     def waits(self) -> None:
         """Upstream is to say something."""
-        self.since = self._trip.now()
+        self.since = self._context.now()
 
-    def note(self, spoken: Spoken) -> None:
+    def note(self, spoken: SentReply) -> None:
         """What was sent to the agent."""
         self.status, self.trouble = spoken.status, spoken.trouble
 
@@ -53,11 +55,11 @@ class Account:
         """Enters the call, once: an answer that comes after its trial changes nothing."""
         if not self._told:
             self._told = True
-            self._trip.saw(event)
+            self._context.saw(event)
 
     def event(self, what: str = "") -> TraceEvent:
         """The call as the trace has it; `what` was asked where it is no model."""
-        trip, call, completion = self._trip, self._call, self.completion
+        context, call, completion = self._context, self._call, self.completion
         usage = completion.usage if completion is not None else self.usage
         since = self.since if self.trouble == "client_gone" else None
         return TraceEvent(
@@ -74,8 +76,8 @@ class Account:
             output=shorten(completion.shown if completion is not None else "", TEXT_KEPT),
             digest=digest(self._query.body),
             cost=self._cost(usage, self._query.model),
-            fault=trip.met_by(call.plane, call.target, call.n),
-            waited_ms=0.0 if since is None else (trip.now() - since) * 1000,
+            fault=context.met_by(call.plane, call.target, call.n),
+            waited_ms=0.0 if since is None else (context.now() - since) * 1000,
         )
 
     def _cost(self, usage: Usage | None, model: str) -> Cost | None:

@@ -13,24 +13,24 @@ from urllib.parse import parse_qsl
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
+from holdfast.http1.heads import end_to_end
+from holdfast.http1.server import Exchange
 from holdfast.model.spec import ModelSpec
 from holdfast.planes.describe import shorten
 from holdfast.planes.http.upgrade import asks_for_upgrade
-from holdfast.planes.http1.heads import end_to_end
-from holdfast.planes.http1.server import Exchange
-from holdfast.planes.llm.asked import Asked
 from holdfast.planes.llm.attempts import Attempts
-from holdfast.planes.llm.codec import Codec, Headers
-from holdfast.planes.llm.continuing import Continued
-from holdfast.planes.llm.formats import Route, find
-from holdfast.planes.llm.loose import dump, parse
-from holdfast.planes.llm.results import Results
-from holdfast.planes.llm.routing import Router
-from holdfast.planes.llm.settling import Faulted
-from holdfast.planes.llm.talk import Talk
-from holdfast.planes.llm.upstream import Query
-from holdfast.planes.llm.written_tools import asked_in
-from holdfast.protocols import Call, Trip
+from holdfast.planes.llm.codecs.codec import Codec, Headers
+from holdfast.planes.llm.codecs.formats import ApiRoute, find
+from holdfast.planes.llm.codecs.loose import dump, parse
+from holdfast.planes.llm.codecs.request import ModelRequest
+from holdfast.planes.llm.codecs.written_tools import asked_in
+from holdfast.planes.llm.model_call import ModelCall
+from holdfast.planes.llm.results.continued_calls import Continued
+from holdfast.planes.llm.results.settlements import Faulted
+from holdfast.planes.llm.results.tool_results import ToolResults
+from holdfast.planes.llm.sources.router import Router
+from holdfast.planes.llm.sources.source import Query
+from holdfast.protocols import Call, TrialContext
 
 if TYPE_CHECKING:
     from holdfast.planes.llm.websocket import Websocket
@@ -51,26 +51,26 @@ class Gateway:
         self.on_results = on_results
         """Faults of tools act on their results here; not where the agent's own tools are wrapped."""
 
-    def traffic(self, trip: Trip, elsewhere: Callable[[], Container[str]] = frozenset) -> Traffic:
+    def traffic(self, context: TrialContext, elsewhere: Callable[[], Container[str]] = frozenset) -> Traffic:
         """The calls of one trial; `elsewhere` names the tools that other planes meet."""
-        return Traffic(self, trip, elsewhere)
+        return Traffic(self, context, elsewhere)
 
 
 class Traffic:
     """The model calls of one trial."""
 
-    def __init__(self, gateway: Gateway, trip: Trip, elsewhere: Callable[[], Container[str]]) -> None:
+    def __init__(self, gateway: Gateway, context: TrialContext, elsewhere: Callable[[], Container[str]]) -> None:
         self._gateway = gateway
-        self._trip = trip
+        self._context = context
         self._attempts = Attempts()
-        self._results = Results(trip, elsewhere, faulty=gateway.on_results)
+        self._results = ToolResults(context, elsewhere, faulty=gateway.on_results)
         self._continued = Continued()
         self._sockets: set[Websocket] = set()
-        self._under_way: dict[Talk, str] = {}
+        self._under_way: dict[ModelCall, str] = {}
         """And the key of each attempt; empty if it is known to have failed."""
-        self._declared: set[Talk] = set()
+        self._declared: set[ModelCall] = set()
         """Of these, the replies whose calls are known."""
-        self._aside: set[Talk] = set()
+        self._aside: set[ModelCall] = set()
         """Under way, too, and no completions: replies to earlier ones may be among them."""
         self._alone = True
         """No two calls were under way at once so far."""
@@ -83,32 +83,32 @@ class Traffic:
         body = await exchange.body()
         data = parse(body) if body else None
         route = find(exchange.head.method, path)
-        method, trial = exchange.head.method, self._trip.trial.id
+        method, trial = exchange.head.method, self._context.trial.id
         query = Query(provider, method, path, _headers(exchange), body, trial, data, base_url=base_url)
         if route is not None and route.kind == "completion" and route.codec and isinstance(data, Mapping):
             await self._complete(exchange, query, route.codec)
         else:
             if route is not None and route.kind == "completion":
-                self._trip.note(f"a model call with a body that is no JSON object passed unread: {shorten(path)}")
+                self._context.note(f"a model call with a body that is no JSON object passed unread: {shorten(path)}")
             await self._pass_by(exchange, query, route)
 
-    async def _pass_by(self, exchange: Exchange, query: Query, route: Route | None) -> None:
+    async def _pass_by(self, exchange: Exchange, query: Query, route: ApiRoute | None) -> None:
         """Whatever is no completion."""
-        talk = Talk(self._trip, exchange, query, self._gateway.models)
+        model_call = ModelCall(self._context, exchange, query, self._gateway.models)
         if route is not None and not route.may_ask:
-            await talk.pass_by(self._gateway.router, route)
+            await model_call.pass_by(self._gateway.router, route)
             return
-        self._aside.add(talk)
+        self._aside.add(model_call)
         try:
-            await talk.pass_by(self._gateway.router, route)
+            await model_call.pass_by(self._gateway.router, route)
         finally:
-            self._aside.discard(talk)
-        self._take(talk)
+            self._aside.discard(model_call)
+        self._take(model_call)
 
-    def _take(self, talk: Talk) -> None:
+    def _take(self, model_call: ModelCall) -> None:
         """What a model asks for in what was fetched, once it has said all; it may be looked at often."""
-        given = talk.given
-        if talk.beyond(given):
+        given = model_call.given
+        if model_call.beyond(given):
             self._results.missed()
         elif given is not None and given.finish:
             self._results.fetched((*given.tool_calls, *given.other_calls))
@@ -118,9 +118,9 @@ class Traffic:
         from holdfast.planes.llm.websocket import Websocket
 
         named = dict(parse_qsl(path.partition("?")[2])).get("model", "")
-        method, trial, headers = exchange.head.method, self._trip.trial.id, _headers(exchange)
+        method, trial, headers = exchange.head.method, self._context.trial.id, _headers(exchange)
         query = Query(provider, method, path, headers, b"", trial, {"model": named}, base_url=base_url)
-        socket = Websocket(self._trip, exchange, query)
+        socket = Websocket(self._context, exchange, query)
         self._sockets.add(socket)
         try:
             await socket.run(self._gateway.router.source(provider, named), self._gateway.router.upstreams)
@@ -131,71 +131,71 @@ class Traffic:
         """The trial is over."""
         for socket in self._sockets:
             socket.leave()
-        for talk in self._under_way:
-            talk.leave()
-            self._note_read(talk)
-            self._declare(talk)
+        for model_call in self._under_way:
+            model_call.leave()
+            self._note_read(model_call)
+            self._declare(model_call)
         self._results.close()
-        self._gateway.router.forget(self._trip.trial.id)
+        self._gateway.router.forget(self._context.trial.id)
 
     async def _complete(self, exchange: Exchange, query: Query, codec: Codec) -> None:
-        trip = self._trip
+        context = self._context
         key = self._attempts.key(query.body)
         self._note_left(key)
         retry = self._attempts.which(exchange.head.get, key)
         query, carries = await self._settled(query, codec, again=self._attempts.failed(key))
         asked = query.asked
         assert asked is not None
-        faulty = self._gateway.on_calls and trip.faces(PLANE, asked.model)
-        call = Call(PLANE, asked.model, _arguments(asked) if faulty else {}, trip.count(PLANE, asked.model))
-        talk = Talk(trip, exchange, query, self._gateway.models, call=call, retry=retry, carries=carries)
+        faulty = self._gateway.on_calls and context.faces(PLANE, asked.model)
+        call = Call(PLANE, asked.model, _arguments(asked) if faulty else {}, context.count(PLANE, asked.model))
+        model_call = ModelCall(context, exchange, query, self._gateway.models, call=call, retry=retry, carries=carries)
         if self._alone and self._gateway.on_calls and any(not other.over for other in self._under_way):
             self._alone = False
-            trip.overlapped()
-        self._under_way[talk] = key
+            context.overlapped()
+        self._under_way[model_call] = key
         try:
-            await talk.through(self._gateway.router, exchange.wait, faulty=faulty)
+            await model_call.through(self._gateway.router, exchange.wait, faulty=faulty)
         finally:
-            left = not self._under_way.pop(talk)
+            left = not self._under_way.pop(model_call)
         if not left:
-            self._attempts.ended(key, retry, well=talk.well, lost=talk.account.status is None)
-        self._note_read(talk)
-        self._declare(talk)
-        self._declared.discard(talk)
+            self._attempts.ended(key, retry, well=model_call.well, lost=model_call.account.status is None)
+        self._note_read(model_call)
+        self._declare(model_call)
+        self._declared.discard(model_call)
 
-    def _note_read(self, talk: Talk) -> None:
-        if talk.carries and talk.read:
-            self._results.read(talk.carries)
+    def _note_read(self, model_call: ModelCall) -> None:
+        if model_call.carries and model_call.read:
+            self._results.read(model_call.carries)
 
-    def _declare(self, talk: Talk) -> None:
+    def _declare(self, model_call: ModelCall) -> None:
         """What the model has asked for, once for each reply."""
-        if talk in self._declared:
+        if model_call in self._declared:
             return
-        given = talk.given
-        if talk.beyond(given):
+        given = model_call.given
+        if model_call.beyond(given):
             self._results.missed()
         if given is None or given.lacks:
             return
-        self._declared.add(talk)
+        self._declared.add(model_call)
         calls = (*given.tool_calls, *given.other_calls)
-        self._continued.keep(calls, given.text, talk.asked)
-        self._results.declared(calls or asked_in(given.text), talk.asked, sure=bool(calls))
+        self._continued.keep(calls, given.text, model_call.asked)
+        self._results.declared(calls or asked_in(given.text), model_call.asked, sure=bool(calls))
 
     def _catch_up(self) -> None:
         """An agent may go on while the end of the reply is still on its way."""
-        for talk in self._under_way:
-            if talk.over:
-                self._declare(talk)
-        for talk in self._aside:
-            if talk.over:
-                self._take(talk)
+        for model_call in self._under_way:
+            if model_call.over:
+                self._declare(model_call)
+        for model_call in self._aside:
+            if model_call.over:
+                self._take(model_call)
 
     def _note_left(self, key: str) -> None:
         """The same call that its client has left failed for it, though we may still wait for the model."""
-        for talk, other in self._under_way.items():
-            if other == key and talk.gone:
-                self._attempts.ended(key, talk.account.retry, well=False, lost=True)
-                self._under_way[talk] = ""
+        for model_call, other in self._under_way.items():
+            if other == key and model_call.gone:
+                self._attempts.ended(key, model_call.account.retry, well=False, lost=True)
+                self._under_way[model_call] = ""
 
     async def _settled(self, query: Query, codec: Codec, *, again: bool) -> tuple[Query, tuple[Faulted, ...]]:
         """The request, with the tool results that the model is to read otherwise than the tools gave them.
@@ -206,7 +206,7 @@ class Traffic:
         try:
             changed = await self._results.settle(asked, again=again, late=self._catch_up)
         except HarnessError as broken:  # a bug of a fault: the trial is an error, and the agent goes on
-            self._trip.broke(str(broken))
+            self._context.broke(str(broken))
             changed = {}
         if not changed:
             return replace(query, codec=codec, asked=self._continued.whole(asked)), ()
@@ -217,7 +217,7 @@ class Traffic:
         return query, self._results.unread(changed.values())
 
 
-def _arguments(asked: Asked) -> dict[str, Any]:
+def _arguments(asked: ModelRequest) -> dict[str, Any]:
     """What `match` of a model's fault can ask about."""
     return {
         "model": asked.model,

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from holdfast.http1.client import UpstreamFailed, Upstreams
+from holdfast.http1.heads import RequestHead
+from holdfast.http1.socket_stream import UPGRADE, SocketStream
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.http.request import Wanted, wanted
-from holdfast.planes.http.upgrade import Passed, switch
-from holdfast.planes.http1.client import UpstreamFailed, Upstreams
-from holdfast.planes.http1.heads import Head
-from holdfast.planes.http1.wire import UPGRADE, Wire
-from holdfast.planes.llm.assigned import Assigned
-from holdfast.planes.llm.hosts import without_key
-from holdfast.planes.llm.provider import Provider, down
-from holdfast.planes.llm.upstream import Destination, Query, Source, UpstreamDown
-from holdfast.protocols import Trip
+from holdfast.planes.http.upgrade import Upgraded, switch
+from holdfast.planes.llm.sources.assigned import Assigned
+from holdfast.planes.llm.sources.provider import Provider, down
+from holdfast.planes.llm.sources.provider_hosts import without_key
+from holdfast.planes.llm.sources.source import Destination, ModelSource, Query, UpstreamDown
+from holdfast.protocols import TrialContext
 
 if TYPE_CHECKING:
-    from holdfast.planes.http1.server import Exchange
+    from holdfast.http1.server import Exchange
 
 _JSON = (("content-type", "application/json"),)
 _SWITCHING = (("connection", "Upgrade"), ("upgrade", "websocket"))
@@ -29,23 +29,23 @@ _CONNECT_S = 10.0
 class Websocket:
     """One of them, from its request to its end."""
 
-    def __init__(self, trip: Trip, exchange: Exchange, query: Query) -> None:
-        self._trip = trip
+    def __init__(self, context: TrialContext, exchange: Exchange, query: Query) -> None:
+        self._context = context
         self._exchange = exchange
         self._query = query
         self._path = without_key(query.path)
-        self._began = trip.now()
+        self._began = context.now()
         self._status: int | None = None
         self._trouble = ""
         self._told = False
 
-    async def run(self, source: Source, upstreams: Upstreams) -> None:
+    async def run(self, source: ModelSource, upstreams: Upstreams) -> None:
         """Stays until it has ended, and tells the trace."""
         try:
             want, head, wire = await self._reached(source, upstreams)
             self._status = 101
             await switch(self._exchange, want, wire, head)
-        except Passed as passed:
+        except Upgraded as passed:
             self._status = passed.status
         except (UpstreamDown, UpstreamFailed) as failed:
             await self._refuse(str(failed), 502 if isinstance(failed, UpstreamFailed) or failed.kind else 400)
@@ -62,10 +62,10 @@ class Websocket:
         if self._status == 101:
             bare = self._path.partition("?")[0]
             why = "no fault acts on it, and what the model asked for is not in the trace"
-            self._trip.note(f"a websocket to the model ({bare}) passed unread: {why}")
-        took_ms = (self._trip.now() - self._began) * 1000
+            self._context.note(f"a websocket to the model ({bare}) passed unread: {why}")
+        took_ms = (self._context.now() - self._began) * 1000
         tool = f"{self._query.method} {self._query.base_url or ''}{self._path}"
-        self._trip.saw(
+        self._context.saw(
             TraceEvent(
                 ts=self._began,
                 event_type="http_call",
@@ -77,7 +77,7 @@ class Websocket:
             )
         )
 
-    async def _reached(self, source: Source, upstreams: Upstreams) -> tuple[Wanted, Head, Wire]:
+    async def _reached(self, source: ModelSource, upstreams: Upstreams) -> tuple[Wanted, RequestHead, SocketStream]:
         if not isinstance(source, Provider | Assigned):
             bare = self._path.partition("?")[0]
             raise UpstreamDown(
@@ -85,14 +85,14 @@ class Websocket:
                 "which cannot be recorded: have it use HTTP, or a provider"
             )
         to = await source.destination(self._query)
-        want = wanted(Head(self._query.method, to.url, ()))
+        want = wanted(RequestHead(self._query.method, to.url, ()))
         headers = [*to.headers, *_SWITCHING, ("host", want.origin.place)]
         fields = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in headers)
-        return want, Head(self._query.method, want.path, fields), await _dialled(want, to, upstreams)
+        return want, RequestHead(self._query.method, want.path, fields), await _dialled(want, to, upstreams)
 
     async def _refuse(self, why: str, status: int) -> None:
         self._status, self._trouble = status, "upstream"
-        self._trip.broke(why)
+        self._context.broke(why)
         if self._exchange.answered:
             self._exchange.cut()
         else:
@@ -100,12 +100,12 @@ class Websocket:
             await self._exchange.respond(status, _JSON, msgspec.json.encode(error))
 
 
-async def _dialled(want: Wanted, to: Destination, upstreams: Upstreams) -> Wire:
+async def _dialled(want: Wanted, to: Destination, upstreams: Upstreams) -> SocketStream:
     origin = want.origin
     context = upstreams.trusted() if origin.scheme == "https" else None
     failure = UpstreamFailed("dns", "no address")
     for address in to.addresses:
-        wire = Wire()
+        wire = SocketStream()
         wire.hold(UPGRADE)
         try:
             await wire.connect(address or origin.host, origin.port, _CONNECT_S, context, origin.host)

@@ -9,14 +9,14 @@ from weakref import WeakKeyDictionary
 
 from holdfast.planes.mcp import rpc
 from holdfast.planes.mcp.config import Target
-from holdfast.planes.mcp.frames import Line
+from holdfast.planes.mcp.relay_connection import RelayConnection
 from holdfast.planes.mcp.stdio import Pipe
-from holdfast.planes.mcp.visit import Visit
-from holdfast.protocols import Trip
+from holdfast.planes.mcp.trial_state import McpTrialState
+from holdfast.protocols import TrialContext
 
 if TYPE_CHECKING:
-    from holdfast.planes.http1.client import Upstreams
-    from holdfast.planes.http1.server import Exchange
+    from holdfast.http1.client import Upstreams
+    from holdfast.http1.server import Exchange
 
 
 class McpPlane:
@@ -25,20 +25,20 @@ class McpPlane:
     def __init__(self, servers: Mapping[str, Target], upstreams: Upstreams) -> None:
         self._servers = servers
         self._upstreams = upstreams
-        self._visits: WeakKeyDictionary[Trip, Visit] = WeakKeyDictionary()
+        self._visits: WeakKeyDictionary[TrialContext, McpTrialState] = WeakKeyDictionary()
 
-    async def serve(self, exchange: Exchange, server: str, trip: Trip) -> None:
-        """One request from a mooring: a relay's CONNECT, or a client's HTTP. `server` is the rest of the path."""
+    async def serve(self, exchange: Exchange, server: str, context: TrialContext) -> None:
+        """One request from a address: a relay's CONNECT, or a client's HTTP. `server` is the rest of the path."""
         if exchange.head.method == "CONNECT":
-            await self.serve_stdio(await exchange.take_over(), server, trip)
+            await self.serve_stdio(await exchange.take_over(), server, context)
         else:
-            await self.serve_http(exchange, unquote(server.partition("?")[0].rstrip("/")), trip)
+            await self.serve_http(exchange, unquote(server.partition("?")[0].rstrip("/")), context)
 
-    async def serve_stdio(self, line: Line, server: str, trip: Trip) -> None:
+    async def serve_stdio(self, line: RelayConnection, server: str, context: TrialContext) -> None:
         """A relay, until the client or the server has ended."""
-        await Pipe(line, server, trip, self._visit(trip)).serve()
+        await Pipe(line, server, context, self._visit(context)).serve()
 
-    async def serve_http(self, exchange: Exchange, server: str, trip: Trip) -> None:
+    async def serve_http(self, exchange: Exchange, server: str, context: TrialContext) -> None:
         """One request of a client to a server over HTTP."""
         from holdfast.planes.mcp.streamable import Post
 
@@ -49,21 +49,21 @@ class McpPlane:
         elif exchange.head.method not in ("GET", "POST", "DELETE"):
             await exchange.respond(405, (("allow", "GET, POST, DELETE"),))
         else:
-            await Post(exchange, server, target, self._upstreams, trip, self._visit(trip)).serve()
+            await Post(exchange, server, target, self._upstreams, context, self._visit(context)).serve()
 
-    def names(self, trip: Trip) -> frozenset[str]:
+    def names(self, context: TrialContext) -> frozenset[str]:
         """The tools that were listed or called by MCP in this trial."""
-        visit = self._visits.get(trip)
+        visit = self._visits.get(context)
         return frozenset(visit.tools) if visit is not None else frozenset()
 
-    def leave(self, trip: Trip) -> None:
+    def leave(self, context: TrialContext) -> None:
         """The trial is over: calls that nobody answered are told to its trace as unfinished."""
-        visit = self._visits.pop(trip, None)
+        visit = self._visits.pop(context, None)
         if visit is not None:
             visit.leave()
 
-    def _visit(self, trip: Trip) -> Visit:
-        visit = self._visits.get(trip)
+    def _visit(self, context: TrialContext) -> McpTrialState:
+        visit = self._visits.get(context)
         if visit is None:
-            visit = self._visits[trip] = Visit()
+            visit = self._visits[context] = McpTrialState()
         return visit

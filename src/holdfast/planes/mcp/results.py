@@ -38,7 +38,7 @@ class Block:
         return self._fields
 
 
-class Form(Struct, frozen=True):
+class ResultShape(Struct, frozen=True):
     """What a tool's results have beside their content."""
 
     structured: bool = False
@@ -48,7 +48,7 @@ class Form(Struct, frozen=True):
     """What is under the key is text."""
 
 
-PLAIN = Form()
+PLAIN = ResultShape()
 
 
 def tool_value(result: Result) -> tuple[Any, Put]:
@@ -99,20 +99,20 @@ def prompt_value(result: Result) -> tuple[Any, Put]:
     return messages[at]["content"]["text"], put
 
 
-def form(tool: Mapping[str, Any]) -> Form:
+def form(tool: Mapping[str, Any]) -> ResultShape:
     """The form that a tool declares for its results."""
     schema = tool.get("outputSchema")
     if not isinstance(schema, dict):
         return PLAIN
     named = schema.get("properties")
     if not isinstance(named, dict) or len(named) != 1:
-        return Form(structured=True)
+        return ResultShape(structured=True)
     ((key, inner),) = named.items()
     text = isinstance(inner, dict) and inner.get("type") == "string"
-    return Form(structured=True, key=key if text or key == _WRAP else "", text=text)
+    return ResultShape(structured=True, key=key if text or key == _WRAP else "", text=text)
 
 
-def made(value: Any, form: Form, *, stateless: bool) -> Result:
+def made(value: Any, form: ResultShape, *, stateless: bool) -> Result:
     """The result of a server that was never asked, in the form that its tool declares."""
     result: Result = {"content": written(value), "isError": False}
     if form.key:

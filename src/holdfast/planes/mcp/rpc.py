@@ -24,7 +24,7 @@ CANCELLED = "notifications/cancelled"
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 
 
-class Message(Struct, frozen=True):
+class RpcMessage(Struct, frozen=True):
     """One message; what it carries is decoded when asked for."""
 
     id: Id | UnsetType | None = UNSET
@@ -39,7 +39,7 @@ class Message(Struct, frozen=True):
         return self.method is None and (self.result is not UNSET or self.error is not UNSET)
 
 
-class Request(Struct, frozen=True):
+class RpcRequest(Struct, frozen=True):
     """A request with its parameters."""
 
     id: Id
@@ -53,31 +53,31 @@ class Request(Struct, frozen=True):
         meta = self.params.get("_meta")
         return isinstance(meta, dict) and _VERSION in meta
 
-    def with_arguments(self, arguments: Any) -> Request:
+    def with_arguments(self, arguments: Any) -> RpcRequest:
         """The same call with other arguments."""
         if arguments is self.params.get("arguments"):
             return self
         params = {**self.params, "arguments": arguments}
         message = {"jsonrpc": "2.0", "id": self.id, "method": self.method, "params": params}
-        return Request(self.id, self.method, params, encode(message))
+        return RpcRequest(self.id, self.method, params, encode(message))
 
 
-class Answer(Struct, frozen=True):
+class RpcAnswer(Struct, frozen=True):
     """What a server answered, with the bytes it came in."""
 
-    message: Message
+    message: RpcMessage
     raw: bytes
 
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
-_message = msgspec.json.Decoder(Message)
+_message = msgspec.json.Decoder(RpcMessage)
 _json = msgspec.json.Decoder()
 
 encode = _encoder.encode
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, ValueError)
 
 
-def read(line: bytes) -> Message | None:
+def read(line: bytes) -> RpcMessage | None:
     """The message that a line holds; None if it is none, or a batch of them."""
     try:
         return _message.decode(line)
@@ -89,12 +89,12 @@ def read(line: bytes) -> Message | None:
         return None
 
 
-def request(message: Message, line: bytes) -> Request | None:
+def request(message: RpcMessage, line: bytes) -> RpcRequest | None:
     """The request that a message is; None for a notification, an answer, or parameters that are no object."""
     if message.method is None or message.id is UNSET or message.id is None:
         return None
     params = opened(message.params)
-    return Request(message.id, message.method, params, line) if params is not None else None
+    return RpcRequest(message.id, message.method, params, line) if params is not None else None
 
 
 def opened(raw: Raw | UnsetType) -> dict[str, Any] | None:
@@ -130,7 +130,7 @@ def error(id: Id | None, code: int, message: str, data: Any = UNSET) -> bytes:
     return encode({"jsonrpc": "2.0", "id": id, "error": what if data is UNSET else {**what, "data": data}})
 
 
-def cancels(message: Message) -> Id | None:
+def cancels(message: RpcMessage) -> Id | None:
     """The id of the request that a notification takes back."""
     if message.method != CANCELLED:
         return None

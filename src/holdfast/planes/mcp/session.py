@@ -16,15 +16,15 @@ from msgspec.structs import replace
 from holdfast.errors import HarnessError
 from holdfast.planes.describe import same, witness
 from holdfast.planes.mcp import results, rpc
-from holdfast.planes.mcp.rpc import Answer, Request
-from holdfast.planes.mcp.sighting import Sighting
-from holdfast.planes.mcp.visit import Visit
-from holdfast.protocols import Call, Dropped, Failed, Reply, TimedOut, Trip
+from holdfast.planes.mcp.call_trace import McpCallTrace
+from holdfast.planes.mcp.rpc import RpcAnswer, RpcRequest
+from holdfast.planes.mcp.trial_state import McpTrialState
+from holdfast.protocols import Call, Dropped, Failed, Reply, TimedOut, TrialContext
 
-Ask: TypeAlias = Callable[[Request], Awaitable[Answer]]
+Ask: TypeAlias = Callable[[RpcRequest], Awaitable[RpcAnswer]]
 
 
-class Outcome(Struct, frozen=True):
+class ClientOutcome(Struct, frozen=True):
     """What the client meets."""
 
     kind: Literal["message", "garbage", "silence", "expired", "lost", "crash"] = "message"
@@ -46,12 +46,12 @@ class _Asking:
     """A request that is put to the server when a fault lets it through."""
 
     def __init__(
-        self, request: Request, ask: Ask, value_of: Callable[[results.Result], tuple[Any, results.Put]]
+        self, request: RpcRequest, ask: Ask, value_of: Callable[[results.Result], tuple[Any, results.Put]]
     ) -> None:
         self._request = request
         self._ask = ask
         self._value_of = value_of
-        self.answer: Answer | None = None
+        self.answer: RpcAnswer | None = None
         self.value: Any = UNSET
         self.put: results.Put | None = None
         self._witness: str | None = None
@@ -81,42 +81,46 @@ class _Asking:
         return self._witness is None or witness(reply.value) == self._witness
 
 
-class Session:
+class McpSession:
     """The faults of a trial on the requests to one server."""
 
-    def __init__(self, server: str, trip: Trip, visit: Visit, left: Callable[[], bool] = bool) -> None:
+    def __init__(
+        self, server: str, context: TrialContext, visit: McpTrialState, left: Callable[[], bool] = bool
+    ) -> None:
         """`left`: whether the client is gone, and will get no answer."""
         self._server = server
-        self._trip = trip
+        self._context = context
         self._visit = visit
         self._left = left
 
-    def minds(self, request: Request) -> bool:
+    def minds(self, request: RpcRequest) -> bool:
         """Whether a request is for `answer`; all others pass untouched."""
         if request.method == rpc.CALL:
             return isinstance(request.params.get("name"), str)
         if request.method in (rpc.READ, rpc.PROMPT):
-            return self._trip.faces("mcp_read", _read_target(request))
+            return self._context.faces("mcp_read", _read_target(request))
         return request.method == rpc.LIST
 
     def unread(self, line: bytes) -> None:
         """Notes what passes although it may hold calls: MCP has given up batches, and no client sends them."""
         if line.lstrip().startswith(b"["):
-            self._trip.note(f"MCP server {self._server}: a batch of messages passed as it was; no fault can act on it")
+            self._context.note(
+                f"MCP server {self._server}: a batch of messages passed as it was; no fault can act on it"
+            )
 
-    def _reaches(self, outcome: Outcome) -> bool:
+    def _reaches(self, outcome: ClientOutcome) -> bool:
         """Whether the client is there to meet what faults made; if not, it has met none of it."""
         if not outcome.changed or not self._left():
             return True
         self.undelivered(outcome)
         return False
 
-    def undelivered(self, outcome: Outcome) -> None:
+    def undelivered(self, outcome: ClientOutcome) -> None:
         """The client has left, and met nothing of it."""
         for call in outcome.calls:
-            self._trip.undelivered(call.plane, call.target, call.n)
+            self._context.undelivered(call.plane, call.target, call.n)
 
-    async def answer(self, request: Request, ask: Ask) -> Outcome:
+    async def answer(self, request: RpcRequest, ask: Ask) -> ClientOutcome:
         """What the client meets. Raises what `ask` raises where the server cannot be reached."""
         try:
             if request.method == rpc.CALL:
@@ -126,17 +130,17 @@ class Session:
             self._reaches(outcome)
             return outcome
         except HarnessError as broken:
-            self._trip.broke(str(broken))
-            return Outcome(line=rpc.error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
+            self._context.broke(str(broken))
+            return ClientOutcome(line=rpc.error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
 
-    async def _called(self, request: Request, ask: Ask) -> Outcome:
+    async def _called(self, request: RpcRequest, ask: Ask) -> ClientOutcome:
         name = request.params["name"]
         given = request.params.get("arguments")
-        call = Call("mcp", name, given if isinstance(given, dict) else {}, self._trip.count("mcp", name))
+        call = Call("mcp", name, given if isinstance(given, dict) else {}, self._context.count("mcp", name))
         self._visit.knows(name)
-        sighting = Sighting(self._trip, self._server, call)
-        if self._visit.open and self._trip.faces("mcp", name):
-            self._trip.overlapped()
+        sighting = McpCallTrace(self._context, self._server, call)
+        if self._visit.open and self._context.faces("mcp", name):
+            self._context.overlapped()
         self._visit.open.add(sighting)
         try:
             outcome = await self._through(request, call, _Asking(request, ask, results.tool_value))
@@ -147,51 +151,51 @@ class Session:
             sighting.left()
             self._visit.open.discard(sighting)
 
-    async def _through(self, request: Request, call: Call, asking: _Asking) -> Outcome:
+    async def _through(self, request: RpcRequest, call: Call, asking: _Asking) -> ClientOutcome:
         return replace(await self._met(request, call, asking), calls=(call,))
 
-    async def _met(self, request: Request, call: Call, asking: _Asking) -> Outcome:
+    async def _met(self, request: RpcRequest, call: Call, asking: _Asking) -> ClientOutcome:
         """What the faults leave of the answer."""
 
         async def wait(ms: float) -> None:
             if self._left():
-                self._trip.undelivered(call.plane, call.target, call.n, waits=True)
+                self._context.undelivered(call.plane, call.target, call.n, waits=True)
             await asyncio.sleep(ms / 1000)
 
         try:
-            reply = await self._trip.through(call, asking.forward, wait, untouched=asking.pass_on)
+            reply = await self._context.through(call, asking.forward, wait, untouched=asking.pass_on)
         except AsItCame:
             assert asking.answer is not None
-            return Outcome(line=asking.answer.raw, changed=False)
+            return ClientOutcome(line=asking.answer.raw, changed=False)
         except Failed as failed:
             return _failure(request, failed, asking.answer)
         if asking.untouched(reply):
             assert asking.answer is not None
-            return Outcome(line=asking.answer.raw, changed=False)
+            return ClientOutcome(line=asking.answer.raw, changed=False)
         if asking.put is not None:
-            return Outcome(line=rpc.result(request.id, asking.put(reply.value)))
+            return ClientOutcome(line=rpc.result(request.id, asking.put(reply.value)))
         form = self._visit.tools.get(call.target, results.PLAIN)
         made = results.made(reply.value, form, stateless=request.stateless)
-        return Outcome(line=rpc.result(request.id, made))
+        return ClientOutcome(line=rpc.result(request.id, made))
 
-    async def _read(self, request: Request, ask: Ask) -> Outcome:
+    async def _read(self, request: RpcRequest, ask: Ask) -> ClientOutcome:
         """A resource or a prompt, whose text may be attacked."""
         target = _read_target(request)
         value_of = results.resource_value if request.method == rpc.READ else results.prompt_value
         call = Call("mcp_read", target, {}, self._visit.nth("mcp_read", target))
         return await self._through(request, call, _Asking(request, ask, value_of))
 
-    async def _listed(self, request: Request, answer: Answer) -> Outcome:
+    async def _listed(self, request: RpcRequest, answer: RpcAnswer) -> ClientOutcome:
         """The server's tools, each as the faults leave it."""
         result = rpc.opened(answer.message.result) or {}
         tools = result.get("tools")
         if answer.message.error is not UNSET or not isinstance(tools, list):
-            return Outcome(line=answer.raw, changed=False)
+            return ClientOutcome(line=answer.raw, changed=False)
         calls: list[Call] = []
         left = [kept for tool in tools for kept in await self._tool(tool, calls)]
         if witness(left) == witness(tools):
-            return Outcome(line=answer.raw, changed=False)
-        return Outcome(line=rpc.result(request.id, {**result, "tools": left}), calls=tuple(calls))
+            return ClientOutcome(line=answer.raw, changed=False)
+        return ClientOutcome(line=rpc.result(request.id, {**result, "tools": left}), calls=tuple(calls))
 
     async def _tool(self, tool: Any, calls: list[Call]) -> list[Any]:
         """The tool as it is listed, or nothing; adds to `calls` if faults could act on it."""
@@ -199,7 +203,7 @@ class Session:
         if not isinstance(name, str):
             return [tool]
         self._visit.knows(name, results.form(tool))
-        if not self._trip.faces("mcp_list", name):
+        if not self._context.faces("mcp_list", name):
             return [tool]
 
         async def forward(call: Call) -> Reply:
@@ -208,47 +212,47 @@ class Session:
         call = Call("mcp_list", name, {}, self._visit.nth("mcp_list", name))
         calls.append(call)
         try:
-            return [(await self._trip.through(call, forward, _sleep)).value]
+            return [(await self._context.through(call, forward, _sleep)).value]
         except Failed:
             return []
 
 
-def expired(request: Request) -> Outcome:
+def expired(request: RpcRequest) -> ClientOutcome:
     """The answer to every request of a session that a fault has ended."""
-    return Outcome("expired", rpc.error(request.id, rpc.SESSION_LOST, "Session not found"))
+    return ClientOutcome("expired", rpc.error(request.id, rpc.SESSION_LOST, "Session not found"))
 
 
-def _failure(request: Request, failed: Failed, answer: Answer | None) -> Outcome:
+def _failure(request: RpcRequest, failed: Failed, answer: RpcAnswer | None) -> ClientOutcome:
     """A fault's failure, as an MCP server would show it."""
     words = str(failed)
     match failed.kind:
         case "session_lost":
-            return Outcome("expired", rpc.error(request.id, rpc.SESSION_LOST, words))
+            return ClientOutcome("expired", rpc.error(request.id, rpc.SESSION_LOST, words))
         case "hang":
-            return Outcome("silence")
+            return ClientOutcome("silence")
         case "crash":
-            return Outcome("crash")
+            return ClientOutcome("crash")
         case "malformed_rpc" if answer is not None:
-            return Outcome("garbage", answer.raw[: len(answer.raw) * 2 // 3])
+            return ClientOutcome("garbage", answer.raw[: len(answer.raw) * 2 // 3])
         case "rpc_error":
-            return Outcome(line=rpc.error(request.id, rpc.INTERNAL_ERROR, words, failed.body))
+            return ClientOutcome(line=rpc.error(request.id, rpc.INTERNAL_ERROR, words, failed.body))
         case "tool_gone" | "schema_changed":
             first = b"" if request.stateless else rpc.TOOLS_CHANGED
-            return Outcome(line=rpc.error(request.id, rpc.INVALID_PARAMS, words), first=first)
+            return ClientOutcome(line=rpc.error(request.id, rpc.INVALID_PARAMS, words), first=first)
     if isinstance(failed, TimedOut):
-        return Outcome(line=rpc.error(request.id, rpc.TIMED_OUT, "Request timed out"))
+        return ClientOutcome(line=rpc.error(request.id, rpc.TIMED_OUT, "Request timed out"))
     if isinstance(failed, Dropped):
-        return Outcome("lost")
+        return ClientOutcome("lost")
     wait = "" if failed.retry_after_s is None else f" (retry after {failed.retry_after_s:g} s)"
-    return Outcome(line=rpc.result(request.id, results.failure(words + wait, stateless=request.stateless)))
+    return ClientOutcome(line=rpc.result(request.id, results.failure(words + wait, stateless=request.stateless)))
 
 
-def _tell(sighting: Sighting, outcome: Outcome) -> None:
+def _tell(sighting: McpCallTrace, outcome: ClientOutcome) -> None:
     """The call as the client saw it."""
     if outcome.kind not in ("message", "expired"):
         sighting.ended(outcome.line.decode("utf-8", "replace"), trouble=outcome.kind)
         return
-    message = rpc.read(outcome.line) or rpc.Message()
+    message = rpc.read(outcome.line) or rpc.RpcMessage()
     if message.error is not UNSET:
         error = rpc.opened(message.error) or {}
         code = error.get("code")
@@ -260,12 +264,12 @@ def _tell(sighting: Sighting, outcome: Outcome) -> None:
     sighting.ended(results.shown(result), trouble="tool_error" if result.get("isError") is True else "")
 
 
-def _said(answer: Answer) -> str:
+def _said(answer: RpcAnswer) -> str:
     error = rpc.opened(answer.message.error) or {}
     return str(error.get("message", "the server's answer cannot be read"))
 
 
-def _read_target(request: Request) -> str:
+def _read_target(request: RpcRequest) -> str:
     return str(request.params.get("uri" if request.method == rpc.READ else "name", ""))
 
 

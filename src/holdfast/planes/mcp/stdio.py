@@ -8,12 +8,12 @@ from collections import deque
 
 from holdfast.planes.describe import said, shorten
 from holdfast.planes.mcp import rpc
-from holdfast.planes.mcp.frames import Line, frames
 from holdfast.planes.mcp.relay import UNUSABLE
-from holdfast.planes.mcp.rpc import Answer, Id, Message, Request
-from holdfast.planes.mcp.session import Outcome, Session, expired
-from holdfast.planes.mcp.visit import Visit
-from holdfast.protocols import Trip
+from holdfast.planes.mcp.relay_connection import RelayConnection, frames
+from holdfast.planes.mcp.rpc import Id, RpcAnswer, RpcMessage, RpcRequest
+from holdfast.planes.mcp.session import ClientOutcome, McpSession, expired
+from holdfast.planes.mcp.trial_state import McpTrialState
+from holdfast.protocols import TrialContext
 
 _LAST_WORDS_S = 0.5
 """How long answers that are under way may take when the server has ended."""
@@ -33,23 +33,23 @@ class ServerGone(Exception):
 class Pipe:
     """One relay, from its greeting to its end."""
 
-    def __init__(self, line: Line, server: str, trip: Trip, visit: Visit) -> None:
+    def __init__(self, line: RelayConnection, server: str, context: TrialContext, visit: McpTrialState) -> None:
         self._line = line
         self._server = server
-        self._trip = trip
-        self._session = Session(server, trip, visit, lambda: self._unread)
+        self._context = context
+        self._session = McpSession(server, context, visit, lambda: self._unread)
         self._unread = False
         """The client has closed what it reads from."""
         self._lines = 0
         """So many were sent to it."""
-        self._latest: deque[tuple[int, Outcome]] = deque(maxlen=_LATEST_KEPT)
+        self._latest: deque[tuple[int, ClientOutcome]] = deque(maxlen=_LATEST_KEPT)
         """What faults made of the last ones, each with its number."""
         self._expired = False
         self._answered = False
         """The server has said anything at all."""
         self._ending = False
         """The server was asked to end, by its client or by a fault."""
-        self._waiting: dict[Id, deque[asyncio.Future[Answer]]] = {}
+        self._waiting: dict[Id, deque[asyncio.Future[RpcAnswer]]] = {}
         self._tasks: dict[asyncio.Task[None], Id] = {}
 
     async def serve(self) -> None:
@@ -97,7 +97,7 @@ class Pipe:
         else:
             await self._send(b"S", line)
 
-    async def _begin(self, request: Request) -> None:
+    async def _begin(self, request: RpcRequest) -> None:
         task = asyncio.create_task(self._answer(request))
         self._tasks[task] = request.id
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
@@ -106,14 +106,14 @@ class Pipe:
     async def _from_server(self, line: bytes) -> None:
         if not self._answered:
             self._answered = True
-            self._trip.reached(f"mcp:{self._server}")
+            self._context.reached(f"mcp:{self._server}")
         message = rpc.read(line)
         if message is not None and message.answers and isinstance(message.id, int | float | str):
             waiting = self._waiting.get(message.id, deque())
             while waiting:
                 future = waiting.popleft()
                 if not future.done():  # else its call was given up a moment ago
-                    future.set_result(Answer(message, line))
+                    future.set_result(RpcAnswer(message, line))
                     return
         await self._send(b"C", line)
 
@@ -125,13 +125,13 @@ class Pipe:
             if n > taken:
                 self._session.undelivered(outcome)
 
-    def _cancel(self, message: Message) -> None:
+    def _cancel(self, message: RpcMessage) -> None:
         """The client does not wait for an answer any more."""
         named = rpc.cancels(message)
         for task in [task for task, id in self._tasks.items() if named is not None and id == named]:
             task.cancel()
 
-    async def _answer(self, request: Request) -> None:
+    async def _answer(self, request: RpcRequest) -> None:
         try:
             outcome = await self._session.answer(request, self._ask)
             try:
@@ -141,11 +141,11 @@ class Pipe:
         except (ServerGone, ConnectionError):
             return
         except Exception as bug:
-            self._trip.broke(f"the MCP plane broke: {said(bug)}")
+            self._context.broke(f"the MCP plane broke: {said(bug)}")
             await self._send(b"C", rpc.error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
 
-    async def _ask(self, request: Request) -> Answer:
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    async def _ask(self, request: RpcRequest) -> RpcAnswer:
+        future: asyncio.Future[RpcAnswer] = asyncio.get_running_loop().create_future()
         waiting = self._waiting.setdefault(request.id, deque())
         waiting.append(future)
         try:
@@ -157,14 +157,14 @@ class Pipe:
             if not waiting:
                 self._waiting.pop(request.id, None)
 
-    async def _deliver(self, request: Request, outcome: Outcome) -> None:
+    async def _deliver(self, request: RpcRequest, outcome: ClientOutcome) -> None:
         match outcome.kind:
             case "message" | "garbage" | "expired":
                 if outcome.kind == "expired":
                     self._expired = not request.stateless
                 lines = (outcome.first, outcome.line) if outcome.first else (outcome.line,)
                 if outcome.changed:
-                    self._latest.append((self._lines + len(lines), Outcome(calls=outcome.calls)))
+                    self._latest.append((self._lines + len(lines), ClientOutcome(calls=outcome.calls)))
                 await self._send(b"C", *lines)
             case "lost":
                 await self._send(b"K", _TERMINATE)
@@ -186,7 +186,7 @@ class Pipe:
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=_LAST_WORDS_S)
         if not self._answered and not self._ending and (why := _failure(self._server, told)):
-            self._trip.broke(f"{why}: put its command right in the agent's MCP configuration")
+            self._context.broke(f"{why}: put its command right in the agent's MCP configuration")
 
 
 def _failure(server: str, told: bytes) -> str:

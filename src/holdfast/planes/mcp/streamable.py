@@ -8,16 +8,16 @@ from typing import Any
 
 from msgspec import Raw
 
+from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
+from holdfast.http1.heads import RawFields, end_to_end
+from holdfast.http1.server import Exchange
 from holdfast.planes import sse
-from holdfast.planes.http1.client import Incoming, UpstreamFailed, Upstreams
-from holdfast.planes.http1.heads import RawFields, end_to_end
-from holdfast.planes.http1.server import Exchange
 from holdfast.planes.mcp import rpc
 from holdfast.planes.mcp.config import Target
-from holdfast.planes.mcp.rpc import Answer, Request
-from holdfast.planes.mcp.session import Outcome, Session, expired
-from holdfast.planes.mcp.visit import Visit
-from holdfast.protocols import Trip
+from holdfast.planes.mcp.rpc import RpcAnswer, RpcRequest
+from holdfast.planes.mcp.session import ClientOutcome, McpSession, expired
+from holdfast.planes.mcp.trial_state import McpTrialState
+from holdfast.protocols import TrialContext
 
 BODY_LIMIT = 64_000_000
 _SILENCE_S = 86_400.0
@@ -38,17 +38,23 @@ class Post:
     """One exchange with a client about one server."""
 
     def __init__(
-        self, exchange: Exchange, server: str, target: Target, upstreams: Upstreams, trip: Trip, visit: Visit
+        self,
+        exchange: Exchange,
+        server: str,
+        target: Target,
+        upstreams: Upstreams,
+        context: TrialContext,
+        visit: McpTrialState,
     ) -> None:
         self._exchange = exchange
         self._server = server
-        self._trip = trip
+        self._context = context
         self._target = target
         self._upstreams = upstreams
         self._visit = visit
-        self._session = Session(server, trip, visit, lambda: exchange.connection.left)
+        self._session = McpSession(server, context, visit, lambda: exchange.connection.left)
         self._session_id = exchange.head.get("mcp-session-id")
-        self._incoming: Incoming | None = None
+        self._incoming: UpstreamReply | None = None
         self._events: AsyncIterator[sse.Event] | None = None
         self._event: sse.Event | None = None
         """The event that held the answer, where the server answered by a stream."""
@@ -64,7 +70,7 @@ class Post:
         if body is not None and message is None:
             self._session.unread(body)
         if self._session_id in self._visit.lost and (request is None or request.method != rpc.INITIALIZE):
-            await self._deliver(expired(request or Request("", "", {}, b"")))
+            await self._deliver(expired(request or RpcRequest("", "", {}, b"")))
         elif request is not None and self._session.minds(request):
             await self._while_there(self._answer(request))
         else:
@@ -90,7 +96,7 @@ class Post:
             if self._incoming is not None:
                 self._incoming.abort()
 
-    async def _answer(self, request: Request) -> None:
+    async def _answer(self, request: RpcRequest) -> None:
         try:
             outcome = await self._session.answer(request, self._ask)
         except StreamEnded:
@@ -102,7 +108,7 @@ class Post:
             if outcome.kind in _SPOKEN and not self._said:
                 self._session.undelivered(outcome)
 
-    async def _ask(self, request: Request) -> Answer:
+    async def _ask(self, request: RpcRequest) -> RpcAnswer:
         incoming = await self._send(request.raw)
         if incoming.status == 200 and (incoming.get("content-type") or "").startswith(_STREAM):
             return await self._listen(incoming, request)
@@ -110,10 +116,10 @@ class Post:
         message = rpc.read(raw)
         if message is None or not message.answers:
             odd = rpc.encode({"code": rpc.INTERNAL_ERROR, "message": f"HTTP {incoming.status}"})
-            message = rpc.Message(error=Raw(odd))
-        return Answer(message, raw)
+            message = rpc.RpcMessage(error=Raw(odd))
+        return RpcAnswer(message, raw)
 
-    async def _send(self, body: bytes | None) -> Incoming:
+    async def _send(self, body: bytes | None) -> UpstreamReply:
         """Passes the request on, with the headers that the configuration gives the server."""
         own = {name.lower().encode("latin-1"): value for name, value in self._target.headers.items()}
         passed = [
@@ -125,17 +131,17 @@ class Post:
         self._incoming = incoming = await self._upstreams.send(
             self._exchange.head.method, self._target.url, headers, body, read_s=_SILENCE_S, once=True
         )
-        self._trip.reached(f"mcp:{self._server}")
+        self._context.reached(f"mcp:{self._server}")
         return incoming
 
-    async def _listen(self, incoming: Incoming, request: Request) -> Answer:
+    async def _listen(self, incoming: UpstreamReply, request: RpcRequest) -> RpcAnswer:
         """The answer out of a stream; everything before it goes to the client as it comes."""
         self._events = _events(incoming)
         async for event in self._events:
             message = rpc.read(event.data) if event.data else None
             if message is not None and message.answers and message.id == request.id:
                 self._event = event
-                return Answer(message, event.data or b"")
+                return RpcAnswer(message, event.data or b"")
             await self._say(event.raw)
         raise StreamEnded
 
@@ -152,7 +158,7 @@ class Post:
             return ()
         return tuple([one for one in end_to_end(self._incoming.headers) if one[0].lower() not in _FRAMING])
 
-    async def _deliver(self, outcome: Outcome, request: Request | None = None) -> None:
+    async def _deliver(self, outcome: ClientOutcome, request: RpcRequest | None = None) -> None:
         exchange = self._exchange
         match outcome.kind:
             case "message" | "garbage":
@@ -169,7 +175,7 @@ class Post:
                 self._forget_session()
                 exchange.cut(reset=True)
 
-    async def _speak(self, outcome: Outcome) -> None:
+    async def _speak(self, outcome: ClientOutcome) -> None:
         """A message in the form that the server chose; two need a stream."""
         exchange, event = self._exchange, self._event
         if outcome.first:
@@ -187,7 +193,7 @@ class Post:
         else:
             await self._respond(self._incoming.status, _without_length(end_to_end(self._incoming.headers)), outcome)
 
-    async def _respond(self, status: int, headers: RawFields, outcome: Outcome) -> None:
+    async def _respond(self, status: int, headers: RawFields, outcome: ClientOutcome) -> None:
         await self._exchange.respond(status, headers, outcome.line)
         self._said = not self._exchange.gone
 
@@ -208,7 +214,7 @@ class Post:
     async def _unreachable(self, failed: Exception) -> None:
         """Not an injected fault: the server that the configuration names is not there."""
         why = f"MCP server {self._server} cannot be reached: {failed}"
-        self._trip.broke(why)
+        self._context.broke(why)
         if self._exchange.answered:
             self._exchange.cut()
         else:
@@ -216,9 +222,9 @@ class Post:
             await self._exchange.respond(502, (("content-type", _JSON),), line)
 
 
-async def _events(incoming: Incoming) -> AsyncIterator[sse.Event]:
+async def _events(incoming: UpstreamReply) -> AsyncIterator[sse.Event]:
     """The events of a reply as they come."""
-    events = sse.Events()
+    events = sse.EventSplitter()
     async for data in incoming.chunks():
         for event in events.feed(data):
             if event.too_long:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast.planes.tcp import mysql_wire as wire
-from holdfast.planes.tcp.course import Course
-from holdfast.planes.tcp.end import End
-from holdfast.planes.tcp.frames import LIMIT
-from holdfast.planes.tcp.lane import Lane
-from holdfast.planes.tcp.mysql_replies import Replies
-from holdfast.planes.tcp.sinks import Sink
-from holdfast.planes.tcp.statements import Statement, statements
-from holdfast.planes.tcp.talk import Answers, Faulty, Refused, listen
+from holdfast.planes.tcp.client_frames import LIMIT
+from holdfast.planes.tcp.connection_end import ConnectionEnd
+from holdfast.planes.tcp.message_batch import MessageBatch
+from holdfast.planes.tcp.mysql_replies import MysqlReplies
+from holdfast.planes.tcp.sinks import ByteSink
+from holdfast.planes.tcp.statements import TransactionStatement, statements
+from holdfast.planes.tcp.transaction_state import TransactionState
+from holdfast.planes.tcp.wire_reader import Answers, Faulty, StatementRefused, listen
 from holdfast.protocols import Reply
 
 _PREPARED_KEPT = 5_000
 _LAST = 0xFFFFFFFF
 """What MariaDB's clients call the statement that was prepared last."""
-_UNKNOWN = Statement("read", "")
+_UNKNOWN = TransactionStatement("read", "")
 
 
 class _Packet(NamedTuple):
@@ -32,24 +32,26 @@ class _Packet(NamedTuple):
         return self.data[wire.HEAD :]
 
 
-class MysqlTalk:
+class MysqlReader:
     """One connection, client to server (`up`) and back (`down`)."""
 
-    def __init__(self, client: End, server: End, to_client: Sink, to_server: Sink, faults: Faulty) -> None:
+    def __init__(
+        self, client: ConnectionEnd, server: ConnectionEnd, to_client: ByteSink, to_server: ByteSink, faults: Faulty
+    ) -> None:
         self._server = server
         self._to_client = to_client
         self._faults = faults
-        self._lane = Lane(client.read, to_server)
-        self._course = Course(faults.begin, faults.end)
-        self._replies = Replies(self._course)
+        self._lane = MessageBatch(client.read, to_server)
+        self._transactions = TransactionState(faults.begin, faults.end)
+        self._replies = MysqlReplies(self._transactions)
         self._answers = Answers(to_client.write)
-        self._prepared: dict[int, Statement] = {}
+        self._prepared: dict[int, TransactionStatement] = {}
         self._last = _UNKNOWN
-        self._read_only: Refused | None = None
+        self._read_only: StatementRefused | None = None
         """A refusal that holds for the rest of the transaction."""
 
     async def down(self) -> None:
-        await listen(self._server, self._replies, self._answers, self._to_client, self._course)
+        await listen(self._server, self._replies, self._answers, self._to_client, self._transactions)
 
     async def up(self) -> None:
         if await self._opened():
@@ -102,10 +104,10 @@ class MysqlTalk:
                 self._replies.asked(command)
                 await self._send(packet)
                 if command in (wire.CHANGE_USER, wire.RESET):
-                    self._course.told(open=False)
-                    self._course.autocommit = True
+                    self._transactions.told(open=False)
+                    self._transactions.autocommit = True
 
-    def _named(self, payload: bytes) -> Statement:
+    def _named(self, payload: bytes) -> TransactionStatement:
         number = int.from_bytes(payload[1:5], "little")
         return self._last if number == _LAST else self._prepared.get(number, _UNKNOWN)
 
@@ -120,27 +122,27 @@ class MysqlTalk:
         self._replies.asked(wire.PREPARE, named)
         await self._send(packet)
 
-    async def _work(self, packet: _Packet, said: list[Statement]) -> None:
+    async def _work(self, packet: _Packet, said: list[TransactionStatement]) -> None:
         """A command that does something: through the faults that wait for it."""
 
         async def send(*, answered: bool) -> Reply:
             return await self._forward(packet, answered)
 
-        before = self._course.n
-        dues = self._course.meet(said)
+        before = self._transactions.n
+        dues = self._transactions.meet(said)
         writes = [statement for statement in said if statement.kind == "write"]
-        if self._course.n != before:
+        if self._transactions.n != before:
             self._read_only = None
         try:
             if self._read_only is not None and writes:
                 raise self._read_only
             await self._faults.take(dues, send)
-        except Refused as refused:
+        except StatementRefused as refused:
             await self._refuse(packet, refused)
         else:
             for statement in writes:
                 self._faults.wrote(statement)
-        self._course.passed()
+        self._transactions.passed()
         await self._answers.release()
 
     async def _forward(self, packet: _Packet, answered: bool) -> Reply:
@@ -154,7 +156,7 @@ class MysqlTalk:
         await self._replies.answered()
         return Reply(self._replies.told)
 
-    async def _refuse(self, packet: _Packet, refused: Refused) -> None:
+    async def _refuse(self, packet: _Packet, refused: StatementRefused) -> None:
         """Tells the client; where it is told that its transaction is rolled back, it is."""
         await self._lane.skip(packet.rest)
         back = refused.kind == "serialization_failure"
@@ -163,9 +165,9 @@ class MysqlTalk:
             self._lane.put(wire.query("ROLLBACK"))
             await self._lane.flush()
             await self._replies.answered()
-        elif refused.kind == "read_only" and self._course.open:
+        elif refused.kind == "read_only" and self._transactions.open:
             self._read_only = refused
-        self._course.fail(rolled_back=back)
+        self._transactions.fail(rolled_back=back)
         await self._answers.release()
         await self._answers.put(wire.error(refused.kind))
 
@@ -173,6 +175,6 @@ class MysqlTalk:
         await self._lane.send(packet.data, packet.rest)
 
 
-async def turn_away(client: End) -> None:
+async def turn_away(client: ConnectionEnd) -> None:
     """Tells a new client that there are too many, as the server does."""
     await client.write(wire.too_many())

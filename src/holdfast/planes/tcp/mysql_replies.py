@@ -8,14 +8,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast.planes.tcp import mysql_wire as wire
-from holdfast.planes.tcp.course import Course
-from holdfast.planes.tcp.frames import sift
+from holdfast.planes.tcp.client_frames import sift
+from holdfast.planes.tcp.transaction_state import TransactionState
 
 _LOOKED_AT = 1_024
 """Bytes of a first packet that are looked at."""
 
 
-class _Asked(NamedTuple):
+class _PendingCommand(NamedTuple):
     command: int
     named: Callable[[int], None] | None = None
     """Told the number of a prepared statement."""
@@ -23,15 +23,15 @@ class _Asked(NamedTuple):
     """Not the client's: the answer is not for it."""
 
 
-class Replies:
+class MysqlReplies:
     """Reads what the server says. What it keeps is for the client."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, transactions: TransactionState) -> None:
         self.opaque = False
         self.told = ""
         """What the last answer was."""
-        self._course = course
-        self._waiting: deque[_Asked] = deque()
+        self._transactions = transactions
+        self._waiting: deque[_PendingCommand] = deque()
         self._part = b""
         self._left = 0
         """Bytes of a packet that pass unread."""
@@ -41,7 +41,7 @@ class Replies:
     def asked(self, command: int, named: Callable[[int], None] | None = None, *, ours: bool = False) -> None:
         """A command goes to the server."""
         if command not in wire.SILENT:
-            self._waiting.append(_Asked(command, named, ours))
+            self._waiting.append(_PendingCommand(command, named, ours))
 
     async def answered(self) -> None:
         """Waits until every command has its answer begun; ConnectionResetError if the server is gone."""
@@ -89,7 +89,7 @@ class Replies:
         elif asked.command == wire.QUERY and not self._waiting and not asked.ours:
             state = wire.status(payload)
             if state is not None:
-                self._course.autocommit = bool(state & wire.AUTOCOMMIT)
-                self._course.told(open=bool(state & wire.IN_TRANSACTION))
+                self._transactions.autocommit = bool(state & wire.AUTOCOMMIT)
+                self._transactions.told(open=bool(state & wire.IN_TRANSACTION))
         self._moved.set()
         return not asked.ours

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from holdfast.model.spec import Scenario
 from holdfast.planes.weather import step_plane
-from holdfast.protocols import Call, Failed, Reply, Trip
+from holdfast.protocols import Call, Failed, Reply, TrialContext
 
 RESOLV_CONF = "nameserver {host}\noptions use-vc timeout:2 attempts:1\n"
 """What /etc/resolv.conf inside says, for a plane that listens at port 53 of that loopback address."""
@@ -37,16 +37,16 @@ class _Question(NamedTuple):
 class NamePlane:
     """Answers for the names of one trial: `names` to the service and the address that each stands for."""
 
-    def __init__(self, names: Mapping[str, tuple[str, str]], trip: Trip) -> None:
+    def __init__(self, names: Mapping[str, tuple[str, str]], context: TrialContext) -> None:
         self._names = {name.lower(): found for name, found in names.items()}
-        self._trip = trip
+        self._context = context
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     @classmethod
-    async def open(cls, sock: socket, names: Mapping[str, tuple[str, str]], trip: Trip) -> NamePlane:
+    async def open(cls, sock: socket, names: Mapping[str, tuple[str, str]], context: TrialContext) -> NamePlane:
         """Serves a listening socket, which it closes in the end."""
-        plane = cls(names, trip)
+        plane = cls(names, context)
         plane._server = await asyncio.start_server(plane._serve, sock=sock)
         return plane
 
@@ -97,8 +97,8 @@ class NamePlane:
         return _head(query, 1, 1) + question.raw + record
 
     async def _look_up(self, service: str) -> None:
-        call = Call(step_plane("name"), service, {}, self._trip.count("name", service))
-        await self._trip.through(call, _found, _sleep)
+        call = Call(step_plane("name"), service, {}, self._context.count("name", service))
+        await self._context.through(call, _found, _sleep)
 
 
 def unresolved(scenario: Scenario) -> frozenset[str]:

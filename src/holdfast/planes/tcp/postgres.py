@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.planes.tcp.course import Course, Due
-from holdfast.planes.tcp.end import End
-from holdfast.planes.tcp.frames import LIMIT, Frames
-from holdfast.planes.tcp.lane import Lane
-from holdfast.planes.tcp.postgres_replies import FIX, Replies
+from holdfast.planes.tcp.client_frames import LIMIT, ClientFrames
+from holdfast.planes.tcp.connection_end import ConnectionEnd
+from holdfast.planes.tcp.message_batch import MessageBatch
+from holdfast.planes.tcp.postgres_replies import FIX, PostgresReplies
 from holdfast.planes.tcp.postgres_wire import (
     CANCEL,
     FLUSH,
@@ -22,16 +21,17 @@ from holdfast.planes.tcp.postgres_wire import (
     raising,
     words,
 )
-from holdfast.planes.tcp.sinks import Sink
-from holdfast.planes.tcp.statements import Statement, statements
-from holdfast.planes.tcp.talk import Answers, Faulty, Refused, listen
+from holdfast.planes.tcp.sinks import ByteSink
+from holdfast.planes.tcp.statements import TransactionStatement, statements
+from holdfast.planes.tcp.transaction_state import Due, TransactionState
+from holdfast.planes.tcp.wire_reader import Answers, Faulty, StatementRefused, listen
 from holdfast.protocols import Reply
 
 _STARTUP = 10_000
 """The longest start-up message that PostgreSQL takes."""
 _NAMES_KEPT = 5_000
 """Prepared statements and portals of one connection that are known."""
-_UNKNOWN = Statement("read", "")
+_UNKNOWN = TransactionStatement("read", "")
 
 
 class _Message(NamedTuple):
@@ -46,22 +46,24 @@ class _Message(NamedTuple):
         return self.data[5:]
 
 
-class PostgresTalk:
+class PostgresReader:
     """One connection, client to server (`up`) and back (`down`)."""
 
-    def __init__(self, client: End, server: End, to_client: Sink, to_server: Sink, faults: Faulty) -> None:
+    def __init__(
+        self, client: ConnectionEnd, server: ConnectionEnd, to_client: ByteSink, to_server: ByteSink, faults: Faulty
+    ) -> None:
         self._server = server
         self._to_client = to_client
         self._faults = faults
-        self._lane = Lane(client.read, to_server)
-        self._course = Course(faults.begin, faults.end)
-        self._replies = Replies(self._course)
+        self._lane = MessageBatch(client.read, to_server)
+        self._transactions = TransactionState(faults.begin, faults.end)
+        self._replies = PostgresReplies(self._transactions)
         self._answers = Answers(to_client.write)
-        self._prepared: dict[str, Statement] = {}
-        self._portals: dict[str, Statement] = {}
+        self._prepared: dict[str, TransactionStatement] = {}
+        self._portals: dict[str, TransactionStatement] = {}
 
     async def down(self) -> None:
-        await listen(self._server, self._replies, self._answers, self._to_client, self._course)
+        await listen(self._server, self._replies, self._answers, self._to_client, self._transactions)
 
     async def up(self) -> None:
         if await self._opened():
@@ -111,15 +113,15 @@ class PostgresTalk:
         match message.kind:
             case b"Q":
                 said = statements(message.body.rstrip(b"\0").decode("utf-8", "replace"), "postgres")
-                await self._work(message, self._course.meet(said), said)
-                self._course.passed()
+                await self._work(message, self._transactions.meet(said), said)
+                self._transactions.passed()
             case b"E":
                 (portal,) = words(message.body, 1)
                 said = [self._portals.get(portal, _UNKNOWN)]
-                await self._work(message, self._course.meet(said, commits=False), said)
+                await self._work(message, self._transactions.meet(said, commits=False), said)
             case b"S":
-                await self._work(message, self._course.sync(), ())
-                self._course.passed()
+                await self._work(message, self._transactions.sync(), ())
+                self._transactions.passed()
             case _:
                 self._name(message)
                 await self._send(message)
@@ -134,7 +136,7 @@ class PostgresTalk:
         else:
             _keep(self._portals, name, self._prepared.get(second, _UNKNOWN))
 
-    async def _work(self, message: _Message, dues: list[Due], said: Sequence[Statement]) -> None:
+    async def _work(self, message: _Message, dues: list[Due], said: Sequence[TransactionStatement]) -> None:
         """A message that does something: through the faults that wait for it."""
 
         async def send(*, answered: bool) -> Reply:
@@ -143,7 +145,7 @@ class PostgresTalk:
         self._replies.attending = True
         try:
             await self._faults.take(dues, send)
-        except Refused as refused:
+        except StatementRefused as refused:
             await self._refuse(message, refused)
         else:
             for statement in said:
@@ -164,7 +166,7 @@ class PostgresTalk:
         await self._replies.answered()
         return Reply(self._replies.tag)
 
-    async def _refuse(self, message: _Message, refused: Refused) -> None:
+    async def _refuse(self, message: _Message, refused: StatementRefused) -> None:
         """Tells the client, and puts the server's transaction into the state that the client is told of."""
         await self._lane.skip(message.rest)
         if self._replies.waiting:
@@ -177,7 +179,7 @@ class PostgresTalk:
         if message.kind == b"E":
             await self._skip_to_sync()
         commit = refused.statement.kind == "commit"
-        self._course.fail(rolled_back=commit)
+        self._transactions.fail(rolled_back=commit)
         self._replies.expect(FIX)
         self._lane.put(query(ROLLBACK if commit else raising(refused.kind)))
         await self._lane.flush()
@@ -195,15 +197,15 @@ class PostgresTalk:
         await self._lane.send(message.data, message.rest)
 
 
-def _keep(names: dict[str, Statement], name: str, statement: Statement) -> None:
+def _keep(names: dict[str, TransactionStatement], name: str, statement: TransactionStatement) -> None:
     if len(names) >= _NAMES_KEPT and name not in names:
         names.pop(next(iter(names)))
     names[name] = statement
 
 
-async def turn_away(client: End) -> None:
+async def turn_away(client: ConnectionEnd) -> None:
     """Tells a new client that there are too many, as the server does; its wish for TLS is declined first."""
-    frames = Frames(client.read, _at_once)
+    frames = ClientFrames(client.read, _at_once)
     while len(size := await frames.exactly(4)) == 4 and 8 <= int.from_bytes(size) <= _STARTUP:
         body = await frames.exactly(int.from_bytes(size) - 4)
         if int.from_bytes(body[:4]) not in (SSL, GSS):

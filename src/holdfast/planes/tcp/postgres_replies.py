@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from holdfast.planes.tcp.course import Course
-from holdfast.planes.tcp.frames import sift
+from holdfast.planes.tcp.client_frames import sift
+from holdfast.planes.tcp.transaction_state import TransactionState
 
 FIX = b"!"
 """A query of our own: of its answer the client gets only ReadyForQuery, in place of the one that it waits for."""
@@ -22,16 +22,16 @@ _OURS = (b"C", b"E", b"N")
 _QUESTIONS_KEPT = 1_000_000
 
 
-class Replies:
+class PostgresReplies:
     """Reads what the server says. What it keeps is for the client."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, transactions: TransactionState) -> None:
         self.opaque = False
         self.tag = ""
         """What the last command that was answered did, as `INSERT 0 1`."""
         self.attending = False
         """A message is on its way of which the server does not know yet: what it says is about the time before."""
-        self._course = course
+        self._transactions = transactions
         self._waiting: deque[bytes] = deque()
         self._byte: asyncio.Future[bytes] | None = None
         self._skipping = False
@@ -125,7 +125,7 @@ class Replies:
             self._waiting.popleft()
         self._copying = False
         if not self._waiting and not self.attending:
-            self._course.told(open=body != b"I", failed=body == b"E")
+            self._transactions.told(open=body != b"I", failed=body == b"E")
 
     def _failed(self, first: bytes) -> None:
         """An error in the extended protocol: what follows up to Sync gets no answer."""

@@ -8,8 +8,8 @@ from random import Random
 from typing import Protocol
 
 from holdfast.model.delivery import Delivery, Lag
-from holdfast.planes.http.pacing import FELT_MS, Pacing
-from holdfast.planes.tcp.end import End
+from holdfast.planes.http.paced_delivery import FELT_MS, PacedDelivery
+from holdfast.planes.tcp.connection_end import ConnectionEnd
 from holdfast.protocols import Sleep
 
 LATE_KEPT = 64
@@ -20,7 +20,7 @@ class CutOff(Exception):
     """So many bytes have passed that the connection closes."""
 
 
-class Sink(Protocol):
+class ByteSink(Protocol):
     """One direction of a connection."""
 
     async def write(self, data: bytes) -> None: ...
@@ -37,7 +37,7 @@ class Sink(Protocol):
 class Straight:
     """Passes everything on at once."""
 
-    def __init__(self, end: End) -> None:
+    def __init__(self, end: ConnectionEnd) -> None:
         self._end = end
 
     async def write(self, data: bytes) -> None:
@@ -53,10 +53,10 @@ class Straight:
 class Paced:
     """Passes bytes on as a delivery says; adds to `felt` the modes that had an effect on a side that takes them."""
 
-    def __init__(self, end: End, delivery: Delivery, felt: set[str], sleep: Sleep) -> None:
+    def __init__(self, end: ConnectionEnd, delivery: Delivery, felt: set[str], sleep: Sleep) -> None:
         self._end = end
         self._delivery = delivery
-        self._pacing = Pacing(delivery)
+        self._pacing = PacedDelivery(delivery)
         self._felt = felt
         self._sleep = sleep
         self._sent = 0
@@ -98,7 +98,14 @@ class Late:
     """Passes bytes on a while after they came, in order; `steady_ms` is no fault's doing."""
 
     def __init__(
-        self, inner: Sink, end: End, lags: Sequence[Lag], felt: set[str], sleep: Sleep, *, steady_ms: float = 0.0
+        self,
+        inner: ByteSink,
+        end: ConnectionEnd,
+        lags: Sequence[Lag],
+        felt: set[str],
+        sleep: Sleep,
+        *,
+        steady_ms: float = 0.0,
     ) -> None:
         self._inner = inner
         self._end = end

@@ -11,7 +11,7 @@ Dialect = Literal["postgres", "mysql"]
 TEXT_KEPT = 200
 
 
-class Statement(NamedTuple):
+class TransactionStatement(NamedTuple):
     """One statement."""
 
     kind: Kind
@@ -57,7 +57,7 @@ _DEFINING = frozenset(("CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME", "GRANT",
 """What MySQL commits by itself."""
 
 
-def statements(sql: str, dialect: Dialect) -> list[Statement]:
+def statements(sql: str, dialect: Dialect) -> list[TransactionStatement]:
     """The statements of one message, in order."""
     plain = _OPAQUE[dialect].sub(_blank, sql)
     return [_statement(part, dialect) for part in plain.split(";") if _WORD.search(part)]
@@ -71,7 +71,7 @@ def _blank(found: re.Match[str]) -> str:
     return "''" if text[0] in "'eE$" else " "
 
 
-def _statement(text: str, dialect: Dialect) -> Statement:
+def _statement(text: str, dialect: Dialect) -> TransactionStatement:
     words = [word.upper() for word in _WORD.findall(text[:500])]
     verb = words[0]
     kind = _kind(verb, words[1:], text)
@@ -81,7 +81,7 @@ def _statement(text: str, dialect: Dialect) -> Statement:
     ends = dialect == "mysql" and verb in _DEFINING and words[1:2] != ["TEMPORARY"]
     switch = _AUTOCOMMIT.search(text) if dialect == "mysql" and verb == "SET" else None
     autocommit = None if switch is None else switch[1].upper() in ("1", "ON", "TRUE")
-    return Statement(kind, verb, table, shown, ends, autocommit)
+    return TransactionStatement(kind, verb, table, shown, ends, autocommit)
 
 
 def _kind(verb: str, more: list[str], text: str) -> Kind:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.planes.tcp.course import Due
-from holdfast.planes.tcp.statements import Statement
-from holdfast.planes.tcp.talk import REFUSALS, Refused, Sending
+from holdfast.planes.tcp.statements import TransactionStatement
+from holdfast.planes.tcp.transaction_state import Due
+from holdfast.planes.tcp.wire_reader import REFUSALS, Sending, StatementRefused
 from holdfast.planes.weather import step_plane
 from holdfast.protocols import Call, Failed, Reply, Sleep
 
@@ -28,13 +28,13 @@ class Steps:
         plane = self._plane
         plane.transactions += 1
         if plane.transactions > 1:
-            plane.trip.overlapped()
-        return plane.trip.count("transaction", plane.service)
+            plane.context.overlapped()
+        return plane.context.count("transaction", plane.service)
 
     def end(self) -> None:
         self._plane.transactions -= 1
 
-    def wrote(self, statement: Statement) -> None:
+    def wrote(self, statement: TransactionStatement) -> None:
         self._plane.wrote(statement)
 
     async def take(self, dues: Sequence[Due], send: Sending) -> None:
@@ -46,7 +46,7 @@ class Steps:
             met: Due | None = self._met
             if met is None or failed.kind not in REFUSALS:
                 raise
-            raise Refused(failed.kind, met.statement) from failed
+            raise StatementRefused(failed.kind, met.statement) from failed
 
     async def _take(self, dues: Sequence[Due], at: int, send: Sending, answered: bool) -> Reply:
         if at == len(dues):
@@ -61,7 +61,7 @@ class Steps:
 
         call = Call(step_plane(due.step), self._plane.service, _arguments(due), due.n)
         try:
-            return await self._plane.trip.through(call, forward, self._sleep, untouched=untouched)
+            return await self._plane.context.through(call, forward, self._sleep, untouched=untouched)
         except Failed:
             self._met = self._met or due
             raise
@@ -69,12 +69,14 @@ class Steps:
     async def tls(self) -> None:
         if "tls" in self._plane.steps:
             call = Call(step_plane("tls"), self._plane.service, {}, self._n)
-            await self._plane.trip.through(call, _begun, self._sleep)
+            await self._plane.context.through(call, _begun, self._sleep)
 
     def unreadable(self, why: str) -> None:
         plane = self._plane
         if plane.reads_along:
-            plane.trip.note(f"a connection to {plane.service} could not be read: {why}; no transaction of it was seen")
+            plane.context.note(
+                f"a connection to {plane.service} could not be read: {why}; no transaction of it was seen"
+            )
 
 
 def _arguments(due: Due) -> dict[str, object]:

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from holdfast.reading.fields import Form, Schema, about
+from holdfast.reading.fields import Schema, ValueForm, about
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
 from holdfast.reading.words import found
 from holdfast.spec.matrix import ChaosSection, MatrixEntry
-from holdfast.spec.rules import Rule, read_rules
+from holdfast.spec.rules import RuleEntry, read_rules
 from holdfast.spec.sections.agent import AgentSection, TaskSection
 from holdfast.spec.sections.run import (
     AdvancedSection,
@@ -63,10 +63,10 @@ def _rules_schema(entry: str) -> Schema:
     return {"anyOf": [listed, mapped]}
 
 
-_RULES = Form(_contract_rules, lambda: _rules_schema("Rule"), "a list of rules, or a map of name to rule")
-_TOP_RULES = Form(_top_rules, lambda: _rules_schema("RunRule"), "a map of name to rule, or a list of rules")
-_VERSION = Form(_version, lambda: {"type": ["string", "number"]}, "a number or text")
-_SECRET = Form(
+_RULES = ValueForm(_contract_rules, lambda: _rules_schema("Rule"), "a list of rules, or a map of name to rule")
+_TOP_RULES = ValueForm(_top_rules, lambda: _rules_schema("RunRule"), "a map of name to rule, or a list of rules")
+_VERSION = ValueForm(_version, lambda: {"type": ["string", "number"]}, "a number or text")
+_SECRET = ValueForm(
     _secret,
     lambda: {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/SecretEntry"}]},
     "a name, or a map",
@@ -80,7 +80,7 @@ class ContractSection(Struct, frozen=True, kw_only=True):
     at: Node
     name: Annotated[str, about("The contract's name.", min_length=1)] = ""
     description: Annotated[str, about("What it is for.")] = ""
-    invariants: Annotated[tuple[Rule, ...], _RULES, about("Its rules.")] = ()
+    invariants: Annotated[tuple[RuleEntry, ...], _RULES, about("Its rules.")] = ()
     chaos_matrix: Annotated[tuple[MatrixEntry, ...], about("Its scenarios.", min_length=1)] = ()
     isolation: Annotated[Literal["cell", "scenario"] | None, about("A trial for each rule, or one for all.")] = None
 
@@ -96,7 +96,9 @@ class File(Struct, frozen=True, kw_only=True):
     agents: Annotated[dict[str, str], about("Local meaning of stored agents: name to folder.")] = {}
     golden_prompts: Annotated[tuple[_TEXT, ...], about("What the agent is asked.", min_length=1)] = ()
     task: Annotated[TaskSection | None, about("What is asked, in the scenario spelling.")] = None
-    invariants: Annotated[tuple[Rule, ...], _TOP_RULES, about("A map: rules of the scenario; a list: of run.")] = ()
+    invariants: Annotated[
+        tuple[RuleEntry, ...], _TOP_RULES, about("A map: rules of the scenario; a list: of run.")
+    ] = ()
     contract: Annotated[ContractSection | None, about("Rules and scenarios.")] = None
     chaos_matrix: Annotated[tuple[MatrixEntry, ...], about("The contract's scenarios.", min_length=1)] = ()
     chaos: Annotated[ChaosSection | None, about("Faults of `run --chaos`.")] = None
@@ -121,12 +123,12 @@ class File(Struct, frozen=True, kw_only=True):
     forbidden: Annotated[ForbiddenSection | None, about("What must not happen.")] = None
 
     @property
-    def mapped(self) -> tuple[Rule, ...]:
+    def mapped(self) -> tuple[RuleEntry, ...]:
         """The rules of a map of invariants: those of the scenario and the contract."""
         return self.invariants if self._rules_kind == "map" else ()
 
     @property
-    def run_rules(self) -> tuple[Rule, ...]:
+    def run_rules(self) -> tuple[RuleEntry, ...]:
         """The rules of a list of invariants: those of `run`."""
         return self.invariants if self._rules_kind == "list" else ()
 

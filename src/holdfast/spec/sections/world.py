@@ -70,7 +70,7 @@ class SecretEntry(Struct, frozen=True, kw_only=True):
     scope: Annotated[SecretScope, about("Where the agent finds it.")] = SecretScope()
 
 
-class Route(Struct, frozen=True, kw_only=True):
+class RouteEntry(Struct, frozen=True, kw_only=True):
     """What a mock answers to some requests."""
 
     method: Annotated[str, about("The HTTP method.", min_length=1)] = "GET"
@@ -94,7 +94,7 @@ class ServiceEntry(Struct, frozen=True, kw_only=True):
     wait_for: Annotated[str | None, about("A command that succeeds when it is ready.", min_length=1)] = None
     record: Annotated[bool, about("Keep the requests of a mock.")] = False
     default_response: Annotated[int, about("Status where no route fits.", ge=100, le=599)] = 404
-    routes: Annotated[tuple[Route, ...], about("What a mock answers.")] = ()
+    routes: Annotated[tuple[RouteEntry, ...], about("What a mock answers.")] = ()
     url: Annotated[str | None, about("The address of an external service.", min_length=1)] = None
 
 
@@ -119,7 +119,7 @@ class FixtureEntry(Struct, frozen=True, kw_only=True):
     ] = ()
 
 
-class Egress(Struct, frozen=True, kw_only=True):
+class EgressSection(Struct, frozen=True, kw_only=True):
     """Where the agent may connect to."""
 
     default: Annotated[Literal["deny", "allow"], _POLICY] = "deny"
@@ -133,7 +133,7 @@ class IngressRule(Struct, frozen=True, kw_only=True):
     to_port: Annotated[int, about("To which port.", ge=1, le=65535)]
 
 
-class Ingress(Struct, frozen=True, kw_only=True):
+class IngressSection(Struct, frozen=True, kw_only=True):
     """Who may connect to the agent."""
 
     default: Annotated[Literal["deny", "allow"], _POLICY] = "deny"
@@ -144,8 +144,8 @@ class NetworkSection(Struct, frozen=True, kw_only=True):
     """The network of the world."""
 
     at: Node
-    egress: Annotated[Egress, about("Ways out.")] = Egress()
-    ingress: Annotated[Ingress, about("Ways in.")] = Ingress()
+    egress: Annotated[EgressSection, about("Ways out.")] = EgressSection()
+    ingress: Annotated[IngressSection, about("Ways in.")] = IngressSection()
     dns_overrides: Annotated[dict[str, str], about("Host name to service.")] = {}
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from holdfast.model.world import Isolation
 from holdfast.protocols import Sandbox
 from holdfast.world.clock.control import CONTROL, Clock
-from holdfast.world.compiling import CannotCompile, compiled
+from holdfast.world.compiled import CannotCompile, compiled
 
 SOURCE = Path(__file__).with_name("realtime.c")
 FEATURE = "clock"

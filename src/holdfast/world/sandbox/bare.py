@@ -11,7 +11,7 @@ import time
 
 from holdfast.processes.leftovers import end_orphans, kill_group
 from holdfast.world.sandbox import wire
-from holdfast.world.sandbox.wire import Order
+from holdfast.world.sandbox.wire import StartOrder
 
 
 class Keeper:
@@ -20,7 +20,7 @@ class Keeper:
     def __init__(self, line: socket.socket) -> None:
         self._line = line
 
-    def run(self, order: Order, stdio: tuple[int, ...]) -> None:
+    def run(self, order: StartOrder, stdio: tuple[int, ...]) -> None:
         """Until the program has ended or the line closes; nothing is left afterwards."""
         died, dying = os.pipe()
         os.set_blocking(dying, False)
@@ -63,7 +63,7 @@ class Keeper:
                 kill_group(pid, message.value)
 
 
-def _spawn(order: Order, stdio: tuple[int, ...]) -> int:
+def _spawn(order: StartOrder, stdio: tuple[int, ...]) -> int:
     os.chdir(order.cwd)
     os.environ["PATH"] = order.env.get("PATH", os.defpath)  # where posix_spawnp looks
     return os.posix_spawnp(

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation
-from holdfast.protocols import CommandEnd, Plot
+from holdfast.protocols import CommandEnd, SandboxSpec
 from holdfast.world.sandbox import bpf, forbidden, limits, promises, system
-from holdfast.world.sandbox.ground import SOURCES, WORKSPACE
-from holdfast.world.sandbox.jail import Jail
-from holdfast.world.sandbox.lines import HostProcess
+from holdfast.world.sandbox.bubblewrap_sandbox import BubblewrapSandbox
+from holdfast.world.sandbox.holder_connection import HostProcess
+from holdfast.world.sandbox.mounts import SOURCES, WORKSPACE
 from holdfast.world.sandbox.sources import Sources
-from holdfast.world.sandbox.wire import Layout
+from holdfast.world.sandbox.wire import SandboxLayout
 
 NOBODY = 65534
 PIDS = 4096
@@ -48,9 +48,9 @@ class Bubblewrap:
         """Opens a sandbox and runs a command in it; UserError, with the line that puts it right, if that fails."""
         limits.sweep()
         ends: list[CommandEnd] = []
-        plot = Plot("probe", commands=(lambda _: ends.append) if bpf.known() else None)
+        sandbox_spec = SandboxSpec("probe", commands=(lambda _: ends.append) if bpf.known() else None)
         try:
-            sandbox = await self.open(plot)
+            sandbox = await self.open(sandbox_spec)
             try:
                 ran = await sandbox.run([_PROBE, "-c", "exit 42"], {"PATH": "/usr/bin:/bin"}, timeout_s=20)
                 await sandbox.freeze()
@@ -62,34 +62,34 @@ class Bubblewrap:
             raise forbidden.explained(f"a command in it gave {ran.exit_code}: {ran.stderr.decode('utf-8', 'replace')}")
         self._isolation = promises.of_machine(commands=[end.exit_code for end in ends] == [42])
 
-    async def open(self, plot: Plot) -> Jail:
+    async def open(self, sandbox_spec: SandboxSpec) -> BubblewrapSandbox:
         if not self._host.alive:  # something killed it: the trials that it held are lost, not those to come
             await self.close()
             self._host = self._start_host()
         sources = Sources(self._uid, self._gid, self._mapping, self._folder)
-        group = limits.Group({})
+        group = limits.ControlGroup({})
         try:
-            wanted = limits.wanted(plot.resources)
-            layout = self._layout(plot, sources, in_group="memory" in wanted)
-            counted: dict[str, dict[str, str]] = {name: {} for name in limits.parents()} if plot.limits else {}
-            group = limits.Group({**counted, **wanted})
-            isolation = promises.of_sandbox(self._isolation, plot.resources, PIDS)
-            jail = Jail(plot, isolation, group, sources.copies)
-            line = self._host.order(layout, sources.trees, jail.notice, jail.lost)
+            wanted = limits.wanted(sandbox_spec.resources)
+            layout = self._layout(sandbox_spec, sources, in_group="memory" in wanted)
+            counted: dict[str, dict[str, str]] = {name: {} for name in limits.parents()} if sandbox_spec.limits else {}
+            group = limits.ControlGroup({**counted, **wanted})
+            isolation = promises.of_sandbox(self._isolation, sandbox_spec.resources, PIDS)
+            sandbox = BubblewrapSandbox(sandbox_spec, isolation, group, sources.copies)
+            line = self._host.order(layout, sources.trees, sandbox.notice, sandbox.lost)
         except BaseException:
             await group.close()
             raise
         finally:
             sources.close()
         try:
-            await jail.open(line)
+            await sandbox.open(line)
         except BaseException:
-            await jail.close()
+            await sandbox.close()
             raise
-        return jail
+        return sandbox
 
     def _start_host(self) -> HostProcess:
-        host = HostProcess("jail", self._uid, self._gid)
+        host = HostProcess("bubblewrap", self._uid, self._gid)
         self._mapping = host.owners()
         return host
 
@@ -99,25 +99,25 @@ class Bubblewrap:
             os.close(self._mapping)
             self._mapping = -1
 
-    def _layout(self, plot: Plot, sources: Sources, *, in_group: bool) -> Layout:
-        layers = tuple(sources.add(layer, writable=True) for layer in plot.layers)
-        shown = {**self._interpreters, **plot.visible}
+    def _layout(self, sandbox_spec: SandboxSpec, sources: Sources, *, in_group: bool) -> SandboxLayout:
+        layers = tuple(sources.add(layer, writable=True) for layer in sandbox_spec.layers)
+        shown = {**self._interpreters, **sandbox_spec.visible}
         _refuse_hidden(shown)
         visible = {inside: sources.add(path) for inside, path in shown.items()}
         bwrap = self._executable(sources)
-        return Layout(
+        return SandboxLayout(
             sources=tuple(sources.paths),
             folders=tuple(sources.folders),
             layers=layers,
-            listen=tuple(plot.listen),
+            listen=tuple(sandbox_spec.listen),
             visible=visible,
-            files=system.own_files(plot.hosts),
+            files=system.own_files(sandbox_spec.hosts),
             links=self._links,
             bwrap=bwrap,
-            disk=plot.resources.disk,
-            pids=plot.resources.pids or PIDS,
-            memory=None if in_group else plot.resources.memory,
-            commands=plot.commands is not None and bpf.known(),
+            disk=sandbox_spec.resources.disk,
+            pids=sandbox_spec.resources.pids or PIDS,
+            memory=None if in_group else sandbox_spec.resources.memory,
+            commands=sandbox_spec.commands is not None and bpf.known(),
         )
 
     def _executable(self, sources: Sources) -> str:

@@ -17,12 +17,12 @@ from holdfast.errors import HarnessError
 from holdfast.model.world import Resources
 from holdfast.protocols import Stdio
 from holdfast.world.sandbox import wire
-from holdfast.world.sandbox.connecting import connected
-from holdfast.world.sandbox.ground import WORKSPACE
-from holdfast.world.sandbox.lines import GONE, Line
+from holdfast.world.sandbox.connections import connected
+from holdfast.world.sandbox.holder_connection import GONE, HolderConnection
+from holdfast.world.sandbox.mounts import WORKSPACE
 from holdfast.world.sandbox.owner import LABEL, owner
-from holdfast.world.sandbox.running import Lodger
-from holdfast.world.sandbox.wire import Message
+from holdfast.world.sandbox.running_program import RunningProgram
+from holdfast.world.sandbox.wire import HolderMessage
 
 LISTEN = 7
 """An order that only the door knows: the value is an IPv4 address and a port."""
@@ -40,7 +40,7 @@ class Shape(Struct, frozen=True):
     """What a container is started with."""
 
     image: str
-    door: Path
+    own_session: Path
     user: tuple[int, int]
     folder: Path
     """Its own on this machine: holds `workspace`, `tmp`, `hosts`, `line`."""
@@ -56,11 +56,11 @@ class Container:
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
-        self._programs: dict[int, Lodger] = {}
+        self._programs: dict[int, RunningProgram] = {}
         self._agents: set[int] = set()
         """Tickets of the programs that are the agent's, not of commands that we run to their end."""
         self._closing = False
-        self._line: Line | None = None
+        self._line: HolderConnection | None = None
         self.id = ""
 
     async def open(self) -> None:
@@ -70,12 +70,12 @@ class Container:
         with _waiting(folder) as waiting:
             self.id = await run(*options(self._shape))
             ours = await _accepted(waiting)
-        self._line = Line(ours, self._notice, self._lost)
+        self._line = HolderConnection(ours, self._notice, self._lost)
         self._line.expect(0)
         await self._line.reply(0)
 
     @property
-    def line(self) -> Line:
+    def line(self) -> HolderConnection:
         if self._line is None:
             raise HarnessError(GONE)
         return self._line
@@ -94,11 +94,11 @@ class Container:
 
     async def start(
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "", *, agents: bool = False
-    ) -> Lodger:
+    ) -> RunningProgram:
         """Starts a program, the agent's or ours; OSError if it cannot be executed."""
         ticket = self.line.ticket()
-        lodger = Lodger(lambda number: self._signal(ticket, number))
-        self._programs[ticket] = lodger
+        program = RunningProgram(lambda number: self._signal(ticket, number))
+        self._programs[ticket] = program
         if agents:
             self._agents.add(ticket)
         order = _written([str(len(argv)), str(len(env)), os.path.normpath(os.path.join(WORKSPACE, cwd)), *argv], env)
@@ -113,7 +113,7 @@ class Container:
             raise
         finally:
             os.close(order)
-        return lodger
+        return program
 
     def kill_agents(self) -> int:
         """SIGKILL to the programs of the agent's and all below them; how many of them ran."""
@@ -142,15 +142,15 @@ class Container:
         with contextlib.suppress(HarnessError):
             self._signal(ticket, signal.SIGKILL)
 
-    def _notice(self, message: Message) -> None:
+    def _notice(self, message: HolderMessage) -> None:
         if message.what == wire.ENDED:
-            lodger = self._programs.pop(message.ticket, None)
-            if lodger is not None:
-                lodger.finish(message.value, message.took_ns / 1e6)
+            program = self._programs.pop(message.ticket, None)
+            if program is not None:
+                program.finish(message.value, message.took_ns / 1e6)
 
     def _lost(self) -> None:
-        for lodger in self._programs.values():
-            lodger.finish(None, lost=not self._closing, note=GONE)
+        for program in self._programs.values():
+            program.finish(None, lost=not self._closing, note=GONE)
         self._programs.clear()
 
 
@@ -162,7 +162,7 @@ def options(shape: Shape) -> list[str]:
         _mount(folder / "tmp", "/tmp", writable=True),  # noqa: S108  # inside
         _mount(folder / "hosts", "/etc/hosts"),
         _mount(folder / "line", _LINE),
-        _mount(shape.door, _DOOR),
+        _mount(shape.own_session, _DOOR),
         *(_mount(path, inside) for inside, path in shape.visible.items()),
     ]
     memory = [] if limits.memory is None else ["--memory", str(limits.memory), "--memory-swap", str(limits.memory)]
@@ -271,7 +271,7 @@ async def removed(container: str, known_by: str = "id") -> None:
         await asyncio.sleep(0.05)
 
 
-def _socket(message: Message) -> socket.socket:
+def _socket(message: HolderMessage) -> socket.socket:
     found = socket.socket(fileno=message.fds[0])
     found.setblocking(False)
     return found

@@ -19,15 +19,15 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation
-from holdfast.protocols import FileChange, Plot, Ran, Stdio
-from holdfast.world.compiling import CannotCompile, compiled
+from holdfast.protocols import FileChange, Ran, SandboxSpec, Stdio
+from holdfast.world.compiled import CannotCompile, compiled
 from holdfast.world.sandbox import system, tree
 from holdfast.world.sandbox.bubblewrap import PIDS, whom
 from holdfast.world.sandbox.container import Container, Shape, docker
-from holdfast.world.sandbox.ground import WORKSPACE
+from holdfast.world.sandbox.mounts import WORKSPACE
 from holdfast.world.sandbox.paths import resolve
 from holdfast.world.sandbox.promises import ALWAYS, of_sandbox
-from holdfast.world.sandbox.running import Lodger, run_to_end
+from holdfast.world.sandbox.running_program import RunningProgram, run_to_end
 
 DOOR = Path(__file__).with_name("door.c")
 _FLAGS = ("-O2", "-static")
@@ -38,29 +38,29 @@ class DockerBackend:
 
     name = "docker"
 
-    def __init__(self, folder: Path, image: str, door: Path, isolation: tuple[Isolation, ...]) -> None:
+    def __init__(self, folder: Path, image: str, own_session: Path, isolation: tuple[Isolation, ...]) -> None:
         self._folder = folder
         self._image = image
-        self._door = door
+        self._own_session = own_session
         self._isolation = isolation
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:
         return self._isolation
 
-    async def open(self, plot: Plot) -> DockerSandbox:
+    async def open(self, sandbox_spec: SandboxSpec) -> DockerSandbox:
         folder = self._folder / f"container-{os.urandom(6).hex()}"
         folder.mkdir(mode=0o700)
         shape = Shape(
             image=self._image,
-            door=self._door,
+            own_session=self._own_session,
             user=whom(),
             folder=folder,
-            visible={inside: path.resolve() for inside, path in plot.visible.items()},
-            resources=plot.resources,
-            pids=plot.resources.pids or PIDS,
+            visible={inside: path.resolve() for inside, path in sandbox_spec.visible.items()},
+            resources=sandbox_spec.resources,
+            pids=sandbox_spec.resources.pids or PIDS,
         )
-        sandbox = DockerSandbox(plot, shape, of_sandbox(self._isolation, plot.resources, PIDS))
+        sandbox = DockerSandbox(sandbox_spec, shape, of_sandbox(self._isolation, sandbox_spec.resources, PIDS))
         try:
             await sandbox.open()
         except OSError as broken:
@@ -80,22 +80,22 @@ class DockerSandbox:
 
     workspace = WORKSPACE
 
-    def __init__(self, plot: Plot, shape: Shape, isolation: tuple[Isolation, ...]) -> None:
-        self._plot = plot
+    def __init__(self, sandbox_spec: SandboxSpec, shape: Shape, isolation: tuple[Isolation, ...]) -> None:
+        self._sandbox_spec = sandbox_spec
         self._shape = shape
         self._isolation = isolation
         self._root = shape.folder / "workspace"
         self._container = Container(shape)
         self._listeners: dict[tuple[str, int], socket.socket] = {}
-        self._before: list[tree.Entry] = []
+        self._before: list[tree.TreeEntry] = []
         self._seen: Path | None = None
         """The copy that scripts read, once it is made."""
         self._frozen = False
 
     async def open(self) -> None:
-        await asyncio.to_thread(furnish, self._shape, self._plot.layers, (), self._plot.hosts)
+        await asyncio.to_thread(furnish, self._shape, self._sandbox_spec.layers, (), self._sandbox_spec.hosts)
         await self._container.open()
-        for address in self._plot.listen:
+        for address in self._sandbox_spec.listen:
             self._listeners[address] = await self._container.listen(*address)
         await self.snapshot()
 
@@ -115,7 +115,9 @@ class DockerSandbox:
     async def connect(self, port: int) -> socket.socket:
         return await self._container.connect(port)
 
-    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Lodger:
+    async def start(
+        self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = ""
+    ) -> RunningProgram:
         if self._frozen:
             raise HarnessError("the sandbox is frozen: nothing starts in it any more")
         return await self._container.start(argv, env, stdio, cwd, agents=True)
@@ -189,7 +191,7 @@ class DockerSandbox:
         copy = Container(shape)
         try:
             tmp = self._shape.folder / "tmp"
-            await asyncio.to_thread(furnish, shape, (self._root,), (tmp,), self._plot.hosts)
+            await asyncio.to_thread(furnish, shape, (self._root,), (tmp,), self._sandbox_spec.hosts)
             await copy.open()
             yield copy
         finally:
@@ -203,7 +205,7 @@ async def open_backend(folder: Path, image: str | None) -> DockerBackend:
         raise UserError("the docker backend needs an image", hint='name one in the spec, as `base: "python:3.12"`')
     if shutil.which("docker") is None:
         raise UserError("the docker client is not installed", hint="apt-get install docker.io, or --backend bubblewrap")
-    first = await door()
+    first = await own_session()
     try:
         await docker("version", "--format", "{{.Server.Version}}")  # fails without an engine; `info` of some does not
         about = json.loads(await docker("info", "--format", "{{json .}}"))
@@ -212,7 +214,7 @@ async def open_backend(folder: Path, image: str | None) -> DockerBackend:
     await _look_for(image)
     backend = DockerBackend(folder, image, first, promises(about))
     try:
-        await (await backend.open(Plot("probe"))).close()
+        await (await backend.open(SandboxSpec("probe"))).close()
     except HarnessError as refused:
         raise UserError(
             f"no container can be opened here: {refused}", hint="the engine must run on this machine"
@@ -220,7 +222,7 @@ async def open_backend(folder: Path, image: str | None) -> DockerBackend:
     return backend
 
 
-async def door() -> Path:
+async def own_session() -> Path:
     """The first process of containers, compiled for this machine; UserError where that cannot be."""
     try:
         return await asyncio.to_thread(compiled, DOOR, _FLAGS, (), lambda _: None)

@@ -16,13 +16,13 @@ import sys
 from collections.abc import Callable, Mapping
 
 from holdfast.processes.leftovers import end_orphans, ended_children
-from holdfast.world.sandbox import bpf, kernel, lookup, wire
-from holdfast.world.sandbox.commands import Clerk
+from holdfast.world.sandbox import bpf, inside_paths, kernel, wire
+from holdfast.world.sandbox.command_recorder import CommandRecorder
 from holdfast.world.sandbox.differences import differences
-from holdfast.world.sandbox.ground import BEFORE, ROOT, SHM, TMP, WORKSPACE, Floor, Ground
-from holdfast.world.sandbox.jailing import Jailed, start
+from holdfast.world.sandbox.mounts import BEFORE, ROOT, SHM, TMP, WORKSPACE, SandboxMounts, WritableLayer
+from holdfast.world.sandbox.sandboxed_program import SandboxedProgram, start
 from holdfast.world.sandbox.system import System
-from holdfast.world.sandbox.wire import Layout, Message
+from holdfast.world.sandbox.wire import HolderMessage, SandboxLayout
 
 _OWN_MEMORY = 64_000_000
 """Address space that a holder itself needs."""
@@ -30,33 +30,33 @@ _DEPTH = 10_000
 """Calls below each other: more than a path can have folders."""
 
 
-def settle(machine: System) -> Ground:
+def settle(machine: System) -> SandboxMounts:
     """Leaves the host's users, network and mounts behind; the place for a sandbox, made ahead. OSError if it cannot."""
     uid, gid = os.getuid(), os.getgid()
     kernel.unshare(kernel.NEWUSER | kernel.NEWNET)
     kernel.map_self(uid, gid)
     kernel.raise_loopback()
-    ground = Ground(machine)
+    mounts = SandboxMounts(machine)
     if bpf.known():
         bpf.guard()
-    wire.layout_of(wire.written(Layout()))  # the memory that an order writes to is this process's own by then
-    return ground
+    wire.layout_of(wire.written(SandboxLayout()))  # the memory that an order writes to is this process's own by then
+    return mounts
 
 
 class Holder:
     """Keeps one sandbox."""
 
-    def __init__(self, line: socket.socket, ground: Ground) -> None:
+    def __init__(self, line: socket.socket, mounts: SandboxMounts) -> None:
         self._line = line
-        self._ground = ground
-        self._programs: dict[int, Jailed] = {}
+        self._mounts = mounts
+        self._programs: dict[int, SandboxedProgram] = {}
         """By bubblewrap's process id."""
         self._freezing: list[int] = []
         """Tickets that wait until no program is left."""
-        self._clerk: Clerk | None = None
+        self._clerk: CommandRecorder | None = None
         self._readers: set[int] = set()
         """Children that read changes."""
-        self._orders: Mapping[int, Callable[[Message], None]] = {
+        self._orders: Mapping[int, Callable[[HolderMessage], None]] = {
             wire.START: self._start,
             wire.SIGNAL: self._signal,
             wire.CONNECT: self._connect,
@@ -65,7 +65,7 @@ class Holder:
             wire.CHANGES: self._changes,
         }
 
-    def run(self, layout: Layout, trees: tuple[int, ...]) -> None:
+    def run(self, layout: SandboxLayout, trees: tuple[int, ...]) -> None:
         """Until the line closes; nothing is left afterwards."""
         gc.disable()  # nothing here goes round in circles
         died, dying = os.pipe()
@@ -80,21 +80,21 @@ class Holder:
         finally:
             for program in self._programs.values():
                 program.signal(signal.SIGKILL)
-            end_orphans(self._spared)  # the clerk ends with us: till then our own exit needs it
+            end_orphans(self._spared)  # the recorder ends with us: till then our own exit needs it
 
     @property
     def _spared(self) -> set[int]:
         return set() if self._clerk is None else {self._clerk.pid}
 
-    def _open(self, layout: Layout, trees: tuple[int, ...]) -> None:
+    def _open(self, layout: SandboxLayout, trees: tuple[int, ...]) -> None:
         self._layout = layout
         listeners = [_listener(host, port) for host, port in layout.listen]
-        view = self._ground.furnish(layout, trees)
+        view = self._mounts.furnish(layout, trees)
         kernel.forgo_privileges()
         if bpf.known():
             kernel.filter_calls(bpf.guard())  # here, so that it holds for bubblewrap's own processes inside, too
         if layout.commands:
-            self._clerk = Clerk(self._line, layout.bwrap)
+            self._clerk = CommandRecorder(self._line, layout.bwrap)
         _limit(layout)
         fds = [view, *(listener.fileno() for listener in listeners)]
         self._tell(wire.DONE, 0, os.getpid(), fds=fds)
@@ -117,18 +117,18 @@ class Holder:
                     return
                 self._orders[message.what](message)
 
-    def _start(self, message: Message) -> None:
+    def _start(self, message: HolderMessage) -> None:
         written, *stdio = message.fds
         aside, instead = "", None
         try:
             order = wire.order_of(written)
             if message.value:
-                aside, instead = self._ground.throwaway()
+                aside, instead = self._mounts.throwaway()
             refused = _inside(instead).refused(order.argv[0], order.env.get("PATH"), order.cwd)
             if refused:
                 raise OSError(refused, os.strerror(refused))
             pid, told = start(self._layout.bwrap, order, instead, stdio)
-            self._programs[pid] = Jailed(message.ticket, pid, told, aside)
+            self._programs[pid] = SandboxedProgram(message.ticket, pid, told, aside)
             self._tell(wire.DONE, message.ticket)
         except OSError as refusal:
             self._forget(aside)
@@ -154,7 +154,7 @@ class Holder:
         else:
             self._clerk.settle(ticket)
 
-    def _ended(self, program: Jailed, status: int) -> None:
+    def _ended(self, program: SandboxedProgram, status: int) -> None:
         """Bubblewrap may be gone before what it started is: that has become our child by now."""
         took = program.took_ns
         end_orphans({*self._programs, *self._readers, *self._spared})
@@ -165,32 +165,32 @@ class Holder:
 
     def _forget(self, aside: str) -> None:
         if aside:
-            self._ground.forget(aside)
+            self._mounts.forget(aside)
 
-    def _signal(self, message: Message) -> None:
+    def _signal(self, message: HolderMessage) -> None:
         for program in self._programs.values():
             if program.ticket == message.ticket:
                 program.signal(message.value)
 
-    def _freeze(self, message: Message) -> None:
+    def _freeze(self, message: HolderMessage) -> None:
         for program in self._programs.values():
             program.signal(signal.SIGKILL)
         self._freezing.append(message.ticket)
         self._reap()
 
-    def _snapshot(self, message: Message) -> None:
+    def _snapshot(self, message: HolderMessage) -> None:
         if self._programs:
             self._tell(wire.REFUSED, message.ticket, errno.EBUSY, text="a program is still running")
             return
         try:
-            view = self._ground.snapshot()
+            view = self._mounts.snapshot()
         except OSError as refused:
             self._tell(wire.REFUSED, message.ticket, refused.errno or errno.EIO, text=str(refused))
             return
         self._tell(wire.DONE, message.ticket, fds=[view])
         os.close(view)
 
-    def _connect(self, message: Message) -> None:
+    def _connect(self, message: HolderMessage) -> None:
         """Hands over a connection that may still be under way: nothing inside can keep us waiting."""
         family = socket.AF_INET6 if message.text == b"6" else socket.AF_INET
         with socket.socket(family, socket.SOCK_STREAM) as way:
@@ -201,7 +201,7 @@ class Holder:
                 return
             self._tell(wire.DONE, message.ticket, fds=[way.fileno()])
 
-    def _changes(self, message: Message) -> None:
+    def _changes(self, message: HolderMessage) -> None:
         """Read by a child: here, where no file mode keeps anything from us, and as slowly as its reader wants."""
         reader = os.fork()
         if reader:
@@ -211,7 +211,7 @@ class Holder:
         try:
             sys.setrecursionlimit(_DEPTH)
             with open(message.fds[0], "wb", closefd=False) as out:
-                for path, op, size in differences(self._ground.upper, BEFORE):
+                for path, op, size in differences(self._mounts.upper, BEFORE):
                     out.write(b"%s\0%s\0%d\0" % (os.fsencode(path), op.encode(), size))
                 out.write(b"\0")
         finally:
@@ -234,12 +234,12 @@ class Holder:
             return  # nobody listens any more: the closed line ends us
 
 
-def _inside(floor: Floor | None) -> lookup.Inside:
-    own = {} if floor is None else {WORKSPACE: floor.workspace, TMP: floor.tmp, SHM: floor.shm}
-    return lookup.Inside({"/": ROOT, **own})
+def _inside(layer: WritableLayer | None) -> inside_paths.InsidePaths:
+    own = {} if layer is None else {WORKSPACE: layer.workspace, TMP: layer.tmp, SHM: layer.shm}
+    return inside_paths.InsidePaths({"/": ROOT, **own})
 
 
-def _limit(layout: Layout) -> None:
+def _limit(layout: SandboxLayout) -> None:
     """Of this process, and so of every program: they are counted in our user namespace, apart from all others."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NPROC, (layout.pids, layout.pids))

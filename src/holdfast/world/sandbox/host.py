@@ -16,12 +16,12 @@ import time
 from collections.abc import Callable
 
 from holdfast.processes.leftovers import keep_orphans, kill
-from holdfast.processes.spares import Spares
+from holdfast.processes.spares import SpareChild
 from holdfast.world.sandbox import bare, holder, kernel, wire
 from holdfast.world.sandbox.system import System, shared
 
 
-class Host(Spares):
+class SandboxHost(SpareChild):
     """Its children are holders, each of one sandbox."""
 
     def __init__(self, control: socket.socket, kind: wire.Kind, machine: System) -> None:
@@ -49,11 +49,11 @@ class Host(Spares):
         if self._kind == "bare":
             return lambda line, order, fds: bare.Keeper(line).run(wire.order_of(order), fds)
         try:
-            ground = holder.settle(self._machine)
+            mounts = holder.settle(self._machine)
         except OSError as refused:
             broken = f"{refused.errno} {refused}".encode()
             return lambda line, *_: wire.send(line, wire.BROKE, 0, text=broken)
-        return lambda line, layout, fds: holder.Holder(line, ground).run(wire.layout_of(layout), fds)
+        return lambda line, layout, fds: holder.Holder(line, mounts).run(wire.layout_of(layout), fds)
 
 
 def drop(uid: int, gid: int) -> None:
@@ -100,7 +100,7 @@ def main() -> None:
     control = socket.socket(fileno=int(fd))
     control.set_inheritable(False)  # nothing below may hold it
     keep_orphans()
-    if kind == "jail":
+    if kind == "bubblewrap":
         mapping = owners(int(uid), int(gid)) if os.getuid() == 0 else -1
         wire.send(control, wire.DONE, 0, fds=[mapping] if mapping >= 0 else [])
         drop(int(uid), int(gid))
@@ -108,4 +108,4 @@ def main() -> None:
     os.chdir("/")
     gc.collect()
     gc.freeze()  # holders share these pages; a collection there would copy them
-    Host(control, "jail" if kind == "jail" else "bare", shared()).run()
+    SandboxHost(control, "bubblewrap" if kind == "bubblewrap" else "bare", shared()).run()

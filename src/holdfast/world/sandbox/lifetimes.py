@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from holdfast.world.sandbox.peeking import Image, executes, leader
-from holdfast.world.sandbox.wire import UNTOLD, End
+from holdfast.world.sandbox.exec_attempt import ExecImage, executes, leader
+from holdfast.world.sandbox.wire import UNTOLD, CommandEndMessage
 
 CHAIN = 16
 """Commands that one process is followed through, each replaced by the next: it may go on forever."""
@@ -21,7 +21,7 @@ _SPARE = 64
 class _Begun(NamedTuple):
     number: int
     at_ns: int
-    before: Image
+    before: ExecImage
 
 
 @dataclass
@@ -33,7 +33,7 @@ class _Process:
 class Lifetimes:
     """Follows every process that executed something to its end. `poll` is told of the descriptors to watch."""
 
-    def __init__(self, poll: select.epoll, ended: Callable[[End], None], most: int) -> None:
+    def __init__(self, poll: select.epoll, ended: Callable[[CommandEndMessage], None], most: int) -> None:
         """`most`: how many descriptors this process may have."""
         self._poll = poll
         self._ended = ended
@@ -42,7 +42,7 @@ class Lifetimes:
         """Process ids by descriptor."""
         self._most = most
 
-    def begins(self, pid: int, number: int, before: Image) -> None:
+    def begins(self, pid: int, number: int, before: ExecImage) -> None:
         """A process, or a thread that takes it over, is about to execute a command in the place of `before`."""
         pid, pidfd = self._led(pid)
         process = self._processes.get(pid)
@@ -83,10 +83,10 @@ class Lifetimes:
             if process is not None:
                 self._all_end(process, None)
 
-    def _refused(self, process: _Process, now: Image) -> None:
+    def _refused(self, process: _Process, now: ExecImage) -> None:
         """The process is what it was before its last command: that was never executed."""
         if process.commands and process.commands[-1].before == now:
-            self._ended(End(process.commands.pop().number))
+            self._ended(CommandEndMessage(process.commands.pop().number))
 
     def _all_end(self, process: _Process, code: int | None) -> None:
         for begun in process.commands:
@@ -94,7 +94,7 @@ class Lifetimes:
 
     def _end(self, begun: _Begun, code: int | None) -> None:
         took_ns = time.monotonic_ns() - begun.at_ns
-        self._ended(End(begun.number, UNTOLD if code is None else code, took_ns))
+        self._ended(CommandEndMessage(begun.number, UNTOLD if code is None else code, took_ns))
 
     def _led(self, pid: int) -> tuple[int, int]:
         """The process of a thread, and a descriptor of it if it is the first one."""

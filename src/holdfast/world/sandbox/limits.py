@@ -22,7 +22,7 @@ _MOUNTS = Path("/proc/self/mountinfo")
 _OWN = Path("/proc/self/cgroup")
 
 
-class Group:
+class ControlGroup:
     """The control groups of one sandbox, one per controller. Close it once the sandbox is empty."""
 
     def __init__(self, wanted: Mapping[str, Mapping[str, str]]) -> None:

@@ -12,15 +12,15 @@ from pathlib import Path
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation, Resources
-from holdfast.protocols import FileChange, Plot, Ran, Stdio
+from holdfast.protocols import FileChange, Ran, SandboxSpec, Stdio
 from holdfast.world.sandbox import tree, wire
-from holdfast.world.sandbox.disturbed import Strain, family
-from holdfast.world.sandbox.limits import Group
-from holdfast.world.sandbox.lines import GONE, HostProcess, Line
+from holdfast.world.sandbox.holder_connection import GONE, HolderConnection, HostProcess
+from holdfast.world.sandbox.limits import ControlGroup
+from holdfast.world.sandbox.live_limits import LiveLimits, family
 from holdfast.world.sandbox.paths import resolve
 from holdfast.world.sandbox.promises import ALWAYS
-from holdfast.world.sandbox.running import Lodger, run_to_end
-from holdfast.world.sandbox.wire import Message
+from holdfast.world.sandbox.running_program import RunningProgram, run_to_end
+from holdfast.world.sandbox.wire import HolderMessage
 
 WHY = "the process backend isolates nothing"
 ISOLATION = (
@@ -47,12 +47,12 @@ class ProcessBackend:
     def isolation(self) -> tuple[Isolation, ...]:
         return ISOLATION
 
-    async def open(self, plot: Plot) -> ProcessSandbox:
+    async def open(self, sandbox_spec: SandboxSpec) -> ProcessSandbox:
         if not self._host.alive:  # something killed it: the trials that it held are lost, not those to come
             await self._host.close()
             self._host = HostProcess("bare")
         folder = self._folder / f"place-{os.urandom(6).hex()}"
-        sandbox = ProcessSandbox(plot, folder, self._host)
+        sandbox = ProcessSandbox(sandbox_spec, folder, self._host)
         try:
             await sandbox.open()
         except OSError as broken:
@@ -70,19 +70,19 @@ class ProcessBackend:
 class ProcessSandbox:
     """One folder and the programs that were started in it."""
 
-    def __init__(self, plot: Plot, folder: Path, host: HostProcess) -> None:
-        self._plot = plot
+    def __init__(self, sandbox_spec: SandboxSpec, folder: Path, host: HostProcess) -> None:
+        self._sandbox_spec = sandbox_spec
         self._folder = folder
         self._host = host
         self._root = folder / "workspace"
         self.workspace = str(self._root)
         self._listeners: dict[tuple[str, int], socket.socket] = {}
-        self._lines: dict[Line, Lodger] = {}
-        self._agents: dict[Line, int] = {}
+        self._lines: dict[HolderConnection, RunningProgram] = {}
+        self._agents: dict[HolderConnection, int] = {}
         """Of the programs that are the agent's: their process ids."""
-        self._group = Group({})
-        self._strain = Strain(self._group, Resources(), self._everybody)
-        self._before: list[tree.Entry] = []
+        self._group = ControlGroup({})
+        self._strain = LiveLimits(self._group, Resources(), self._everybody)
+        self._before: list[tree.TreeEntry] = []
         self._seen: Path | None = None
         """The copy that scripts read, once it is made."""
         self._frozen = False
@@ -90,9 +90,9 @@ class ProcessSandbox:
     async def open(self) -> None:
         self._folder.mkdir(mode=0o700)
         self._root.mkdir()
-        for layer in self._plot.layers:
+        for layer in self._sandbox_spec.layers:
             await asyncio.to_thread(tree.copy, layer, self._root)
-        for address in self._plot.listen:
+        for address in self._sandbox_spec.listen:
             self._listeners[address] = _listener()
         await self.snapshot()
 
@@ -110,7 +110,7 @@ class ProcessSandbox:
 
     def inside(self, path: str) -> str:
         """Nothing can be placed at a path of our choice: programs use what is meant itself."""
-        return str(self._plot.visible[path].resolve())
+        return str(self._sandbox_spec.visible[path].resolve())
 
     async def connect(self, port: int) -> socket.socket:
         way = socket.socket()
@@ -122,12 +122,14 @@ class ProcessSandbox:
             raise
         return way
 
-    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Lodger:
+    async def start(
+        self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = ""
+    ) -> RunningProgram:
         if self._frozen:
             raise HarnessError("the sandbox is frozen: nothing starts in it any more")
-        lodger = await self._start(argv, env, stdio, cwd, agents=True)
+        program = await self._start(argv, env, stdio, cwd, agents=True)
         await self._strain.again(self._kill)
-        return lodger
+        return program
 
     async def run(
         self,
@@ -187,17 +189,17 @@ class ProcessSandbox:
 
     async def _start(
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "", *, agents: bool = False
-    ) -> Lodger:
-        lodger = Lodger(lambda number: self._signal(line, number))
-        order = wire.Order(tuple(argv), dict(env), os.path.normpath(os.path.join(self.workspace, cwd)))
+    ) -> RunningProgram:
+        program = RunningProgram(lambda number: self._signal(line, number))
+        order = wire.StartOrder(tuple(argv), dict(env), os.path.normpath(os.path.join(self.workspace, cwd)))
         line = self._host.order(
             order,
             [stdio.stdin, stdio.stdout, stdio.stderr],
-            lambda message: self._ended(line, lodger, message),
-            lambda: self._lost(line, lodger),
+            lambda message: self._ended(line, program, message),
+            lambda: self._lost(line, program),
         )
         line.expect(_TICKET)
-        self._lines[line] = lodger
+        self._lines[line] = program
         try:
             pid = (await line.reply(_TICKET)).value
         except OSError as refused:
@@ -206,9 +208,9 @@ class ProcessSandbox:
         except BaseException:
             await line.close()
             raise
-        if agents and not lodger.ended:
+        if agents and not program.ended:
             self._agents[line] = pid
-        return lodger
+        return program
 
     def _everybody(self) -> Iterator[int]:
         return family(self._agents.values())
@@ -218,19 +220,19 @@ class ProcessSandbox:
             self._signal(line, signal.SIGKILL)
         return len(self._agents)
 
-    def _signal(self, line: Line, number: int) -> None:
+    def _signal(self, line: HolderConnection, number: int) -> None:
         if not line.closed.is_set():
             line.tell(wire.SIGNAL, _TICKET, number)
 
-    def _ended(self, line: Line, lodger: Lodger, message: Message) -> None:
+    def _ended(self, line: HolderConnection, program: RunningProgram, message: HolderMessage) -> None:
         if message.what == wire.ENDED:
             self._agents.pop(line, None)
-            lodger.finish(message.value, message.took_ns / 1e6)
+            program.finish(message.value, message.took_ns / 1e6)
 
-    def _lost(self, line: Line, lodger: Lodger) -> None:
+    def _lost(self, line: HolderConnection, program: RunningProgram) -> None:
         self._lines.pop(line, None)
         self._agents.pop(line, None)
-        lodger.finish(None, lost=not self._frozen, note=GONE)
+        program.finish(None, lost=not self._frozen, note=GONE)
 
 
 async def open_backend(folder: Path, image: str | None = None) -> ProcessBackend:

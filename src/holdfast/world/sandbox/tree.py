@@ -16,7 +16,7 @@ from holdfast.protocols import FileChange
 _CHUNK = 1 << 18
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     """One file, link or empty folder."""
 
     path: str
@@ -25,22 +25,22 @@ class Entry(NamedTuple):
     digest: bytes
 
 
-def entries(root: str) -> Iterator[Entry]:
+def entries(root: str) -> Iterator[TreeEntry]:
     """All of a folder, sorted by path; no link is followed. Folders count only where they are empty."""
     waiting = [*_listed(root, "")]
     while waiting:
         path = waiting.pop()
         found = os.lstat(f"{root}/{path}")
         if not stat.S_ISDIR(found.st_mode):
-            yield Entry(path, found.st_mode, found.st_size, _digest(f"{root}/{path}", found.st_mode))
+            yield TreeEntry(path, found.st_mode, found.st_size, _digest(f"{root}/{path}", found.st_mode))
             continue
         below = [*_listed(root, f"{path}/")]
         waiting += below
         if not below:
-            yield Entry(path, found.st_mode, 0, b"")
+            yield TreeEntry(path, found.st_mode, 0, b"")
 
 
-def compared(before: Iterator[Entry], now: Iterator[Entry]) -> Iterator[FileChange]:
+def compared(before: Iterator[TreeEntry], now: Iterator[TreeEntry]) -> Iterator[FileChange]:
     """How two sorted lists differ."""
     was, found = next(before, None), next(now, None)
     while was is not None or found is not None:

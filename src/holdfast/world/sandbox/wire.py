@@ -32,7 +32,7 @@ The exit code of a command that has none; the nanoseconds of one that was never 
 _END = struct.Struct("=qqq")
 
 
-class Message(NamedTuple):
+class HolderMessage(NamedTuple):
     """One message."""
 
     what: int
@@ -43,7 +43,7 @@ class Message(NamedTuple):
     fds: tuple[int, ...] = ()
 
 
-class End(NamedTuple):
+class CommandEndMessage(NamedTuple):
     """How a command ended."""
 
     number: int
@@ -52,7 +52,7 @@ class End(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layout:
+class SandboxLayout:
     """What a holder is told of the sandbox that it is to hold."""
 
     sources: tuple[str | None, ...] = ()
@@ -78,7 +78,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Order:
+class StartOrder:
     """A program to start."""
 
     argv: tuple[str, ...]
@@ -104,7 +104,7 @@ def send(
         to.send(head)
 
 
-def receive(source: socket.socket) -> Message | None:
+def receive(source: socket.socket) -> HolderMessage | None:
     """The next message; None at the end. BlockingIOError if there is none yet on a socket that does not wait."""
     try:
         data, fds, _, _ = socket.recv_fds(source, HEAD.size + TEXT, DESCRIPTORS)
@@ -115,10 +115,10 @@ def receive(source: socket.socket) -> Message | None:
     if len(data) < HEAD.size:
         return None
     what, ticket, value, took_ns = HEAD.unpack_from(data)
-    return Message(what, ticket, value, took_ns, data[HEAD.size :], tuple(fds))
+    return HolderMessage(what, ticket, value, took_ns, data[HEAD.size :], tuple(fds))
 
 
-def written(thing: Layout | Order) -> int:
+def written(thing: SandboxLayout | StartOrder) -> int:
     """A layout or an order as a file in memory, to be handed over; the caller closes it."""
     fd = os.memfd_create("holdfast", os.MFD_CLOEXEC)
     with open(fd, "wb", closefd=False) as file:
@@ -133,29 +133,29 @@ def read(fd: int) -> Any:
         return json.loads(file.read())
 
 
-def layout_of(fd: int) -> Layout:
+def layout_of(fd: int) -> SandboxLayout:
     """The layout in a file, which is closed."""
     data = read(fd)
     data["listen"] = tuple((str(host), int(port)) for host, port in data["listen"])
     for name in ("sources", "folders", "layers"):
         data[name] = tuple(data[name])
-    return Layout(**data)
+    return SandboxLayout(**data)
 
 
-def order_of(fd: int) -> Order:
+def order_of(fd: int) -> StartOrder:
     """The order in a file, which is closed."""
     data = read(fd)
-    return Order(tuple(data["argv"]), data["env"], data["cwd"])
+    return StartOrder(tuple(data["argv"]), data["env"], data["cwd"])
 
 
-def ends_written(ends: Sequence[End]) -> bytes:
+def ends_written(ends: Sequence[CommandEndMessage]) -> bytes:
     """The text of OVER."""
     return b"".join(_END.pack(*end) for end in ends)
 
 
-def ends_of(text: bytes) -> list[End]:
+def ends_of(text: bytes) -> list[CommandEndMessage]:
     """The ends in the text of OVER."""
-    return [End(*values) for values in _END.iter_unpack(text)]
+    return [CommandEndMessage(*values) for values in _END.iter_unpack(text)]
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
@@ -163,5 +163,5 @@ def pair() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-Kind = Literal["jail", "bare"]
+Kind = Literal["bubblewrap", "bare"]
 """What a host makes: sandboxes with namespaces of their own, or keepers of plain programs."""

@@ -25,7 +25,7 @@ async def open_keeper(spec: ServiceSpec, folder: Path, *, server_faults: bool, d
         return await open_mock(spec, folder)
     if spec.kind == "container":
         return await _open_image(spec, folder, docker)
-    from holdfast.world.services.found import NoServer
+    from holdfast.world.services.server_program import NoServer
 
     try:
         return await _open_local(spec, folder)

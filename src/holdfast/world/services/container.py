@@ -19,21 +19,21 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Resources, ServiceSpec
 from holdfast.world.sandbox.bubblewrap import whom
 from holdfast.world.sandbox.container import Container, Shape, docker, removed, run
-from holdfast.world.sandbox.docker import door, furnish
+from holdfast.world.sandbox.docker import furnish, own_session
 from holdfast.world.sandbox.owner import sweep
 from holdfast.world.services.contained import Contained, contained
 from holdfast.world.services.container_options import client_env, env_file, options
+from holdfast.world.services.container_ports import ContainerPorts
 from holdfast.world.services.container_ready import ready, said, state
-from holdfast.world.services.doorway import Doorway
-from holdfast.world.services.home import Home
-from holdfast.world.services.home import sweep as sweep_folders
 from holdfast.world.services.lifeline import Lifeline
+from holdfast.world.services.socket_folder import SocketFolder
+from holdfast.world.services.socket_folder import sweep as sweep_folders
 from holdfast.world.services.spares import SpareKeeper
 
 _DOOR_PIDS = 16
 
 
-class Image(Struct, frozen=True):
+class EngineImage(Struct, frozen=True):
     """What the engine has under a name."""
 
     id: str
@@ -41,7 +41,7 @@ class Image(Struct, frozen=True):
     """As a registry knows it; empty for one that was made here."""
 
 
-class Running:
+class RunningContainer:
     """A container under way, with the door beside it and our sockets in front. Close it after use."""
 
     def __init__(self, spec: ServiceSpec, folder: Path, room: Path, first: Path, lifeline: Lifeline) -> None:
@@ -51,12 +51,12 @@ class Running:
         self._folder = folder / self.name
         self._lifeline = lifeline
         self._shape = Shape(spec.image or "", first, whom(), self._folder, {}, Resources(), _DOOR_PIDS, self.name)
-        self._door = Container(self._shape)
-        self.doorway = Doorway(room, self._door.connect)
+        self._own_session = Container(self._shape)
+        self.doorway = ContainerPorts(room, self._own_session.connect)
 
     @property
     def alive(self) -> bool:
-        return not self._door.line.closed.is_set()
+        return not self._own_session.line.closed.is_set()
 
     async def open(self) -> None:
         """Starts it, and waits until it is ready; HarnessError with the end of its log if it is not."""
@@ -64,18 +64,18 @@ class Running:
         self._folder.mkdir(mode=0o700)
         await asyncio.to_thread(furnish, self._shape, (), (), {})
         try:
-            await self._door.open()
+            await self._own_session.open()
         except HarnessError as refused:
             why = await state(self.name) or f"cannot be reached: {refused}"
             raise HarnessError(f"service {self.spec.name}: {self.spec.image} {why}{await said(self.name)}") from refused
-        await ready(self.spec, self.name, self._door.connect)
+        await ready(self.spec, self.name, self._own_session.connect)
         await self.doorway.open(self.spec.ports or (self.spec.port,))
 
     async def close(self) -> None:
         """Nothing is left of it, in the engine too."""
         try:
             await self.doorway.close()
-            await self._door.close()
+            await self._own_session.close()
         finally:
             try:
                 await removed(self.name, "name")
@@ -100,14 +100,14 @@ class Running:
 async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[Contained]:
     """Keeps fresh containers ready for trials; UserError if the engine lacks the image."""
     image = await find_image(spec)
-    first = await door()
+    first = await own_session()
     await asyncio.to_thread(sweep)
     sweep_folders()
-    home, lifeline = Home(folder, None), Lifeline()
+    home, lifeline = SocketFolder(folder, None), Lifeline()
     notes = (note(spec, image),)
 
     async def fresh() -> Contained:
-        running = Running(spec, folder, home.room(), first, lifeline)
+        running = RunningContainer(spec, folder, home.room(), first, lifeline)
         try:
             await running.open()
             return await contained(running, notes)
@@ -122,7 +122,7 @@ async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[Contain
     return SpareKeeper(fresh, done)
 
 
-async def find_image(spec: ServiceSpec) -> Image:
+async def find_image(spec: ServiceSpec) -> EngineImage:
     """What the engine has under the name that the spec gives; UserError if that is nothing."""
     name = spec.image or ""
     try:
@@ -131,9 +131,9 @@ async def find_image(spec: ServiceSpec) -> Image:
         raise UserError(
             f"service {spec.name}: the image {name} is not here: {missing}", hint=f"docker pull {name}"
         ) from missing
-    return Image(found["Id"], next(iter(found.get("RepoDigests") or ()), ""))
+    return EngineImage(found["Id"], next(iter(found.get("RepoDigests") or ()), ""))
 
 
-def note(spec: ServiceSpec, image: Image) -> str:
+def note(spec: ServiceSpec, image: EngineImage) -> str:
     """What the reader is told of the image that is used."""
     return f"service {spec.name}: {spec.image} runs as a container of {image.digest or image.id}"

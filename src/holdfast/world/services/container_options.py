@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from holdfast.model.world import ServiceSpec
 from holdfast.world.sandbox.owner import LABEL, owner
-from holdfast.world.services.confined import data_limit
+from holdfast.world.services.confinement import data_limit
 
 PIDS = 4096
 _LOG = ("--log-driver", "json-file", "--log-opt", "max-size=1m", "--log-opt", "max-file=1")

@@ -8,7 +8,7 @@ import contextlib
 from holdfast.errors import HarnessError
 from holdfast.model.world import ServiceSpec
 from holdfast.world.sandbox.container import docker
-from holdfast.world.services.doorway import Connect
+from holdfast.world.services.container_ports import Connect
 
 LIMIT_S = 60.0
 """Longer than for servers of this machine: many images first prepare their data."""

@@ -12,12 +12,12 @@ from holdfast.errors import UserError
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols import ServiceKeeper
-from holdfast.world.services.my_audit import MyCounters
-from holdfast.world.services.my_door import MyDoor
+from holdfast.world.services.mysql_audit import MyCounters
+from holdfast.world.services.mysql_session import MySqlSession
 from holdfast.world.services.pg_audit import PgCounters
-from holdfast.world.services.pg_door import PgDoor
-from holdfast.world.services.tally import Tally, events
-from holdfast.world.services.through_door import ThroughDoor
+from holdfast.world.services.pg_session import PgSession
+from holdfast.world.services.session import Session
+from holdfast.world.services.write_tally import WriteTally, events
 
 PORTS = {"postgresql": 5432, "postgres": 5432, "mysql": 3306, "mariadb": 3306, "redis": 6379, "rediss": 6379,
          "http": 80, "https": 443, "amqp": 5672, "mongodb": 27017, "smtp": 25}  # fmt: skip
@@ -52,28 +52,30 @@ class External:
         """Nothing of it is ours."""
 
 
-class ExternalPostgres(ThroughDoor, External):
+class ExternalPostgres(Session, External):
     """A PostgreSQL database by URL."""
 
     def __init__(self, spec: ServiceSpec, url: SplitResult) -> None:
         super().__init__(spec, url)
-        self._door: PgDoor = PgDoor(spec.name, {"conninfo": urlunsplit(url._replace(scheme="postgresql"))})
-        self._counters = PgCounters(self._door, unquote(url.path[1:]) or unquote(url.username or ""), shared=True)
+        self._own_session: PgSession = PgSession(spec.name, {"conninfo": urlunsplit(url._replace(scheme="postgresql"))})
+        self._counters = PgCounters(
+            self._own_session, unquote(url.path[1:]) or unquote(url.username or ""), shared=True
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
         return (*super().notes, f"service {self.spec.name}: {UNSEEN}")
 
     async def mark(self) -> None:
-        async with self._door.session() as session:
+        async with self._own_session.session() as session:
             await self._counters.begin(session)
             await self._counters.mark(session)
 
     async def writes(self) -> list[AuditEvent]:
-        return events(self.spec.name, Tally(), await self._counters.since(), time.time())
+        return events(self.spec.name, WriteTally(), await self._counters.since(), time.time())
 
 
-class ExternalMysql(ThroughDoor, External):
+class ExternalMysql(Session, External):
     """A MySQL or MariaDB database by URL."""
 
     def __init__(self, spec: ServiceSpec, url: SplitResult) -> None:
@@ -81,8 +83,8 @@ class ExternalMysql(ThroughDoor, External):
         database = unquote(url.path[1:])
         login: dict[str, Any] = {"host": self.upstream[0], "port": self.upstream[1], "database": database or None}
         login |= {"user": unquote(url.username or "root"), "password": unquote(url.password or "")}
-        self._door = MyDoor(spec.name, login)
-        self._counters = MyCounters(self._door, database, shared=True)
+        self._own_session = MySqlSession(spec.name, login)
+        self._counters = MyCounters(self._own_session, database, shared=True)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -93,7 +95,7 @@ class ExternalMysql(ThroughDoor, External):
 
     async def writes(self) -> list[AuditEvent]:
         counters = await asyncio.to_thread(self._counters.since)
-        return events(self.spec.name, Tally(), counters, time.time())
+        return events(self.spec.name, WriteTally(), counters, time.time())
 
 
 class ExternalKeeper:

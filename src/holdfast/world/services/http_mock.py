@@ -7,13 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from holdfast.http1.server import Exchange, Listener, serve
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
-from holdfast.planes.http1.server import Exchange, Listener, serve
 from holdfast.protocols import Recorded
 from holdfast.world.services.http_mock_body import body_of
-from holdfast.world.services.http_mock_record import BODY_KEPT, Record
-from holdfast.world.services.http_mock_routes import Asked, Routes
+from holdfast.world.services.http_mock_record import BODY_KEPT, RequestRecord
+from holdfast.world.services.http_mock_routes import MockRequest, Routes
 
 _OWN = frozenset(("content-length", "transfer-encoding", "connection"))
 
@@ -43,7 +43,7 @@ class HttpMock:
         self.spec = spec
         self.upstream: tuple[str, int] | str = ("127.0.0.1", 0)
         self._routes = Routes(spec)
-        self._record = Record(spec.name)
+        self._record = RequestRecord(spec.name)
         self._listener: Listener
 
     @classmethod
@@ -83,7 +83,7 @@ class HttpMock:
         headers = [(name, value) for name, value in replied.headers if name.lower() not in _OWN]
         await exchange.respond(replied.status, headers, b"" if asked.method == "HEAD" else replied.body.encode())
 
-    async def _asked(self, exchange: Exchange) -> Asked:
+    async def _asked(self, exchange: Exchange) -> MockRequest:
         parts, size = [], 0
         async for chunk in exchange.chunks():
             parts.append(chunk[: max(0, BODY_KEPT - size)])
@@ -91,4 +91,4 @@ class HttpMock:
         path, _, query = exchange.head.target.partition("?")
         headers = tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in exchange.head.headers)
         body = body_of(headers, b"".join(parts), BODY_KEPT, cut=size > BODY_KEPT)
-        return Asked(exchange.head.method, path, query, headers, body.text, body.cut, body.unread)
+        return MockRequest(exchange.head.method, path, query, headers, body.text, body.cut, body.unread)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.protocols import Recorded
-from holdfast.world.services.http_mock_routes import Asked, Replied
+from holdfast.world.services.http_mock_routes import MockRequest, Replied
 
 REQUESTS_KEPT = 10_000
 BODY_KEPT = 1_000_000
@@ -12,7 +12,7 @@ RECORD_KEPT = 32_000_000
 """Characters of all requests and responses together that are kept."""
 
 
-class Record:
+class RequestRecord:
     """The first requests, in the order in which they came; those after them are only counted."""
 
     def __init__(self, service: str) -> None:
@@ -25,7 +25,7 @@ class Record:
         self._service = service
         self._size = 0
 
-    def add(self, asked: Asked, replied: Replied, ts: float) -> None:
+    def add(self, asked: MockRequest, replied: Replied, ts: float) -> None:
         self._cut |= asked.cut
         self._unread = self._unread or asked.unread
         size = self._size + _size(asked, replied)
@@ -58,6 +58,6 @@ class Record:
         return tuple(note for note, so in told if so)
 
 
-def _size(asked: Asked, replied: Replied) -> int:
+def _size(asked: MockRequest, replied: Replied) -> int:
     headers = sum(len(name) + len(value) for name, value in asked.headers)
     return len(asked.path) + len(asked.query) + headers + len(asked.body) + len(replied.body)

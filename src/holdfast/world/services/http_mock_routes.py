@@ -17,7 +17,7 @@ PATH_READ = 8_000
 """A longer path fits no route: an agent must not keep us busy with matching it."""
 
 
-class Asked(NamedTuple):
+class MockRequest(NamedTuple):
     """A request as a route sees it."""
 
     method: str
@@ -48,7 +48,7 @@ class Routes:
         self._used = [0] * len(spec.routes)
         self._default = spec.default_response
 
-    def reply(self, asked: Asked) -> Replied:
+    def reply(self, asked: MockRequest) -> Replied:
         """The answer to a request, which counts for the route that gives it."""
         path = unquote(asked.path)
         for n, (route, pattern) in enumerate(self._routes if len(path) <= PATH_READ else ()):
@@ -68,7 +68,7 @@ def _method_fits(wanted: str, method: str) -> bool:
     return wanted in ("*", "ANY", method) or (wanted == "GET" and method == "HEAD")
 
 
-def _reply(route: MockRoute, asked: Asked, named: Mapping[str, str], n: int) -> Replied:
+def _reply(route: MockRoute, asked: MockRequest, named: Mapping[str, str], n: int) -> Replied:
     text, kind = _body(route.response)
     if "{{" in text:
         text = _filled(text, asked, named, n)
@@ -88,7 +88,7 @@ def _body(response: Any) -> tuple[str, str]:
     return response, "application/json" if looks else "text/plain; charset=utf-8"
 
 
-def _filled(text: str, asked: Asked, named: Mapping[str, str], n: int) -> str:
+def _filled(text: str, asked: MockRequest, named: Mapping[str, str], n: int) -> str:
     """`{{ request.body.x }}` and its like replaced by what the request has; what it has not is empty."""
 
     def value(found: re.Match[str]) -> str:
@@ -102,7 +102,7 @@ def _filled(text: str, asked: Asked, named: Mapping[str, str], n: int) -> str:
     return _PLACE.sub(value, text)
 
 
-def _of_request(words: list[str], asked: Asked, named: Mapping[str, str]) -> Any:
+def _of_request(words: list[str], asked: MockRequest, named: Mapping[str, str]) -> Any:
     match words:
         case ["method"]:
             return asked.method

@@ -6,14 +6,14 @@ import asyncio
 import os
 from collections.abc import Callable
 
-from holdfast.processes.piping import Tail
-from holdfast.processes.reading import DRAINS, read_now
+from holdfast.processes.nonblocking import DRAINS, read_now
+from holdfast.processes.pipes import Tail
 
 LINE_LIMIT = 65_536
 """Bytes of a line that are kept: enough to see what a statement does to which table."""
 
 
-class Lines:
+class LogLines:
     """Bytes into lines; a longer one is cut, never held whole."""
 
     def __init__(self, take: Callable[[bytes], None]) -> None:
@@ -40,7 +40,7 @@ class ServerLog:
         self._fd = fd
         self._tail = Tail()
         self._line = line
-        self._lines = Lines(self._show)
+        self._lines = LogLines(self._show)
         self._awaited = b""
         self._said = asyncio.Event()
         self._ended = asyncio.Event()

@@ -12,20 +12,20 @@ from typing import Any
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols import Rows
-from holdfast.world.services.confined import unconfined
-from holdfast.world.services.found import Found, NoServer, candidates, choose, note, version
-from holdfast.world.services.home import Home, sweep
-from holdfast.world.services.my_audit import AUDITED, MyCounters, MyLog, my_events
-from holdfast.world.services.my_door import MyDoor, said
-from holdfast.world.services.my_dump import MyDump
+from holdfast.world.services.confinement import unconfined
+from holdfast.world.services.mysql_audit import AUDITED, MyCounters, MyLog, my_events
+from holdfast.world.services.mysql_dump import MyDump
+from holdfast.world.services.mysql_session import MySqlSession, said
 from holdfast.world.services.passwords import native
-from holdfast.world.services.prepared import Prepared, Run, prepared
+from holdfast.world.services.prepared import PreparedData, RunAsUser, prepared
 from holdfast.world.services.programs import Programs
 from holdfast.world.services.server import Launch, Server, start
+from holdfast.world.services.server_program import NoServer, ServerProgram, candidates, choose, note, version
 from holdfast.world.services.settings import OURS, MysqlSettings, mysql_settings, url
+from holdfast.world.services.socket_folder import SocketFolder, sweep
 from holdfast.world.services.spares import SpareKeeper
 from holdfast.world.services.user import User, reachable, server_user
-from holdfast.world.services.waiting import wait_for
+from holdfast.world.services.wait_for import wait_for
 
 PLACES = ("/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/mysql/bin", "/opt/homebrew/opt/*/bin")
 _SHARED = (
@@ -71,7 +71,7 @@ class Mysql:
         settings: MysqlSettings,
         server: Server,
         log: MyLog,
-        door: MyDoor,
+        own_session: MySqlSession,
         counters: MyCounters,
         dump: MyDump,
         notes: tuple[str, ...],
@@ -82,7 +82,7 @@ class Mysql:
         self._settings = settings
         self._server = server
         self._log = log
-        self._door = door
+        self._own_session = own_session
         self._counters = counters
         self._dump = dump
 
@@ -95,14 +95,14 @@ class Mysql:
         return {"URL": url("mysql", *self._settings.account, self._settings.database)}
 
     async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
-        return await self._door.query(sql, timeout_s=timeout_s, keep=keep)
+        return await self._own_session.query(sql, timeout_s=timeout_s, keep=keep)
 
     async def execute(self, sql: str) -> None:
         """As root, so that what a fixture defines is root's."""
-        await self._door.execute(sql, user="root", password=self._settings.root_password)
+        await self._own_session.execute(sql, user="root", password=self._settings.root_password)
 
     async def prepare(self, sql: str) -> None:
-        await self._door.prepare(sql)
+        await self._own_session.prepare(sql)
 
     async def mark(self) -> None:
         """Writes count from here, and root can no longer stop the log or the server."""
@@ -126,7 +126,12 @@ class Mysql:
         """All but the passwords of the spec's accounts is as it was written."""
         databases = await asyncio.to_thread(self._databases)
         await asyncio.to_thread(self._perform, [f"DROP DATABASE {quoted(name)}" for name in databases])
-        with _ours(), self._door.session(database=None) as session, session.cursor() as cursor, _no_events(cursor):
+        with (
+            _ours(),
+            self._own_session.session(database=None) as session,
+            session.cursor() as cursor,
+            _no_events(cursor),
+        ):
             await self._dump.read(self._server.room, path, self._settings.root_password)
             for line in _account(OURS, "localhost", self._dump.password, mariadb=self._dump.mariadb):
                 cursor.execute(line)
@@ -136,17 +141,17 @@ class Mysql:
         await self._server.close()
 
     def _databases(self) -> list[str]:
-        with _ours(), self._door.session(database=None) as session, session.cursor() as cursor:
+        with _ours(), self._own_session.session(database=None) as session, session.cursor() as cursor:
             cursor.execute(_DATABASES)
             return [name for (name,) in cursor.fetchall()]
 
     def _perform(self, statements: Iterable[str]) -> None:
-        with _ours(), self._door.session(database=None) as session, session.cursor() as cursor:
+        with _ours(), self._own_session.session(database=None) as session, session.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
 
     def _restrict(self) -> None:
-        with self._door.session(database=None) as session, session.cursor() as cursor:
+        with self._own_session.session(database=None) as session, session.cursor() as cursor:
             powers = POWERS["MariaDB" in session.get_server_info()]
             for host in ("%", "localhost"):
                 cursor.execute(f"REVOKE {powers} ON *.* FROM 'root'@'{host}'")
@@ -187,10 +192,10 @@ async def open_mysql(spec: ServiceSpec, folder: Path) -> SpareKeeper[Mysql]:
     found = _server(spec.image, user)
     mariadb = _is_mariadb(found)
     data = await prepared(
-        "mysql", [found.version, _SHARED, _INSTALL[mariadb]], user, found.prefix, Maker(found.program, mariadb)
+        "mysql", [found.version, _SHARED, _INSTALL[mariadb]], user, found.prefix, MysqlTemplate(found.program, mariadb)
     )
     sweep()
-    home = Home(folder, user)
+    home = SocketFolder(folder, user)
     audited = f"service {spec.name}: {AUDITED}"
     notes = (*note(spec.image, spec.name, found.version), *settings.notes, audited, *unconfined(spec.name, user))
     launch = _launch(spec, found, settings, data, user)
@@ -205,9 +210,9 @@ async def open_mysql(spec: ServiceSpec, folder: Path) -> SpareKeeper[Mysql]:
 async def _start(
     spec: ServiceSpec,
     settings: MysqlSettings,
-    home: Home,
+    home: SocketFolder,
     launch: Launch,
-    data: Prepared,
+    data: PreparedData,
     dump: MyDump,
     notes: tuple[str, ...],
 ) -> Mysql:
@@ -223,12 +228,14 @@ async def _start(
         raise
     login: dict[str, str | bool | None] = {"unix_socket": socket, "user": OURS, "password": data.password}
     login |= {"database": settings.database or None, "ssl_disabled": True}
-    door = MyDoor(spec.name, login, log.opened)
-    counters = MyCounters(door, settings.database)
-    return Mysql(spec, settings, server, log, door, counters, dump, notes)
+    own_session = MySqlSession(spec.name, login, log.opened)
+    counters = MyCounters(own_session, settings.database)
+    return Mysql(spec, settings, server, log, own_session, counters, dump, notes)
 
 
-def _launch(spec: ServiceSpec, found: Found, settings: MysqlSettings, data: Prepared, user: User | None) -> Launch:
+def _launch(
+    spec: ServiceSpec, found: ServerProgram, settings: MysqlSettings, data: PreparedData, user: User | None
+) -> Launch:
     mariadb = _is_mariadb(found)
 
     def argv(sockets: str, files: str) -> list[str]:
@@ -285,14 +292,14 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-class Maker:
+class MysqlTemplate:
     """Makes the data directory that all servers start from."""
 
     def __init__(self, program: Path, mariadb: bool) -> None:
         self._program = program
         self._mariadb = mariadb
 
-    def __call__(self, data: Path, password: str, run: Run) -> None:
+    def __call__(self, data: Path, password: str, run: RunAsUser) -> None:
         if not self._mariadb:
             run([str(self._program), *_SHARED, f"--datadir={data}", "--initialize-insecure"])
             return
@@ -309,9 +316,9 @@ def _installer(program: Path) -> Path:
     raise UserError(f"{program} has no mariadb-install-db beside it", hint="apt-get install mariadb-server")
 
 
-def _server(image: str | None, user: User | None) -> Found:
+def _server(image: str | None, user: User | None) -> ServerProgram:
     paths = candidates(["mysqld", "mariadbd"], PLACES, ())
-    found = [Found(path, _named(said)) for path in paths if reachable(path, user) and (said := version(path))]
+    found = [ServerProgram(path, _named(said)) for path in paths if reachable(path, user) and (said := version(path))]
     if not found:
         raise NoServer(
             "a mysql service needs MariaDB or MySQL, and none is on this machine",
@@ -327,5 +334,5 @@ def _named(said: str) -> str:
     return f"{'MariaDB' if 'MariaDB' in said else 'MySQL'} {number.partition('-')[0]}"
 
 
-def _is_mariadb(found: Found) -> bool:
+def _is_mariadb(found: ServerProgram) -> bool:
     return found.version.startswith("MariaDB")

@@ -21,12 +21,12 @@ from holdfast.errors import QueryFailed
 from holdfast.model.world import AuditEvent
 from holdfast.reading.tables import named, part
 from holdfast.world.services.log import LINE_LIMIT
-from holdfast.world.services.made import Tables, remade
-from holdfast.world.services.pg_door import PgDoor
+from holdfast.world.services.pg_session import PgSession
 from holdfast.world.services.pg_tables import tables
 from holdfast.world.services.statements import split
-from holdfast.world.services.tally import Counters, Tally, events
-from holdfast.world.services.writing import Write, writes_of
+from holdfast.world.services.table_shape import Tables, remade
+from holdfast.world.services.write_tally import Counters, WriteTally, events
+from holdfast.world.services.written_tables import Write, writes_of
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -64,7 +64,7 @@ FROM pg_database d JOIN pg_stat_database s ON s.datid = d.oid WHERE d.datallowco
 Counts = dict[str, tuple[int, int, int]]
 
 
-class _Seen(Struct):
+class _ServerSnapshot(Struct):
     """One look at a server, database by database."""
 
     counts: Counts = {}
@@ -75,12 +75,12 @@ class PgLog:
     """Reads the log of a server line by line and adds up the writes of sessions that are not ours."""
 
     def __init__(self) -> None:
-        self.tally = Tally()
+        self.tally = WriteTally()
         self.default = "public"
         """The schema whose tables have bare names."""
         self._ours: set[int] = set()
         self._entry = bytearray()
-        self._sessions: OrderedDict[int, _Session] = OrderedDict()
+        self._sessions: OrderedDict[int, _PgAgentSession] = OrderedDict()
 
     def opened(self, pid: int) -> None:
         """A session of ours."""
@@ -125,15 +125,15 @@ class PgLog:
             self.tally.drop(write)
         self._session(pid).last.clear()
 
-    def _session(self, pid: int) -> _Session:
-        session = self._sessions.setdefault(pid, _Session())
+    def _session(self, pid: int) -> _PgAgentSession:
+        session = self._sessions.setdefault(pid, _PgAgentSession())
         self._sessions.move_to_end(pid)
         if len(self._sessions) > _SESSIONS:
             self._sessions.popitem(last=False)
         return session
 
 
-class _Session:
+class _PgAgentSession:
     """What is remembered of one session of the agent's."""
 
     def __init__(self) -> None:
@@ -144,14 +144,14 @@ class _Session:
 class PgCounters:
     """The row counters and the tables of every database of a server, since the snapshot."""
 
-    def __init__(self, door: PgDoor, database: str, *, shared: bool = False) -> None:
-        self._door = door
+    def __init__(self, own_session: PgSession, database: str, *, shared: bool = False) -> None:
+        self._own_session = own_session
         self._database = database
         self._shared = shared
         """Others use the server, too: nobody is waited for, and only its one database is looked into."""
         self.default = "public"
         """The schema that a bare name leads to when the agent starts."""
-        self._marked = _Seen()
+        self._marked = _ServerSnapshot()
         self._sums: dict[str, int] = {}
         """Rows changed so far in each database, catalogs included: one that stays the same need not be looked into."""
 
@@ -160,17 +160,17 @@ class PgCounters:
         self._sums = await _sums(session)
 
     async def mark(self, session: AsyncConnection[Any]) -> None:
-        self.default = part(await self._door.pin())
+        self.default = part(await self._own_session.pin())
         self._marked = await self._read(session, end=False)
 
     async def since(self) -> Counters:
         try:
-            async with self._door.session() as session:
+            async with self._own_session.session() as session:
                 now = await self._read(session, end=True)
         except QueryFailed:  # the agent has dropped the database
-            async with self._door.session(dbname="template1") as session:
+            async with self._own_session.session(dbname="template1") as session:
                 await _alone(session, end=True)
-                now = _Seen()
+                now = _ServerSnapshot()
         changed = {
             table: {op: n - m for op, n, m in zip(("insert", "update", "delete"), counts, before, strict=True)}
             for table, counts in now.counts.items()
@@ -182,8 +182,8 @@ class PgCounters:
         known = frozenset({*now.counts, *self._marked.counts})
         return Counters(changed, known, remade=found, default=self.default)
 
-    async def _read(self, session: AsyncConnection[Any], *, end: bool) -> _Seen:
-        found = _Seen()
+    async def _read(self, session: AsyncConnection[Any], *, end: bool) -> _ServerSnapshot:
+        found = _ServerSnapshot()
         if self._shared:
             await asyncio.sleep(FLUSH_S if end else 0)
             await self._look(session, self._database, found)
@@ -193,12 +193,12 @@ class PgCounters:
         sums = await _sums(session)
         for database in sums:
             if database != self._database and sums[database] != self._sums.get(database):
-                async with self._door.session(dbname=database) as there:
+                async with self._own_session.session(dbname=database) as there:
                     await self._look(there, database, found)
         self._sums = sums
         return found
 
-    async def _look(self, session: AsyncConnection[Any], database: str, found: _Seen) -> None:
+    async def _look(self, session: AsyncConnection[Any], database: str, found: _ServerSnapshot) -> None:
         rows = await (await session.execute(_COUNTS)).fetchall()
         found.counts |= {self._named(*row[:3]): (row[3], row[4], row[5]) for row in rows}
         found.tables[database] = await tables(session, self._named)

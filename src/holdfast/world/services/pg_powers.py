@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from holdfast.world.services.pg_door import quoted
+from holdfast.world.services.pg_session import quoted
 from holdfast.world.services.settings import OURS
 
 if TYPE_CHECKING:

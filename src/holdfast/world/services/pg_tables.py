@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from holdfast.world.services.made import Made, Tables
+from holdfast.world.services.table_shape import Tables, TableShape
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -32,5 +32,5 @@ async def tables(session: AsyncConnection[Any], name: Callable[[str, str, str], 
         await session.execute(_TABLES)
     ).fetchall():
         of = name(database, root_schema, root) if root else ""
-        found[name(database, schema, table)] = Made(columns or "", (oid, file), of, bool(empty))
+        found[name(database, schema, table)] = TableShape(columns or "", (oid, file), of, bool(empty))
     return found

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import HarnessError
 from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols import Rows
-from holdfast.world.services.confined import unconfined
-from holdfast.world.services.found import Found, NoServer, candidates, choose, note, version
-from holdfast.world.services.home import Home, sweep
+from holdfast.world.services.confinement import unconfined
 from holdfast.world.services.passwords import scram
 from holdfast.world.services.pg_audit import AUDITED, PREFIX, PgCounters, PgLog, pg_events
-from holdfast.world.services.pg_door import PgDoor, quoted, said
 from holdfast.world.services.pg_dump import PgDump
 from holdfast.world.services.pg_powers import give_back, powers
-from holdfast.world.services.prepared import Prepared, Run, prepared
+from holdfast.world.services.pg_session import PgSession, quoted, said
+from holdfast.world.services.prepared import PreparedData, RunAsUser, prepared
 from holdfast.world.services.programs import Programs
 from holdfast.world.services.server import Launch, Server, start
+from holdfast.world.services.server_program import NoServer, ServerProgram, candidates, choose, note, version
 from holdfast.world.services.settings import OURS, PostgresSettings, postgres_settings, url
+from holdfast.world.services.socket_folder import SocketFolder, sweep
 from holdfast.world.services.spares import SpareKeeper
 from holdfast.world.services.user import User, reachable, server_user
-from holdfast.world.services.waiting import wait_for
+from holdfast.world.services.wait_for import wait_for
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -77,7 +77,7 @@ class Postgres:
         settings: PostgresSettings,
         server: Server,
         log: PgLog,
-        door: PgDoor,
+        own_session: PgSession,
         counters: PgCounters,
         dump: PgDump,
         notes: tuple[str, ...],
@@ -88,7 +88,7 @@ class Postgres:
         self._settings = settings
         self._server = server
         self._log = log
-        self._door = door
+        self._own_session = own_session
         self._counters = counters
         self._dump = dump
 
@@ -102,17 +102,17 @@ class Postgres:
         return {"URL": url("postgresql", s.user, s.password, s.database)}
 
     async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
-        return await self._door.query(sql, timeout_s=timeout_s, keep=keep)
+        return await self._own_session.query(sql, timeout_s=timeout_s, keep=keep)
 
     async def execute(self, sql: str) -> None:
-        await self._door.execute(sql)
+        await self._own_session.execute(sql)
 
     async def prepare(self, sql: str) -> None:
-        await self._door.prepare(sql)
+        await self._own_session.prepare(sql)
 
     async def mark(self) -> None:
         """Writes count from here, and the agent's user is a superuser no longer."""
-        async with self._door.session() as session:
+        async with self._own_session.session() as session:
             user = quoted(self._settings.user)
             await session.execute(f"GRANT {GROUPS} TO {user}")
             await session.execute(f"ALTER ROLE {user} {POWERS}")
@@ -127,7 +127,7 @@ class Postgres:
         return pg_events(self.spec.name, self._log, counters)
 
     async def dump(self, path: Path) -> str:
-        async with _ours(), self._door.session(dbname="template1") as session:
+        async with _ours(), self._own_session.session(dbname="template1") as session:
             found = await (await session.execute(_UNNAMEABLE)).fetchall()
         names = [name for (name,) in found]
         await self._dump.write(self._server.room, path, names)
@@ -137,13 +137,13 @@ class Postgres:
         """All but the password of the spec's user is as it was written; what runs meanwhile gives nobody more power."""
         room = self._server.room
         async with _ours():
-            async with self._door.session(dbname="template1") as session:
+            async with self._own_session.session(dbname="template1") as session:
                 await session.execute(f"ALTER DATABASE postgres OWNER TO {OURS}")  # else its owner cannot be dropped
             await self._dump.read_roles(room, path)
-            async with self._door.session(dbname="template1") as session:
+            async with self._own_session.session(dbname="template1") as session:
                 before = await powers(session)
             await self._dump.read(room, path)
-            async with self._door.session(dbname="template1") as session:
+            async with self._own_session.session(dbname="template1") as session:
                 await give_back(session, before)
                 if self._settings.user in before.roles:  # an agent may have dropped it
                     await _set_password(session, self._settings)
@@ -173,9 +173,9 @@ async def open_postgres(spec: ServiceSpec, folder: Path) -> SpareKeeper[Postgres
     user = server_user("postgres")
     found = _server(spec.image, user)
     made_of = [found.version, settings.user, settings.database, settings.method, settings.initdb]
-    data = await prepared("postgres", made_of, user, found.prefix, Maker(found.program, settings))
+    data = await prepared("postgres", made_of, user, found.prefix, PostgresTemplate(found.program, settings))
     sweep()
-    home = Home(folder, user)
+    home = SocketFolder(folder, user)
     audited = f"service {spec.name}: {AUDITED}"
     notes = (*note(spec.image, spec.name, found.version), *settings.notes, audited, *unconfined(spec.name, user))
 
@@ -197,9 +197,9 @@ async def _set_password(session: AsyncConnection[Any], settings: PostgresSetting
 async def _start(
     spec: ServiceSpec,
     settings: PostgresSettings,
-    home: Home,
+    home: SocketFolder,
     launch: Launch,
-    data: Prepared,
+    data: PreparedData,
     dump: PgDump,
     notes: tuple[str, ...],
 ) -> Postgres:
@@ -207,9 +207,9 @@ async def _start(
     server = await start(launch, home, log.line)
     try:
         login = {"host": str(server.room), "user": OURS, "password": data.password, "dbname": settings.database}
-        door = PgDoor(spec.name, login, settings.user, log.opened)
-        counters = PgCounters(door, settings.database)
-        async with door.session() as session:
+        own_session = PgSession(spec.name, login, settings.user, log.opened)
+        counters = PgCounters(own_session, settings.database)
+        async with own_session.session() as session:
             await _set_password(session, settings)
             await counters.begin(session)
         address = {
@@ -222,10 +222,12 @@ async def _start(
     except BaseException:
         await server.close()
         raise
-    return Postgres(spec, settings, server, log, door, counters, dump, notes)
+    return Postgres(spec, settings, server, log, own_session, counters, dump, notes)
 
 
-def _launch(spec: ServiceSpec, found: Found, settings: PostgresSettings, data: Prepared, user: User | None) -> Launch:
+def _launch(
+    spec: ServiceSpec, found: ServerProgram, settings: PostgresSettings, data: PreparedData, user: User | None
+) -> Launch:
     def argv(sockets: str, files: str) -> list[str]:
         options = {**SERVER, "unix_socket_directories": sockets}
         return [str(found.program), "-D", files, *(word for o in options.items() for word in ("-c", "=".join(o)))]
@@ -236,9 +238,9 @@ def _launch(spec: ServiceSpec, found: Found, settings: PostgresSettings, data: P
     )
 
 
-def _server(image: str | None, user: User | None) -> Found:
+def _server(image: str | None, user: User | None) -> ServerProgram:
     found = [
-        Found(path, text.replace("postgres (PostgreSQL)", "PostgreSQL").partition(" (")[0])
+        ServerProgram(path, text.replace("postgres (PostgreSQL)", "PostgreSQL").partition(" (")[0])
         for path in candidates(["postgres"], PLACES, BUNDLES)
         if reachable(path, user) and os.access(path.with_name("initdb"), os.X_OK) and (text := version(path))
     ]
@@ -250,14 +252,14 @@ def _server(image: str | None, user: User | None) -> Found:
     return choose(found, image)
 
 
-class Maker:
+class PostgresTemplate:
     """Makes the data directory that all servers of these settings start from."""
 
     def __init__(self, program: Path, settings: PostgresSettings) -> None:
         self._program = program
         self._settings = settings
 
-    def __call__(self, data: Path, password: str, run: Run) -> None:
+    def __call__(self, data: Path, password: str, run: RunAsUser) -> None:
         locale = "C.UTF-8" if sys.platform == "linux" else "C"
         initdb = [str(self._program.with_name("initdb")), "-D", str(data), "-U", OURS, "-A", "trust", "-E", "UTF8"]
         small = ["--wal-segsize=1", "--no-sync", "--no-instructions"]  # 16 MB of log would be copied for every trial

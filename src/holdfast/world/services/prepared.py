@@ -20,8 +20,8 @@ from msgspec import Struct
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.codec import canonical, digest
-from holdfast.world.services.confined import as_user, walls
-from holdfast.world.services.home import PREFIX, place
+from holdfast.world.services.confinement import as_user, confinement
+from holdfast.world.services.socket_folder import PREFIX, place
 from holdfast.world.services.user import User, give
 
 FORMAT = 1
@@ -29,7 +29,7 @@ FORMAT = 1
 MAKE_S = 120.0
 
 
-class Run(Protocol):
+class RunAsUser(Protocol):
     """Runs a command as the server's user; HarnessError if it fails."""
 
     def __call__(self, argv: list[str], given: str = "") -> None: ...
@@ -38,10 +38,10 @@ class Run(Protocol):
 class Make(Protocol):
     """Fills a folder with data, our own account with that password in it."""
 
-    def __call__(self, data: Path, password: str, run: Run) -> None: ...
+    def __call__(self, data: Path, password: str, run: RunAsUser) -> None: ...
 
 
-class Prepared(Struct, frozen=True):
+class PreparedData(Struct, frozen=True):
     """Data for servers to start from, and the password of our own account in it."""
 
     archive: Path
@@ -54,12 +54,12 @@ def cache_folder() -> Path:
     return Path(above) / "holdfast" / "services"
 
 
-async def prepared(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> Prepared:
+async def prepared(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> PreparedData:
     """The data of that kind, made of those settings; made now if it never was. `sees` is where its programs are."""
     return await asyncio.to_thread(_prepared, kind, made_of, user, sees, make)
 
 
-def _prepared(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> Prepared:
+def _prepared(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> PreparedData:
     folder = cache_folder()
     archive = folder / f"{kind}-{digest(canonical([FORMAT, *made_of]))}.tar"
     key = archive.with_suffix(".key")
@@ -68,7 +68,7 @@ def _prepared(kind: str, made_of: Sequence[object], user: User | None, sees: Pat
         with _locked(folder / f"{kind}.lock"):
             if not (archive.exists() and key.exists()):
                 _make(archive, key, _Workshop(user, sees), make)
-            return Prepared(archive, key.read_text())
+            return PreparedData(archive, key.read_text())
     except OSError as refused:
         raise UserError(
             f"prepared data of services is kept in {folder}, which cannot be used: {refused}",
@@ -114,7 +114,7 @@ class _Workshop:
         names.chmod(0o644)
 
     def run(self, argv: list[str], given: str = "") -> None:
-        raised, _ = walls(self._user)
+        raised, _ = confinement(self._user)
         if raised is None:
             _run(argv, given, **as_user(self._user))
             return

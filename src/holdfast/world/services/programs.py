@@ -17,7 +17,7 @@ from typing import IO
 
 from holdfast.errors import HarnessError
 from holdfast.processes.leftovers import kill_group
-from holdfast.world.services.confined import SOCKETS, as_user, walls
+from holdfast.world.services.confinement import SOCKETS, as_user, confinement
 from holdfast.world.services.user import User
 
 Argv = Callable[[str], list[str]]
@@ -70,14 +70,14 @@ class Programs:
 
     def refuse_unwalled(self) -> None:
         """HarnessError where this machine raises no walls: what an agent left would run with the rights of our user."""
-        raised, why = walls(self.user)
+        raised, why = confinement(self.user)
         if raised is None:
             raise HarnessError(f"what an agent left in a database is only run behind walls, and there are none: {why}")
 
     def _started(
         self, argv: Argv, room: Path, env: Mapping[str, str], reads: IO[bytes], to: Path, said: IO[bytes]
     ) -> subprocess.Popen[bytes]:
-        raised, _ = walls(self.user)
+        raised, _ = confinement(self.user)
         words = ["/bin/sh", "-c", _SCRIPT, "sh", str(MOST_BYTES // _BLOCK), *argv(SOCKETS if raised else str(room))]
         how = as_user(self.user)
         if raised is not None:

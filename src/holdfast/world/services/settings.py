@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from holdfast.errors import UserError
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services.found import NoServer
+from holdfast.world.services.server_program import NoServer
 
 OURS = "holdfast_observer"
 """The account of our own in every database server."""

@@ -32,7 +32,7 @@ _HARMLESS = frozenset({"restrict", "unrestrict", "echo", "encoding"})
 """Commands of psql's own that mean nothing here; pg_dump writes the first two."""
 
 
-class Statement(Struct, frozen=True):
+class ScriptStatement(Struct, frozen=True):
     """One statement of a file, where it starts, and the rows that follow a COPY."""
 
     text: str
@@ -40,7 +40,7 @@ class Statement(Struct, frozen=True):
     data: str | None = None
 
 
-def split(sql: str, dialect: Dialect) -> Iterator[Statement]:
+def split(sql: str, dialect: Dialect) -> Iterator[ScriptStatement]:
     """Every statement in order; QueryFailed at a command that only an interactive client knows."""
     yield from _Splitter(sql, dialect).statements()
 
@@ -54,7 +54,7 @@ class _Splitter:
         self._counted = 0
         self._set_delimiter(";")
 
-    def statements(self) -> Iterator[Statement]:
+    def statements(self) -> Iterator[ScriptStatement]:
         while self._begin():
             start = self._at
             end = self._end()
@@ -62,7 +62,7 @@ class _Splitter:
             if text:
                 line = self._line_at(start)
                 copies = self._dialect == "postgres" and _COPY.match(text)
-                yield Statement(text, line, self._rows() if copies else None)
+                yield ScriptStatement(text, line, self._rows() if copies else None)
 
     def _set_delimiter(self, text: str) -> None:
         body = _BODY if self._dialect == "postgres" else ""

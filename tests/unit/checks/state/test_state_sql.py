@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.checks.state.comparing import as_number, same
+from holdfast.checks.state.json_equality import as_number, same
 from holdfast.checks.state.sql import Sql, equal
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.verdict import Finding

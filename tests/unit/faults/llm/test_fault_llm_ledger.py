@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from llm_replies import ASKED, BOTH, SAID
 
-from holdfast.execute.trial import Voyage
+from holdfast.execute.trial import LiveContext
 from holdfast.model.spec import Injection, Scenario, Schedule, Task
 from holdfast.model.trial import Trial
 from holdfast.protocols import Call, Failed, Reply
@@ -16,7 +16,7 @@ class Asking:
 
     def __init__(self, *modes, stream=True, **settings):
         injections = tuple(Injection("llm", "*", mode, settings, Schedule()) for mode in modes)
-        self.trip = Voyage(Trial("0123456789ab", "contract", "s", Task(("hi",))), Scenario("s", injections))
+        self.context = LiveContext(Trial("0123456789ab", "contract", "s", Task(("hi",))), Scenario("s", injections))
         self.stream = stream
         self.at_delay = []
 
@@ -25,15 +25,15 @@ class Asking:
             return Reply(value)
 
         async def sleep(ms):
-            self.at_delay.append((ms, [met.mode for met in self.trip.ledger]))
+            self.at_delay.append((ms, [met.mode for met in self.context.ledger]))
 
-        n = self.trip.count("llm", "gpt-4o")
+        n = self.context.count("llm", "gpt-4o")
         call = Call("llm", "gpt-4o", {"stream": self.stream}, n)
-        return asyncio.run(self.trip.through(call, forward, sleep)).value
+        return asyncio.run(self.context.through(call, forward, sleep)).value
 
     @property
     def effects(self):
-        return [(met.mode, met.call, met.effect) for met in self.trip.ledger]
+        return [(met.mode, met.call, met.effect) for met in self.context.ledger]
 
 
 @pytest.mark.parametrize(

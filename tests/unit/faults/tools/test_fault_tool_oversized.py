@@ -64,15 +64,15 @@ def test_oversized_is_a_million_bytes_by_default(meet):
 
 @pytest.mark.parametrize(("value", "text"), [(5, "5 "), (1.5, "1.5 "), (True, "true ")])
 def test_oversized_makes_text_of_a_number_that_a_model_reads_as_text_anyway(value, text):
-    trip = FakeTrip([Injection("tool", "*", "oversized", {"bytes": 500})])
+    context = FakeTrip([Injection("tool", "*", "oversized", {"bytes": 500})])
 
     async def forward(call):
         return Reply(value)
 
-    got = asyncio.run(trip.through(Call("tool_result", "count", {}, 1), forward, asyncio.sleep)).value
+    got = asyncio.run(context.through(Call("tool_result", "count", {}, 1), forward, asyncio.sleep)).value
     assert got.startswith(text)
     assert len(got) == 500
-    assert [met.effect for met in trip.ledger] == ["met"]
+    assert [met.effect for met in context.ledger] == ["met"]
 
 
 @pytest.mark.parametrize("value", [5, None, True, 1.5, "longer than that", object()])

@@ -49,7 +49,7 @@ def test_a_client_that_refuses_our_certificate_is_shown_as_such(bench, secure, e
             session.get(secure.url + "/rows")
         (event,) = trial.events()
     assert event.error_type == "certificate_refused"
-    (note,) = trial.trip.notes
+    (note,) = trial.context.notes
     assert "refused our certificate for localhost" in note
     assert all(name in note for name in TRUST_VARIABLES)
     assert trial.met == []
@@ -78,13 +78,13 @@ def test_a_trial_that_ends_while_the_certificate_is_looked_at_still_tells_of_it(
             raw.sendall(sent.read())
             assert raw.recv(5)  # the certificate is on its way
             trial.run(left(trial))
-            (event,) = trial.trip.trace
+            (event,) = trial.context.trace
     assert event.error_type == "certificate_refused"
-    assert "refused our certificate for localhost" in trial.trip.notes[0]
+    assert "refused our certificate for localhost" in trial.context.notes[0]
 
 
 async def left(trial):
-    trial.plane.leave(trial.trip)
+    trial.plane.leave(trial.context)
 
 
 def test_several_requests_on_one_opened_connection(bench, secure):
@@ -92,7 +92,7 @@ def test_several_requests_on_one_opened_connection(bench, secure):
         for _ in range(3):
             assert session.get(secure.url + "/rows").json() == ROWS
         assert len(trial.listener.connections) == 1
-    assert [event.n for event in trial.trip.trace] == [1, 2, 3]
+    assert [event.n for event in trial.context.trace] == [1, 2, 3]
 
 
 def test_plain_http_inside_of_a_tunnel(bench, plain):
@@ -103,7 +103,7 @@ def test_plain_http_inside_of_a_tunnel(bench, plain):
         client.sendall(b"GET /rows HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         assert client.recv(1_000).startswith(b"HTTP/1.1 418")
         client.close()
-    assert trial.trip.ledger[0].target == f"{plain.url}/rows"
+    assert trial.context.ledger[0].target == f"{plain.url}/rows"
 
 
 def test_the_connection_decides_where_a_request_goes_not_its_host_header(bench, plain):
@@ -129,8 +129,8 @@ def test_the_hosts_loopback_is_not_reached(bench, plain, host):
     assert "the spec does not name it" in reply.text
     assert head.startswith(b"HTTP/1.1 403")
     assert plain.seen == []
-    assert any("refused" in note for note in trial.trip.notes)
-    assert {event.error_type for event in trial.trip.trace} == {"refused"}
+    assert any("refused" in note for note in trial.context.notes)
+    assert {event.error_type for event in trial.context.trace} == {"refused"}
 
 
 def test_the_proxys_own_listener_is_no_way_in(bench):
@@ -173,16 +173,16 @@ def test_an_upstream_that_is_down_is_no_doing_of_a_fault(bench, named):
         (event,) = trial.events()
     assert reply.status_code == 502
     assert event.error_type == "upstream"
-    told = trial.trip.troubles if named else trial.trip.notes
+    told = trial.context.troubles if named else trial.context.notes
     assert any("no fault is why" in text for text in told)
-    assert bool(trial.trip.troubles) is named  # what the agent made up is its own choice
+    assert bool(trial.context.troubles) is named  # what the agent made up is its own choice
 
 
 def test_an_upstream_whose_certificate_is_bad_is_told(bench, secure):
     with bench.trial(looked_into=[f"https://127.0.0.1:{secure.server_port}/*"]) as trial:
         reply = trial.get(f"https://127.0.0.1:{secure.server_port}/rows")
     assert reply.status_code == 502
-    assert "TLS" in trial.trip.troubles[0]
+    assert "TLS" in trial.context.troubles[0]
 
 
 @pytest.mark.parametrize("target", ["nonsense", "host:", ":80", "a b:80", "host:99999", "u@h:80"])
@@ -194,7 +194,7 @@ def test_a_connect_to_nowhere_is_a_bad_request(bench, target):
 
 
 # -- who else is behind the proxy ---------------------------------------------------------------------
-async def said(exchange, trip, what):
+async def said(exchange, context, what):
     body = await exchange.body()
     await exchange.respond(200, (), f"{what} {exchange.head.target} {len(body)}".encode())
 
@@ -208,7 +208,7 @@ def test_hosts_of_models_go_to_the_gateway(bench):
             trial.ask("POST", "https://api.openai.com/v1/chat", data="12345").text
             == "https://api.openai.com /v1/chat 5"
         )
-    assert trial.trip.trace == []
+    assert trial.context.trace == []
 
 
 def test_a_models_host_at_another_port_is_a_place_like_any_other(bench, plain, secure):
@@ -235,7 +235,7 @@ def test_egress_rules_hold_for_hosts_of_models(bench):
         client.sendall(b"GET https://api.openai.com/v1/models HTTP/1.1\r\nConnection: close\r\n\r\n")
         assert client.recv(1_000).startswith(b"HTTP/1.1 403")
         client.close()
-    assert len(trial.trip.notes) == 1
+    assert len(trial.context.notes) == 1
 
 
 def test_requests_to_our_own_listener_work_through_the_proxy(bench):
@@ -251,7 +251,7 @@ def test_requests_to_our_own_listener_work_through_the_proxy(bench):
             reply += more
         client.close()
     assert b"/token/x /token/x 0" in reply
-    assert trial.trip.trace == []
+    assert trial.context.trace == []
 
 
 # -- websockets ---------------------------------------------------------------------------------------
@@ -371,7 +371,7 @@ def test_a_proxy_of_the_users_own_is_not_used_and_that_is_said_once(bench, plain
     with bench.trial(declared=[plain.url], environ=around) as trial:
         trial.get(plain.url + "/rows")
         trial.get(plain.url + "/rows")
-    assert sum("your HTTP_PROXY is not used" in note for note in trial.trip.notes) == said
+    assert sum("your HTTP_PROXY is not used" in note for note in trial.context.notes) == said
 
 
 def test_a_fault_that_breaks_is_ours_not_the_agents(bench, plain):
@@ -380,4 +380,4 @@ def test_a_fault_that_breaks_is_ours_not_the_agents(bench, plain):
         assert trial.get(plain.url + "/rows").status_code == 500
         (event,) = trial.events()
     assert event.error_type == "harness"
-    assert "cannot be made of its settings" in trial.trip.troubles[0]
+    assert "cannot be made of its settings" in trial.context.troubles[0]

@@ -74,9 +74,9 @@ def test_a_client_that_drops_its_request_meets_nothing(bench, plain, mode, setti
         dropped(trial, request(plain.url), reset=reset)
         (event,) = trial.events()
     assert [met for _, _, met in trial.met] == ["no_effect"]
-    assert trial.trip.ledger[0].note
+    assert trial.context.ledger[0].note
     assert (event.error_type, event.fault) == ("client_gone", "")
-    assert trial.trip.troubles == []
+    assert trial.context.troubles == []
 
 
 @pytest.mark.parametrize(("mode", "settings"), [("error", {}), ("slow", {"delay_ms": 2000})])

@@ -33,7 +33,7 @@ def test_a_fault_of_content_is_not_met_where_there_is_no_body(bench, plain, meth
         (event,) = trial.events()
     assert (reply.status_code, reply.content) == (status, b"")
     assert [met for _, _, met in trial.met] == ["no_effect"]
-    assert trial.trip.ledger[0].note == "the reply has no body"
+    assert trial.context.ledger[0].note == "the reply has no body"
     assert event.fault == ""
 
 

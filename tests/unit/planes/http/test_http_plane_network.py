@@ -51,7 +51,7 @@ def test_bandwidth(bench, server, scheme):
         reply, took = timed(trial, server.url + "/text")
     assert len(reply.content) == 2_700
     assert 0.2 <= took < 2
-    assert trial.trip.ledger[0].got == "the reply: 10 kB a second"
+    assert trial.context.ledger[0].got == "the reply: 10 kB a second"
 
 
 @BOTH

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.model.delivery import Delivery, Slices
-from holdfast.planes.http.pacing import FELT_MS, Pacing, felt
+from holdfast.planes.http.paced_delivery import FELT_MS, PacedDelivery, felt
 
 SLICES = st.builds(Slices, st.integers(1, 50), st.integers(0, 60), st.just(1.0), st.integers(0, 9))
 DELIVERIES = st.builds(
@@ -15,7 +15,7 @@ DELIVERIES = st.builds(
 
 @given(DELIVERIES, st.lists(st.binary(max_size=200), max_size=5))
 def test_every_byte_goes_out_in_order_up_to_the_limit(delivery, chunks):
-    pacing = Pacing(delivery)
+    pacing = PacedDelivery(delivery)
     sent = b"".join(piece for chunk in chunks for _, piece in pacing.pieces(chunk))
     everything = b"".join(chunks)
     assert sent == (everything if delivery.limit is None else everything[: delivery.limit])
@@ -23,18 +23,18 @@ def test_every_byte_goes_out_in_order_up_to_the_limit(delivery, chunks):
 
 
 def test_a_rate_is_kept():
-    waits = [wait for wait, _ in Pacing(Delivery(rate=10_000)).pieces(bytes(5_000))]
+    waits = [wait for wait, _ in PacedDelivery(Delivery(rate=10_000)).pieces(bytes(5_000))]
     assert abs(sum(waits) - 500) < 1
     assert len(waits) == 10
 
 
 def test_slices_vary_by_their_seed_and_wait_between():
     def sizes(seed):
-        return [len(piece) for _, piece in Pacing(Delivery(slices=Slices(10, 5, 3, seed))).pieces(bytes(1_000))]
+        return [len(piece) for _, piece in PacedDelivery(Delivery(slices=Slices(10, 5, 3, seed))).pieces(bytes(1_000))]
 
     assert sizes(1) == sizes(1) != sizes(2)
     assert all(5 <= size <= 15 for size in sizes(1)[:-1])
-    first, *others = [wait for wait, _ in Pacing(Delivery(slices=Slices(10, 5, 3, 1))).pieces(bytes(100))]
+    first, *others = [wait for wait, _ in PacedDelivery(Delivery(slices=Slices(10, 5, 3, 1))).pieces(bytes(100))]
     assert first == 0
     assert set(others) == {3}
 
@@ -42,7 +42,7 @@ def test_slices_vary_by_their_seed_and_wait_between():
 @given(DELIVERIES, st.binary(max_size=600))
 def test_what_a_body_does_not_feel_changes_nothing_for_it(delivery, body):
     left, idle = felt(delivery, len(body))
-    before, after = list(Pacing(delivery).pieces(body)), list(Pacing(left).pieces(body))
+    before, after = list(PacedDelivery(delivery).pieces(body)), list(PacedDelivery(left).pieces(body))
     assert b"".join(piece for _, piece in before) == b"".join(piece for _, piece in after)
     assert abs(sum(wait for wait, _ in before) - sum(wait for wait, _ in after)) < FELT_MS
     if "slicer" not in idle and left.slices is not None:

@@ -77,7 +77,7 @@ def test_the_same_write_has_the_same_digest_and_another_has_not(bench, plain):
             trial.ask("POST", plain.url + "/orders", json={"item": item})
         one, same, other = (event.digest for event in trial.events(3))
     assert one == same != other
-    assert [event.n for event in trial.trip.trace] == [1, 2, 3]
+    assert [event.n for event in trial.context.trace] == [1, 2, 3]
 
 
 def test_the_proxys_password_and_hop_by_hop_headers_stay_here(bench, plain):
@@ -165,7 +165,7 @@ def test_lost_reply_does_the_work_and_resets_the_connection(bench, server, schem
         (event,) = trial.events()
     assert len(server.seen) == 1
     assert event.error_type == "connection_lost"
-    assert trial.trip.ledger[0].would.startswith('{"bytes"')
+    assert trial.context.ledger[0].would.startswith('{"bytes"')
 
 
 def test_malformed_goes_out_broken_with_the_right_length(bench, plain):
@@ -228,7 +228,7 @@ def test_indirect_injection_by_url_carries_its_canary(bench, plain):
     )
     with bench.trial([attack]) as trial:
         reply = trial.get(plain.url + "/rows")
-    (entry,) = trial.trip.ledger
+    (entry,) = trial.context.ledger
     assert entry.canaries
     assert entry.canaries[0] in reply.text
 
@@ -237,7 +237,7 @@ def test_only_what_is_named_is_met(bench, plain):
     with bench.trial([tool("error", f"{plain.url}/rows")]) as trial:
         assert trial.get(plain.url + "/text").ok
         assert not trial.get(plain.url + "/rows?page=2").ok
-    assert [entry.target for entry in trial.trip.ledger] == [f"{plain.url}/rows?page=2"]
+    assert [entry.target for entry in trial.context.ledger] == [f"{plain.url}/rows?page=2"]
 
 
 def test_match_reads_method_query_and_body(bench, plain):
@@ -262,7 +262,7 @@ def test_calls_at_the_same_time_are_said(bench, plain):
 
     with bench.trial([tool("slow", f"{plain.url}/*", delay_ms=100)]) as trial, ThreadPoolExecutor() as pool:
         list(pool.map(lambda _: trial.get(plain.url + "/rows"), range(2)))
-    assert trial.trip.concurrent
+    assert trial.context.concurrent
 
 
 def test_a_request_that_the_client_has_left_does_not_overlap_the_next(bench, plain):
@@ -270,13 +270,13 @@ def test_a_request_that_the_client_has_left_does_not_overlap_the_next(bench, pla
         with pytest.raises(requests.exceptions.ReadTimeout):
             trial.get(plain.url + "/late", timeout=0.1)
         trial.get(plain.url + "/rows")
-    assert not trial.trip.concurrent
+    assert not trial.context.concurrent
 
 
 def test_a_reply_over_the_limit_is_late_but_whole(bench, plain):
     with bench.trial([tool("slow", f"{plain.url}/*", delay_ms=10)]) as trial:
         assert len(trial.get(plain.url + "/big").content) == 12_000_000
-    assert any("longer than" in note for note in trial.trip.notes)
+    assert any("longer than" in note for note in trial.context.notes)
 
 
 # -- the end of a trial -----------------------------------------------------------------------------
@@ -284,15 +284,15 @@ def test_requests_under_way_when_the_trial_ends_are_told_as_unfinished(bench, pl
     slow, hang = tool("slow", f"{plain.url}/rows", delay_ms=60_000), network("timeout", f"{plain.url}/text")
 
     async def leave(trial):
-        trial.plane.leave(trial.trip)
+        trial.plane.leave(trial.context)
 
     with bench.trial([slow, hang]) as trial, ThreadPoolExecutor(2) as pool:
         asking = [pool.submit(trial.get, plain.url + path) for path in ("/rows", "/text")]
-        wait_for(lambda: len(trial.trip.ledger) == 2)
+        wait_for(lambda: len(trial.context.ledger) == 2)
         trial.run(leave(trial))
-        told = {event.tool.rpartition("/")[2]: (event.phase, event.error_type) for event in trial.trip.trace}
+        told = {event.tool.rpartition("/")[2]: (event.phase, event.error_type) for event in trial.context.trace}
         trial.run(trial.listener.close())
         assert all(isinstance(one.exception(5), requests.RequestException) for one in asking)
     assert told["rows"] == ("unfinished", "client_gone")
     assert told["text"][1] == "timeout"
-    assert len(trial.trip.trace) == 2
+    assert len(trial.context.trace) == 2

@@ -56,8 +56,8 @@ def test_a_dead_host_of_the_spec_is_an_error_however_it_is_named(bench, glob):
     policy = Policy([f"localhost:{port}"])  # a glob alone does not open loopback
     with bench.trial([watched(glob.format(port=port))], policy=policy) as trial:
         assert trial.get(f"http://localhost:{port}/rows").status_code == 502
-    assert f"localhost:{port} could not be reached through the proxy, and no fault is why" in trial.trip.troubles[0]
-    assert len(trial.trip.troubles) == 1
+    assert f"localhost:{port} could not be reached through the proxy, and no fault is why" in trial.context.troubles[0]
+    assert len(trial.context.troubles) == 1
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_a_dead_host_that_the_spec_does_not_name_is_a_note(bench, glob):
     policy = Policy([f"localhost:{port}"])
     with bench.trial([watched(glob.format(port=port))], policy=policy) as trial:
         assert trial.get(f"http://localhost:{port}/rows").status_code == 502
-    assert trial.trip.troubles == []
-    assert len(trial.trip.notes) == 1
+    assert trial.context.troubles == []
+    assert len(trial.context.notes) == 1
 
 
 def test_a_dead_host_behind_tls_is_an_error_too(bench):
@@ -78,7 +78,7 @@ def test_a_dead_host_behind_tls_is_an_error_too(bench):
     told = contextlib.suppress(requests.RequestException)
     with bench.trial([watched(f"localhost:{port}/*")], policy=policy) as trial, told:
         trial.get(f"https://localhost:{port}/rows")
-    assert len(trial.trip.troubles) == 1
+    assert len(trial.context.troubles) == 1
 
 
 def test_a_silence_of_a_host_of_the_spec_is_measured_and_of_others_not(bench):
@@ -88,14 +88,14 @@ def test_a_silence_of_a_host_of_the_spec_is_measured_and_of_others_not(bench):
                 with pytest.raises(requests.Timeout):
                     trial.get(f"http://localhost:{port}/rows", timeout=0.2)
                 trial.run(_leave(trial))
-                wait_for(lambda trial=trial: bool(trial.trip.trace))
-            (event,) = trial.trip.trace
+                wait_for(lambda trial=trial: bool(trial.context.trace))
+            (event,) = trial.context.trace
             assert event.error_type == "client_gone"
             assert (event.waited_ms >= 150) is measured
 
 
 async def _leave(trial):
-    trial.plane.leave(trial.trip)
+    trial.plane.leave(trial.context)
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ import pytest
 
 from holdfast.model.completion import ToolCall
 from holdfast.model.spec import Injection, Schedule
-from holdfast.planes.llm.anthropic import ANTHROPIC
-from holdfast.planes.llm.codec import Codec
-from holdfast.planes.llm.gemini import GEMINI
-from holdfast.planes.llm.ollama import OLLAMA_CHAT
-from holdfast.planes.llm.openai_chat import OPENAI_CHAT
-from holdfast.planes.llm.openai_responses import OPENAI_RESPONSES
-from holdfast.planes.llm.results import Results
+from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
+from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.gemini import GEMINI
+from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT
+from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
+from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
+from holdfast.planes.llm.results.tool_results import ToolResults
 from planes_kit import FakeTrip
 
 FAULT = "Error: 503 Service Unavailable"
@@ -99,8 +99,8 @@ class Trial:
     """The results of one trial, with what came of them."""
 
     def __init__(self, *injections: Injection) -> None:
-        self.trip = FakeTrip(injections)
-        self.results = Results(self.trip, frozenset, faulty=True)
+        self.context = FakeTrip(injections)
+        self.results = ToolResults(self.context, frozenset, faulty=True)
 
     def asks(self, talk: Talk, id: str, q: str = "kettle") -> None:
         """The model answers the conversation with a call; formats without ids give none."""
@@ -114,14 +114,14 @@ class Trial:
 
     @property
     def calls(self) -> list[tuple[int, str]]:
-        return [(event.n, event.fault) for event in self.trip.trace if event.phase == "done"]
+        return [(event.n, event.fault) for event in self.context.trace if event.phase == "done"]
 
     @property
     def met(self) -> int:
-        return len(self.trip.ledger)
+        return len(self.context.ledger)
 
     @property
     def perhaps(self) -> list[tuple[str, str]]:
         """At the end: the calls that may have been made, with their arguments."""
         self.results.close()
-        return [(event.tool, event.input) for event in self.trip.trace if event.phase == "declared"]
+        return [(event.tool, event.input) for event in self.context.trace if event.phase == "declared"]

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from upstream_kit import called, chat, message, query, read, script
 
 from holdfast.errors import UserError
-from holdfast.planes.llm.cassette import Cassette, NotRecorded
-from holdfast.planes.llm.openai_chat import OpenAIChat
-from holdfast.planes.llm.recorder import Recorder
-from holdfast.planes.llm.taped import bytes_of, kept, key_of
-from holdfast.planes.llm.upstream import Answered, Passed, Query, Source, Stored
+from holdfast.planes.llm.codecs.openai_chat import OpenAIChat
+from holdfast.planes.llm.sources.cassette import Cassette, NotRecorded
+from holdfast.planes.llm.sources.recorder import Recorder
+from holdfast.planes.llm.sources.recording import bytes_of, kept, key_of
+from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, StoredReply
 
 SECRET = "sk-live-0123456789"
 KEYED = (("authorization", f"Bearer {SECRET}"),)
@@ -42,7 +42,7 @@ class Echo:
             ("Content-Type", "text/event-stream" if asked.stream else "application/json"),
             ("set-cookie", "id=1"),
         )
-        return Passed(Stored(self._status, headers, tuple(_pieces(text, asked.stream))), "echo")
+        return PassedReply(StoredReply(self._status, headers, tuple(_pieces(text, asked.stream))), "echo")
 
 
 def _pieces(text: str, stream: bool) -> list[bytes]:
@@ -53,7 +53,7 @@ def _pieces(text: str, stream: bool) -> list[bytes]:
     return [f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks] + [b"data: [DONE]\n\n"]
 
 
-def record(file: Path, source: Source, *asked: Query, note: Any = print) -> list[list[bytes]]:
+def record(file: Path, source: ModelSource, *asked: Query, note: Any = print) -> list[list[bytes]]:
     """Records replies one after the other; what passed."""
 
     async def run() -> list[list[bytes]]:
@@ -62,7 +62,7 @@ def record(file: Path, source: Source, *asked: Query, note: Any = print) -> list
         passed = []
         for one in asked:
             answered = await recorded.answer(one)
-            passed.append((await read(answered))[1] if isinstance(answered, Passed) else [])
+            passed.append((await read(answered))[1] if isinstance(answered, PassedReply) else [])
         recorder.close()
         return passed
 
@@ -154,7 +154,7 @@ def test_cassette_keeps_no_reply_that_the_agent_left_half_read(tmp_path: Path) -
     async def run() -> None:
         recorder = Recorder(tmp_path / "c.jsonl", mask, print)
         answered = await recorder.of(Echo("hello")).answer(chat("hi", stream=True))
-        assert isinstance(answered, Passed)
+        assert isinstance(answered, PassedReply)
         chunks = answered.wire.chunks()
         await anext(chunks)
         await chunks.aclose()  # type: ignore[attr-defined]  # it is a generator
@@ -198,7 +198,7 @@ def test_cassette_notes_a_secret_that_it_cannot_mask(tmp_path: Path) -> None:
 
     class Binary:
         async def answer(self, asked: Query) -> Answered:
-            return Passed(Stored(200, (), (b"\xff" + SECRET.encode(),)), "binary")
+            return PassedReply(StoredReply(200, (), (b"\xff" + SECRET.encode(),)), "binary")
 
     record(tmp_path / "c.jsonl", Binary(), chat("hi"), note=notes.append)
     assert (tmp_path / "c.jsonl").read_bytes() == b""
@@ -210,6 +210,6 @@ def test_cassette_chunks_hold_every_byte(body: bytes, cuts: list[int]) -> None:
     places = [0, *sorted(cut for cut in cuts if cut <= len(body)), len(body)]
     chunks = [body[a:b] for a, b in pairwise(places)]
     asked = query(None, path="/v1/models", method="GET")
-    stored = kept(asked, Stored(200, (), ()), chunks, mask)
+    stored = kept(asked, StoredReply(200, (), ()), chunks, mask)
     assert stored is not None
     assert b"".join(bytes_of(stored.chunks, stored.binary)) == body

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.planes.llm.formats import find, provider_of_host
+from holdfast.planes.llm.codecs.formats import find, provider_of_host
 
 
 @pytest.mark.parametrize(

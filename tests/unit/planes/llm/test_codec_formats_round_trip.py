@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from codec_kit import ASKED, CALLING, CODECS, SUNNY, completions, read, streamed
 from holdfast.model.completion import Completion, Cut, FinishReason, Hollow, Pause, Text, Trouble, Usage
-from holdfast.planes.llm.codec import Codec
-from holdfast.planes.llm.odd import odd_frames
+from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.odd_chunks import odd_frames
 
 every_codec = pytest.mark.parametrize("name", CODECS)
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from codec_kit import ASKED, CALLING, CODECS, completions, streamed
 from holdfast.model.completion import Completion, Text
-from holdfast.planes.llm import gathering, sse
-from holdfast.planes.llm.asides import Like
+from holdfast.planes.llm.codecs import sse, streamed_reply
+from holdfast.planes.llm.codecs.asides import Like
 
 KEYS = [
     *("messages", "content", "choices", "message", "delta", "tool_calls", "function", "name", "arguments", "role"),
@@ -119,8 +119,8 @@ def test_deep_nesting_and_long_texts(name: str) -> None:
 
 @every_codec
 def test_a_stream_without_end_is_kept_in_part(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gathering, "CHARACTERS_KEPT", 100)
-    monkeypatch.setattr(gathering, "DELTAS_KEPT", 10)
+    monkeypatch.setattr(streamed_reply, "CHARACTERS_KEPT", 100)
+    monkeypatch.setattr(streamed_reply, "DELTAS_KEPT", 10)
     codec = CODECS[name]
     flood = Completion(tuple([Text("word ")] * 1_000))
     reader = codec.reader()
@@ -131,7 +131,7 @@ def test_a_stream_without_end_is_kept_in_part(name: str, monkeypatch: pytest.Mon
 
 def test_a_line_without_end_is_left_out_and_the_next_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "LINE_LIMIT", 100)
-    events = sse.Events()
+    events = sse.DataEvents()
     for _ in range(50):
         assert events.feed(b"data: xxxxxxxxx") == []
     assert events.feed(b"\n\ndata: ok\n\n") == [("", b"ok")]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from codec_kit import CODECS
-from holdfast.planes.llm.refusals import refusal
+from holdfast.planes.llm.codecs.refusals import refusal
 from holdfast.protocols import Failed
 
 PROVIDERS = ["openai", "anthropic", "google", "ollama"]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.planes.llm.json_array import Elements
-from holdfast.planes.llm.sse import Events, event
+from holdfast.planes.llm.codecs.json_array import Elements
+from holdfast.planes.llm.codecs.sse import DataEvents, event
 
 STREAM = b": hello\n\nevent: a\ndata: 1\n\ndata:2\ndata:  3\nid: 9\nretry: 5\n\nevent: b\n\nevent: c\ndata\n\n"
 READ = [("a", b"1"), ("", b"2\n 3"), ("c", b"")]
@@ -23,22 +23,22 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 @given(places=st.lists(st.integers(0, 1_000), max_size=8))
 def test_events_are_read_with_any_line_end_and_split_anywhere(end: bytes, places: list[int]) -> None:
-    reader, found = Events(), []
+    reader, found = DataEvents(), []
     for piece in cut(STREAM.replace(b"\n", end), places):
         found += reader.feed(piece)
     assert found == READ
 
 
 def test_a_byte_order_mark_is_not_data() -> None:
-    assert Events().feed(b"\xef\xbb\xbfdata: 1\n\n") == [("", b"1")]
+    assert DataEvents().feed(b"\xef\xbb\xbfdata: 1\n\n") == [("", b"1")]
 
 
 def test_an_event_that_is_not_ended_is_not_told() -> None:
-    assert Events().feed(b"data: 1\n") == []
+    assert DataEvents().feed(b"data: 1\n") == []
 
 
 def test_what_is_written_is_read_and_stays_on_one_line() -> None:
-    assert Events().feed(event({"text": "a\nb\r\nc"}, "x")) == [("x", b'{"text":"a\\nb\\r\\nc"}')]
+    assert DataEvents().feed(event({"text": "a\nb\r\nc"}, "x")) == [("x", b'{"text":"a\\nb\\r\\nc"}')]
 
 
 @given(places=st.lists(st.integers(0, 1_000), max_size=8))

@@ -16,13 +16,13 @@ from upstream_server import serving
 
 from holdfast.model.completion import ToolCall
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Schedule
-from holdfast.planes.harbour import Chart, Harbour
-from holdfast.planes.llm import heard
-from holdfast.planes.llm.codec import Codec
-from holdfast.planes.llm.gemini import GEMINI
-from holdfast.planes.llm.openai_chat import OPENAI_CHAT
-from holdfast.planes.llm.openai_responses import OPENAI_RESPONSES
-from holdfast.planes.llm.written_tools import asked_in
+from holdfast.planes.llm import provider_reply
+from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.gemini import GEMINI
+from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
+from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
+from holdfast.planes.llm.codecs.written_tools import asked_in
+from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeTrip
 
 ARGUMENTS = '{"q": "kettle"}'
@@ -134,18 +134,20 @@ async def sailed(
     folder: Path, respond: Respond, talk: Callable[[str], Awaitable[None]], *weather: Injection
 ) -> FakeTrip:
     """A trial in which the agent talks to a server that answers like this."""
-    trip = FakeTrip([DOWN, *weather])
+    context = FakeTrip([DOWN, *weather])
     async with serving() as server:
         server.respond = respond
         models = {"*": ModelSpec("openai", base_url=f"{server.url}/v1", api_key="sk-own")}
-        harbour = Harbour(Chart(AgentSpec(type="command", command="agent"), folder, {}, models, web=False))
-        mooring = await harbour.moor()
-        with mooring.carry(trip):
-            await talk(mooring.environ["OPENAI_BASE_URL"])
-        await mooring.close()
-        await harbour.close()
-    assert trip.troubles == []
-    return trip
+        site_planes = SitePlanes(
+            PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, models, web=False)
+        )
+        address = await site_planes.open_address()
+        with address.carry(context):
+            await talk(address.environ["OPENAI_BASE_URL"])
+        await address.close()
+        await site_planes.close()
+    assert context.troubles == []
+    return context
 
 
 def met(
@@ -163,8 +165,8 @@ def met(
     async def main() -> FakeTrip:
         return await sailed(folder, respond, talk, *weather)
 
-    trip = asyncio.run(main())
-    return [(e.tool, e.phase, e.fault) for e in trip.trace if e.event_type == "tool_call"]
+    context = asyncio.run(main())
+    return [(e.tool, e.phase, e.fault) for e in context.trace if e.event_type == "tool_call"]
 
 
 def turns(*later: dict[str, Any], stream: bool = False) -> list[dict[str, Any]]:
@@ -239,8 +241,8 @@ def test_what_the_agent_was_given_counts_and_not_what_the_model_said(tmp_path: P
 def test_a_result_after_a_reply_that_could_not_be_read_is_not_met_and_in_doubt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool, words: list[dict[str, Any]]
 ) -> None:
-    monkeypatch.setattr("holdfast.planes.llm.talk.KEPT", 100)
-    monkeypatch.setattr(heard, "KEPT", 100)
+    monkeypatch.setattr("holdfast.planes.llm.model_call.KEPT", 100)
+    monkeypatch.setattr(provider_reply, "KEPT", 100)
     whole = json.dumps(chat({**ASKED, "content": "x" * 500})).encode()
     reply, kind = (chunks((0, {"content": "x" * 500})), EVENTS) if stream else (whole, "application/json")
     later = turns(ASKED, RESULT, *words, stream=stream)
@@ -274,8 +276,8 @@ def test_an_agent_that_goes_on_before_the_end_of_a_stream_is_there_is_met(tmp_pa
 
         return await sailed(tmp_path, lingering, talk)
 
-    trip = asyncio.run(main())
-    assert [(e.n, e.phase, e.fault) for e in trip.trace if e.event_type == "tool_call"] == [(1, "done", "error")]
+    context = asyncio.run(main())
+    assert [(e.n, e.phase, e.fault) for e in context.trace if e.event_type == "tool_call"] == [(1, "done", "error")]
 
 
 # -- replies that the agent fetches ------------------------------------------------------------------
@@ -330,20 +332,20 @@ def fetched(folder: Path, path: str, second: dict[str, Any], *replies: dict[str,
 )
 def test_a_call_of_a_reply_that_was_fetched_is_met_once(tmp_path: Path, path: str, second: dict[str, Any]) -> None:
     replies = [ENDED] if "stream" in path else [QUEUED, BEGUN, ENDED, ENDED]
-    trip = fetched(tmp_path, path, second, *replies)
-    assert [(e.tool, e.phase, e.fault) for e in trip.trace if e.event_type == "tool_call"] == [
+    context = fetched(tmp_path, path, second, *replies)
+    assert [(e.tool, e.phase, e.fault) for e in context.trace if e.event_type == "tool_call"] == [
         ("search", "done", "error")
     ]
-    fetches = [e for e in trip.trace if e.event_type == "http_call"]
+    fetches = [e for e in context.trace if e.event_type == "http_call"]
     assert [e.cost for e in fetches] == [None] * len(replies)  # else each look at it would be paid for
 
 
 def test_a_call_of_a_reply_that_was_fetched_and_not_made_is_declared(tmp_path: Path) -> None:
-    trip = fetched(tmp_path, "/responses/resp_1", {"input": "Never mind."}, ENDED)
-    assert [(e.tool, e.phase) for e in trip.trace if e.event_type == "tool_call"] == [("search", "declared")]
+    context = fetched(tmp_path, "/responses/resp_1", {"input": "Never mind."}, ENDED)
+    assert [(e.tool, e.phase) for e in context.trace if e.event_type == "tool_call"] == [("search", "declared")]
 
 
 def test_a_result_after_a_fetched_reply_of_an_unknown_format_is_in_doubt(tmp_path: Path) -> None:
     second = {"input": [ITEM, OUTPUT, {"role": "user", "content": "(3 steps left)"}]}
-    trip = fetched(tmp_path, "/v9/unheard-of", second, ENDED)
-    assert [(e.tool, e.phase) for e in trip.trace if e.event_type == "tool_call"] == [("search", "declared")]
+    context = fetched(tmp_path, "/v9/unheard-of", second, ENDED)
+    assert [(e.tool, e.phase) for e in context.trace if e.event_type == "tool_call"] == [("search", "declared")]

@@ -14,9 +14,9 @@ import pytest
 
 from holdfast.model.completion import ToolCall
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec
-from holdfast.planes.harbour import Chart, Harbour
-from holdfast.planes.llm.asked import Asked, Message, ToolResult
-from holdfast.planes.llm.continuing import CALLS_KEPT, CHARACTERS_KEPT, Continued
+from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
+from holdfast.planes.llm.results.continued_calls import CALLS_KEPT, CHARACTERS_KEPT, Continued
+from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeTrip
 
 SCRIPT = """
@@ -54,63 +54,65 @@ def agent(url: str, kept_in: str) -> str:
 
 def answered(folder: Path, *faults: Injection, kept_in: str = "previous_response_id") -> tuple[str, FakeTrip]:
     (folder / "model.yaml").write_text(SCRIPT)
-    trip = FakeTrip(faults)
+    context = FakeTrip(faults)
 
     async def main() -> str:
         models = {"*": ModelSpec("script", script="model.yaml")}
-        harbour = Harbour(Chart(AgentSpec(type="command", command="agent"), folder, {}, models, web=False))
-        mooring = await harbour.moor()
+        site_planes = SitePlanes(
+            PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, models, web=False)
+        )
+        address = await site_planes.open_address()
         try:
-            with mooring.carry(trip):
-                return await asyncio.to_thread(agent, mooring.environ["OPENAI_BASE_URL"], kept_in)
+            with address.carry(context):
+                return await asyncio.to_thread(agent, address.environ["OPENAI_BASE_URL"], kept_in)
         finally:
-            await mooring.close()
-            await harbour.close()
+            await address.close()
+            await site_planes.close()
 
-    return asyncio.run(main()), trip
+    return asyncio.run(main()), context
 
 
 @pytest.mark.parametrize("kept_in", ["previous_response_id", "conversation"])
 def test_its_rules_see_the_tool_and_all_that_was_said(tmp_path: Path, kept_in: str) -> None:
-    said, trip = answered(tmp_path, kept_in=kept_in)
+    said, context = answered(tmp_path, kept_in=kept_in)
     assert said == "$24.90, 7: 3"
-    assert [event.tool for event in trip.trace if event.event_type == "tool_call"] == ["find_item", "stock"]
+    assert [event.tool for event in context.trace if event.event_type == "tool_call"] == ["find_item", "stock"]
 
 
 def test_they_see_what_a_fault_made_of_the_result(tmp_path: Path) -> None:
-    said, trip = answered(tmp_path, Injection("tool", "find_item", "error"))
+    said, context = answered(tmp_path, Injection("tool", "find_item", "error"))
     assert said == "sorry"
-    assert [met.effect for met in trip.ledger] == ["met"]
+    assert [met.effect for met in context.ledger] == ["met"]
 
 
 CALL = ToolCall("c1", "find_item", '{"name": "kettle"}')
-USER = Message("user", "What does it cost?")
-GOES_ON = Asked("m", (Message("tool", results=(ToolResult("c1", "", "3"),)),), goes_on=True)
+USER = ChatMessage("user", "What does it cost?")
+GOES_ON = ModelRequest("m", (ChatMessage("tool", results=(ToolResult("c1", "", "3"),)),), goes_on=True)
 
 
 def test_a_request_with_its_own_conversation_stays_as_it_is() -> None:
     continued = Continued()
-    continued.keep((CALL,), "", Asked("m", (USER,)))
-    own = Asked("m", GOES_ON.messages)
+    continued.keep((CALL,), "", ModelRequest("m", (USER,)))
+    own = ModelRequest("m", GOES_ON.messages)
     assert continued.whole(own) is own
-    other = Asked("m", (Message("tool", results=(ToolResult("c2", "", "3"),)),), goes_on=True)
+    other = ModelRequest("m", (ChatMessage("tool", results=(ToolResult("c2", "", "3"),)),), goes_on=True)
     assert continued.whole(other) is other
 
 
 def test_new_instructions_take_the_place_of_earlier_ones() -> None:
     continued = Continued()
-    continued.keep((CALL,), "", Asked("m", (Message("system", "Be kind."), USER)))
+    continued.keep((CALL,), "", ModelRequest("m", (ChatMessage("system", "Be kind."), USER)))
     assert [m.text for m in continued.whole(GOES_ON).messages if m.role == "system"] == ["Be kind."]
-    told = Asked("m", (Message("system", "Be brief."), *GOES_ON.messages), goes_on=True)
+    told = ModelRequest("m", (ChatMessage("system", "Be brief."), *GOES_ON.messages), goes_on=True)
     assert [m.text for m in continued.whole(told).messages if m.role == "system"] == ["Be brief."]
 
 
 def test_of_a_very_long_conversation_only_the_calls_are_known_and_of_many_calls_the_latest() -> None:
     continued = Continued()
-    continued.keep((CALL,), "", Asked("m", (Message("user", "x" * (CHARACTERS_KEPT + 1)),)))
+    continued.keep((CALL,), "", ModelRequest("m", (ChatMessage("user", "x" * (CHARACTERS_KEPT + 1)),)))
     whole = continued.whole(GOES_ON)
     assert [message.role for message in whole.messages] == ["assistant", "tool"]
     assert whole.results[0].name == "find_item"
     for n in range(CALLS_KEPT):
-        continued.keep((ToolCall(f"d{n}", "find_item", "{}"),), "", Asked("m", (USER,)))
+        continued.keep((ToolCall(f"d{n}", "find_item", "{}"),), "", ModelRequest("m", (USER,)))
     assert continued.whole(GOES_ON) is GOES_ON

@@ -15,13 +15,13 @@ from holdfast.checks.trace.tool_order import ToolOrder
 from holdfast.model.completion import ToolCall
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.trace import TraceEvent
-from holdfast.planes.llm import doubts
-from holdfast.planes.llm.anthropic import ANTHROPIC
-from holdfast.planes.llm.asked import Asked, Message, ToolDeclared, ToolResult
-from holdfast.planes.llm.codec import Codec
-from holdfast.planes.llm.openai_chat import OPENAI_CHAT
-from holdfast.planes.llm.openai_responses import OPENAI_RESPONSES
-from holdfast.planes.llm.results import Results
+from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
+from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
+from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
+from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolDeclared, ToolResult
+from holdfast.planes.llm.results import doubts
+from holdfast.planes.llm.results.tool_results import ToolResults
 from holdfast.protocols import Exhibit
 from planes_kit import FakeTrip
 
@@ -41,9 +41,9 @@ def test_a_result_that_waits_for_the_model_may_be_a_call_and_meets_nothing(codec
     talk.model("Three.")
     talk.user("And pots?")
     assert trial.reads(talk) == ["-"]
-    assert (trial.calls, trial.met, trial.trip.trace) == ([], 0, [])  # nothing is told before the end
+    assert (trial.calls, trial.met, trial.context.trace) == ([], 0, [])  # nothing is told before the end
     assert plain(trial.perhaps) == [KETTLE]
-    assert "search" in trial.trip.notes[0]
+    assert "search" in trial.context.notes[0]
 
 
 @every_format
@@ -56,7 +56,7 @@ def test_an_example_or_a_kept_conversation_before_a_new_prompt_leaves_no_doubt(c
     trial.asks(talk, "call_1")
     talk.round("call_1")
     trial.reads(talk)
-    assert (trial.calls, trial.perhaps, trial.trip.notes) == ([(1, "")], [], [])
+    assert (trial.calls, trial.perhaps, trial.context.notes) == ([(1, "")], [], [])
 
 
 @every_format
@@ -103,22 +103,22 @@ def test_a_doubt_ends_where_the_model_turns_out_to_have_asked_for_the_call() -> 
 
 
 def test_a_result_that_names_no_tool_may_be_of_any_that_the_request_declares() -> None:
-    trip = FakeTrip()
-    results = Results(trip, lambda: {"mail"}, faulty=True)
-    alone = (Message("tool", results=(ToolResult("call_9", "", "done"),)),)
+    context = FakeTrip()
+    results = ToolResults(context, lambda: {"mail"}, faulty=True)
+    alone = (ChatMessage("tool", results=(ToolResult("call_9", "", "done"),)),)
     tools = tuple([ToolDeclared(name) for name in ("search", "refund", "mail")])
-    asyncio.run(results.settle(Asked("m", alone, tools)))
+    asyncio.run(results.settle(ModelRequest("m", alone, tools)))
     results.close()
-    assert [(event.tool, event.phase) for event in trip.trace] == [("search", "declared"), ("refund", "declared")]
+    assert [(event.tool, event.phase) for event in context.trace] == [("search", "declared"), ("refund", "declared")]
 
 
 def test_a_tool_that_another_plane_meets_leaves_no_doubt() -> None:
-    trip, talk = FakeTrip(), Talk(OPENAI_CHAT)
-    results = Results(trip, lambda: {"search"}, faulty=True)
+    context, talk = FakeTrip(), Talk(OPENAI_CHAT)
+    results = ToolResults(context, lambda: {"search"}, faulty=True)
     talk.round("call_1")
     asyncio.run(results.settle(talk.asked()))
     results.close()
-    assert (trip.trace, trip.notes) == ([], [])
+    assert (context.trace, context.notes) == ([], [])
 
 
 def test_doubts_that_are_kept_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def test_doubts_that_are_kept_have_an_end(monkeypatch: pytest.MonkeyPatch) -> No
         talk.called(f"call_{n}", f"{n}")
         talk.gave(f"call_{n}")
         trial.reads(talk)
-    assert [(event.phase, event.input) for event in trial.trip.trace] == [("declared", '{"q": "0"}')]
+    assert [(event.phase, event.input) for event in trial.context.trace] == [("declared", '{"q": "0"}')]
     assert len(trial.perhaps) == 3
 
 
@@ -142,9 +142,9 @@ def test_negative_rules_are_unproven_and_no_rule_takes_the_result_for_a_call() -
     talk.round("call_2")
     trial.reads(talk)
     trial.results.close()
-    trial.trip.saw(TraceEvent(ts=trial.trip.now(), event_type="tool_call", tool="mail"))
+    trial.context.saw(TraceEvent(ts=trial.context.now(), event_type="tool_call", tool="mail"))
     turn = Turn("How many?", "Three.")
-    exhibit = Exhibit("Three.", turn, trial.trip.seen(Answer(turns=(turn,))), None)
+    exhibit = Exhibit("Three.", turn, trial.context.seen(Answer(turns=(turn,))), None)
     rules = [
         MaxCalls(max=1, tool="search"),
         SideEffectOnce(tool="search"),
@@ -162,7 +162,7 @@ def test_that_a_tool_was_not_called_is_unproven() -> None:
     trial.reads(talk)
     trial.results.close()
     turn = Turn("How many?", "Three.")
-    exhibit = Exhibit("Three.", turn, trial.trip.seen(Answer(turns=(turn,))), None)
+    exhibit = Exhibit("Three.", turn, trial.context.seen(Answer(turns=(turn,))), None)
     assert ToolNotCalled(tool="search").decide(exhibit).passed is None
     assert ToolNotCalled(tool="refund").decide(exhibit).passed is True
 

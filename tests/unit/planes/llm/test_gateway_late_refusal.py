@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.http1.server import Exchange, serve
 from holdfast.model.spec import AgentSpec, ModelSpec
-from holdfast.planes.harbour import Chart, Harbour
-from holdfast.planes.http1.server import Exchange, serve
+from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeTrip
 
 ASKED = b'{"model": "m", "messages": [{"role": "user", "content": "hello"}]}'
@@ -26,23 +26,25 @@ def test_the_body_of_a_refusal_that_comes_after_its_head_is_told(tmp_path: Path,
         await exchange.finish()
 
     async def main() -> FakeTrip:
-        trip, server = FakeTrip(), await serve(late)
+        context, server = FakeTrip(), await serve(late)
         models = {"*": ModelSpec("openai", base_url=f"http://127.0.0.1:{server.port}/v1", api_key="sk-own")}
-        harbour = Harbour(Chart(AgentSpec(type="command", command="agent"), tmp_path, {}, models, web=False))
-        mooring = await harbour.moor()
+        site_planes = SitePlanes(
+            PlaneSettings(AgentSpec(type="command", command="agent"), tmp_path, {}, models, web=False)
+        )
+        address = await site_planes.open_address()
         try:
-            with mooring.carry(trip):
-                reader, writer = await asyncio.open_connection("127.0.0.1", mooring.port)
-                path = f"/{mooring.token}/openai/v1/chat/completions".encode()
+            with address.carry(context):
+                reader, writer = await asyncio.open_connection("127.0.0.1", address.port)
+                path = f"/{address.token}/openai/v1/chat/completions".encode()
                 writer.write(b"POST %b HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (path, len(ASKED)) + ASKED)
                 head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
                 assert head.startswith(b"HTTP/1.1 429")
                 writer.close()
         finally:
-            await mooring.close()
-            await harbour.close()
+            await address.close()
+            await site_planes.close()
             await server.close()
-        return trip
+        return context
 
     (trouble,) = asyncio.run(main()).troubles
     assert trouble.endswith(f"answered 429, which was not injected: {REFUSED.decode()}")

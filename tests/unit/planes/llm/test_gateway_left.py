@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec
-from holdfast.planes.harbour import Chart, Harbour
+from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeTrip
 
 BODY = b'{"model": "m", "stream": %b, "messages": [{"role": "user", "content": "hello"}]}'
@@ -32,27 +32,29 @@ Client = Callable[[int, bytes], Awaitable[bytes]]
 def after(folder: Path, fault: Injection, client: Client, *, stream: bool = False) -> tuple[FakeTrip, bytes]:
     """The trial after what a client does with one request, and what that got."""
     (folder / "model.yaml").write_text("replies: [{text: one two three four}]")
-    trip = FakeTrip([fault])
+    context = FakeTrip([fault])
 
     async def main() -> bytes:
         models = {"*": ModelSpec("script", script="model.yaml")}
-        harbour = Harbour(Chart(AgentSpec(type="command", command="agent"), folder, {}, models, web=False))
-        mooring = await harbour.moor()
-        at = urlsplit(mooring.environ["OPENAI_BASE_URL"])
+        site_planes = SitePlanes(
+            PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, models, web=False)
+        )
+        address = await site_planes.open_address()
+        at = urlsplit(address.environ["OPENAI_BASE_URL"])
         body = BODY % (b"true" if stream else b"false")
         head = f"POST {at.path}/chat/completions HTTP/1.1\r\ncontent-length: {len(body)}\r\n\r\n".encode()
         try:
-            with mooring.carry(trip):
+            with address.carry(context):
                 assert at.port is not None
                 got = await client(at.port, head + body)
-                while not trip.trace:
+                while not context.trace:
                     await asyncio.sleep(0.005)
         finally:
-            await mooring.close()
-            await harbour.close()
+            await address.close()
+            await site_planes.close()
         return got
 
-    return trip, asyncio.run(asyncio.wait_for(main(), 10))
+    return context, asyncio.run(asyncio.wait_for(main(), 10))
 
 
 def drops(*, reset: bool) -> Client:
@@ -92,16 +94,16 @@ async def ends_its_direction(port: int, request: bytes) -> bytes:
 def test_a_client_that_drops_its_call_meets_nothing(
     tmp_path: Path, mode: str, settings: dict[str, int], stream: bool, reset: bool
 ) -> None:
-    trip, _ = after(tmp_path, Injection("llm", "*", mode, settings), drops(reset=reset), stream=stream)
-    (met,), (event,) = trip.ledger, trip.trace
+    context, _ = after(tmp_path, Injection("llm", "*", mode, settings), drops(reset=reset), stream=stream)
+    (met,), (event,) = context.ledger, context.trace
     assert met.effect == "no_effect"
     assert (event.error_type, event.fault) == ("client_gone", "")
-    assert trip.troubles == []
+    assert context.troubles == []
 
 
 def test_a_client_that_gives_up_after_a_while_has_met_the_wait(tmp_path: Path) -> None:
-    trip, _ = after(tmp_path, Injection("llm", "*", "timeout", {"delay_ms": 5000}), waits)
-    assert [(met.effect, met.got) for met in trip.ledger] == [("met", "a delay of 5000 ms")]
+    context, _ = after(tmp_path, Injection("llm", "*", "timeout", {"delay_ms": 5000}), waits)
+    assert [(met.effect, met.got) for met in context.ledger] == [("met", "a delay of 5000 ms")]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_a_client_that_gives_up_after_a_while_has_met_the_wait(tmp_path: Path) -
 def test_a_client_that_has_ended_its_own_direction_is_there(
     tmp_path: Path, mode: str, settings: dict[str, int], expected: bytes
 ) -> None:
-    trip, got = after(tmp_path, Injection("llm", "*", mode, settings), ends_its_direction)
-    assert [met.effect for met in trip.ledger] == ["met"]
+    context, got = after(tmp_path, Injection("llm", "*", mode, settings), ends_its_direction)
+    assert [met.effect for met in context.ledger] == ["met"]
     assert expected in got
     assert bool(got) is bool(expected)

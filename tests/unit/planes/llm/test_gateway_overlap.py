@@ -14,7 +14,7 @@ from aiohttp import web
 from upstream_server import serving
 
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Schedule
-from holdfast.planes.harbour import Chart, Harbour
+from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeTrip
 
 NEVER = Injection("llm", "*", "rate_limit", {}, Schedule(on_call=100))
@@ -48,14 +48,14 @@ def overlapped(models: dict[str, ModelSpec], folder: Path, talk: Callable[[str],
 
 
 async def sailed(models: dict[str, ModelSpec], folder: Path, talk: Callable[[str], Awaitable[None]]) -> bool:
-    trip = FakeTrip([NEVER])
-    harbour = Harbour(Chart(AgentSpec(type="command", command="agent"), folder, {}, models, web=False))
-    mooring = await harbour.moor()
-    with mooring.carry(trip):
-        await talk(f"{mooring.environ['OPENAI_BASE_URL']}{PATH}")
-    await mooring.close()
-    await harbour.close()
-    return trip.concurrent
+    context = FakeTrip([NEVER])
+    site_planes = SitePlanes(PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, models, web=False))
+    address = await site_planes.open_address()
+    with address.carry(context):
+        await talk(f"{address.environ['OPENAI_BASE_URL']}{PATH}")
+    await address.close()
+    await site_planes.close()
+    return context.concurrent
 
 
 def scripted(folder: Path) -> dict[str, ModelSpec]:

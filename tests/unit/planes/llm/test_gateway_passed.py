@@ -11,11 +11,11 @@ import pytest
 from aiohttp import web
 from upstream_server import Server, serving
 
+from holdfast.http1.client import UpstreamReply, Upstreams
 from holdfast.model.spec import AgentSpec, ModelSpec
 from holdfast.model.trace import TraceEvent
-from holdfast.planes.harbour import Chart, Harbour
-from holdfast.planes.http1.client import Incoming, Upstreams
-from holdfast.planes.llm.usage import usage_in
+from holdfast.planes.llm.codecs.usage import usage_in
+from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeTrip
 
 Respond = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -28,18 +28,20 @@ def asked(
     """The event of one request; with `hold_s` the client reads nothing and is there for so long."""
 
     async def main() -> TraceEvent:
-        trip = FakeTrip()
+        context = FakeTrip()
         async with serving() as server:
             assert isinstance(server, Server)
             server.respond = respond
             models = {"*": ModelSpec("openai", base_url=f"{server.url}/v1", api_key="sk-own", input_usd=1.0)}
-            harbour = Harbour(Chart(AgentSpec(type="command", command="agent"), folder, {}, models, web=False))
-            mooring = await harbour.moor()
+            site_planes = SitePlanes(
+                PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, models, web=False)
+            )
+            address = await site_planes.open_address()
             client = Upstreams()
             try:
-                with mooring.carry(trip):
-                    url = f"{mooring.environ['OPENAI_BASE_URL']}{path}"
-                    sending: Awaitable[Incoming] = client.send(
+                with address.carry(context):
+                    url = f"{address.environ['OPENAI_BASE_URL']}{path}"
+                    sending: Awaitable[UpstreamReply] = client.send(
                         method, url, [("content-type", "application/json")], body
                     )
                     if hold_s is None:
@@ -50,9 +52,9 @@ def asked(
                         task.cancel()
             finally:
                 await client.close()
-                await mooring.close()
-                await harbour.close()
-        return trip.trace[0]
+                await address.close()
+                await site_planes.close()
+        return context.trace[0]
 
     return asyncio.run(main())
 

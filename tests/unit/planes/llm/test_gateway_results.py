@@ -6,24 +6,24 @@ import pytest
 
 from holdfast.model.completion import ToolCall
 from holdfast.model.spec import NOT_ON_RESULTS, Injection, Schedule
-from holdfast.planes.llm.asked import Asked, Message, ToolResult
-from holdfast.planes.llm.results import Results
+from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
+from holdfast.planes.llm.results.tool_results import ToolResults
 from planes_kit import FakeTrip
 
 ROWS = '{"rows": [{"id": 1, "total": 123}, {"id": 2, "total": 456}]}'
 
 
 def asked(*results):
-    return Asked("gpt", (Message("tool", results=results),))
+    return ModelRequest("gpt", (ChatMessage("tool", results=results),))
 
 
 def result(key="call_1", text=ROWS, name="search"):
     return ToolResult(key, name, text, '{"q": "ACME"}')
 
 
-def settle(trip, *requests, elsewhere=frozenset, faulty=True):
+def settle(context, *requests, elsewhere=frozenset, faulty=True):
     """The model asks for each call before its result comes, and answers each request."""
-    results = Results(trip, elsewhere, faulty=faulty)
+    results = ToolResults(context, elsewhere, faulty=faulty)
     asked_for = set()
 
     async def main():
@@ -31,7 +31,7 @@ def settle(trip, *requests, elsewhere=frozenset, faulty=True):
         for request in requests:
             new = [one for one in request.results if one.key not in asked_for]
             asked_for.update(one.key for one in new)
-            results.declared(tuple(ToolCall(one.key, one.name, one.arguments) for one in new), Asked("gpt"))
+            results.declared(tuple(ToolCall(one.key, one.name, one.arguments) for one in new), ModelRequest("gpt"))
             found.append(await results.settle(request))
             results.read(results.unread(found[-1].values()))
         return found
@@ -42,72 +42,72 @@ def settle(trip, *requests, elsewhere=frozenset, faulty=True):
 
 
 def test_a_result_that_is_sent_again_is_met_once_and_stays_the_same():
-    trip = FakeTrip([Injection("tool", "search", "wrong_value")])
-    first, second = settle(trip, asked(result()), asked(result(), result("call_2", "plain")))
+    context = FakeTrip([Injection("tool", "search", "wrong_value")])
+    first, second = settle(context, asked(result()), asked(result(), result("call_2", "plain")))
     assert first["call_1"] == second["call_1"]
     assert first["call_1"].text != ROWS
-    assert [(m.plane, m.target, m.call, m.mode) for m in trip.ledger if m.effect == "met"] == [
+    assert [(m.plane, m.target, m.call, m.mode) for m in context.ledger if m.effect == "met"] == [
         ("tool_result", "search", 1, "wrong_value")
     ]
-    assert "the tool itself ran" in trip.ledger[0].note
+    assert "the tool itself ran" in context.ledger[0].note
 
 
 def test_another_result_under_the_same_key_is_another_call():
-    trip = FakeTrip([Injection("tool", "search", "empty", schedule=Schedule(on_call=2))])
-    results = Results(trip, frozenset, faulty=True)
+    context = FakeTrip([Injection("tool", "search", "empty", schedule=Schedule(on_call=2))])
+    results = ToolResults(context, frozenset, faulty=True)
     found = []
     for text in (ROWS, '{"rows": [1]}'):
-        results.declared((ToolCall("", "search", '{"q": "ACME"}'),), Asked("gpt"))
+        results.declared((ToolCall("", "search", '{"q": "ACME"}'),), ModelRequest("gpt"))
         found.append(asyncio.run(results.settle(asked(result("search#1", text)))))
     assert found[0] == {}
     assert found[1]["search#1"].text
 
 
 def test_an_error_becomes_the_text_of_a_failed_result():
-    trip = FakeTrip([Injection("tool", "search", "error", {"error_code": 503})])
-    (changed,) = settle(trip, asked(result()))
+    context = FakeTrip([Injection("tool", "search", "error", {"error_code": 503})])
+    (changed,) = settle(context, asked(result()))
     assert changed["call_1"].text == "Error: 503 Service Unavailable"
     assert changed["call_1"].failed
-    assert trip.trace[0].error_type == "tool_error"
-    assert trip.trace[0].fault == "error"
+    assert context.trace[0].error_type == "tool_error"
+    assert context.trace[0].fault == "error"
 
 
 @pytest.mark.parametrize("mode", NOT_ON_RESULTS)
 def test_faults_of_time_and_effect_are_not_met_on_results(mode):
-    trip = FakeTrip([Injection("tool", "search", mode)])
-    assert settle(trip, asked(result())) == [{}]
-    assert trip.ledger == []
+    context = FakeTrip([Injection("tool", "search", mode)])
+    assert settle(context, asked(result())) == [{}]
+    assert context.ledger == []
 
 
 def test_a_tool_that_another_plane_meets_passes_here():
-    trip = FakeTrip([Injection("tool", "search", "empty")])
-    assert settle(trip, asked(result()), elsewhere=lambda: {"search"}) == [{}]
-    assert (trip.ledger, trip.trace) == ([], [])
+    context = FakeTrip([Injection("tool", "search", "empty")])
+    assert settle(context, asked(result()), elsewhere=lambda: {"search"}) == [{}]
+    assert (context.ledger, context.trace) == ([], [])
 
 
 def test_an_agent_whose_tools_are_wrapped_is_only_watched():
-    trip = FakeTrip([Injection("tool", "search", "empty")])
-    assert settle(trip, asked(result()), faulty=False) == [{}]
-    assert [(e.event_type, e.tool, e.n) for e in trip.trace] == [("tool_call", "search", 1)]
+    context = FakeTrip([Injection("tool", "search", "empty")])
+    assert settle(context, asked(result()), faulty=False) == [{}]
+    assert [(e.event_type, e.tool, e.n) for e in context.trace] == [("tool_call", "search", 1)]
 
 
 def test_a_call_that_nobody_was_seen_making_is_in_the_trace_as_declared():
-    trip = FakeTrip()
-    results = Results(trip, frozenset, faulty=True)
-    results.declared((ToolCall("call_9", "refund", '{"id": 7}'),), Asked("gpt"))
+    context = FakeTrip()
+    results = ToolResults(context, frozenset, faulty=True)
+    results.declared((ToolCall("call_9", "refund", '{"id": 7}'),), ModelRequest("gpt"))
     results.close()
-    assert [(e.tool, e.phase, e.input) for e in trip.trace] == [("refund", "declared", '{"id": 7}')]
+    assert [(e.tool, e.phase, e.input) for e in context.trace] == [("refund", "declared", '{"id": 7}')]
 
 
 def test_match_reads_the_arguments_of_the_call_it_answers():
-    trip = FakeTrip([Injection("tool", "search", "empty", schedule=Schedule(match={"q": "OTHER"}))])
-    assert settle(trip, asked(result())) == [{}]
+    context = FakeTrip([Injection("tool", "search", "empty", schedule=Schedule(match={"q": "OTHER"}))])
+    assert settle(context, asked(result())) == [{}]
 
 
 def test_a_result_without_a_name_is_that_of_the_call_it_answers():
-    trip = FakeTrip([Injection("tool", "search", "empty")])
-    results = Results(trip, frozenset, faulty=True)
-    results.declared((ToolCall("call_1", "search", '{"q": "ACME"}'),), Asked("gpt"))
+    context = FakeTrip([Injection("tool", "search", "empty")])
+    results = ToolResults(context, frozenset, faulty=True)
+    results.declared((ToolCall("call_1", "search", '{"q": "ACME"}'),), ModelRequest("gpt"))
     changed = asyncio.run(results.settle(asked(result(name=""))))
     assert changed["call_1"].text != ROWS
-    assert trip.ledger[0].target == "search"
+    assert context.ledger[0].target == "search"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from holdfast.model.completion import ToolCall
 from holdfast.model.spec import Injection, Schedule
-from holdfast.planes.llm.openai_chat import OPENAI_CHAT
-from holdfast.planes.llm.results import Results
+from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
+from holdfast.planes.llm.results.tool_results import ToolResults
 from planes_kit import FakeTrip
 
 Messages = list[dict[str, Any]]
@@ -22,7 +22,7 @@ SAME = '{"left": 3}'
 class Conversation:
     """One conversation of an agent with a model that asks for a tool."""
 
-    def __init__(self, results: Results, prompt: str = "How many are left?") -> None:
+    def __init__(self, results: ToolResults, prompt: str = "How many are left?") -> None:
         self._results = results
         self.messages: Messages = [{"role": "user", "content": prompt}]
 
@@ -56,41 +56,41 @@ class Conversation:
         self.messages.append({"role": "assistant", "content": text})
 
 
-def opened(*injections: Injection) -> tuple[FakeTrip, Results]:
-    trip = FakeTrip(injections)
-    return trip, Results(trip, frozenset, faulty=True)
+def opened(*injections: Injection) -> tuple[FakeTrip, ToolResults]:
+    context = FakeTrip(injections)
+    return context, ToolResults(context, frozenset, faulty=True)
 
 
-def made(trip: FakeTrip) -> int:
-    return sum(event.phase == "done" for event in trip.trace)
+def made(context: FakeTrip) -> int:
+    return sum(event.phase == "done" for event in context.trace)
 
 
 @pytest.mark.parametrize("id", ["call_1", ""])
 @pytest.mark.parametrize("prompts", [("a", "a"), ("a", "b")])
 def test_two_conversations_with_the_same_ids_and_results_are_two_calls(id: str, prompts: tuple[str, str]) -> None:
-    trip, results = opened()
+    context, results = opened()
     for prompt in prompts:
         one = Conversation(results, prompt)
         one.model_asks(id)
         one.tool_gave(id)
         one.ask()
     results.close()
-    assert [(e.tool, e.n, e.phase) for e in trip.trace] == [("search", 1, "done"), ("search", 2, "done")]
+    assert [(e.tool, e.n, e.phase) for e in context.trace] == [("search", 1, "done"), ("search", 2, "done")]
 
 
 def test_two_conversations_at_once_with_the_same_ids_are_two_calls() -> None:
-    trip, results = opened()
+    context, results = opened()
     both = [Conversation(results), Conversation(results)]
     for one in both:
         one.model_asks("call_0")
         one.tool_gave("call_0")
     for one in both:
         one.ask()
-    assert made(trip) == 2
+    assert made(context) == 2
 
 
 def test_a_result_that_the_agent_shortens_later_is_the_same_call() -> None:
-    trip, results = opened(Injection("tool", "search", "error", schedule=Schedule(times=1)))
+    context, results = opened(Injection("tool", "search", "error", schedule=Schedule(times=1)))
     one = Conversation(results)
     one.model_asks("call_1")
     one.tool_gave("call_1", "a long result " * 20)
@@ -99,11 +99,11 @@ def test_a_result_that_the_agent_shortens_later_is_the_same_call() -> None:
     one.model_asks("call_2", "pot")
     one.tool_gave("call_2")
     assert one.ask() == [first, SAME]
-    assert made(trip) == 2
+    assert made(context) == 2
 
 
 def test_rounds_that_the_agent_leaves_out_later_make_no_new_call_of_the_others() -> None:
-    trip, results = opened(Injection("tool", "search", "error", schedule=Schedule(on_call=2)))
+    context, results = opened(Injection("tool", "search", "error", schedule=Schedule(on_call=2)))
     one = Conversation(results)
     for at, q in enumerate(("kettle", "pot", "pan")):
         one.model_asks("call_0", q)
@@ -112,11 +112,11 @@ def test_rounds_that_the_agent_leaves_out_later_make_no_new_call_of_the_others()
     one.messages[0:3] = [{"role": "user", "content": "(a summary)"}]
     one.says("done")
     assert one.ask() == before[1:]
-    assert made(trip) == 3
+    assert made(context) == 3
 
 
 def test_the_same_request_after_a_failure_meets_nothing_new() -> None:
-    trip, results = opened(Injection("tool", "search", "error", schedule=Schedule(times=1)))
+    context, results = opened(Injection("tool", "search", "error", schedule=Schedule(times=1)))
     both = [Conversation(results), Conversation(results)]
     for one in both:
         one.model_asks("call_0")
@@ -124,7 +124,7 @@ def test_the_same_request_after_a_failure_meets_nothing_new() -> None:
     first = both[0].ask()
     assert both[0].ask(again=True) == first
     assert both[1].ask() == [SAME]
-    assert made(trip) == 2
+    assert made(context) == 2
 
 
 _ID = {"own": "call_{0}_{1}", "by_round": "call_{1}", "one": "call_0", "none": ""}
@@ -137,7 +137,7 @@ _STEPS = st.lists(
 def test_every_call_that_the_model_asked_for_is_met_once_and_stays_as_it_was(
     steps: list[tuple[int, str]], ids: str, same_prompt: bool, example: bool
 ) -> None:
-    trip, results = opened(Injection("tool", "search", "error", schedule=Schedule(every=2)))
+    context, results = opened(Injection("tool", "search", "error", schedule=Schedule(every=2)))
     talks = [Conversation(results, "" if same_prompt else str(at)) for at in range(3)]
     rounds = [0, 0, 0]
     read: list[list[str]] = [[], [], []]
@@ -163,4 +163,4 @@ def test_every_call_that_the_model_asked_for_is_met_once_and_stays_as_it_was(
             oldest = next(n for n, m in enumerate(one.messages) if m["role"] == "tool")
             del one.messages[oldest - 1 : oldest + 1], read[at][0]
         assert one.ask(again=True) == read[at]
-    assert made(trip) == sum(step == "call" for _, step in steps)
+    assert made(context) == sum(step == "call" for _, step in steps)

@@ -9,14 +9,14 @@ from results_kit import FAULT, FIRST, Talk, Trial, every_format
 
 from holdfast.model.completion import ToolCall
 from holdfast.model.spec import Injection
-from holdfast.planes.llm import results as plane
-from holdfast.planes.llm import settling
-from holdfast.planes.llm.anthropic import ANTHROPIC
-from holdfast.planes.llm.codec import Codec
-from holdfast.planes.llm.gemini import GEMINI
-from holdfast.planes.llm.ollama import OLLAMA_CHAT
-from holdfast.planes.llm.openai_chat import OPENAI_CHAT
-from holdfast.planes.llm.openai_responses import OPENAI_RESPONSES
+from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
+from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.gemini import GEMINI
+from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT
+from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
+from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
+from holdfast.planes.llm.results import settlements
+from holdfast.planes.llm.results import tool_results as plane
 
 
 @every_format
@@ -252,7 +252,7 @@ def test_a_result_whose_call_only_the_server_holds_goes_by_its_id() -> None:
         talk.user("Go on." if n else "How many kettles?")
         assert trial.reads(talk) == ([] if not n else [FAULT] if n == 1 else ["-"])
         trial.asks(talk, "call_0", q)
-    assert [event.input for event in trial.trip.trace] == ['{"q": "kettle"}'] * 2
+    assert [event.input for event in trial.context.trace] == ['{"q": "kettle"}'] * 2
     assert trial.calls == [(1, "error"), (2, "")]
 
 
@@ -307,7 +307,7 @@ def test_of_calls_without_results_the_oldest_are_told_of_and_go(monkeypatch: pyt
     talk.user("How many kettles?")
     for n in range(3):
         trial.asks(talk, f"call_{n}", f"{n}")
-    assert [(event.phase, event.input) for event in trial.trip.trace] == [("declared", '{"q": "0"}')]
+    assert [(event.phase, event.input) for event in trial.context.trace] == [("declared", '{"q": "0"}')]
     talk.round("call_2", "2")
     trial.reads(talk)
     assert trial.calls == [(1, "")]
@@ -322,11 +322,11 @@ def test_a_call_that_was_perhaps_written_into_a_text_is_met_and_else_not_told_of
             talk.round("made-up")
             assert trial.reads(talk) == [FAULT]
         trial.results.close()
-        assert len(trial.trip.trace) == made
+        assert len(trial.context.trace) == made
 
 
 def test_what_is_kept_of_results_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settling, "MARKS_KEPT", 50)
+    monkeypatch.setattr(settlements, "MARKS_KEPT", 50)
     trial, talk = Trial(Injection("tool", "search", "error")), Talk(OPENAI_CHAT)
     talk.user("How many kettles?")
     for n in range(100):

@@ -11,9 +11,9 @@ import pytest
 from aiohttp import web
 from upstream_server import Server, serving
 
+from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec
-from holdfast.planes.harbour import Chart, Harbour
-from holdfast.planes.http1.client import UpstreamFailed, Upstreams
+from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeTrip
 
 Respond = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -36,16 +36,18 @@ def after(
     leave_s: float | None = None,
 ) -> FakeTrip:
     """The trial after one request for each way to respond; with `leave_s` the client waits no longer than that."""
-    trip = FakeTrip(faults)
+    context = FakeTrip(faults)
 
     async def main() -> None:
         async with serving() as server:
             assert isinstance(server, Server)
             models = {"*": ModelSpec("openai", base_url=f"{server.url}/v1", api_key="sk-own")}
-            harbour = Harbour(Chart(AgentSpec(type="command", command="agent"), folder, {}, models, web=False))
-            mooring = await harbour.moor()
+            site_planes = SitePlanes(
+                PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, models, web=False)
+            )
+            address = await site_planes.open_address()
             client = Upstreams()
-            url = f"{mooring.environ['OPENAI_BASE_URL']}{path}"
+            url = f"{address.environ['OPENAI_BASE_URL']}{path}"
             kind = [("content-type", "application/json")]
 
             async def ask() -> None:
@@ -53,7 +55,7 @@ def after(
                     await (await client.send("POST", url, kind, body(stream=stream))).read(100_000)
 
             try:
-                with mooring.carry(trip):
+                with address.carry(context):
                     for respond in responds:
                         server.respond = respond
                         try:
@@ -62,11 +64,11 @@ def after(
                             await asyncio.sleep(0.4)  # upstream answers while the trial goes on
             finally:
                 await client.close()
-                await mooring.close()
-                await harbour.close()
+                await address.close()
+                await site_planes.close()
 
     asyncio.run(main())
-    return trip
+    return context
 
 
 def says(status: int, text: str, kind: str = "application/json") -> Respond:
@@ -103,9 +105,9 @@ def test_an_upstream_that_fails_is_unreached_until_it_answers(tmp_path: Path, ba
 @pytest.mark.parametrize("mode", ["rate_limit", "server_error", "stream_cut", "timeout", "empty"])
 def test_what_a_fault_did_is_not_upstreams(tmp_path: Path, mode: str) -> None:
     settings = {"delay_ms": 1} if mode == "timeout" else {}
-    trip = after(tmp_path, [good], [Injection("llm", "*", mode, settings)])
-    assert [met.effect for met in trip.ledger] == ["met"]
-    assert trip.troubles == []
+    context = after(tmp_path, [good], [Injection("llm", "*", mode, settings)])
+    assert [met.effect for met in context.ledger] == ["met"]
+    assert context.troubles == []
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -115,24 +117,24 @@ def test_a_page_where_a_reply_of_a_model_should_be_names_the_address_and_what_ca
     tmp_path: Path, stream: bool, status: int, faulty: bool
 ) -> None:
     faults = [Injection("llm", "*", "truncated_response", {"max_tokens": 2})] if faulty else []
-    trip = after(tmp_path, [says(status, PAGE, "text/html")], faults, stream=stream)
-    (why,) = trip.troubles
+    context = after(tmp_path, [says(status, PAGE, "text/html")], faults, stream=stream)
+    (why,) = context.troubles
     assert "/v1/chat/completions" in why
     assert f"answered {status} with text/html, which is no reply of a model: <!DOCTYPE html>" in why
-    assert [met.effect for met in trip.ledger] == ["no_effect"] * faulty
+    assert [met.effect for met in context.ledger] == ["no_effect"] * faulty
 
 
 @pytest.mark.parametrize("text", ["", "not json", "[1, 2]", "null"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_reply_that_nobody_can_read_is_no_doing_of_the_agents(tmp_path: Path, text: str, stream: bool) -> None:
-    trip = after(tmp_path, [says(200, text)], stream=stream)
-    assert len(trip.troubles) == 1
-    assert trip.troubles
+    context = after(tmp_path, [says(200, text)], stream=stream)
+    assert len(context.troubles) == 1
+    assert context.troubles
 
 
 def test_a_refusal_in_the_providers_own_words_is_the_agents_to_meet(tmp_path: Path) -> None:
-    trip = after(tmp_path, [says(400, '{"error": {"message": "no such field"}}')])
-    assert trip.troubles == []
+    context = after(tmp_path, [says(400, '{"error": {"message": "no such field"}}')])
+    assert context.troubles == []
 
 
 def test_an_endpoint_that_is_no_completion_may_answer_as_it_likes(tmp_path: Path) -> None:
@@ -140,8 +142,8 @@ def test_an_endpoint_that_is_no_completion_may_answer_as_it_likes(tmp_path: Path
 
 
 def test_an_upstream_that_answers_after_the_client_left_was_silent_until_then(tmp_path: Path) -> None:
-    trip = after(tmp_path, [late], leave_s=0.1)
-    (event,) = trip.trace
+    context = after(tmp_path, [late], leave_s=0.1)
+    (event,) = context.trace
     assert event.error_type == "client_gone"
     assert 90 < event.waited_ms < 500
 
@@ -157,22 +159,24 @@ def test_the_ledger_says_in_plain_words_what_would_have_come(tmp_path: Path) -> 
 
 def test_a_delay_that_the_users_own_script_asks_for_is_the_agents_to_meet(tmp_path: Path) -> None:
     (tmp_path / "model.yaml").write_text("replies: [{text: hi, delay_ms: 2000}]")
-    trip = FakeTrip()
+    context = FakeTrip()
 
     async def main() -> None:
         models = {"*": ModelSpec("script", script="model.yaml")}
-        harbour = Harbour(Chart(AgentSpec(type="command", command="agent"), tmp_path, {}, models, web=False))
-        mooring = await harbour.moor()
+        site_planes = SitePlanes(
+            PlaneSettings(AgentSpec(type="command", command="agent"), tmp_path, {}, models, web=False)
+        )
+        address = await site_planes.open_address()
         client = Upstreams()
-        url = f"{mooring.environ['OPENAI_BASE_URL']}/chat/completions"
+        url = f"{address.environ['OPENAI_BASE_URL']}/chat/completions"
         try:
-            with mooring.carry(trip), contextlib.suppress(TimeoutError):
+            with address.carry(context), contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(client.send("POST", url, [("content-type", "application/json")], body()), 0.2)
         finally:
             await client.close()
-            await mooring.close()
-            await harbour.close()
+            await address.close()
+            await site_planes.close()
 
     asyncio.run(main())
-    (event,) = trip.trace
+    (event,) = context.trace
     assert (event.error_type, event.waited_ms) == ("client_gone", 0.0)

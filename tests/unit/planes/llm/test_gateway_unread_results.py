@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from holdfast.http1.server import Exchange, serve
 from holdfast.model.completion import ToolCall
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Schedule
-from holdfast.planes.harbour import Chart, Harbour
-from holdfast.planes.http1.server import Exchange, serve
-from holdfast.planes.llm import results
-from holdfast.planes.llm.asked import Asked, Message, ToolResult
-from holdfast.planes.llm.results import Results
+from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
+from holdfast.planes.llm.results import tool_results as results
+from holdfast.planes.llm.results.tool_results import ToolResults
+from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeTrip
 
 SCRIPT = """
@@ -89,22 +89,22 @@ def after(
 ) -> list[tuple[str, str, str]]:
     """What the ledger has of the tool, after what an agent did."""
     (folder / "model.yaml").write_text(SCRIPT)
-    trip = FakeTrip([WRONG, *faults])
+    context = FakeTrip([WRONG, *faults])
 
     async def main() -> None:
         own = ModelSpec("script", script="model.yaml") if base_url is None else ModelSpec("openai", base_url=base_url)
-        chart = Chart(AgentSpec(type="command", command="agent"), folder, {}, {"*": own}, web=False)
-        harbour = Harbour(chart)
-        mooring = await harbour.moor()
+        settings = PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, {"*": own}, web=False)
+        site_planes = SitePlanes(settings)
+        address = await site_planes.open_address()
         try:
-            with mooring.carry(trip):
-                await act(Agent(mooring.environ["OPENAI_BASE_URL"]))
+            with address.carry(context):
+                await act(Agent(address.environ["OPENAI_BASE_URL"]))
         finally:
-            await mooring.close()
-            await harbour.close()
+            await address.close()
+            await site_planes.close()
 
     asyncio.run(asyncio.wait_for(main(), 20))
-    return [(met.mode, met.effect, met.note) for met in trip.ledger if met.plane == "tool_result"]
+    return [(met.mode, met.effect, met.note) for met in context.ledger if met.plane == "tool_result"]
 
 
 def effect(found: list[tuple[str, str, str]]) -> list[str]:
@@ -215,25 +215,27 @@ def test_a_request_that_the_upstream_refuses_is_read_by_no_model(
 
 
 def test_a_result_that_a_fault_leaves_alone_is_waited_for_by_nobody() -> None:
-    trip = FakeTrip([Injection("tool", "search", "schema_drift", {"drop": ["none"]})])
-    one = Results(trip, frozenset, faulty=True)
+    context = FakeTrip([Injection("tool", "search", "schema_drift", {"drop": ["none"]})])
+    one = ToolResults(context, frozenset, faulty=True)
     asyncio.run(settled(one, 1))
     one.close()
-    assert [(met.effect, "no model" in met.note) for met in trip.ledger] == [("no_effect", False)]
+    assert [(met.effect, "no model" in met.note) for met in context.ledger] == [("no_effect", False)]
 
 
 def test_the_results_that_are_waited_for_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "OPEN_KEPT", 3)
-    trip = FakeTrip([WRONG])
-    one = Results(trip, frozenset, faulty=True)
+    context = FakeTrip([WRONG])
+    one = ToolResults(context, frozenset, faulty=True)
     asyncio.run(settled(one, 5))
-    assert effect([(met.mode, met.effect, met.note) for met in trip.ledger]) == ["no_effect"] * 2 + ["met"] * 3
+    assert effect([(met.mode, met.effect, met.note) for met in context.ledger]) == ["no_effect"] * 2 + ["met"] * 3
     one.close()
-    assert {met.effect for met in trip.ledger} == {"no_effect"}
+    assert {met.effect for met in context.ledger} == {"no_effect"}
 
 
-async def settled(one: Results, number: int) -> None:
+async def settled(one: ToolResults, number: int) -> None:
     """So many results, one request after another, none of which is answered."""
     for n in range(number):
-        one.declared((ToolCall(f"c{n}", "search", "{}"),), Asked("m"))
-        await one.settle(Asked("m", (Message("tool", results=(ToolResult(f"c{n}", "search", "3 left", "{}"),)),)))
+        one.declared((ToolCall(f"c{n}", "search", "{}"),), ModelRequest("m"))
+        await one.settle(
+            ModelRequest("m", (ChatMessage("tool", results=(ToolResult(f"c{n}", "search", "3 left", "{}"),)),))
+        )

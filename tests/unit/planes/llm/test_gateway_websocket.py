@@ -12,10 +12,10 @@ import pytest
 from aiohttp import web
 from upstream_server import Server, serving
 
-from holdfast.judge.rule import Rule
+from holdfast.judge.rule import RuleJudge
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, ModelSpec
-from holdfast.planes.harbour import Chart, Harbour
+from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeTrip
 
 PATH = "/realtime?model=gpt-realtime"
@@ -43,7 +43,7 @@ def talked(
     leaving: bool = False,
 ) -> tuple[FakeTrip, list[str], int]:
     """One websocket: the trial, what came, and the status if it was refused."""
-    trip, heard, status = FakeTrip(), [], 101
+    context, heard, status = FakeTrip(), [], 101
 
     async def main() -> None:
         nonlocal status
@@ -53,11 +53,13 @@ def talked(
             base = f"{server.url}/v1" if named else "http://127.0.0.1:9/v1"
             environ = {"OPENAI_BASE_URL": base, "OPENAI_API_KEY": "sk-users-own"}
             given = models if models is not None else {}
-            harbour = Harbour(Chart(AgentSpec(type="command", command="agent"), folder, environ, given, web=False))
-            mooring = await harbour.moor()
+            site_planes = SitePlanes(
+                PlaneSettings(AgentSpec(type="command", command="agent"), folder, environ, given, web=False)
+            )
+            address = await site_planes.open_address()
             try:
-                with mooring.carry(trip):
-                    url = f"{mooring.environ['OPENAI_BASE_URL']}{PATH}"
+                with address.carry(context):
+                    url = f"{address.environ['OPENAI_BASE_URL']}{PATH}"
                     try:
                         async with client.ws_connect(url, headers={"authorization": "Bearer holdfast-no-key"}) as line:
                             heard.append(await line.receive_str())
@@ -69,50 +71,50 @@ def talked(
                         status = refused.status
                     await asyncio.sleep(0.05)
             finally:
-                await mooring.close()
-                await harbour.close()
+                await address.close()
+                await site_planes.close()
 
     asyncio.run(main())
-    return trip, heard, status
+    return context, heard, status
 
 
 def test_a_websocket_passes_to_the_provider_with_the_users_key_and_a_note_says_that_it_is_not_read(
     tmp_path: Path,
 ) -> None:
-    trip, (first, second), _ = talked(tmp_path)
+    context, (first, second), _ = talked(tmp_path)
     path, scheme, key, host = first.split()
     assert (path, scheme, key) == ("/v1/realtime?model=gpt-realtime", "Bearer", "sk-users-own")
     assert host.startswith("127.0.0.1:")
     assert second == "you said hello"
-    assert trip.troubles == []
-    assert "passed unread" in trip.notes[0]
-    (event,) = trip.trace
+    assert context.troubles == []
+    assert "passed unread" in context.notes[0]
+    (event,) = context.trace
     assert (event.event_type, event.plane, event.status, event.error_type) == ("http_call", "llm", 101, "")
     assert event.tool == "GET /v1/realtime?model=gpt-realtime"
 
 
 def test_a_websocket_that_is_open_when_the_trial_ends_is_in_the_trace(tmp_path: Path) -> None:
-    trip, _, _ = talked(tmp_path, leaving=True)
-    assert [event.status for event in trip.trace] == [101]
+    context, _, _ = talked(tmp_path, leaving=True)
+    assert [event.status for event in context.trace] == [101]
 
 
 def test_a_refusal_of_the_provider_passes(tmp_path: Path) -> None:
-    trip, heard, status = talked(tmp_path, refusing)
-    assert (heard, status, trip.troubles) == ([], 404, [])
-    assert [event.status for event in trip.trace] == [404]
+    context, heard, status = talked(tmp_path, refusing)
+    assert (heard, status, context.troubles) == ([], 404, [])
+    assert [event.status for event in context.trace] == [404]
 
 
 def test_a_provider_that_is_down_is_an_error(tmp_path: Path) -> None:
-    trip, _, status = talked(tmp_path, named=False)
+    context, _, status = talked(tmp_path, named=False)
     assert status == 502
-    assert "the model at http://127.0.0.1:9 gave no answer" in trip.troubles[0]
+    assert "the model at http://127.0.0.1:9 gave no answer" in context.troubles[0]
 
 
 def test_a_script_cannot_answer_a_websocket_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "model.yaml").write_text("replies: [{text: hi}]")
-    trip, _, status = talked(tmp_path, models={"*": ModelSpec("script", script="model.yaml")})
+    context, _, status = talked(tmp_path, models={"*": ModelSpec("script", script="model.yaml")})
     assert status == 400
-    assert "asks for a websocket (/v1/realtime)" in trip.troubles[0]
+    assert "asks for a websocket (/v1/realtime)" in context.troubles[0]
 
 
 @pytest.mark.parametrize(
@@ -122,9 +124,9 @@ def test_a_script_cannot_answer_a_websocket_and_says_so(tmp_path: Path) -> None:
 def test_what_a_rule_did_not_see_may_have_been_said_on_the_websocket(
     tmp_path: Path, check: str, settings: dict[str, Any]
 ) -> None:
-    trip, _, _ = talked(tmp_path)
+    context, _, _ = talked(tmp_path)
     turn = Turn("hi", "done")
-    seen = Observation("t", (turn,), trace=tuple(trip.trace))
-    outcome, found = Rule(Invariant("r", check, settings), 1_000).trace(turn, seen, None)
+    seen = Observation("t", (turn,), trace=tuple(context.trace))
+    outcome, found = RuleJudge(Invariant("r", check, settings), 1_000).trace(turn, seen, None)
     assert outcome == "unproven"
     assert "websocket" in found.reason

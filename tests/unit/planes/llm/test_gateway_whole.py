@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.http1.server import Exchange, serve
 from holdfast.model.codec import decoder
 from holdfast.model.spec import AgentSpec, ModelSpec
-from holdfast.planes.harbour import Chart, Harbour
-from holdfast.planes.http1.server import Exchange, serve
+from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeTrip
 
 ASKED = b'{"model": "m", "messages": [{"role": "user", "content": "hello"}]}'
@@ -47,15 +47,17 @@ def passed(folder: Path, answer: Answer, record: Path | None = None) -> tuple[Fa
     """The trial, the lines of the head that the agent got, and the rest."""
 
     async def main() -> tuple[FakeTrip, list[bytes], bytes]:
-        trip, server = FakeTrip(), await serve(answer)
+        context, server = FakeTrip(), await serve(answer)
         models = {"*": ModelSpec("openai", base_url=f"http://127.0.0.1:{server.port}/v1", api_key="sk-own")}
-        chart = Chart(AgentSpec(type="command", command="agent"), folder, {}, models, web=False, record=record)
-        harbour = Harbour(chart)
-        mooring = await harbour.moor()
+        settings = PlaneSettings(
+            AgentSpec(type="command", command="agent"), folder, {}, models, web=False, record=record
+        )
+        site_planes = SitePlanes(settings)
+        address = await site_planes.open_address()
         try:
-            with mooring.carry(trip):
-                reader, writer = await asyncio.open_connection("127.0.0.1", mooring.port)
-                path = f"/{mooring.token}/openai/v1/chat/completions".encode()
+            with address.carry(context):
+                reader, writer = await asyncio.open_connection("127.0.0.1", address.port)
+                path = f"/{address.token}/openai/v1/chat/completions".encode()
                 writer.write(
                     b"POST %b HTTP/1.1\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % (path, len(ASKED))
                 )
@@ -63,10 +65,10 @@ def passed(folder: Path, answer: Answer, record: Path | None = None) -> tuple[Fa
                 head, _, rest = (await asyncio.wait_for(reader.read(), 10)).partition(b"\r\n\r\n")
                 writer.close()
         finally:
-            await mooring.close()
-            await harbour.close()
+            await address.close()
+            await site_planes.close()
             await server.close()
-        return trip, head.split(b"\r\n"), rest
+        return context, head.split(b"\r\n"), rest
 
     return asyncio.run(main())
 
@@ -75,22 +77,22 @@ def passed(folder: Path, answer: Answer, record: Path | None = None) -> tuple[Fa
 def test_a_reply_of_known_length_keeps_its_first_line_its_headers_and_its_length(
     tmp_path: Path, answer: Answer
 ) -> None:
-    trip, head, body = passed(tmp_path, answer)
+    context, head, body = passed(tmp_path, answer)
     assert head[0] == b"HTTP/1.1 200 Fine"
     assert head[1:4] == [b"X-Request-Id: r1", b"content-type: application/json", b"X-Request-Id: r2"]
     assert head[4] == b"Content-Length: %d" % len(REPLY)
     assert body == REPLY
-    (event,) = trip.trace
+    (event,) = context.trace
     assert (event.status, event.error_type, event.output) == (200, "", "Olé")
     assert event.cost is not None
     assert (event.cost.input_tokens, event.cost.output_tokens) == (3, 2)
 
 
 def test_a_reply_in_chunks_stays_in_chunks_though_all_of_it_has_come(tmp_path: Path) -> None:
-    trip, head, body = passed(tmp_path, chunked)
+    context, head, body = passed(tmp_path, chunked)
     assert b"Transfer-Encoding: chunked" in head
     assert body == b"%x\r\n%b\r\n0\r\n\r\n" % (len(REPLY), REPLY)
-    assert trip.trace[0].output == "Olé"
+    assert context.trace[0].output == "Olé"
 
 
 @pytest.mark.parametrize("answer", [at_once, in_two])

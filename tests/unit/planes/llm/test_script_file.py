@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import SpecError
-from holdfast.planes.llm.script_file import load
+from holdfast.planes.llm.sources.script_file import load
 
 
 def problems(folder: Path, text: str | bytes) -> list[tuple[int, int, str, str]]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from upstream_kit import passed, query, script
 
-from holdfast.planes.llm.script_lists import vector
+from holdfast.planes.llm.sources.script_lists import vector
 
 RULES = "  - {match: {model: small}, text: x}\n  - {match: {model: 'big-*'}, text: y}\n"
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from upstream_kit import ask, called, chat, message, passed, query, said, script, tool
 
 from holdfast.model.completion import Pause, Text
-from holdfast.planes.llm.formats import find
-from holdfast.planes.llm.script import NoRule, Rule, Script
-from holdfast.planes.llm.script_text import Template
-from holdfast.planes.llm.upstream import Passed, Said
+from holdfast.planes.llm.codecs.formats import find
+from holdfast.planes.llm.sources.script import NoRule, Script, ScriptRule
+from holdfast.planes.llm.sources.script_text import TextTemplate
+from holdfast.planes.llm.sources.source import PassedReply, WrittenReply
 
 ECHO = '  - {text: "You said {{ prompt }}."}\n'
 
@@ -96,7 +96,7 @@ def test_script_times_are_counted_trial_by_trial(tmp_path: Path) -> None:
 
 
 def test_script_counters_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.planes.llm.script.TRIALS_KEPT", 3)
+    monkeypatch.setattr("holdfast.planes.llm.sources.script.TRIALS_KEPT", 3)
     model = script(tmp_path, "  - {times: 1, text: x}\n  - {text: y}\n")
     for number in range(10):
         said(model, chat("hi", trial=str(number)))
@@ -142,7 +142,7 @@ def test_script_gives_the_same_call_ids_every_time_and_no_id_twice(tmp_path: Pat
 
 
 def test_script_pattern_that_runs_away_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.planes.llm.script_text.LIMIT_S", 0.05)
+    monkeypatch.setattr("holdfast.planes.llm.sources.script_text.LIMIT_S", 0.05)
     model = script(tmp_path, "  - {match: {prompt: '/(a|a|a)+(b|b)+$/'}, text: x}\n  - {text: y}\n")
     with pytest.raises(Exception, match="took over 2 s"):
         ask(model, chat("a" * 40 + "!"))
@@ -185,8 +185,8 @@ def test_script_speaks_every_format(tmp_path: Path, path: str, body: dict[str, A
 
 @given(st.text(max_size=200), st.integers(1, 5))
 def test_script_chunks_of_a_stream_join_to_the_text(text: str, size: int) -> None:
-    model = Script("m", (Rule(text=Template((text,)), chunks=size),))
+    model = Script("m", (ScriptRule(text=TextTemplate((text,)), chunks=size),))
     answered = ask(model, chat("hi", stream=True))
-    assert isinstance(answered, Said)
+    assert isinstance(answered, WrittenReply)
     assert answered.completion.text == text
-    assert not isinstance(answered, Passed)
+    assert not isinstance(answered, PassedReply)

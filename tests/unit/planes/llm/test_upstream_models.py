@@ -13,12 +13,12 @@ from upstream_kit import chat, message, query, script
 from upstream_server import AGENT, PLACEHOLDER, SAID, Server, answer, served
 
 from holdfast.errors import SpecError, UsageError
+from holdfast.http1.client import Upstreams
 from holdfast.model.spec import ModelSpec
-from holdfast.planes.http1.client import Upstreams
-from holdfast.planes.llm.routing import Router
-from holdfast.planes.llm.upstream import (
-    Passed,
-    Said,
+from holdfast.planes.llm.sources.router import Router
+from holdfast.planes.llm.sources.source import (
+    PassedReply,
+    WrittenReply,
     WrongFormat,
 )
 
@@ -70,7 +70,7 @@ def test_upstream_of_another_format_is_asked_in_translation(provider: Any) -> No
         models = {"claude*": ModelSpec(provider=provider, name="qwen", base_url=server.url, api_key="k")}
         asked = message("hi", headers=(("x-api-key", "agent"), ("anthropic-version", "2023-06-01")))
         answered = await route(models).source("anthropic", asked.model).answer(asked)
-        assert isinstance(answered, Said)
+        assert isinstance(answered, WrittenReply)
         assert (answered.completion.text, answered.completion.finish) == ("Hello", "stop")
         path, headers, body = server.seen[-1]
         assert (path, headers["authorization"], body["model"]) == ("/v1/chat/completions", "Bearer k", "qwen")
@@ -94,7 +94,7 @@ def test_upstream_in_translation_is_read_to_the_end_of_its_stream() -> None:
         server.respond = stream
         asked = message("hi", stream=True)
         answered = await route({"*": ModelSpec(base_url=server.url)}).source("anthropic", asked.model).answer(asked)
-        assert isinstance(answered, Said)
+        assert isinstance(answered, WrittenReply)
         assert answered.completion.text == "Hello"
         assert server.seen[-1][2]["stream"] is True
 
@@ -110,7 +110,7 @@ def test_upstream_error_in_translation_has_the_shape_that_the_agent_knows() -> N
         server.respond = limited
         asked = message("hi")
         answered = await route({"*": ModelSpec(base_url=server.url)}).source("anthropic", asked.model).answer(asked)
-        assert isinstance(answered, Passed)
+        assert isinstance(answered, PassedReply)
         assert answered.wire.get("retry-after") == "7"
         body = json.loads(await answered.wire.read())
         assert (answered.wire.status, body["error"]) == (429, {"type": "rate_limit_error", "message": "too many"})
@@ -130,7 +130,7 @@ def test_upstream_that_cannot_be_asked_in_the_agents_format_is_a_clear_error(pro
 
 
 def test_upstream_without_a_responses_api_is_asked_by_chat() -> None:
-    from holdfast.planes.llm.openai_responses import OpenAIResponses
+    from holdfast.planes.llm.codecs.openai_responses import OpenAIResponses
 
     async def test(server: Server, route: Any) -> None:
         async def chat_only(request: web.Request) -> web.StreamResponse:
@@ -142,7 +142,7 @@ def test_upstream_without_a_responses_api_is_asked_by_chat() -> None:
         asked = query({"model": "m", "input": "hi"}, codec=OpenAIResponses(), path="/v1/responses")
         for _ in range(2):
             answered = await router.source("openai", "m").answer(asked)
-            assert isinstance(answered, Said)
+            assert isinstance(answered, WrittenReply)
             assert answered.completion.text == "Hello"
         paths = [path for path, _, _ in server.seen]
         assert paths == ["/v1/responses", "/v1/chat/completions", "/v1/chat/completions"]
@@ -194,7 +194,7 @@ def test_upstream_script_counters_are_forgotten_with_the_trial(tmp_path: Path) -
 
     async def ask() -> str:
         answered = await router.source("openai", "gpt-4o").answer(chat("hi"))
-        assert isinstance(answered, Said)
+        assert isinstance(answered, WrittenReply)
         return answered.completion.text
 
     async def run() -> list[str]:

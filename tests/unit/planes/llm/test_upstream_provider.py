@@ -11,7 +11,7 @@ from upstream_kit import chat, query
 from upstream_server import AGENT, PLACEHOLDER, SAID, Server, answer, free_port, served
 
 from holdfast.planes.http.policy import Policy
-from holdfast.planes.llm.upstream import (
+from holdfast.planes.llm.sources.source import (
     PLACEHOLDER_KEY,
     NoModel,
     UpstreamDown,
@@ -103,11 +103,13 @@ def test_upstream_with_nothing_to_ask_names_the_three_ways(provider: str, variab
 
 
 def test_upstream_without_a_local_ollama_names_the_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.planes.llm import hosts
+    from holdfast.planes.llm.sources import provider_hosts
 
     gone = f"http://127.0.0.1:{free_port()}"
-    ollama = hosts.HOSTS["ollama"]
-    monkeypatch.setitem(hosts.HOSTS, "ollama", hosts.Host(gone, ollama.base_variables, ollama.key_variables))  # type: ignore[index]
+    ollama = provider_hosts.HOSTS["ollama"]
+    monkeypatch.setitem(
+        provider_hosts.HOSTS, "ollama", provider_hosts.ProviderHost(gone, ollama.base_variables, ollama.key_variables)
+    )  # type: ignore[index]
 
     async def test(server: Server, route: Any) -> None:
         with pytest.raises(NoModel, match=r"no Ollama is at .*--replay FILE"):

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.model.completion import Completion
-from holdfast.planes.llm.anthropic import Anthropic
-from holdfast.planes.llm.codec import Codec, Headers
-from holdfast.planes.llm.openai_chat import OpenAIChat
-from holdfast.planes.llm.script import Script
-from holdfast.planes.llm.script_file import load
-from holdfast.planes.llm.upstream import Answered, Passed, Query, Said, Source
+from holdfast.planes.llm.codecs.anthropic import Anthropic
+from holdfast.planes.llm.codecs.codec import Codec, Headers
+from holdfast.planes.llm.codecs.openai_chat import OpenAIChat
+from holdfast.planes.llm.sources.script import Script
+from holdfast.planes.llm.sources.script_file import load
+from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, WrittenReply
 
 PATHS = {"openai_chat": "/v1/chat/completions", "anthropic": "/v1/messages"}
 
@@ -81,27 +81,27 @@ def script(folder: Path, text: str, **more: Any) -> Script:
     return load(file, shown="model.yaml", **more)
 
 
-def ask(source: Source, asked: Query) -> Answered:
+def ask(source: ModelSource, asked: Query) -> Answered:
     return asyncio.run(_answer(source, asked))
 
 
-async def _answer(source: Source, asked: Query) -> Answered:
+async def _answer(source: ModelSource, asked: Query) -> Answered:
     return await source.answer(asked)
 
 
-def said(source: Source, asked: Query) -> Completion:
+def said(source: ModelSource, asked: Query) -> Completion:
     answered = ask(source, asked)
-    assert isinstance(answered, Said), answered
+    assert isinstance(answered, WrittenReply), answered
     return answered.completion
 
 
 async def read(answered: Answered) -> tuple[int, list[bytes]]:
     """The status and chunks of a reply that passes as bytes."""
-    assert isinstance(answered, Passed), answered
+    assert isinstance(answered, PassedReply), answered
     return answered.wire.status, [chunk async for chunk in answered.wire.chunks()]
 
 
-def passed(source: Source, asked: Query) -> tuple[int, Any]:
+def passed(source: ModelSource, asked: Query) -> tuple[int, Any]:
     """The status and decoded body of a reply that passes as bytes."""
 
     async def run() -> tuple[int, Any]:

@@ -13,10 +13,10 @@ from typing import Any
 from aiohttp import web
 from upstream_kit import read
 
+from holdfast.http1.client import Upstreams
 from holdfast.model.spec import ModelSpec
-from holdfast.planes.http1.client import Upstreams
-from holdfast.planes.llm.routing import Router
-from holdfast.planes.llm.upstream import PLACEHOLDER_KEY, Query
+from holdfast.planes.llm.sources.router import Router
+from holdfast.planes.llm.sources.source import PLACEHOLDER_KEY, Query
 
 AGENT = (("Authorization", "Bearer sk-agent"), ("x-own", "1"), ("Accept-Encoding", "gzip"))
 PLACEHOLDER = (("authorization", f"Bearer {PLACEHOLDER_KEY}"),)

@@ -9,8 +9,8 @@ from typing import Any
 
 from holdfast.model.spec import Injection
 from holdfast.planes.mcp import rpc
-from holdfast.planes.mcp.session import Outcome, Session
-from holdfast.planes.mcp.visit import Visit
+from holdfast.planes.mcp.session import ClientOutcome, McpSession
+from holdfast.planes.mcp.trial_state import McpTrialState
 from planes_kit import FakeTrip
 
 
@@ -26,13 +26,13 @@ class Talk:
     """Requests to a server that answers as it is told; look at `trip`, `visit` and `asked` afterwards."""
 
     def __init__(self, injections: Sequence[Injection] = (), **answer: Any) -> None:
-        self.trip = FakeTrip(injections)
-        self.visit = Visit()
-        self.session = Session("server", self.trip, self.visit)
+        self.context = FakeTrip(injections)
+        self.visit = McpTrialState()
+        self.session = McpSession("server", self.context, self.visit)
         self.asked: list[dict[str, Any]] = []
         self.answer = answer
 
-    def say(self, raw: bytes) -> Outcome:
+    def say(self, raw: bytes) -> ClientOutcome:
         message = rpc.read(raw)
         assert message is not None
         request = rpc.request(message, raw)
@@ -40,12 +40,12 @@ class Talk:
         assert self.session.minds(request)
         return asyncio.run(self.session.answer(request, self._ask))
 
-    async def _ask(self, request: rpc.Request) -> rpc.Answer:
+    async def _ask(self, request: rpc.RpcRequest) -> rpc.RpcAnswer:
         self.asked.append(json.loads(request.raw))
         raw = line(id=request.id, **self.answer)
         message = rpc.read(raw)
         assert message is not None
-        return rpc.Answer(message, raw)
+        return rpc.RpcAnswer(message, raw)
 
 
 class FakeLine:

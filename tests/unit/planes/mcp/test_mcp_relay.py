@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from holdfast.planes.http1.server import serve
+from holdfast.http1.server import serve
 from holdfast.planes.mcp.config import relay_command
 from holdfast.planes.mcp.relay import parse
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.planes.mcp import results
-from holdfast.planes.mcp.results import Block, Form, tool_value
+from holdfast.planes.mcp.results import Block, ResultShape, tool_value
 
 TEXT = {"type": "text", "text": "hello"}
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
@@ -111,11 +111,11 @@ def test_the_text_of_a_resource_and_of_a_prompt():
 @pytest.mark.parametrize(
     ("schema", "form"),
     [
-        (None, Form()),
-        ({"properties": {"a": {}, "b": {}}}, Form(structured=True)),
-        ({"properties": {"price": {"type": "number"}}}, Form(structured=True)),
-        ({"properties": {"result": {"type": "array"}}}, Form(structured=True, key="result")),
-        ({"properties": {"content": {"type": "string"}}}, Form(structured=True, key="content", text=True)),
+        (None, ResultShape()),
+        ({"properties": {"a": {}, "b": {}}}, ResultShape(structured=True)),
+        ({"properties": {"price": {"type": "number"}}}, ResultShape(structured=True)),
+        ({"properties": {"result": {"type": "array"}}}, ResultShape(structured=True, key="result")),
+        ({"properties": {"content": {"type": "string"}}}, ResultShape(structured=True, key="content", text=True)),
     ],
 )
 def test_the_form_that_a_tool_declares(schema, form):
@@ -124,11 +124,11 @@ def test_the_form_that_a_tool_declares(schema, form):
 
 def test_a_made_up_result_has_the_declared_form():
     ok = {"status": "ok"}
-    assert results.made(ok, Form(), stateless=False) == {
+    assert results.made(ok, ResultShape(), stateless=False) == {
         "content": [{"type": "text", "text": '{"status":"ok"}'}],
         "isError": False,
     }
-    assert results.made(ok, Form(structured=True), stateless=True)["structuredContent"] == ok
-    assert results.made(ok, Form(structured=True), stateless=True)["resultType"] == "complete"
-    text = Form(structured=True, key="content", text=True)
+    assert results.made(ok, ResultShape(structured=True), stateless=True)["structuredContent"] == ok
+    assert results.made(ok, ResultShape(structured=True), stateless=True)["resultType"] == "complete"
+    text = ResultShape(structured=True, key="content", text=True)
     assert results.made(ok, text, stateless=False)["structuredContent"] == {"content": '{"status":"ok"}'}

@@ -55,7 +55,7 @@ def test_other_arguments_make_another_message_and_the_same_none():
 
 def test_a_request_that_says_its_version_is_stateless():
     def stateless(params):
-        return rpc.Request(1, "ping", params, b"").stateless
+        return rpc.RpcRequest(1, "ping", params, b"").stateless
 
     assert stateless({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}})
     assert not stateless({"_meta": {"progressToken": 1}})

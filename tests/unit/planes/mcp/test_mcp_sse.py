@@ -1,14 +1,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.planes.sse import Events, message
+from holdfast.planes.sse import EventSplitter, message
 
 STREAM = b': ping\n\nevent: message\nid: 7\ndata: {"a":\ndata: 1}\n\ndata: x\r\n\r\ndata:y\r\n\n:c\r\rhalf\r\n'
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=6))
 def test_events_are_found_however_the_bytes_are_cut(cuts):
-    events, found, at = Events(), [], 0
+    events, found, at = EventSplitter(), [], 0
     for cut in [*sorted(cuts), len(STREAM)]:
         found += events.feed(STREAM[at:cut])
         at = cut
@@ -19,7 +19,7 @@ def test_events_are_found_however_the_bytes_are_cut(cuts):
 
 @given(st.binary(max_size=30).filter(lambda data: not data.startswith(b" ")))
 def test_an_event_says_what_it_was_given(data):
-    (one,) = Events().feed(message(data, b"3"))
+    (one,) = EventSplitter().feed(message(data, b"3"))
     assert one.data.replace(b"\r\n", b"\n").split(b"\n") == data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(
         b"\n"
     )
@@ -30,7 +30,7 @@ def test_an_event_says_what_it_was_given(data):
 @given(st.lists(st.integers(0, 400), max_size=6))
 def test_an_event_over_the_limit_is_told_as_such_and_the_next_is_read(cuts):
     stream = b"data: " + b"x" * 300 + b"\n\ndata: y\n\n"
-    events, found, at = Events(100), [], 0
+    events, found, at = EventSplitter(100), [], 0
     for cut in [*sorted(min(cut, len(stream)) for cut in cuts), len(stream)]:
         found += events.feed(stream[at:cut])
         assert len(events._partial) <= 100

@@ -7,7 +7,7 @@ from mcp_talk import FakeLine, call, line
 
 from holdfast.model.spec import Injection
 from holdfast.planes.mcp.stdio import Pipe
-from holdfast.planes.mcp.visit import Visit
+from holdfast.planes.mcp.trial_state import McpTrialState
 from planes_kit import FakeTrip
 
 OK = line(id=1, result={"content": [{"type": "text", "text": "order 1234"}]})
@@ -30,10 +30,10 @@ FAULTS = [
 
 def after(fault: Injection, *lines: bytes) -> FakeTrip:
     """The trial after a relay has said these lines, one after another, and ended."""
-    trip, wire = FakeTrip([fault]), FakeLine()
+    context, wire = FakeTrip([fault]), FakeLine()
 
     async def run() -> None:
-        serving = asyncio.create_task(Pipe(wire, "server", trip, Visit()).serve())
+        serving = asyncio.create_task(Pipe(wire, "server", context, McpTrialState()).serve())
         for one in lines:
             wire.says(one)
             await asyncio.sleep(0.005)
@@ -41,22 +41,22 @@ def after(fault: Injection, *lines: bytes) -> FakeTrip:
         await asyncio.wait_for(serving, 5)
 
     asyncio.run(run())
-    return trip
+    return context
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.mode)
 def test_it_meets_nothing_of_a_reply_that_nobody_reads(fault: Injection) -> None:
-    trip = after(fault, b"G0", b"C" + call(), b"S" + OK)
-    assert [(met.mode, met.effect, met.note) for met in trip.ledger] == [
+    context = after(fault, b"G0", b"C" + call(), b"S" + OK)
+    assert [(met.mode, met.effect, met.note) for met in context.ledger] == [
         (fault.mode, "no_effect", "the client had left")
     ]
-    assert [(event.phase, event.error_type) for event in trip.trace] == [("unfinished", "cancelled")]
+    assert [(event.phase, event.error_type) for event in context.trace] == [("unfinished", "cancelled")]
     assert [met.effect for met in after(fault, b"C" + call(), b"S" + OK).ledger] == ["met"]
 
 
 def test_it_meets_nothing_of_a_reply_that_comes_after_it_has_left() -> None:
-    trip = after(FAULTS[0], b"C" + call(), b"G0", b"E", b"S" + OK)
-    assert [met.effect for met in trip.ledger] == ["no_effect"]
+    context = after(FAULTS[0], b"C" + call(), b"G0", b"E", b"S" + OK)
+    assert [met.effect for met in context.ledger] == ["no_effect"]
 
 
 def test_a_list_of_tools_that_nobody_reads_has_no_poison() -> None:
@@ -77,5 +77,5 @@ def test_a_count_that_is_none_is_taken_for_nothing() -> None:
 
 
 def test_a_delay_was_felt_by_one_that_left_while_it_waited() -> None:
-    trip = after(Injection("tool", "*", "slow", {"delay_ms": 20}), b"C" + call(), b"S" + OK, b"G0")
-    assert [met.effect for met in trip.ledger] == ["met"]
+    context = after(Injection("tool", "*", "slow", {"delay_ms": 20}), b"C" + call(), b"S" + OK, b"G0")
+    assert [met.effect for met in context.ledger] == ["met"]

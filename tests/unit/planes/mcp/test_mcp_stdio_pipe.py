@@ -6,19 +6,21 @@ from mcp_talk import FakeLine, call, line
 from holdfast.model.spec import Injection, Schedule
 from holdfast.planes.mcp.relay import LINE_LIMIT
 from holdfast.planes.mcp.stdio import Pipe
-from holdfast.planes.mcp.visit import Visit
+from holdfast.planes.mcp.trial_state import McpTrialState
 from planes_kit import FakeTrip
 
 OK = line(id=1, result={"content": [{"type": "text", "text": "hello"}]})
 PING = line(id=9, method="ping")
 
 
-def served(*lines: bytes, injections: list[Injection] | None = None, wait_s: float = 0.0, trip: FakeTrip | None = None):
+def served(
+    *lines: bytes, injections: list[Injection] | None = None, wait_s: float = 0.0, context: FakeTrip | None = None
+):
     """What the relay was told after it had said these lines, one after another, and then left."""
-    trip, wire = trip or FakeTrip(injections or []), FakeLine()
+    context, wire = context or FakeTrip(injections or []), FakeLine()
 
     async def run():
-        serving = asyncio.create_task(Pipe(wire, "server", trip, Visit()).serve())
+        serving = asyncio.create_task(Pipe(wire, "server", context, McpTrialState()).serve())
         for one in lines:
             wire.says(one)
             await asyncio.sleep(0.001)
@@ -27,14 +29,14 @@ def served(*lines: bytes, injections: list[Injection] | None = None, wait_s: flo
         await asyncio.wait_for(serving, 5)
 
     asyncio.run(run())
-    return b"".join(wire.got).split(b"\n")[:-1], trip
+    return b"".join(wire.got).split(b"\n")[:-1], context
 
 
 def test_everything_passes_untouched_in_calm():
     note, odd = line(method="notifications/initialized"), b"not json at all"
-    got, trip = served(b"C" + PING, b"C" + note, b"C" + odd, b"S" + odd, b"C" + call(q="a"), b"S" + OK)
+    got, context = served(b"C" + PING, b"C" + note, b"C" + odd, b"S" + odd, b"C" + call(q="a"), b"S" + OK)
     assert got == [b"S" + PING, b"S" + note, b"S" + odd, b"C" + odd, b"S" + call(q="a"), b"C" + OK]
-    assert [e.tool for e in trip.trace] == ["search"]
+    assert [e.tool for e in context.trace] == ["search"]
 
 
 def test_requests_of_the_server_and_their_answers_pass():
@@ -52,31 +54,31 @@ def test_two_calls_with_one_id_are_answered_in_order():
 
 def test_a_cancelled_call_is_given_up_and_the_server_is_told():
     cancel = line(method="notifications/cancelled", params={"requestId": 1})
-    got, trip = served(b"C" + call(), b"C" + cancel, b"S" + OK)
+    got, context = served(b"C" + call(), b"C" + cancel, b"S" + OK)
     assert got == [b"S" + call(), b"S" + cancel, b"C" + OK]  # a late answer is the client's to ignore
-    assert trip.trace[0].phase == "unfinished"
+    assert context.trace[0].phase == "unfinished"
 
 
 def test_an_answer_in_one_breath_with_its_cancelling_does_not_end_the_line():
     cancel = line(method="notifications/cancelled", params={"requestId": 1})
-    got, trip = served(b"C" + call(), b"C" + cancel + b"\nS" + OK, b"C" + PING)
+    got, context = served(b"C" + call(), b"C" + cancel + b"\nS" + OK, b"C" + PING)
     assert got == [b"S" + call(), b"S" + cancel, b"C" + OK, b"S" + PING]
-    got, trip = served(b"S" + PING, b"C" + call(), b"C" + cancel + b"\nX0")
-    assert (got[1:], trip.troubles) == ([b"S" + call(), b"S" + cancel], [])
+    got, context = served(b"S" + PING, b"C" + call(), b"C" + cancel + b"\nX0")
+    assert (got[1:], context.troubles) == ([b"S" + call(), b"S" + cancel], [])
 
 
 def test_a_delay_ends_when_the_client_leaves():
     slow = Injection("tool", "*", "slow", {"delay_ms": 60_000})
-    got, trip = served(b"C" + call(), injections=[slow], wait_s=0.01)
+    got, context = served(b"C" + call(), injections=[slow], wait_s=0.01)
     assert got == []
-    assert [(met.mode, met.effect) for met in trip.ledger] == [("slow", "met")]
-    assert [event.phase for event in trip.trace] == ["unfinished"]
+    assert [(met.mode, met.effect) for met in context.ledger] == [("slow", "met")]
+    assert [event.phase for event in context.trace] == ["unfinished"]
 
 
 def test_a_call_that_is_never_answered_is_met_by_a_client_that_waits():
-    _, trip = served(b"C" + call(), injections=[Injection("mcp", "*", "hang")], wait_s=0.01)
-    assert [met.effect for met in trip.ledger] == ["met"]
-    assert [(event.phase, event.error_type) for event in trip.trace] == [("done", "silence")]
+    _, context = served(b"C" + call(), injections=[Injection("mcp", "*", "hang")], wait_s=0.01)
+    assert [met.effect for met in context.ledger] == ["met"]
+    assert [(event.phase, event.error_type) for event in context.trace] == [("done", "silence")]
 
 
 def test_a_lost_session_refuses_every_request_until_initialize():
@@ -102,9 +104,9 @@ def test_the_end_of_the_clients_input_is_passed_on_after_what_it_said():
 
 def test_a_batch_passes_and_is_noted():
     batch = b"[" + PING + b"]"
-    got, trip = served(b"C" + batch)
+    got, context = served(b"C" + batch)
     assert got == [b"S" + batch]
-    assert "no fault can act on it" in trip.notes[0]
+    assert "no fault can act on it" in context.notes[0]
 
 
 FIX = ": put its command right in the agent's MCP configuration"
@@ -123,9 +125,9 @@ FIX = ": put its command right in the agent's MCP configuration"
     ],
 )
 def test_a_server_that_fails_before_it_says_a_word_is_an_error_of_the_trial(ending, why):
-    trip = served(b"C" + call(), ending)[1]
-    assert trip.troubles == [why]
-    assert trip.troubles == [why]
+    context = served(b"C" + call(), ending)[1]
+    assert context.troubles == [why]
+    assert context.troubles == [why]
     assert served(b"S" + PING, ending)[1].troubles == []
 
 
@@ -142,12 +144,12 @@ def test_the_last_answers_go_out_when_the_server_has_ended():
 
 
 def test_a_line_without_end_closes_the_connection():
-    trip, wire = FakeTrip([]), FakeLine()
+    context, wire = FakeTrip([]), FakeLine()
 
     async def run():
         for _ in range(3):
             wire.sent.put_nowait(b"C" + b"x" * LINE_LIMIT)
-        await asyncio.wait_for(Pipe(wire, "server", trip, Visit()).serve(), 10)
+        await asyncio.wait_for(Pipe(wire, "server", context, McpTrialState()).serve(), 10)
 
     asyncio.run(run())
     assert wire.closed

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 from mcp_talk import call, line
 
+from holdfast.http1.client import Upstreams
+from holdfast.http1.server import Exchange, serve
 from holdfast.model.spec import Injection
-from holdfast.planes.http1.client import Upstreams
-from holdfast.planes.http1.server import Exchange, serve
 from holdfast.planes.mcp.config import Target
 from holdfast.planes.mcp.plane import McpPlane
 from planes_kit import FakeTrip
@@ -25,7 +25,7 @@ Client = Callable[[int, bytes], Awaitable[None]]
 
 def after(fault: Injection, body: bytes, client: Client, *, leave: bool = False) -> FakeTrip:
     """The trial after what a client does with one request; `leave` ends it as soon as a fault has fired."""
-    trip = FakeTrip([fault])
+    context = FakeTrip([fault])
 
     async def server(exchange: Exchange) -> None:
         asked = await exchange.body()
@@ -37,21 +37,21 @@ def after(fault: Injection, body: bytes, client: Client, *, leave: bool = False)
         ended: list[None] = []
 
         async def handler(exchange: Exchange) -> None:
-            await plane.serve_http(exchange, "s", trip)
+            await plane.serve_http(exchange, "s", context)
             ended.append(None)
 
         ours = await serve(handler)
         try:
             await client(ours.port, b"POST /s HTTP/1.1\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
-            while not (trip.ledger if leave else ended):
+            while not (context.ledger if leave else ended):
                 await asyncio.sleep(0)
-            plane.leave(trip)
+            plane.leave(context)
         finally:
             for one in (ours, real, upstreams):
                 await one.close()
 
     asyncio.run(asyncio.wait_for(main(), 10))
-    return trip
+    return context
 
 
 async def drops(port: int, request: bytes) -> None:
@@ -82,17 +82,17 @@ async def waits(port: int, request: bytes) -> None:
     ids=lambda fault: fault.mode,
 )
 def test_a_client_that_drops_its_call_meets_nothing(fault: Injection) -> None:
-    trip = after(fault, call(), drops)
-    assert [met.effect for met in trip.ledger] == ["no_effect"]
-    assert [(event.phase, event.fault) for event in trip.trace] == [("unfinished", "")]
-    assert trip.troubles == []
+    context = after(fault, call(), drops)
+    assert [met.effect for met in context.ledger] == ["no_effect"]
+    assert [(event.phase, event.fault) for event in context.trace] == [("unfinished", "")]
+    assert context.troubles == []
 
 
 def test_a_client_that_drops_its_request_for_the_tools_meets_no_poison() -> None:
-    trip = after(Injection("mcp", "*", "tool_poisoning"), LIST, drops)
-    assert [met.effect for met in trip.ledger] in ([], ["no_effect"])  # the list may not even have been asked for
-    trip = after(Injection("mcp", "*", "tool_poisoning"), LIST, waits)
-    assert [met.effect for met in trip.ledger] == ["met"]
+    context = after(Injection("mcp", "*", "tool_poisoning"), LIST, drops)
+    assert [met.effect for met in context.ledger] in ([], ["no_effect"])  # the list may not even have been asked for
+    context = after(Injection("mcp", "*", "tool_poisoning"), LIST, waits)
+    assert [met.effect for met in context.ledger] == ["met"]
 
 
 async def leaves_unread(port: int, request: bytes) -> None:
@@ -118,9 +118,9 @@ async def reads_all(port: int, request: bytes) -> None:
 
 @pytest.mark.parametrize(("client", "effect"), [(leaves_unread, "no_effect"), (reads_all, "met")])
 def test_a_client_that_leaves_in_the_middle_of_the_reply_has_not_met_it(client: Client, effect: str) -> None:
-    trip = after(Injection("tool", "*", "oversized", {"bytes": 20_000_000}), call(), client)
-    assert [met.effect for met in trip.ledger] == [effect]
-    assert trip.troubles == []
+    context = after(Injection("tool", "*", "oversized", {"bytes": 20_000_000}), call(), client)
+    assert [met.effect for met in context.ledger] == [effect]
+    assert context.troubles == []
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from mcp_talk import call, line
 
+from holdfast.http1.client import Upstreams
+from holdfast.http1.server import Exchange, serve
 from holdfast.planes import sse
-from holdfast.planes.http1.client import Upstreams
-from holdfast.planes.http1.server import Exchange, serve
 from holdfast.planes.mcp.config import Target
 from holdfast.planes.mcp.plane import McpPlane
 from planes_kit import FakeTrip
@@ -19,7 +19,7 @@ OK = line(id=1, result={"content": []})
 
 def asked(stream: bytes, headers: dict[str, str] | None = None) -> tuple[bytes, FakeTrip]:
     """What a client gets for a call, from a server that answers with this stream."""
-    trip = FakeTrip()
+    context = FakeTrip()
 
     async def server(exchange: Exchange) -> None:
         await exchange.body()
@@ -28,7 +28,7 @@ def asked(stream: bytes, headers: dict[str, str] | None = None) -> tuple[bytes, 
     async def main() -> bytes:
         upstreams, real = Upstreams(), await serve(server)
         plane = McpPlane({"s": Target(f"http://127.0.0.1:{real.port}/mcp", headers or {})}, upstreams)
-        ours = await serve(lambda exchange: plane.serve_http(exchange, "s", trip))
+        ours = await serve(lambda exchange: plane.serve_http(exchange, "s", context))
         reader, writer = await asyncio.open_connection("127.0.0.1", ours.port)
         body = call()
         writer.write(b"POST /s HTTP/1.1\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
@@ -39,24 +39,24 @@ def asked(stream: bytes, headers: dict[str, str] | None = None) -> tuple[bytes, 
             for one in (ours, real, upstreams):
                 await one.close()
 
-    return asyncio.run(main()), trip
+    return asyncio.run(main()), context
 
 
 @pytest.mark.parametrize("end", [b"\r\n\n", b"\n\r\n", b"\r\r", b"\n\r"])
 def test_an_answer_is_found_whatever_its_line_ends(end: bytes) -> None:
-    got, trip = asked(b"\xef\xbb\xbfdata: " + OK + end)
+    got, context = asked(b"\xef\xbb\xbfdata: " + OK + end)
     assert OK in got
-    assert (trip.troubles, trip.trace[0].phase) == ([], "done")
+    assert (context.troubles, context.trace[0].phase) == ([], "done")
 
 
 def test_an_event_without_end_is_an_error_of_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse.Events.__init__, "__defaults__", (100,))
-    got, trip = asked(b"data: " + b"x" * 1_000 + b"\n\n")
+    monkeypatch.setattr(sse.EventSplitter.__init__, "__defaults__", (100,))
+    got, context = asked(b"data: " + b"x" * 1_000 + b"\n\n")
     assert got.startswith(b"HTTP/1.1 502")
-    assert "an event of over" in trip.troubles[0]
+    assert "an event of over" in context.troubles[0]
 
 
 def test_a_header_that_cannot_be_sent_is_an_error_of_the_trial() -> None:
-    got, trip = asked(b"", {"x-key": "a\r\nb"})
+    got, context = asked(b"", {"x-key": "a\r\nb"})
     assert got.startswith(b"HTTP/1.1 502")
-    assert "MCP server s cannot be reached" in trip.troubles[0]
+    assert "MCP server s cannot be reached" in context.troubles[0]

@@ -1,7 +1,7 @@
 """Where a connection is in its transactions."""
 
-from holdfast.planes.tcp.course import Course
 from holdfast.planes.tcp.statements import statements
+from holdfast.planes.tcp.transaction_state import TransactionState
 
 
 class Counted:
@@ -10,7 +10,7 @@ class Counted:
     def __init__(self, dialect="postgres"):
         self.begun = self.ended = 0
         self.dialect = dialect
-        self.course = Course(self._begin, self._end)
+        self.transactions = TransactionState(self._begin, self._end)
 
     def _begin(self):
         self.begun += 1
@@ -21,8 +21,8 @@ class Counted:
 
     def say(self, sql):
         """One message: its steps, as `step n` and `!` where the transaction ends with it."""
-        dues = self.course.meet(statements(sql, self.dialect))
-        self.course.passed()
+        dues = self.transactions.meet(statements(sql, self.dialect))
+        self.transactions.passed()
         return [f"{due.step} {due.n}{'!' if due.ends else ''}" for due in dues]
 
 
@@ -54,14 +54,14 @@ def test_a_commit_of_what_did_not_write_is_no_step():
 def test_a_block_in_one_message_ends_with_it():
     one = Counted()
     assert one.say("BEGIN; INSERT INTO a VALUES (1); COMMIT") == ["statement 1!", "write 1!", "commit 1!"]
-    assert not one.course.open
+    assert not one.transactions.open
 
 
 def test_nothing_is_met_in_a_block_that_failed():
     one = Counted()
     one.say("BEGIN")
     one.say("SELECT 1")
-    one.course.fail(rolled_back=False)
+    one.transactions.fail(rolled_back=False)
     assert one.say("INSERT INTO a VALUES (1)") == []
     assert one.say("COMMIT") == []
     assert one.say("INSERT INTO a VALUES (1)")[0] == "statement 2!"
@@ -69,21 +69,21 @@ def test_nothing_is_met_in_a_block_that_failed():
 
 def test_what_the_server_says_counts():
     one = Counted()
-    one.course.told(open=True)
+    one.transactions.told(open=True)
     assert one.say("INSERT INTO a VALUES (1)") == ["statement 1", "write 1"]
-    one.course.told(open=False)
+    one.transactions.told(open=False)
     assert one.say("SELECT 1") == ["statement 2!"]
     assert (one.begun, one.ended) == (2, 2)
 
 
 def test_sync_commits_what_was_written_outside_of_a_block():
     one = Counted()
-    course = one.course
-    dues = course.meet(statements("INSERT INTO a VALUES (1)", "postgres"), commits=False)
+    transactions = one.transactions
+    dues = transactions.meet(statements("INSERT INTO a VALUES (1)", "postgres"), commits=False)
     assert [(due.step, due.ends) for due in dues] == [("statement", True), ("write", True)]
-    assert [due.step for due in course.sync()] == ["commit"]
-    course.passed()
-    assert course.sync() == []
+    assert [due.step for due in transactions.sync()] == ["commit"]
+    transactions.passed()
+    assert transactions.sync() == []
     assert one.ended == 1
 
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.planes.tcp import mysql_replies, mysql_wire, postgres_replies
-from holdfast.planes.tcp.course import Course
 from holdfast.planes.tcp.postgres_wire import error
+from holdfast.planes.tcp.transaction_state import TransactionState
 
 
-def course():
-    return Course(lambda: 1, lambda: None)
+def transactions():
+    return TransactionState(lambda: 1, lambda: None)
 
 
 def message(kind, body=b""):
@@ -35,8 +35,8 @@ def cut(data, places):
 @given(st.lists(st.integers(0, 1_000_000), max_size=12))
 def test_postgres_answers_pass_unchanged_and_are_understood(places):
     async def run():
-        there = course()
-        replies = postgres_replies.Replies(there)
+        there = transactions()
+        replies = postgres_replies.PostgresReplies(there)
         for kind in (b"P", b"B", b"D", b"E", b"S"):
             replies.expect(kind)
         out = b"".join(replies.scan(piece) for piece in cut(ANSWER, places))
@@ -53,7 +53,7 @@ def test_postgres_answers_pass_unchanged_and_are_understood(places):
 @given(st.lists(st.integers(0, 1_000_000), max_size=12))
 def test_the_answer_to_a_query_of_ours_is_not_for_the_client(places):
     async def run():
-        replies = postgres_replies.Replies(course())
+        replies = postgres_replies.PostgresReplies(transactions())
         replies.expect(postgres_replies.FIX)
         data = message(b"N", b"SWARNING\0\0") + message(b"C", b"ROLLBACK\0") + message(b"Z", b"I") + ROW
         return b"".join(replies.scan(piece) for piece in cut(data, places))
@@ -63,7 +63,7 @@ def test_the_answer_to_a_query_of_ours_is_not_for_the_client(places):
 
 def test_after_an_error_postgres_is_deaf_until_sync():
     async def run():
-        replies = postgres_replies.Replies(course())
+        replies = postgres_replies.PostgresReplies(transactions())
         for kind in (b"P", b"B", b"E", b"B", b"E"):
             replies.expect(kind)
         replies.scan(message(b"1") + message(b"2") + error("read_only", "INSERT"))
@@ -80,7 +80,7 @@ def test_after_an_error_postgres_is_deaf_until_sync():
 
 def test_an_answer_that_never_comes_ends_with_the_server():
     async def run():
-        replies = postgres_replies.Replies(course())
+        replies = postgres_replies.PostgresReplies(transactions())
         replies.expect(b"Q")
         asyncio.get_running_loop().call_soon(replies.end)
         with pytest.raises(ConnectionResetError):
@@ -96,8 +96,8 @@ ROWS = mysql_wire.packet(b"\1", 1) + b"".join(mysql_wire.packet(b"r" * 500, n % 
 @given(st.lists(st.integers(0, 1_000_000), max_size=12))
 def test_mysql_answers_pass_unchanged_and_are_understood(places):
     async def run():
-        there = course()
-        replies = mysql_replies.Replies(there)
+        there = transactions()
+        replies = mysql_replies.MysqlReplies(there)
         replies.asked(mysql_wire.QUERY)
         out = b"".join(replies.scan(piece) for piece in cut(OK, places))
         assert (replies.told, there.open) == ("OK", True)

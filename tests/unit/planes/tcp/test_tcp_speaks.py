@@ -5,7 +5,7 @@ import pytest
 from holdfast.model.spec import Injection, Scenario
 from holdfast.model.world import ServiceSpec
 from holdfast.planes.tcp.names import unresolved
-from holdfast.planes.tcp.speaks import speaks
+from holdfast.planes.tcp.protocol import speaks
 
 
 @pytest.mark.parametrize(

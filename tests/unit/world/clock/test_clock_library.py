@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.model.world import Isolation
 from holdfast.world.clock.library import clock_library
-from holdfast.world.compiling import INSTALL
+from holdfast.world.compiled import INSTALL
 
 
 @pytest.fixture

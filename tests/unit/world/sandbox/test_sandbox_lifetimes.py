@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
+from holdfast.world.sandbox.exec_attempt import ExecImage, executes, leader
 from holdfast.world.sandbox.lifetimes import CHAIN, Lifetimes
-from holdfast.world.sandbox.peeking import Image, executes, leader
-from holdfast.world.sandbox.wire import UNTOLD, End, ends_of, ends_written
+from holdfast.world.sandbox.wire import UNTOLD, CommandEndMessage, ends_of, ends_written
 
-OTHER = Image(b"another", b"image")
+OTHER = ExecImage(b"another", b"image")
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def codes(ends):
 
 def test_a_process_ends_every_command_that_it_was(lives, ends, child):
     lives.begins(child.pid, 1, OTHER)
-    lives.begins(child.pid, 2, Image(b"first", b""))
+    lives.begins(child.pid, 2, ExecImage(b"first", b""))
     lives.exits(child.pid, 3)
     assert codes(ends) == [(1, 3), (2, 3)]
     assert all(end.took_ns > 0 for end in ends)
@@ -68,23 +68,23 @@ def test_a_signal_leaves_no_exit_code(lives, ends, child, poll):
 def test_what_the_kernel_refused_has_neither_code_nor_duration(lives, ends, child):
     lives.begins(child.pid, 1, OTHER)
     lives.begins(child.pid, 2, OTHER)
-    assert ends == [End(1, UNTOLD, UNTOLD)]
+    assert ends == [CommandEndMessage(1, UNTOLD, UNTOLD)]
     lives.exits(child.pid, 126)
     assert codes(ends) == [(1, UNTOLD), (2, 126)]
 
 
 def test_a_process_that_goes_on_after_a_refusal_gives_it_no_code(lives, ends):
-    same = Image(_auxiliary(), _random())
+    same = ExecImage(_auxiliary(), _random())
     assert executes(os.getpid(), same)
     lives.begins(os.getpid(), 1, same)
     lives.exits(os.getpid(), 0)
-    assert ends == [End(1, UNTOLD, UNTOLD)]
-    assert not executes(os.getpid(), Image(same.auxiliary, b"x" * 16)), "the same place, another program"
+    assert ends == [CommandEndMessage(1, UNTOLD, UNTOLD)]
+    assert not executes(os.getpid(), ExecImage(same.auxiliary, b"x" * 16)), "the same place, another program"
 
 
 def test_a_process_that_executes_forever_is_followed_so_far(lives, ends, child):
     for n in range(CHAIN + 2):
-        lives.begins(child.pid, n, Image(b"%d" % n, b""))
+        lives.begins(child.pid, n, ExecImage(b"%d" % n, b""))
     assert codes(ends) == [(CHAIN - 1, UNTOLD), (CHAIN, UNTOLD)]
     lives.exits(child.pid, 0)
     assert codes(ends[2:]) == [*((n, 0) for n in range(CHAIN - 1)), (CHAIN + 1, 0)]
@@ -108,7 +108,7 @@ def test_without_descriptors_an_end_by_a_signal_is_told_last(poll, ends, child):
 def test_no_descriptor_is_left(lives, child):
     before = len(os.listdir("/proc/self/fd"))
     for n in range(20):
-        lives.begins(child.pid, n, Image(b"%d" % n, b""))
+        lives.begins(child.pid, n, ExecImage(b"%d" % n, b""))
     lives.exits(child.pid, 0)
     lives.exits(child.pid, 0)
     assert len(os.listdir("/proc/self/fd")) == before
@@ -122,7 +122,7 @@ def test_a_thread_belongs_to_its_process():
 
 
 def test_ends_are_told_many_at_a_time():
-    ends = [End(1), End(2, 255, 5), End(2**40, 0, 0)]
+    ends = [CommandEndMessage(1), CommandEndMessage(2, 255, 5), CommandEndMessage(2**40, 0, 0)]
     assert ends_of(ends_written(ends)) == ends
     assert ends_of(b"") == []
 

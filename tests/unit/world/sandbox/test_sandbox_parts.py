@@ -12,11 +12,11 @@ from holdfast.model.world import Isolation, Resources
 from holdfast.protocols import FileChange
 from holdfast.world.sandbox import forbidden, limits, promises, system, wire
 from holdfast.world.sandbox.bubblewrap import whom
-from holdfast.world.sandbox.ground import Floor
-from holdfast.world.sandbox.jail import _changes
-from holdfast.world.sandbox.jailing import options_of
-from holdfast.world.sandbox.lookup import Inside
-from holdfast.world.sandbox.running import Last, ended
+from holdfast.world.sandbox.bubblewrap_sandbox import _changes
+from holdfast.world.sandbox.inside_paths import InsidePaths
+from holdfast.world.sandbox.mounts import WritableLayer
+from holdfast.world.sandbox.running_program import Last, ended
+from holdfast.world.sandbox.sandboxed_program import options_of
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_control_groups_are_written_in_their_own_way(monkeypatch, tmp_path):
 def test_a_group_that_cannot_be_made_is_our_failure(monkeypatch, tmp_path):
     monkeypatch.setattr(limits, "parents", lambda: {"memory": tmp_path / "missing"})
     with pytest.raises(HarnessError, match="limits of the sandbox"):
-        limits.Group({"memory": {"memory.max": "1"}})
+        limits.ControlGroup({"memory": {"memory.max": "1"}})
 
 
 def test_names_share_the_line_of_their_address():
@@ -92,8 +92,8 @@ def test_root_is_given_up_for_whoever_called_sudo(monkeypatch):
 
 
 def test_secrets_are_options_never_arguments():
-    order = wire.Order(("agent",), {"KEY": "secret"}, "/workspace/d")
-    words = options_of(order, Floor("/m", "/t", "/s"))
+    order = wire.StartOrder(("agent",), {"KEY": "secret"}, "/workspace/d")
+    words = options_of(order, WritableLayer("/m", "/t", "/s"))
     assert words[-2:] == ["--chdir", "/workspace/d"]
     assert words[words.index("--setenv") :][:3] == ["--setenv", "KEY", "secret"]
     assert words[words.index("--bind") :][:3] == ["--bind", "/m", "/workspace"]
@@ -102,12 +102,12 @@ def test_secrets_are_options_never_arguments():
 
 @given(argv=st.lists(st.text(), min_size=1), env=st.dictionaries(st.text(), st.text()), cwd=st.text())
 def test_an_order_arrives_as_it_was_given(argv, env, cwd):
-    order = wire.Order(tuple(argv), env, cwd)
+    order = wire.StartOrder(tuple(argv), env, cwd)
     assert wire.order_of(wire.written(order)) == order
 
 
 def test_a_layout_arrives_as_it_was_given():
-    layout = wire.Layout(
+    layout = wire.SandboxLayout(
         (None, "/x"), (True, False), (0,), (("127.0.0.1", 80),), {"/a": 1}, {"/etc/hosts": "x"}, "/b", 5
     )
     assert wire.layout_of(wire.written(layout)) == layout
@@ -152,7 +152,7 @@ def inside(tmp_path):
     (tmp_path / "root/usr/bin/plain").write_text("")
     (tmp_path / "work/run").symlink_to("/bin/sh")
     (tmp_path / "work/loop").symlink_to("loop")
-    return Inside({"/": str(tmp_path / "root"), "/workspace": str(tmp_path / "work")})
+    return InsidePaths({"/": str(tmp_path / "root"), "/workspace": str(tmp_path / "work")})
 
 
 @pytest.mark.parametrize(

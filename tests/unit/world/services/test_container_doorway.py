@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import HarnessError
-from holdfast.world.services.doorway import Doorway
+from holdfast.world.services.container_ports import ContainerPorts
 
 
 async def behind(port: int) -> socket.socket:
@@ -43,7 +43,7 @@ async def told(path: str, data: bytes) -> bytes:
 
 def test_each_port_is_carried_with_its_half_closed_ends(tmp_path: Path) -> None:
     async def scene() -> None:
-        doorway = Doorway(tmp_path, behind)
+        doorway = ContainerPorts(tmp_path, behind)
         await doorway.open([80, 81])
         big = b"x" * 1_000_000
         assert await told(doorway.path(80), big) == b"80" + big
@@ -57,7 +57,7 @@ def test_each_port_is_carried_with_its_half_closed_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize("port", [1, 2])
 def test_a_port_that_nobody_listens_on_ends_the_connection(port: int, tmp_path: Path) -> None:
     async def scene() -> bytes:
-        doorway = Doorway(tmp_path, behind)
+        doorway = ContainerPorts(tmp_path, behind)
         await doorway.open([port])
         try:
             return await told(doorway.path(port), b"")
@@ -71,7 +71,7 @@ def test_a_port_that_nobody_listens_on_ends_the_connection(port: int, tmp_path: 
 
 def test_closing_ends_what_is_open(tmp_path: Path) -> None:
     async def scene() -> bytes:
-        doorway = Doorway(tmp_path, behind)
+        doorway = ContainerPorts(tmp_path, behind)
         await doorway.open([80])
         reader, writer = await asyncio.open_unix_connection(doorway.path(80))
         await asyncio.sleep(0.05)

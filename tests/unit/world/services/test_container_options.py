@@ -15,7 +15,7 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services import container, open_keeper
 from holdfast.world.services.contained import understood
-from holdfast.world.services.container import Image, note
+from holdfast.world.services.container import EngineImage, note
 from holdfast.world.services.container_options import client_env, env_file, options
 
 SPEC = ServiceSpec("my_bus.1", "container", "kafka:3", {"TOKEN": "hush", "PEM": "a\nb"}, (9092, 9093))
@@ -74,8 +74,8 @@ def test_a_long_value_goes_by_the_client_s_environment() -> None:
 
 
 def test_the_report_names_the_image_that_was_used() -> None:
-    made = note(SPEC, Image("sha256:12"))
-    pulled = note(SPEC, Image("sha256:12", "kafka@sha256:34"))
+    made = note(SPEC, EngineImage("sha256:12"))
+    pulled = note(SPEC, EngineImage("sha256:12", "kafka@sha256:34"))
     assert made == "service my_bus.1: kafka:3 runs as a container of sha256:12"
     assert pulled.endswith("kafka@sha256:34")
 

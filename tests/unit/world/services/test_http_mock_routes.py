@@ -11,19 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.model.world import MockRoute, ServiceSpec
-from holdfast.world.services.http_mock_record import BODY_KEPT, RECORD_KEPT, REQUESTS_KEPT, Record
-from holdfast.world.services.http_mock_routes import Asked, Replied, Routes
+from holdfast.world.services.http_mock_record import BODY_KEPT, RECORD_KEPT, REQUESTS_KEPT, RequestRecord
+from holdfast.world.services.http_mock_routes import MockRequest, Replied, Routes
 
 
 def routes(*some: MockRoute, default: int = 404) -> Routes:
     return Routes(ServiceSpec("smtp", "http_mock", routes=some, default_response=default))
 
 
-def asked(path: str = "/", method: str = "GET", body: str = "", query: str = "", **headers: str) -> Asked:
-    return Asked(method, path, query, tuple(headers.items()), body)
+def asked(path: str = "/", method: str = "GET", body: str = "", query: str = "", **headers: str) -> MockRequest:
+    return MockRequest(method, path, query, tuple(headers.items()), body)
 
 
-def answered(response: Any, request: Asked, path: str = "/**") -> Replied:
+def answered(response: Any, request: MockRequest, path: str = "/**") -> Replied:
     return routes(MockRoute(path, "*", response=response)).reply(request)
 
 
@@ -170,7 +170,7 @@ def test_what_a_request_says_stays_inside_of_its_quotes(said: str) -> None:
 
 # -- the record -----------------------------------------------------------------------------------
 def test_the_record_keeps_the_first_requests_and_counts_the_rest() -> None:
-    record = Record("smtp")
+    record = RequestRecord("smtp")
     for n in range(REQUESTS_KEPT + 3):
         record.add(asked(f"/{n}"), Replied(200), float(n))
     assert (len(record.requests), record.dropped) == (REQUESTS_KEPT, 3)
@@ -179,7 +179,7 @@ def test_the_record_keeps_the_first_requests_and_counts_the_rest() -> None:
 
 
 def test_the_record_has_a_size() -> None:
-    record = Record("smtp")
+    record = RequestRecord("smtp")
     big = "x" * BODY_KEPT
     for _ in range(100):
         record.add(asked(body=big), Replied(200, body=big), 0.0)
@@ -189,7 +189,7 @@ def test_the_record_has_a_size() -> None:
 
 
 def test_a_record_with_nothing_odd_has_no_notes() -> None:
-    record = Record("smtp")
+    record = RequestRecord("smtp")
     record.add(asked(), Replied(200), 0.0)
     assert record.notes == ()
     record.add(asked()._replace(cut=True), Replied(200), 0.0)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.world.services.made import Made, Tables, remade
-from holdfast.world.services.my_tables import emptied
+from holdfast.world.services.mysql_tables import emptied
+from holdfast.world.services.table_shape import Tables, TableShape, remade
 
-OLD = Made("id int", (1,))
+OLD = TableShape("id int", (1,))
 
 
 @pytest.mark.parametrize(
@@ -15,23 +15,23 @@ OLD = Made("id int", (1,))
     [
         (OLD, None),
         (None, "drop"),
-        (Made("id text", (2,)), "alter"),
-        (Made("id int", (2,), empty=True), "truncate"),
-        (Made("id int", (2,)), "rewrite"),
+        (TableShape("id text", (2,)), "alter"),
+        (TableShape("id int", (2,), empty=True), "truncate"),
+        (TableShape("id int", (2,)), "rewrite"),
     ],
 )
-def test_what_has_changed_of_a_table(after: Made | None, op: str | None) -> None:
+def test_what_has_changed_of_a_table(after: TableShape | None, op: str | None) -> None:
     assert remade({"t": OLD}, {"t": after} if after else {}) == ({"t": op} if op else {})
 
 
 def test_a_new_table_was_made_and_a_part_is_told_as_its_table() -> None:
-    parts: Tables = {"t_1": Made("id int", (1,), of="t"), "t_2": Made("id int", (2,), of="t")}
-    after: Tables = {name: Made("id int", (9,), of="t", empty=True) for name in parts}
+    parts: Tables = {"t_1": TableShape("id int", (1,), of="t"), "t_2": TableShape("id int", (2,), of="t")}
+    after: Tables = {name: TableShape("id int", (9,), of="t", empty=True) for name in parts}
     assert remade(parts, {**after, "new": OLD}) == {"t": "truncate", "new": "create"}
 
 
 def test_a_table_that_is_known_by_its_date_alone_has_lost_its_rows() -> None:
-    before: Tables = {name: Made("", ("now",), dated=True) for name in ("lost", "counted")}
-    before["always"] = Made("", ("now",), dated=True, empty=True)
-    after: Tables = {name: Made("", ("now",), dated=True, empty=True) for name in before}
+    before: Tables = {name: TableShape("", ("now",), dated=True) for name in ("lost", "counted")}
+    before["always"] = TableShape("", ("now",), dated=True, empty=True)
+    after: Tables = {name: TableShape("", ("now",), dated=True, empty=True) for name in before}
     assert remade(before, emptied(before, after, {"counted": {"write": 3}})) == {"lost": "truncate"}

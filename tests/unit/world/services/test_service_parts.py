@@ -14,10 +14,11 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.model.spec import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services import home, open_keeper, waiting
+from holdfast.world.services import open_keeper, socket_folder
+from holdfast.world.services import wait_for as waiting
 from holdfast.world.services.external import External, ExternalMysql, ExternalPostgres
-from holdfast.world.services.found import Found, candidates, choose
 from holdfast.world.services.mysql import accounts
+from holdfast.world.services.server_program import ServerProgram, candidates, choose
 from holdfast.world.services.settings import mysql_settings
 from holdfast.world.services.spares import SpareKeeper
 from holdfast.world.services.user import User, reachable
@@ -27,23 +28,23 @@ TRIAL = Trial("0", "contract", "calm", Task(("?",)))
 
 # -- folders ------------------------------------------------------------------------------------
 def test_only_folders_of_dead_processes_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(home, "place", lambda: tmp_path)
+    monkeypatch.setattr(socket_folder, "place", lambda: tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    left = tmp_path / f"{home.PREFIX}{dead.pid}-abc"
-    ours = tmp_path / f"{home.PREFIX}{os.getpid()}-abc"
+    left = tmp_path / f"{socket_folder.PREFIX}{dead.pid}-abc"
+    ours = tmp_path / f"{socket_folder.PREFIX}{os.getpid()}-abc"
     other = tmp_path / "holdfast-services-notes"
     for folder in (left / "1", ours, other):
         folder.mkdir(parents=True)
-    assert home.sweep() == [left]
+    assert socket_folder.sweep() == [left]
     assert sorted(tmp_path.iterdir()) == sorted([ours, other])
 
 
 def test_a_socket_fits_below_a_home_however_long_the_folders_name_is(tmp_path: Path) -> None:
     long = tmp_path / ("x" * 120)
     long.mkdir()
-    found = home.Home(long, None)
+    found = socket_folder.SocketFolder(long, None)
     try:
         assert len(str(found.room() / ".s.PGSQL.5432")) < 100
         assert found.room() != found.room()
@@ -91,27 +92,27 @@ class Yard:
 
 def test_every_trial_gets_a_server_of_its_own_and_the_next_is_started() -> None:
     async def scene() -> None:
-        yard = Yard()
-        keeper = yard.keeper()
+        probe_site = Yard()
+        keeper = probe_site.keeper()
         first, second = await keeper.provide(TRIAL, alone=True), await keeper.provide(TRIAL, alone=False)
         assert first is not second
         await asyncio.sleep(0.01)
         await keeper.close()
-        assert [fake.closed for fake in yard.made] == [False, False, True, True]
-        assert yard.done
+        assert [fake.closed for fake in probe_site.made] == [False, False, True, True]
+        assert probe_site.done
 
     asyncio.run(scene())
 
 
 def test_a_spare_that_died_while_it_waited_is_not_given_out() -> None:
     async def scene() -> None:
-        yard = Yard()
-        keeper = yard.keeper()
+        probe_site = Yard()
+        keeper = probe_site.keeper()
         await asyncio.sleep(0.01)
-        yard.made[0].alive = False
+        probe_site.made[0].alive = False
         given = await keeper.provide(TRIAL, alone=True)
         assert given.alive
-        assert yard.made[0].closed
+        assert probe_site.made[0].closed
         await keeper.close()
 
     asyncio.run(scene())
@@ -138,7 +139,7 @@ def test_a_start_that_fails_fails_its_trial_and_the_next_is_tried_anew() -> None
 
 # -- programs -----------------------------------------------------------------------------------
 def test_the_version_that_the_image_asks_for_is_preferred() -> None:
-    found = [Found(Path("/a"), "PostgreSQL 17.1"), Found(Path("/b"), "PostgreSQL 16.4")]
+    found = [ServerProgram(Path("/a"), "PostgreSQL 17.1"), ServerProgram(Path("/b"), "PostgreSQL 16.4")]
     assert choose(found, "postgres:16-alpine") is found[1]
     assert choose(found, "postgres:15") is found[0]
     assert choose(found, None) is found[0]

@@ -8,13 +8,13 @@ import pytest
 
 from holdfast.errors import HarnessError
 from holdfast.world.services import programs
-from holdfast.world.services.home import Home
 from holdfast.world.services.programs import Programs, beside
+from holdfast.world.services.socket_folder import SocketFolder
 from holdfast.world.services.user import server_user
 
 
 def run(tmp_path, script, **files):
-    home = Home(tmp_path, server_user())
+    home = SocketFolder(tmp_path, server_user())
     room = home.room()
     (room / "here").write_text("socket")
 
@@ -89,6 +89,6 @@ def test_one_reads_what_is_not_skipped(tmp_path):
 
 
 def test_what_an_agent_left_is_not_run_without_walls(monkeypatch):
-    monkeypatch.setattr(programs, "walls", lambda user: (None, "bubblewrap is missing"))
+    monkeypatch.setattr(programs, "confinement", lambda user: (None, "bubblewrap is missing"))
     with pytest.raises(HarnessError, match=r"only run behind walls, and there are none: bubblewrap is missing$"):
         Programs(None, Path("/")).refuse_unwalled()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.world import AuditEvent
-from holdfast.world.services.log import LINE_LIMIT, Lines
-from holdfast.world.services.my_audit import MyLog
+from holdfast.world.services.log import LINE_LIMIT, LogLines
+from holdfast.world.services.mysql_audit import MyLog
 from holdfast.world.services.pg_audit import PgLog
-from holdfast.world.services.tally import MOST, Counters, Tally, events
-from holdfast.world.services.writing import Write
+from holdfast.world.services.write_tally import MOST, Counters, WriteTally, events
+from holdfast.world.services.written_tables import Write
 
 
 def told(log: PgLog | MyLog, counters: Counters) -> list[tuple[str, str, int | None]]:
@@ -142,7 +142,7 @@ def test_emptying_the_counters_is_told() -> None:
 
 
 def test_memory_stays_bounded_whatever_is_written() -> None:
-    tally = Tally()
+    tally = WriteTally()
     for n in range(MOST + 500):
         tally.add(Write("create", f"t{n}", counted=False), float(n))
     assert sum(1 for _ in tally.entries()) == MOST + 1
@@ -152,7 +152,7 @@ def test_memory_stays_bounded_whatever_is_written() -> None:
 def test_lines_are_cut_and_come_in_any_pieces(size: int) -> None:
     data = b"first\n" + b"x" * (LINE_LIMIT + 10) + b"\nlast\nopen"
     seen: list[bytes] = []
-    lines = Lines(seen.append)
+    lines = LogLines(seen.append)
     for at in range(0, len(data), size):
         lines.add(data[at : at + size])
     assert seen == [b"first", b"x" * LINE_LIMIT, b"last"]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.world.services.rows import Kept
+from holdfast.world.services.rows import KeptRows
 from holdfast.world.services.values import as_json
 
 
@@ -56,7 +56,7 @@ def test_a_decimal_never_changes_its_value(value: Decimal) -> None:
 
 
 def test_rows_beyond_the_limit_are_counted_and_not_kept() -> None:
-    kept = Kept(2)
+    kept = KeptRows(2)
     for n in range(5):
         kept.add((n,))
     assert kept.rows(["n"]).rows == ((0,), (1,))
@@ -64,7 +64,7 @@ def test_rows_beyond_the_limit_are_counted_and_not_kept() -> None:
 
 
 def test_wide_rows_are_bounded_by_their_size() -> None:
-    kept = Kept(100)
+    kept = KeptRows(100)
     for _ in range(30):
         kept.add(("x" * 1_000_000,))
     assert len(kept.rows(["x"]).rows) == 10

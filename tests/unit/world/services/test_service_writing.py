@@ -7,7 +7,7 @@ import time
 import pytest
 
 from holdfast.world.services.statements import split
-from holdfast.world.services.writing import writes_of
+from holdfast.world.services.written_tables import writes_of
 
 
 def found(sql: str, dialect: str = "postgres") -> list[tuple[str, str]]:

@@ -1,0 +1,170 @@
+"""The line between Holdfast and a host: length-prefixed JSON, and what a host says of itself."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from holdfast.agents.turns import Broke, Fault, FunctionCalls, Message, Noted
+from holdfast.model.codec import HALVES, carried, decoder, encode
+from holdfast.model.spec import AgentSpec, Scenario
+
+HEAD = 8
+"""Bytes of the length before each message."""
+HIGH = 1000
+"""Our descriptors in the agent's process start here, out of the way of code that closes all low ones."""
+LOST = 83
+"""Exit code of a process that closed our line: nothing it does could be told any more."""
+
+
+class HostSetup(Struct, frozen=True):
+    """What the host is told at its start."""
+
+    agent: AgentSpec
+    root: str
+    scenarios: tuple[Scenario, ...]
+    mode: Literal["fork", "place"]
+
+
+class Ready(Struct, frozen=True, tag="ready"):
+    """The agent is imported and its tools are wrapped."""
+
+    tools: tuple[str, ...]
+    llm: tuple[str, ...]
+    threads: int
+    """Threads after the import: more than one makes forking unsafe."""
+    import_ms: float
+
+
+class Unusable(Struct, frozen=True, tag="unusable"):
+    """The agent cannot be imported or wrapped: why."""
+
+    message: str
+    hint: str = ""
+    trace: str = ""
+    key: str = ""
+    """The spec's key that is at fault, if one is."""
+
+
+class ChildStarted(Struct, frozen=True, tag="started", array_like=True):
+    ticket: int
+    pid: int
+
+
+class ChildExited(Struct, frozen=True, tag="exited", array_like=True):
+    pid: int
+    status: int
+    """As waitpid gives it."""
+    left: int = 0
+    """Processes below it that could not be ended."""
+
+
+class ForkRefused(Struct, frozen=True, tag="refused", array_like=True):
+    """No process could be made for the trial."""
+
+    ticket: int
+    why: str
+
+
+_turns = decoder(str)
+
+
+class TrialSocket:
+    """The agent's end of a trial's line."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._inode = os.fstat(fd).st_ino
+        self._owner = os.getpid()
+        self._lock = Lock()
+
+    def send(self, message: Message) -> None:
+        """Sends a message, or ends the process: what cannot be told must not happen."""
+        if os.getpid() != self._owner and not isinstance(message, Fault | FunctionCalls | Broke):
+            os._exit(0)  # a fork of the agent's own came back as if it were the agent
+        try:
+            data = framed(encode(message))
+        except UnicodeEncodeError:
+            data = framed(encode(Noted(HALVES))) + framed(encode(carried(message)))
+        try:
+            with self._lock:
+                if os.fstat(self._fd).st_ino != self._inode:  # the agent closed it and opened something else
+                    os._exit(LOST)
+                write_all(self._fd, data)
+        except OSError:
+            os._exit(LOST)
+
+    def hear(self) -> str:
+        """The next turn."""
+        return _turns.decode(read_frame(self._fd))
+
+
+class MessageFrames:
+    """Splits a stream into its length-prefixed messages."""
+
+    def __init__(self, found: Callable[[bytes], None]) -> None:
+        self._buffer = bytearray()
+        self._found = found
+
+    def feed(self, data: bytes) -> None:
+        """Takes what came and gives every message that is whole."""
+        buffer = self._buffer
+        buffer += data
+        at = 0
+        while len(buffer) - at >= HEAD:
+            end = at + HEAD + int.from_bytes(buffer[at : at + HEAD], "big")
+            if len(buffer) < end:
+                break
+            self._found(bytes(buffer[at + HEAD : end]))
+            at = end
+        del buffer[:at]
+
+    def __len__(self) -> int:
+        return len(self._buffer)
+
+
+def framed(data: bytes) -> bytes:
+    """A message with its length before it."""
+    return len(data).to_bytes(HEAD, "big") + data
+
+
+def tell(fd: int, message: Any) -> None:
+    """Sends one message on a blocking descriptor."""
+    write_all(fd, framed(encode(carried(message))))
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Writes all of it to a blocking descriptor."""
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, data[written:])
+
+
+def read_frame(fd: int) -> bytes:
+    """One message from a blocking descriptor; EOFError if the other side is gone."""
+    return _exactly(fd, int.from_bytes(_exactly(fd, HEAD), "big"))
+
+
+def _exactly(fd: int, size: int) -> bytes:
+    parts = os.read(fd, size)
+    while len(parts) < size:
+        piece = os.read(fd, min(size - len(parts), 1 << 20))
+        if not piece:
+            raise EOFError("the other side closed the line")
+        parts += piece
+    return parts
+
+
+def lifted(fd: int) -> int:
+    """The same descriptor under a high number, closed in programs the agent starts."""
+    try:
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH)
+    except OSError:  # a low limit on open files
+        return fd
+    os.close(fd)
+    return high

@@ -1,0 +1,114 @@
+"""Where an inline agent lives in our process: its folder, its environment, what it prints."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import io
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from holdfast.errors import UserError
+from holdfast.processes.limits import OUTPUT_KEPT
+
+
+class Output(io.TextIOBase):
+    """Takes what is printed and keeps its end."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._size = 0
+        self.printed = 0
+        """Characters since the last time that it was taken."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self._parts.append(text)
+        self._size += len(text)
+        self.printed += len(text)
+        if self._size > 4 * OUTPUT_KEPT:
+            self._parts = ["".join(self._parts)[-OUTPUT_KEPT:]]
+            self._size = len(self._parts[0])
+        return len(text)
+
+    def take(self) -> tuple[str, tuple[str, ...]]:
+        """The end of what was printed since the last time, and a note if there was more."""
+        if not self._parts:
+            return "", ()
+        text = "".join(self._parts)[-OUTPUT_KEPT:]
+        more = f"{self.printed} characters were printed; the last {OUTPUT_KEPT} are kept"
+        notes = (more,) if self.printed > OUTPUT_KEPT else ()
+        self._parts, self._size, self.printed = [], 0, 0
+        return text, notes
+
+
+class InlineFolder:
+    """The spec's folder, on the path and as working directory while the agent runs."""
+
+    def __init__(self, root: Path, env: Mapping[str, str]) -> None:
+        self._root = str(root)
+        self._modules = set(sys.modules)
+        self._env = {name: os.environ.get(name) for name in env}
+        self._here = self._there = -1
+        if Path.cwd() != root.resolve():  # our own relative paths must stay true between trials
+            self._here = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+            self._there = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+        sys.path.insert(0, self._root)
+        os.environ.update(env)
+
+    def __enter__(self) -> None:
+        if self._there >= 0:
+            os.fchdir(self._there)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._here >= 0:
+            os.fchdir(self._here)
+
+    def check(self) -> None:
+        """Refuses a module beside the spec that hides a library from us; others may be found after ours."""
+        sys.path.remove(self._root)
+        sys.path.append(self._root)
+        for name in self._loaded_here():
+            if "." not in name and name not in self._modules and _elsewhere(name, self._root):
+                raise UserError(
+                    f"{name} beside the spec hides the module {name!r} that Holdfast may need in this process",
+                    hint="rename it, or use isolation: fresh",
+                )
+
+    def close(self) -> None:
+        """Leaves the process as it was found."""
+        if self._root in sys.path:
+            sys.path.remove(self._root)
+        for name in self._loaded_here():
+            if name not in self._modules:
+                del sys.modules[name]
+        for name, value in self._env.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        for fd in (self._here, self._there):
+            if fd >= 0:
+                os.close(fd)
+        self._here = self._there = -1
+
+    def _loaded_here(self) -> list[str]:
+        prefix = self._root + os.sep
+        found = []
+        for name, module in list(sys.modules.items()):
+            spec = getattr(module, "__spec__", None)
+            if spec is not None and str(spec.origin).startswith(prefix):
+                found.append(name)
+        return found
+
+
+def _elsewhere(name: str, root: str) -> bool:
+    if name in sys.stdlib_module_names:
+        return True
+    return importlib.machinery.PathFinder.find_spec(name, [p for p in sys.path if p != root]) is not None

@@ -1,0 +1,118 @@
+"""Which instance serves which trial: a new one each, with spares started ahead, or one kept per slot."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeAlias
+
+from holdfast.agents.instance import Instance
+from holdfast.errors import AgentUnavailable, HarnessError
+
+Begin: TypeAlias = Callable[[], Awaitable[Instance]]
+"""Starts one more instance and waits until it is ready."""
+
+
+class Instances(Protocol):
+    """Lends an instance for each trial."""
+
+    async def open(self) -> None:
+        """Starts the first one; AgentUnavailable if that fails."""
+        ...
+
+    async def take(self) -> Instance:
+        """One that no other trial uses; AgentUnavailable if none can be started."""
+        ...
+
+    async def give_back(self, instance: Instance) -> tuple[str, ...]:
+        """Its trial is over; what the reader should know of its end."""
+        ...
+
+    async def close(self) -> None:
+        """Ends all that are not lent."""
+        ...
+
+
+class SpareInstances:
+    """A new instance for every trial. So many are started ahead, so that no trial waits for a start."""
+
+    def __init__(self, begin: Begin, ahead: int) -> None:
+        self._begin = begin
+        self._ahead = ahead
+        self._waiting: deque[asyncio.Task[Instance]] = deque()
+        self._starts = asyncio.Semaphore(os.cpu_count() or 1)  # more would only slow each other down
+
+    async def open(self) -> None:
+        first = asyncio.create_task(self._start())
+        self._waiting.append(first)
+        await first
+
+    async def take(self) -> Instance:
+        spare = self._waiting.popleft() if self._waiting else None
+        self._top_up()
+        ready = await self._ready(spare) if spare is not None else None
+        return ready or await self._start()
+
+    async def give_back(self, instance: Instance) -> tuple[str, ...]:
+        return await instance.end()
+
+    async def close(self) -> None:
+        spares, self._ahead = list(self._waiting), 0
+        self._waiting.clear()
+        for spare in spares:
+            spare.cancel()
+        ended = await asyncio.gather(*spares, return_exceptions=True)
+        await asyncio.gather(*(one.end() for one in ended if isinstance(one, Instance)))
+
+    async def _ready(self, spare: asyncio.Task[Instance]) -> Instance | None:
+        """The spare when it is ready; None if it could not be started or has ended since."""
+        try:
+            instance = await asyncio.shield(spare)
+        except asyncio.CancelledError:
+            self._waiting.appendleft(spare)
+            raise
+        except (AgentUnavailable, HarnessError):
+            return None  # the next start says why, if it fails too
+        if instance.alive:
+            return instance
+        await instance.end()
+        return None
+
+    def _top_up(self) -> None:
+        while len(self._waiting) < self._ahead:
+            self._waiting.append(asyncio.create_task(self._start()))
+
+    async def _start(self) -> Instance:
+        async with self._starts:
+            return await self._begin()
+
+
+class KeptInstances:
+    """One instance per slot, kept between trials, replaced when it has died or a trial has worn it out."""
+
+    def __init__(self, begin: Begin) -> None:
+        self._begin = begin
+        self._idle: list[Instance] = []
+
+    async def open(self) -> None:
+        self._idle.append(await self._begin())
+
+    async def take(self) -> Instance:
+        while self._idle:
+            instance = self._idle.pop()
+            if instance.alive:
+                return instance
+            await instance.end()
+        return await self._begin()
+
+    async def give_back(self, instance: Instance) -> tuple[str, ...]:
+        if not instance.alive or instance.worn:
+            return await instance.end()
+        self._idle.append(instance)
+        return ()
+
+    async def close(self) -> None:
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*(instance.end() for instance in idle))

@@ -1,0 +1,110 @@
+"""From `module:attribute` to something that can be asked: the Python agent in its own process."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.agents.runnable_input import input_form
+from holdfast.errors import UserError
+from holdfast.model.spec import AgentSpec, Scenario
+from holdfast.planes.install import Installed, install
+from holdfast.planes.raised_error import load_exception
+from holdfast.planes.resolve import resolve
+from holdfast.planes.weather import make_fault
+
+Ask = Callable[[str], Any]
+Reset = Callable[[], Any]
+
+
+class Loaded:
+    """The agent, ready to be asked. `is_async` says whether its answer must be awaited."""
+
+    def __init__(self, ask: Ask, *, is_async: bool) -> None:
+        self.ask = ask
+        self.is_async = is_async
+
+
+def prepare(scenarios: tuple[Scenario, ...]) -> None:
+    """Imports all that the faults need, before the spec's folder can hide a library from us."""
+    injections = [injection for scenario in scenarios for injection in scenario.injections]
+    for injection in injections:
+        make_fault(injection)
+    if injections:
+        import json  # noqa: F401
+        from importlib.resources import files
+
+        files("holdfast")  # faults read their texts so; the first time it imports more
+
+
+def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, Reset | None, Installed]:
+    """The agent, its reset, and the hooks on its tools. Runs the agent's own import code."""
+    loaded = load_agent(agent.endpoint, agent.input)
+    reset = resolve(agent.reset_function)[0] if agent.reset_function else None
+    if reset is not None and not callable(reset):
+        raise UserError(f"agent.reset_function {agent.reset_function!r} cannot be called")
+    for scenario in scenarios:
+        for injection in scenario.injections:
+            if injection.raises:
+                load_exception(injection.raises)
+    return loaded, reset, install(agent)
+
+
+def load_agent(endpoint: str, given: str | None = None) -> Loaded:
+    """A function, a coroutine function, or an object with ainvoke, invoke or __call__; `given` is agent.input."""
+    target = resolve(endpoint)[0]
+    if isinstance(target, type):
+        target = _instance(endpoint, target)
+    for method in ("ainvoke", "invoke"):
+        found = getattr(target, method, None)
+        if callable(found):
+            form = input_form(endpoint, target, given)
+            return Loaded(_with_input(found, form), is_async=inspect.iscoroutinefunction(found))
+    if not callable(target):
+        graph = callable(getattr(target, "compile", None))
+        raise UserError(
+            f"agent.endpoint {endpoint!r} is a {type(target).__name__}, which cannot be asked",
+            hint="name what its compile() gives"
+            if graph
+            else "name a function, or an object with invoke, ainvoke or __call__",
+        )
+    if given is not None:
+        raise UserError(
+            f"agent.input has no meaning for agent.endpoint {endpoint!r}: it has no invoke and gets the prompt as text",
+            hint="remove it, or name the runnable itself",
+            key="agent.input",
+        )
+    _takes_a_prompt(endpoint, target)
+    awaited = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004
+    return Loaded(target, is_async=awaited)
+
+
+def _takes_a_prompt(endpoint: str, target: Callable[..., Any]) -> None:
+    """Refuses a function that cannot be called with the prompt alone: that is wiring, not behaviour."""
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):  # some built-ins have none
+        return
+    try:
+        signature.bind("prompt")
+    except TypeError:
+        raise UserError(
+            f"agent.endpoint {endpoint!r} cannot be called with the prompt alone: it takes {signature}",
+            hint="name a function of one argument, the prompt",
+        ) from None
+
+
+def _instance(endpoint: str, cls: type) -> Any:
+    try:
+        return cls()
+    except TypeError as broken:
+        raise UserError(
+            f"agent.endpoint {endpoint!r} is a class that cannot be made without arguments: {broken}",
+            hint="name an instance of it, or a function",
+        ) from broken
+
+
+def _with_input(invoke: Callable[[Any], Any], form: Callable[[str], Any]) -> Ask:
+    """Invokes with the prompt in the form that is wanted."""
+    return lambda prompt: invoke(form(prompt))

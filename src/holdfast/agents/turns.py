@@ -1,0 +1,276 @@
+"""One trial of a Python agent, in the process that holds it: reset, ask each turn, report as it goes."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Awaitable, Callable
+from threading import Lock
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from holdfast.agents.answer_text import ANSWER_LIMIT, READ_LIMIT, NoText, Take, must_wait, settle, settle_plain, text_of
+from holdfast.agents.environment import set_environment
+from holdfast.agents.loaded import Loaded, Reset
+from holdfast.model.observation import FaultMet, Turn
+from holdfast.model.spec import Scenario
+from holdfast.model.trace import TraceEvent
+from holdfast.model.trial import Trial
+from holdfast.planes.describe import said, shorten
+from holdfast.planes.open_call import drive, under
+from holdfast.planes.traced_call import CallTrace
+from holdfast.planes.weather import Weather
+
+if TYPE_CHECKING:
+    from asyncio import Runner
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+_OURS = tuple([os.path.join(_PACKAGE, part) + os.sep for part in ("agents", "faults", "planes")])
+"""Where code of ours stands between the agent and its functions."""
+
+
+class TrialRequest(Struct, frozen=True, array_like=True):
+    """What a host is asked to perform. Turns after the first are sent when they are due."""
+
+    trial: Trial
+    asked: str
+    turns: int = 1
+    began: float = 0.0
+    """What perf_counter said when the trial began; the trace counts from there."""
+
+
+class Fault(Struct, frozen=True, tag="fault", array_like=True):
+    """A ledger entry, sent before the fault acts."""
+
+    met: FaultMet
+
+
+class FunctionCall(Struct, frozen=True, array_like=True):
+    """A call of one of the agent's functions as far as it is known; told anew when it has ended."""
+
+    pid: int
+    number: int
+    """Of the call in that process."""
+    event: TraceEvent
+
+
+class FunctionCalls(Struct, frozen=True, tag="calls", array_like=True):
+    """Calls that began or ended, in this order."""
+
+    calls: tuple[FunctionCall, ...]
+
+
+class TurnBegun(Struct, frozen=True, tag="asked", array_like=True):
+    """The reset is done, or a turn ended well: the agent's time begins."""
+
+
+class Piece(Struct, frozen=True, tag="piece", array_like=True):
+    """A part of an answer that comes in parts: it counts if no more comes."""
+
+    text: str
+
+
+class TurnEnded(Struct, frozen=True, tag="said", array_like=True):
+    """A turn that ended."""
+
+    turn: Turn
+    notes: tuple[str, ...] = ()
+
+
+class Noted(Struct, frozen=True, tag="noted", array_like=True):
+    """What the reader of the trial should know."""
+
+    text: str
+
+
+class Broke(Struct, frozen=True, tag="broke", array_like=True):
+    """Our side, or the reset, failed inside the agent's process."""
+
+    message: str
+
+
+class TurnsDone(Struct, frozen=True, tag="done", array_like=True):
+    """All turns ended."""
+
+    calls: dict[str, int]
+    concurrent: bool
+
+
+Message: TypeAlias = Fault | FunctionCalls | TurnBegun | Piece | TurnEnded | Noted | Broke | TurnsDone
+Settle: TypeAlias = Callable[[Any, Take], Awaitable[Any]]
+
+
+class ReportLine(Protocol):
+    """The way to the one who asks."""
+
+    def send(self, message: Message) -> None: ...
+
+    def hear(self) -> str:
+        """The next turn."""
+        ...
+
+
+def perform(request: TrialRequest, scenario: Scenario, agent: Loaded, reset: Reset | None, line: ReportLine) -> None:
+    """Runs the trial and sends what happens, when it happens."""
+    set_environment(request.trial)
+    if reset is not None and not _reset(reset, line):
+        return
+    weather = Weather(request.trial, scenario, lambda met: line.send(Fault(met)))
+    seen = _CallReporter(line)
+    watch = CallTrace(request.began, seen.tell, early=True)
+    with under(weather, lambda message: line.send(Broke(message)), watch):
+        if agent.is_async:
+            import asyncio
+
+            asyncio.run(_converse(request, agent, line, weather, settle, seen))
+        else:
+            loop = _Loop()
+            drive(_converse(request, agent, line, weather, loop.settle, seen))
+            loop.close()
+
+
+class _CallReporter:
+    """Tells of calls: at once when one begins, of its end with whatever is said next. One write a call is enough."""
+
+    def __init__(self, line: ReportLine) -> None:
+        self._line = line
+        self._pid = os.getpid()
+        self._ended: list[FunctionCall] = []
+        self._lock = Lock()
+
+    def tell(self, number: int, event: TraceEvent) -> None:
+        """Takes a call that began, or one that ended."""
+        pid = os.getpid()
+        call = FunctionCall(pid, number, event)
+        if pid != self._pid:  # a process that the agent forked: nobody will speak for it later
+            self._line.send(FunctionCalls((call,)))
+            return
+        with self._lock:
+            self._ended.append(call)
+            if event.phase == "unfinished":
+                self._send()
+
+    def flush(self) -> None:
+        """Tells of all that has ended."""
+        with self._lock:
+            if self._ended:
+                self._send()
+
+    def _send(self) -> None:
+        calls, self._ended = tuple(self._ended), []
+        self._line.send(FunctionCalls(calls))
+
+
+class _Loop:
+    """An event loop for a plain function that gives awaitables: made when first needed, one for all turns."""
+
+    def __init__(self) -> None:
+        self._runner: Runner | None = None
+
+    async def settle(self, value: Any, take: Take) -> Any:
+        """Never waits itself: it is the caller's process that blocks, as the agent's own would."""
+        if not must_wait(value):
+            return settle_plain(value, take)
+        if self._runner is None:
+            import asyncio
+
+            self._runner = asyncio.Runner()
+        return self._runner.run(settle(value, take))
+
+    def close(self) -> None:
+        if self._runner is not None:
+            self._runner.close()
+
+
+def _reset(reset: Reset, line: ReportLine) -> bool:
+    try:
+        result = reset()
+        if inspect.isawaitable(result):
+            import asyncio
+
+            asyncio.run(_awaited(result))
+    except BaseException as broken:
+        line.send(Broke(f"reset failed: {said(broken)}"))
+        return False
+    return True
+
+
+async def _awaited(value: Awaitable[Any]) -> Any:
+    return await value
+
+
+async def _converse(
+    request: TrialRequest, agent: Loaded, line: ReportLine, weather: Weather, settle: Settle, seen: _CallReporter
+) -> None:
+    """Asks turn by turn, until all are asked or one ends badly."""
+    asked = request.asked
+    for n in range(1, request.turns + 1):
+        line.send(TurnBegun())
+        turn, notes = await take_turn(asked, agent, settle, lambda text: line.send(Piece(text)))
+        seen.flush()
+        line.send(TurnEnded(turn, notes))
+        if turn.ending != "answered":
+            break
+        if n < request.turns:
+            asked = line.hear()
+    line.send(TurnsDone(weather.calls, weather.concurrent))
+
+
+async def take_turn(
+    asked: str, agent: Loaded, settle: Settle, take: Take, caught: Any = BaseException
+) -> tuple[Turn, tuple[str, ...]]:
+    """One turn of an agent, with a note if its answer was cut. What it raises is its result."""
+    pieces: list[str] = []
+
+    def keep(text: str) -> None:
+        pieces.append(text)
+        take(text)
+
+    started = perf_counter()
+    try:
+        value = given = agent.ask(asked)
+        if type(value) is not str:
+            given = await settle(value, keep)
+            value = text_of(given, asked)
+    except NoText as odd:
+        return Turn(asked, None, (perf_counter() - started) * 1000, "unreadable", str(odd)), ()
+    except caught as raised:
+        return raised_turn(asked, started, raised, "".join(pieces)), ()
+    latency_ms = (perf_counter() - started) * 1000
+    if value is None:
+        why = "the agent returned None" if given is None else "no AI message in what the agent returned answers this"
+        return Turn(asked, None, latency_ms, "no_answer", why), ()
+    return _answered(asked, latency_ms, value)
+
+
+def _answered(asked: str, latency_ms: float, text: str) -> tuple[Turn, tuple[str, ...]]:
+    if len(text) > ANSWER_LIMIT:
+        size = f"more than {READ_LIMIT}" if len(text) > READ_LIMIT else str(len(text))
+        note = f"answer of {size} characters cut to {ANSWER_LIMIT}"
+        return Turn(asked, text[:ANSWER_LIMIT], latency_ms, cut=True), (note,)
+    return Turn(asked, text, latency_ms), ()
+
+
+def raised_turn(asked: str, started: float, raised: BaseException, partial: str = "") -> Turn:
+    """The turn of an agent that raised: SystemExit too is its own doing. What it had said counts."""
+    latency_ms = (perf_counter() - started) * 1000
+    text = partial[:ANSWER_LIMIT] if partial else None
+    others = 0
+    while isinstance(raised, BaseExceptionGroup):  # says only that there is something in it
+        others += len(raised.exceptions) - 1
+        raised = raised.exceptions[0]
+    detail = shorten(said(raised), 2000) + (f" (and {others} more)" if others else "") + _place(raised)
+    return Turn(asked, text, latency_ms, "raised", detail, cut=len(partial) > ANSWER_LIMIT)
+
+
+def _place(raised: BaseException) -> str:
+    """The last line of the agent's own that the exception came by; a fault is raised in code of ours."""
+    place, trace = "", raised.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith(_OURS):
+            place = f" ({os.path.basename(file)}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return place

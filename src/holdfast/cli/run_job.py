@@ -1,0 +1,271 @@
+"""Running a prepared job and showing it: shared by `run`, `contract run`, `contract score` and `demo`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.cli import screen as terminal
+from holdfast.cli.options import find_config, load_part, option_warnings, options
+from holdfast.errors import AgentUnavailable, UsageError, UserError
+from holdfast.model.events import Event, Warned
+from holdfast.model.spec import Part, Spec
+from holdfast.report.files import reporter, write
+from holdfast.report.terminal import can_show_signs, summary
+from holdfast.report.wording import plural, warned
+from holdfast.runner.job import Job, Listen, RunOptions, told
+from holdfast.runner.outcome import Outcome, conclude, store_score, unrun
+from holdfast.runner.start import RUNS, begin, take_up
+from holdfast.store.record import observations
+from holdfast.store.rundir import RunDir, RunEnd
+
+
+class PreparedJob(Struct, frozen=True):
+    """A job, and the run to take up if it is not a new one."""
+
+    job: Job
+    rundir: RunDir | None = None
+
+
+def prepare(
+    config: Path | None, resume: str | None, force: bool, given: RunOptions, outputs: Sequence[Path]
+) -> PreparedJob:
+    """Everything that can be refused is refused here, before the agent is started."""
+    for path in outputs:
+        reporter(path)
+    if given.record is not None:
+        _check_recording(given.record)
+    if resume is not None:
+        rundir = RunDir.find(RUNS, resume)
+        return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
+    spec, problems = load_part(find_config(config), given)
+    _check_models(spec, given)
+    warnings = (*told(spec, problems), *option_warnings(spec, given))
+    return PreparedJob(Job(spec, given, os.environ, warnings))
+
+
+def _check_recording(path: Path) -> None:
+    """What is added to a file that is no recording would be lost in it, and the file with it."""
+    from holdfast.planes.llm.sources.cassette import Cassette
+    from holdfast.runner.export import check_writable
+
+    check_writable("--record", path)
+    if path.exists() and path.stat().st_size:
+        try:
+            Cassette(path, str)
+        except UserError as wrong:
+            hint = "name a new file, or a recording to add to"
+            raise UsageError(f"--record {path}: the file is there, and no recording ({wrong})", hint=hint) from wrong
+
+
+def _check_models(spec: Spec, given: RunOptions) -> None:
+    """A recording of an agent whose calls nobody sees would be empty, and a replay would answer nothing."""
+    from holdfast.execute.site import ModelOptions, needs_planes
+
+    option = "--record" if given.record else "--replay" if given.replay else ""
+    if option and not needs_planes(spec, ModelOptions(given.record, given.replay)):
+        hint = "start it with agent.command, or put it behind holdfast gateway; an inline agent needs isolation: fresh"
+        raise UsageError(f"{option}: this agent's model calls do not go through Holdfast", hint=hint)
+
+
+def execute(
+    prepared: PreparedJob, screen: Screen, outputs: Sequence[Path], *, report: bool, runs: Path = RUNS
+) -> Outcome:
+    """Runs, scores, stores and writes every report that was asked for."""
+    from holdfast.runner.run import run
+
+    job = prepared.job
+    rundir = prepared.rundir or begin(job, runs)
+    listen = screen.listener()
+    for warning in job.warnings:
+        screen.warn(warning)
+    try:
+        running = run(job, rundir, listen, beat=screen.beat)
+    except BaseException as broken:
+        screen.close()
+        if isinstance(broken, AgentUnavailable) and prepared.rundir is None:
+            broken.cases = tuple(unrun(job.spec, job.plan, str(broken)))
+        if prepared.rundir is None:
+            rundir.discard_if_empty()
+        raise
+    ended = rundir.ended() or RunEnd(False, 0.0)
+    page = rundir.path / "report.html" if report else None
+    outcome = conclude(rundir, job.spec, job.plan, running.intake.tally, job.options, ended=ended, page=page)
+    store_score(rundir, outcome.score)
+    rundir.unlock()
+    try:
+        _write_reports(job, outcome, rundir, outputs, report)
+    except BaseException:
+        outcome.close()
+        raise
+    return outcome
+
+
+def _write_reports(job: Job, outcome: Outcome, rundir: RunDir, outputs: Sequence[Path], report: bool) -> None:
+    if report:
+        write(outcome.run, rundir.path / "report.html")
+    for path in (*outputs, *_declared(job, rundir)):
+        write(outcome.run, path)
+    step = os.environ.get("GITHUB_STEP_SUMMARY")
+    if step:
+        _append(Path(step), next(iter(reporter(Path("summary.md")).render(outcome.run).values())))
+
+
+def _append(step: Path, rendered: bytes) -> None:
+    """Adds to the summary of a CI job. It is a courtesy: the verdict does not depend on it."""
+    from holdfast.report.safe import one_line
+
+    try:
+        with open(step, "ab") as file:
+            file.write(rendered)
+    except OSError as refused:
+        print(f"warning: cannot write {one_line(str(step))}: {refused.strerror}", file=sys.stderr)
+
+
+def _declared(job: Job, rundir: RunDir) -> list[Path]:
+    """The report that the spec's `output:` section asks for."""
+    output = job.spec.output
+    if not output or output["format"] == "terminal":
+        return []
+    suffix = f".{output['format']}"
+    root = Path(job.spec.path).parent
+    name = output.get("filename_template") or "holdfast-{run}"
+    filled = name.replace("{run}", rundir.id).replace("{date}", rundir.manifest().started[:10])
+    filled = filled.replace("{timestamp}", rundir.manifest().started.replace(":", "-"))
+    path = root / output["path"] / filled
+    return [path if path.suffix == suffix else path.with_name(path.name + suffix)]
+
+
+def send_traces(outcome: Outcome, target: str, screen: Screen) -> None:
+    """Exports the run's traces. A collector that does not take them changes no verdict."""
+    from holdfast.runner.export import export
+
+    trouble = export(outcome, target, os.environ)
+    if trouble is not None:
+        screen.warn(trouble)
+
+
+def run_and_show(
+    *,
+    part: Part,
+    config: Path | None,
+    resume: str | None,
+    force: bool,
+    outputs: tuple[Path, ...],
+    otlp: str | None,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    dry_run: bool,
+    no_report: bool,
+    **given: Any,
+) -> int:
+    """What `run` and `contract run` do with their command lines; the exit code."""
+    from holdfast.runner.export import check_target
+
+    if otlp is not None:
+        check_target(otlp)
+    screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
+    prepared = prepare(config, resume, force, options(part=part, **given), outputs)
+    if dry_run:
+        return screen.dry_run(prepared.job, prepared.rundir)
+    with closing(execute(prepared, screen, outputs, report=not no_report)) as outcome:
+        screen.finish(outcome)
+        if otlp is not None:
+            send_traces(outcome, otlp, screen)
+    return outcome.score.exit_code
+
+
+class Screen:
+    """Where a command speaks: a terminal, a pipe, JSON, or not at all."""
+
+    def __init__(
+        self, *, as_json: bool = False, quiet: bool = False, verbose: bool = False, silent: bool = False
+    ) -> None:
+        self._as_json = as_json
+        self._quiet = quiet
+        self._verbose = verbose
+        self._silent = silent
+        self._signs = can_show_signs(sys.stdout.encoding)
+        self._live: Listen | None = None
+
+    def listener(self) -> Listen:
+        """Hears the run's events."""
+        from holdfast.report.live import Live
+        from holdfast.report.plain import Plain
+
+        color = terminal.wants_color(sys.stderr)
+        if self._as_json or self._silent or self._quiet:
+            self._live = _warnings_only
+        elif terminal.is_live(sys.stdout):
+            errors = None if sys.stderr.isatty() else sys.stderr
+            self._live = Live(sys.stdout, color=color, unicode=self._signs, errors=errors)
+        else:
+            self._live = Plain(sys.stdout, unicode=self._signs)
+        return self._live
+
+    def warn(self, message: str) -> None:
+        print(warned(message), file=sys.stderr)
+
+    def beat(self) -> None:
+        """Time has passed, also where nothing has happened."""
+        from holdfast.report.live import Live
+
+        if isinstance(self._live, Live):
+            self._live.tick()
+
+    def close(self) -> None:
+        """Takes a live picture away."""
+        from holdfast.report.live import Live
+
+        if isinstance(self._live, Live):
+            self._live.close()
+
+    def finish(self, outcome: Outcome) -> None:
+        """The summary, or the run as JSON."""
+        if self._as_json:
+            rendered = next(iter(reporter(Path("run.json")).render(outcome.run).values()))
+            sys.stdout.write(rendered.decode())
+            return
+        heard = self._live is not None  # warnings were told while it ran
+        text = summary(
+            replace(outcome.run, warnings=()) if heard else outcome.run,
+            width=terminal.width(sys.stdout),
+            color=terminal.wants_color(sys.stdout),
+            verbose=self._verbose,
+            quiet=self._quiet,
+            unicode=self._signs,
+        )
+        sys.stdout.write(text)
+
+    def dry_run(self, job: Job, rundir: RunDir | None) -> int:
+        """How much would be run: of a run that is taken up, what is missing."""
+        plan = job.plan
+        done = {seen.trial for seen in observations(rundir, traces=False) if not seen.error} if rundir else set()
+        trials = sum(trial.id not in done for trial in plan.trials)
+        asked = (*plan.controls, *([job.asked_first] if job.asked_first else []))
+        controls = len({trial.id for trial in asked} - done)
+        counts = {"trials": trials, "cells": len(plan.cells), "controls": controls, "judge_calls": 0}
+        if self._as_json:
+            from holdfast.model.codec import encode
+
+            sys.stdout.write(encode({"dry_run": True, "seed": job.spec.seed, **counts}).decode() + "\n")
+            return 0
+        shape = f"{plural(len(plan.invariants), 'rule')} × {plural(len(plan.scenarios), 'scenario')}"
+        print(
+            f"{plural(trials, 'trial')} for {shape} = {plural(len(plan.cells), 'cell')}, "
+            f"{plural(controls, 'control trial')}, 0 judge calls. Nothing was run."
+        )
+        return 0
+
+
+def _warnings_only(event: Event) -> None:
+    if isinstance(event, Warned):
+        print(warned(event.message), file=sys.stderr)

@@ -1,0 +1,1 @@
+"""Holdfast doctor: what can be met on this machine, for this spec, by this agent."""

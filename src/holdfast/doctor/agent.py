@@ -1,0 +1,154 @@
+"""The agent's part of a diagnosis: asked once in calm, what it called, and which faults wait where it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from holdfast.doctor.waits import waits
+from holdfast.errors import AgentUnavailable
+from holdfast.execute.site import ModelOptions, WorldOptions, needs_planes, on_web, open_site
+from holdfast.execute.trial import run_trial
+from holdfast.model.observation import Observation
+from holdfast.model.spec import Spec
+from holdfast.model.trace import TraceEvent
+from holdfast.plan import plan
+from holdfast.planes.http.trust import TRUST_VARIABLES
+from holdfast.report.diagnosis import AskedAgent, CallsSeen, DoctorFinding
+from holdfast.report.safe import shorten
+from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY, plural
+from holdfast.runner.job import RunOptions, world_secrets
+
+ANSWER_KEPT = 200
+LINES_SHOWN = 5
+TARGETS_SHOWN = 20
+"""Targets of one plane that are listed."""
+_REFUSED = "certificate_refused"
+
+
+async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions) -> AskedAgent:
+    """Opens the agent, asks it the first prompt, and closes it again."""
+    trial = plan(spec).preflight
+    assert trial is not None, "a contract asks something"
+    try:
+        world = WorldOptions(secrets=world_secrets(spec, RunOptions(), environ))
+        site = await open_site(spec, environ=environ, concurrency=1, models=models, surroundings=world)
+        try:
+            seen = await run_trial(site, trial)
+        finally:
+            await site.close()
+    except AgentUnavailable as gone:
+        fix = gone.hint or "see what it printed: holdfast verify"
+        found = DoctorFinding("agent", "not", str(gone), fix, 4 if gone.config else 3)
+        return AskedAgent(trial.task.prompt, findings=(found,), notes=_printed(gone.body))
+    return told(spec, models, trial.task.prompt, seen)
+
+
+def _printed(body: str) -> tuple[str, ...]:
+    """The last that an agent said before it was given up."""
+    return tuple([f"it said: {line}" for line in body.splitlines()[-LINES_SHOWN:] if line.strip()])
+
+
+def told(spec: Spec, models: ModelOptions, prompt: str, seen: Observation) -> AskedAgent:
+    """What the one trial shows."""
+    last = seen.turns[-1] if seen.turns else None
+    calls = tally(seen.trace)
+    findings = (
+        _answered(seen),
+        *_certificates(seen.trace),
+        *_through_gateway(spec, seen),
+        *_by_plane(calls, watched(spec, models)),
+        *waits(spec, seen.trace),
+    )
+    return AskedAgent(
+        prompt,
+        "error" if seen.error else seen.ending,
+        shorten((last and last.text) or "", ANSWER_KEPT),
+        sum(turn.latency_ms for turn in seen.turns),
+        calls,
+        findings,
+        tuple(dict.fromkeys(seen.notes)),
+    )
+
+
+def _answered(seen: Observation) -> DoctorFinding:
+    if seen.error:
+        fix = "it is not the agent's doing: put the cause right; holdfast verify asks once more"
+        return DoctorFinding("answer", "not", seen.error, fix, 3)
+    if seen.ending != "answered":
+        detail = next((turn.detail for turn in seen.turns if turn.ending != "answered"), "")
+        why = f"it ended badly in calm: {seen.ending}" + (f" ({detail})" if detail else "")
+        return DoctorFinding("answer", "not", why, "let it answer first; holdfast verify asks once more", 3)
+    took = sum(turn.latency_ms for turn in seen.turns)
+    text = seen.turns[-1].text or ""
+    if not text.strip():
+        fix = "check what it prints or returns, and agent.response_path: an empty answer proves no rule"
+        return DoctorFinding("answer", "unproven", f"it answered with an empty text ({took:.0f} ms)", fix)
+    return DoctorFinding("answer", "ok", f"{shorten(text, ANSWER_KEPT)} ({took:.0f} ms)")
+
+
+def _through_gateway(spec: Spec, seen: Observation) -> Iterator[DoctorFinding]:
+    """An agent that was started without the variables answers as well as ever, and meets nothing."""
+    if spec.agent.gateway and not seen.trace and not seen.error:
+        yield DoctorFinding("agent.gateway", "not", NOT_THROUGH_GATEWAY, GATEWAY_VARIABLES, 3)
+
+
+def _certificates(trace: Iterable[TraceEvent]) -> Iterator[DoctorFinding]:
+    hosts = dict.fromkeys(target(event) for event in trace if event.error_type == _REFUSED)
+    for host in hosts:
+        why = "a client refused our certificate: its requests there were not seen"
+        fix = f"let it trust what one of these names: {', '.join(TRUST_VARIABLES)}"
+        yield DoctorFinding(f"tls to {host}", "not", why, fix, 3)
+
+
+# -- what was called ------------------------------------------------------------------------------
+def target(event: TraceEvent) -> str:
+    """What a call was to; of an HTTP call the URL without its query, which may hold a key."""
+    return event.tool.partition(" ")[2].partition("?")[0] if event.plane == "http" else event.tool
+
+
+def tally(trace: Iterable[TraceEvent]) -> tuple[CallsSeen, ...]:
+    """Calls per plane and target, in the order in which they were first seen."""
+    found: dict[tuple[str, str], list[TraceEvent]] = {}
+    for event in trace:
+        if event.phase != "declared" and event.error_type != _REFUSED:
+            found.setdefault((event.plane, target(event)), []).append(event)
+    return tuple([_called(plane, name, events) for (plane, name), events in found.items()])
+
+
+def _called(plane: str, name: str, events: Sequence[TraceEvent]) -> CallsSeen:
+    retries = sum(event.retry > 0 for event in events)
+    tokens = sum(event.cost.input_tokens + event.cost.output_tokens for event in events if event.cost is not None)
+    return CallsSeen(plane, name, len(events) - retries, retries, tokens)
+
+
+def watched(spec: Spec, models: ModelOptions) -> tuple[str, ...]:
+    """The planes on which this agent's calls can be seen."""
+    agent = spec.agent
+    mcp = ("mcp",) if agent.mcp_config is not None else ()
+    if agent.launched or agent.gateway:
+        return ("llm", "tool_result", "http", *mcp)
+    if not agent.in_python:
+        return ()
+    if not needs_planes(spec, models):
+        return ("tool", "llm") if agent.llm else ("tool",)
+    return ("tool", "llm", *(("http",) if on_web(spec) else ()), *mcp)
+
+
+def _by_plane(calls: Sequence[CallsSeen], planes: Sequence[str]) -> Iterator[DoctorFinding]:
+    if not planes:
+        yield DoctorFinding("calls", "n/a", "not seen: Holdfast did not start this agent, and it is behind no gateway")
+    for plane in dict.fromkeys((*planes, *[one.plane for one in calls])):
+        here = [one for one in calls if one.plane == plane]
+        if not here:
+            yield DoctorFinding(plane, "n/a", "0 calls")
+        for one in here[:TARGETS_SHOWN]:
+            yield DoctorFinding(f"{plane} {one.target}", "ok", counted(one))
+        if len(here) > TARGETS_SHOWN:
+            yield DoctorFinding(plane, "ok", f"and {plural(len(here) - TARGETS_SHOWN, 'more target')}")
+
+
+def counted(one: CallsSeen) -> str:
+    """`3 calls, 1 retry, 412 tokens`."""
+    retries = "1 retry" if one.retries == 1 else f"{one.retries} retries"
+    parts = [plural(one.calls, "call"), *([retries] if one.retries else [])]
+    return ", ".join([*parts, *([f"{one.tokens:,} tokens"] if one.tokens else [])])

@@ -1,0 +1,114 @@
+"""HTTP and HTTPS through the proxy, by real programs that were given an agent's variables."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+from holdfast.doctor.probe_site import SERVED, Absent, ProbeSite, Unmet, said_by
+from holdfast.execute.trial import LiveContext
+from holdfast.model.spec import Injection
+from holdfast.planes.http.trust import TRUST_VARIABLES
+
+STATUS = 503
+
+_PYTHON = """
+import sys, urllib.error, urllib.request
+for url in sys.argv[1:]:
+    try:
+        with urllib.request.urlopen(url, timeout=10) as reply:
+            print(reply.status, reply.read().decode())
+    except urllib.error.HTTPError as refused:
+        print(refused.code)
+    except OSError as broken:
+        print(broken)
+"""
+
+_NODE = """
+const http = require('http'), https = require('https'), tls = require('tls')
+const [way, text] = process.argv.slice(1), url = new URL(text), proxy = new URL(process.env.HTTPS_PROXY)
+const password = Buffer.from(proxy.username + ':' + proxy.password).toString('base64')
+const agent = () => new Promise((resolve, reject) => http.request({host: proxy.hostname, port: proxy.port,
+  method: 'CONNECT', path: url.host, headers: {'proxy-authorization': 'Basic ' + password}}).on('error', reject)
+  .on('connect', (_, socket) => https.get(url, {createConnection: () => tls.connect({socket, servername: url.hostname})
+  }, resolve).on('error', reject)).end())
+const tell = words => { console.log(words + '\\n' + process.version); process.exit() }
+const fail = broken => tell(broken.cause ? broken.cause.code || String(broken.cause) : broken.code || broken.message)
+const asked = way === 'fetch' ? fetch(url) : agent()
+asked.then(reply => tell(reply.statusCode || reply.status), fail)
+"""
+"""By its own fetch, or in the way of a proxy agent: a CONNECT of its own, then TLS."""
+
+_NO_PROXY = "the program must read HTTPS_PROXY or HTTP_PROXY, which are set for it"
+_NO_TRUST = f"the program must trust what one of these names: {', '.join(TRUST_VARIABLES)}; all are set for it"
+_OLD_NODE = (
+    "Node 24 or newer heeds HTTPS_PROXY (NODE_USE_ENV_PROXY is set for it); an older one needs a proxy agent, "
+    "such as undici's EnvHttpProxyAgent. Its model's base URL is met by any"
+)
+
+
+async def try_http(probe_site: ProbeSite) -> str:
+    """One request passes to a local server, one meets its fault."""
+    url = f"{probe_site.plain}met"
+    async with probe_site.trial("http", _error_at(url)) as (environ, context):
+        out, err = await said_by([sys.executable, "-I", "-c", _PYTHON, f"{probe_site.plain}passed", url], environ)
+    passed, _, refused = out.strip().partition("\n")
+    _check(context, url, refused, err, _NO_PROXY)
+    if passed != f"200 {SERVED}":
+        raise Unmet(f"an untouched request did not reach a local server: {passed or err.strip()[:300]}", _NO_PROXY)
+    return "python's urllib: one call passed, one met its fault"
+
+
+async def try_python(probe_site: ProbeSite) -> str:
+    """The interpreter that Holdfast itself runs in."""
+    return await _try(probe_site, "python", [sys.executable, "-I", "-c", _PYTHON], "python's urllib")
+
+
+async def try_curl(probe_site: ProbeSite) -> str:
+    """curl, if there is one."""
+    curl = _program(probe_site, "curl")
+    return await _try(
+        probe_site, "curl", [curl, "-sS", "--max-time", "10", "-o", "/dev/null", "-w", "%{http_code}"], curl
+    )
+
+
+async def try_node(probe_site: ProbeSite, way: str) -> str:
+    """Node: by its `fetch`, or by an `agent` that opens the tunnel itself."""
+    node, url = _program(probe_site, "node"), f"{probe_site.secure}{way}"
+    async with probe_site.trial(f"node {way}", _error_at(url)) as (environ, context):
+        out, err = await said_by([node, "-e", _NODE, way, url], environ)
+    said, _, version = out.strip().partition("\n")
+    _check(context, url, said, err, _OLD_NODE if way == "fetch" else _NO_PROXY, f"node {version}: ")
+    return f"node {version}: a fault met inside of TLS"
+
+
+async def _try(probe_site: ProbeSite, name: str, argv: list[str], shown: str) -> str:
+    url = f"{probe_site.secure}{name}"
+    async with probe_site.trial(f"https {name}", _error_at(url)) as (environ, context):
+        out, err = await said_by([*argv, url], environ)
+    _check(context, url, out, err, _NO_PROXY, f"{shown}: ")
+    return f"{shown}: a fault met inside of TLS"
+
+
+def _error_at(url: str) -> Injection:
+    return Injection("tool", "*", "error", {"error_code": STATUS}, match_url=url)
+
+
+def _program(probe_site: ProbeSite, name: str) -> str:
+    found = shutil.which(name, path=probe_site.environ.get("PATH"))
+    if found is None:
+        raise Absent(f"{name} is not installed")
+    return found
+
+
+def _check(context: LiveContext, url: str, said: str, err: str, fix: str, who: str = "") -> None:
+    """The program must have got the fault's status, and the ledger must have it."""
+    met = any(one.target == url and one.effect == "met" for one in context.ledger)
+    if met and said.split()[:1] == [str(STATUS)]:
+        return
+    words = said.strip() or err.strip()[-300:]
+    if any(event.error_type == "certificate_refused" for event in context.trace) and not met:
+        raise Unmet(f"{who}it refused our certificate: {words}", _NO_TRUST)
+    if met:
+        raise Unmet(f"{who}the fault fired, and the program did not see it: {words}", fix)
+    raise Unmet(f"{who}its call went around the proxy: {words}", fix)

@@ -1,0 +1,59 @@
+"""holdfast doctor: what can be met on this machine, for this spec, by this agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from holdfast.doctor.agent import ask_agent
+from holdfast.doctor.machine import needed, try_machine
+from holdfast.doctor.needs import what_is_needed
+from holdfast.doctor.spec import look_at_spec
+from holdfast.execute.site import ModelOptions, resolve_agent
+from holdfast.model.spec import Problem, Spec
+from holdfast.report.diagnosis import AskedAgent, Diagnosis, DoctorFinding
+from holdfast.report.wording import plural
+from holdfast.runner.job import refuse_unbuilt
+from holdfast.spec import secret_values
+from holdfast.store.mask import Masker
+
+Tell = Callable[[str, str, Sequence[DoctorFinding], Sequence[str]], None]
+"""Takes a part as soon as it is known: its title, what it is about, what was found, and notes."""
+
+
+class ExaminedSpec:
+    """A spec that can be run, and what the doctor is to do with it."""
+
+    def __init__(
+        self, spec: Spec, problems: tuple[Problem, ...], environ: Mapping[str, str], replay: Path | None, ask: bool
+    ) -> None:
+        """Raises what a run would raise for a spec that it would refuse."""
+        refuse_unbuilt(spec)
+        self.spec = spec
+        self.problems = problems
+        self.mask = Masker(secret_values(spec, environ))
+        self.models = ModelOptions(None, replay, self.mask.text)
+        self.agent = resolve_agent(spec.agent, environ, spec.params[0])
+        self.ask = ask
+
+
+async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: Tell) -> Diagnosis:
+    """Tries the machine, then looks at the spec, then asks the agent; each part is told when it is known."""
+    wanted = needed(case.spec if case else None, case.models if case else ModelOptions())
+    machine = await try_machine(environ, wanted)
+    tell("machine", "each route tried with a real call and a fault on it", machine, ())
+    if case is None:
+        return Diagnosis(machine)
+    spec, mask = case.spec, case.mask
+    placed = await look_at_spec(spec, case.agent, case.problems, environ, case.models)
+    needs = await what_is_needed(spec, case.agent, environ)
+    found = tuple([mask.struct(one) for one in (*placed, *needs)])
+    tell("spec", f"{spec.path}: {plural(len(spec.scenarios), 'scenario')}", found, ())
+    if not case.ask:
+        return Diagnosis(machine, found)
+    if any(one.broken for one in needs):
+        tell("agent", "not asked: what it needs is not there", (), ())
+        return Diagnosis(machine, found)
+    asked: AskedAgent = mask.struct(await ask_agent(spec, environ, case.models))
+    tell("agent", f"asked once, in calm: {asked.prompt}", asked.findings, asked.notes)
+    return Diagnosis(machine, found, asked)

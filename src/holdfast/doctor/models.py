@@ -1,0 +1,141 @@
+"""Who answers the agent's model calls, and whether that can work. Keys are looked for, never shown."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from errno import errorcode
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from holdfast.errors import UserError
+from holdfast.execute.site import ModelOptions
+from holdfast.model.spec import AgentSpec, ModelSpec, Spec
+from holdfast.planes.llm.sources.cassette import Cassette
+from holdfast.planes.llm.sources.provider_hosts import HOSTS, named_base, own_key
+from holdfast.planes.llm.sources.script_file import load
+from holdfast.planes.llm.sources.source import WAYS
+from holdfast.report.diagnosis import DoctorFinding
+from holdfast.spec.references import names, resolve
+
+CONNECT_S = 3.0
+
+
+async def where_models_go(
+    spec: Spec, agent: AgentSpec, environ: Mapping[str, str], models: ModelOptions
+) -> tuple[DoctorFinding, ...]:
+    """A line for each entry of `models:`; without any, one for each provider that could be asked."""
+    if models.replay is not None:
+        return (_recorded(models.replay),)
+    root = Path(spec.path).resolve().parent
+    whole = {**environ, **agent.env}
+    found = [await _entry(f"model {name}", model, root, whole) for name, model in spec.models.items()]
+    if "*" in spec.models or (agent.in_python and agent.llm):
+        return tuple(found)
+    return (*found, *await _providers(whole, others=bool(found)))
+
+
+async def takes_connections(url: str) -> str:
+    """Empty if something listens at the URL's host and port, else why not."""
+    parts = urlsplit(url)
+    try:
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+        async with asyncio.timeout(CONNECT_S):
+            _, writer = await asyncio.open_connection(host, port)
+    except TimeoutError:
+        return f"no connection within {CONNECT_S:g} s"
+    except OSError as refused:
+        number = refused.errno or 0
+        return os.strerror(number).lower() if number in errorcode else str(refused)
+    except ValueError as wrong:
+        return str(wrong)
+    writer.transport.abort()
+    return ""
+
+
+def place(url: str) -> str:
+    """Where a URL leads, without what may be secret in it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def _recorded(path: Path) -> DoctorFinding:
+    try:
+        Cassette(path, str)
+    except UserError as wrong:
+        return DoctorFinding("every model", "not", str(wrong), wrong.hint or "record one anew: --record FILE", 4)
+    return DoctorFinding("every model", "ok", f"recording {path}")
+
+
+async def _entry(name: str, model: ModelSpec, root: Path, environ: Mapping[str, str]) -> DoctorFinding:
+    if model.script is not None:
+        return _scripted(name, resolve(model.script, environ), root)
+    as_named = f" as {model.name}" if model.name else ""
+    if model.base_url is None:
+        return await _at_provider(f"{name}{as_named}", model.provider, environ, _given_key(model, environ))
+    url = resolve(model.base_url, environ)
+    refused = await takes_connections(url)
+    if refused:
+        fix = "start that server, or put the address in models: right"
+        return DoctorFinding(name, "not", f"{place(url)}{as_named}: {refused}", fix, 3)
+    return DoctorFinding(name, "ok", f"{place(url)}{as_named}: takes connections")
+
+
+def _scripted(name: str, script: str, root: Path) -> DoctorFinding:
+    try:
+        load(root / script, shown=script)
+    except UserError as wrong:
+        return DoctorFinding(name, "not", f"script {wrong}", wrong.hint or "holdfast validate shows where", 4)
+    return DoctorFinding(name, "ok", f"script {script}")
+
+
+def _given_key(model: ModelSpec, environ: Mapping[str, str]) -> str:
+    """Which variables an entry's own key comes from, if all are set."""
+    referred = names(model.api_key or "").variables
+    return ", ".join(referred) if referred and all(environ.get(one) for one in referred) else ""
+
+
+async def _at_provider(name: str, provider: str, environ: Mapping[str, str], given: str) -> DoctorFinding:
+    base = named_base(provider, environ) or HOSTS[provider].public
+    where = f"{provider} at {place(base)}"
+    key = given or _key_variable(provider, environ)
+    if key:
+        return DoctorFinding(name, "ok", f"{where}: {key} is set")
+    if provider == "ollama":
+        refused = await takes_connections(base)
+        if refused:
+            return DoctorFinding(
+                name, "not", f"{where}: {refused}", "start Ollama, or name its address in OLLAMA_HOST", 3
+            )
+        return DoctorFinding(name, "ok", f"{where}: takes connections")
+    variable = HOSTS[provider].key_variables[0][0]
+    return DoctorFinding(
+        name, "unproven", f"{where}: {variable} is not set", f"export {variable}=…, unless the agent does"
+    )
+
+
+async def _providers(environ: Mapping[str, str], *, others: bool) -> list[DoctorFinding]:
+    """Models that `models:` does not name go to their own provider."""
+    rest = "other models" if others else "every model"
+    found = list(_keys(rest, environ))
+    if found or others:
+        return found
+    why = "no provider's key is set: a model call gets an error, unless the agent brings its own key"
+    return [DoctorFinding(rest, "unproven", why, WAYS)]
+
+
+def _keys(rest: str, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
+    for provider in HOSTS:
+        key, named = _key_variable(provider, environ), named_base(provider, environ)
+        if key or named:
+            where = place(named or HOSTS[provider].public)
+            said = f"{key} is set" if key else "no key is set"
+            yield DoctorFinding(f"{rest} of {provider}", "ok", f"{where}: {said}")
+
+
+def _key_variable(provider: str, environ: Mapping[str, str]) -> str:
+    """The variable that holds a key for the provider; empty if none does."""
+    if own_key(provider, environ) is None:
+        return ""
+    return next(name for name, _, _ in HOSTS[provider].key_variables if environ.get(name))

@@ -1,0 +1,155 @@
+"""What a run of this agent needs that can be looked for without starting it: programs, ports, a gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+import shutil
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.agents.placeholders import PORT
+from holdfast.agents.ports import check_free
+from holdfast.agents.readiness import address_of
+from holdfast.agents.startable import SHELL, argv_of
+from holdfast.doctor.models import place, takes_connections
+from holdfast.doctor.probe_site import said_by
+from holdfast.errors import AgentUnavailable, UserError
+from holdfast.execute.housed import usual_environ
+from holdfast.execute.moored import GATEWAY_FOLDER
+from holdfast.http1.client import UpstreamFailed, Upstreams
+from holdfast.model.spec import AgentSpec, Spec
+from holdfast.planes.handover import place_in
+from holdfast.planes.mcp.config import read
+from holdfast.report.diagnosis import DoctorFinding
+
+_LOOK_S = 5.0
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_SHELL_SIGNS = frozenset("$`(){};&|<>*?~")
+_OWN_PORTS = DoctorFinding("agent.endpoint", "ok", "every port of its sandbox is free")
+_STANDBY = "start `holdfast gateway` in this folder, and the agent with the variables that it prints"
+
+
+async def what_is_needed(spec: Spec, agent: AgentSpec, environ: Mapping[str, str]) -> list[DoctorFinding]:
+    """A line for each thing."""
+    root, whole = Path(spec.path).resolve().parent, {**environ, **agent.env}
+    found = []
+    if agent.launched:
+        seen = whole if spec.world is None else {**usual_environ(), **agent.env}
+        found.append(await _program(agent, root, seen))
+        if agent.type == "http":
+            found.append(_port(agent) if spec.world is None else _OWN_PORTS)
+    elif agent.type == "http":
+        if agent.gateway:
+            found.append(await _gateway(GATEWAY_FOLDER))
+        found.append(await _running(agent))
+    return [*found, *[one async for one in _servers(agent, root, whole)]]
+
+
+# -- the program ----------------------------------------------------------------------------------
+async def _program(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> DoctorFinding:
+    if agent.command is None:
+        try:
+            return DoctorFinding("agent.binary", "ok", argv_of(agent, root, environ)[0])
+        except AgentUnavailable as gone:
+            return DoctorFinding("agent.binary", "not", str(gone), gone.hint, 4)
+    word = first_word(agent.command)
+    if not word:
+        return DoctorFinding("agent.command", "unproven", "the shell decides what it runs")
+    look = [SHELL, "-c", 'cd "$1" && command -v "$2"', "sh", str(root), word]
+    try:
+        async with asyncio.timeout(_LOOK_S):
+            found = (await said_by(look, environ))[0].strip()
+    except TimeoutError:
+        return DoctorFinding("agent.command", "unproven", f"the shell did not say within {_LOOK_S:g} s what {word} is")
+    if found:
+        return DoctorFinding("agent.command", "ok", found)
+    fix = "it is run by sh -c in the spec's folder: check its name, its path, PATH and that it is executable"
+    return DoctorFinding("agent.command", "not", f"the shell finds no {word}", fix, 4)
+
+
+def first_word(command: str) -> str:
+    """The program that a shell command begins with; empty where only the shell can tell."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    word = next((word for word in words if not _ASSIGNMENT.match(word)), "")
+    return "" if _SHELL_SIGNS.intersection(word) else word
+
+
+# -- where it listens -----------------------------------------------------------------------------
+def _port(agent: AgentSpec) -> DoctorFinding:
+    if PORT in agent.endpoint:
+        return DoctorFinding("agent.endpoint", "ok", "a free port for each instance")
+    try:
+        host, port = address_of(agent.endpoint)
+        check_free(host, port)
+    except AgentUnavailable as taken:
+        return DoctorFinding("agent.endpoint", "not", str(taken), taken.hint, 4 if taken.config else 3)
+    return DoctorFinding("agent.endpoint", "ok", f"port {port} is free; one trial at a time")
+
+
+async def _running(agent: AgentSpec) -> DoctorFinding:
+    refused = await takes_connections(agent.endpoint)
+    if not refused:
+        return DoctorFinding("agent.endpoint", "ok", f"{place(agent.endpoint)} takes connections")
+    fix = "start the agent, or let Holdfast start it: agent.command"
+    return DoctorFinding("agent.endpoint", "not", f"{place(agent.endpoint)}: {refused}", fix, 3)
+
+
+async def _gateway(folder: Path) -> DoctorFinding:
+    """Asks at its port: a gateway that stands by refuses every request outside of a trial."""
+    if not (folder / "gateway.sock").exists() or not (folder / "gateway.json").exists():
+        return DoctorFinding("agent.gateway", "not", "no gateway stands by in this folder", _STANDBY, 3)
+    held, client = place_in(folder), Upstreams()
+    try:
+        reply = await client.send("GET", f"http://127.0.0.1:{held.port}/{held.token}/openai/v1/models", connect_s=2)
+        said = await reply.read(10_000)
+    except UpstreamFailed as failed:
+        return DoctorFinding("agent.gateway", "not", f"the gateway at port {held.port} is gone: {failed}", _STANDBY, 3)
+    finally:
+        await client.close()
+    if reply.status != 503 or b"holdfast" not in said:
+        why = f"something else answers at port {held.port}: status {reply.status}"
+        return DoctorFinding("agent.gateway", "not", why, _STANDBY, 3)
+    return DoctorFinding("agent.gateway", "ok", f"a gateway stands by at port {held.port}")
+
+
+# -- MCP servers ----------------------------------------------------------------------------------
+async def _servers(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> AsyncIterator[DoctorFinding]:
+    try:
+        entries = dict(_entries(agent, root))
+    except UserError as wrong:
+        yield DoctorFinding("agent.mcp_config", "not", str(wrong), wrong.hint or "put the file right", 4)
+        return
+    for name, entry in entries.items():
+        yield await _server(f"mcp server {name}", entry, root, environ)
+
+
+def _entries(agent: AgentSpec, root: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The servers of the configuration; one that is no map is left to the run to refuse."""
+    given = agent.mcp_config
+    config = read(root / given) if isinstance(given, str) else given or {}
+    for section in ("mcpServers", "servers"):
+        listed = config.get(section)
+        if isinstance(listed, dict):
+            yield from ((name, entry) for name, entry in listed.items() if isinstance(entry, dict))
+
+
+async def _server(name: str, entry: Mapping[str, Any], root: Path, environ: Mapping[str, str]) -> DoctorFinding:
+    command = entry.get("command")
+    if isinstance(command, str):
+        own = entry.get("env")
+        path = {**environ, **(own if isinstance(own, dict) else {})}.get("PATH")
+        found = shutil.which(command, path=path) or shutil.which(str(root / command))
+        if found:
+            return DoctorFinding(name, "ok", found)
+        return DoctorFinding(name, "not", f"there is no program {command}", "install it, or put its path right", 4)
+    url = next((entry[key] for key in ("url", "httpUrl", "serverUrl") if isinstance(entry.get(key), str)), "")
+    refused = await takes_connections(url)
+    if refused:
+        return DoctorFinding(name, "not", f"{place(url)}: {refused}", "start that server, or put its address right", 3)
+    return DoctorFinding(name, "ok", f"{place(url)} takes connections")

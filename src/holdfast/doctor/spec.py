@@ -1,0 +1,72 @@
+"""The spec's part of a diagnosis: where each fault will be met, and who answers for the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from holdfast.doctor.models import where_models_go
+from holdfast.execute.site import ModelOptions, needs_planes
+from holdfast.model.spec import NOT_ON_RESULTS, AgentSpec, Injection, Problem, Scenario, Spec
+from holdfast.planes.weather import ON_LISTINGS
+from holdfast.report.diagnosis import DoctorFinding
+
+
+async def look_at_spec(
+    spec: Spec, agent: AgentSpec, problems: Iterable[Problem], environ: Mapping[str, str], models: ModelOptions
+) -> tuple[DoctorFinding, ...]:
+    """`agent` is the spec's section with its references resolved. Nothing of the agent is started or imported."""
+    found = [one for scenario in spec.scenarios for one in _scenario(scenario, agent)]
+    found += [_left_out(problem) for problem in problems if problem.code == "left-out-scenario"]
+    if needs_planes(spec, models):
+        found += await where_models_go(spec, agent, environ, models)
+    return tuple(found)
+
+
+def label(fault: Injection) -> str:
+    """`tool error on search`."""
+    on = f" on {fault.match_url or fault.target}" if fault.plane in ("tool", "mcp", "http") else ""
+    return f"{fault.plane} {fault.mode}{on}"
+
+
+def _scenario(scenario: Scenario, agent: AgentSpec) -> Iterator[DoctorFinding]:
+    if scenario.calm and not scenario.left_out:
+        yield DoctorFinding(scenario.name, "n/a", "calm: no fault")
+    for fault in scenario.injections:
+        yield DoctorFinding(f"{scenario.name}: {label(fault)}", "ok", met_at(fault, agent))
+    for left, (why, way_out) in zip(scenario.left_out, scenario.left_out_why, strict=True):
+        yield DoctorFinding(f"{scenario.name}: {left}", "n/a", f"left out: {why}", way_out)
+
+
+def _left_out(problem: Problem) -> DoctorFinding:
+    name, _, why = problem.message.partition(" is left out: ")
+    return DoctorFinding(name, "n/a", f"left out: {why}", problem.hint)
+
+
+def met_at(fault: Injection, agent: AgentSpec) -> str:
+    """Where the agent meets a fault, in words."""
+    if fault.plane == "context" and fault.target == "input":
+        return "in the prompt"
+    if agent.simulate == "answer":
+        return "in the agent's answer (agent.simulate): not in its own calls"
+    if fault.plane == "http" or fault.match_url is not None:
+        return "at the URL, through the proxy"
+    if fault.plane == "llm":
+        return _at_model(agent)
+    if fault.plane == "mcp":
+        return "where its MCP servers list their tools" if fault.mode in ON_LISTINGS else "in its MCP traffic"
+    return " or ".join(_at_tools(fault, agent))
+
+
+def _at_model(agent: AgentSpec) -> str:
+    if agent.in_python and agent.llm:
+        return "in the model function: " + ", ".join(ref.name or ref.path for ref in agent.llm)
+    return "in the model traffic"
+
+
+def _at_tools(fault: Injection, agent: AgentSpec) -> Iterator[str]:
+    if agent.in_python and (agent.tools or agent.tool_registry or agent.mcp_config is None):
+        yield "in the Python function"
+    if agent.mcp_config is not None:
+        yield "in its MCP traffic"
+    if not agent.in_python and fault.mode not in NOT_ON_RESULTS:
+        yield "in the tool's result in the model traffic (the tool itself runs)"

@@ -1,0 +1,132 @@
+"""The client: requests to upstream servers, over connections that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
+
+from holdfast.http1.failures import FailureKind, UpstreamFailed
+from holdfast.http1.heads import Fields
+from holdfast.http1.outgoing_request import Endpoint, locate, outgoing
+from holdfast.http1.upstream_connection import Key, UpstreamConnection
+from holdfast.http1.upstream_reply import UpstreamReply
+
+if TYPE_CHECKING:
+    import ssl as ssl_module
+
+__all__ = ["FailureKind", "UpstreamFailed", "UpstreamReply", "Upstreams"]
+
+IDLE_S = 15.0
+KEPT = 256
+"""Idle connections kept for one server."""
+
+
+class Upstreams:
+    """Servers that are asked, and the connections to them."""
+
+    def __init__(self, trust: Callable[[], ssl_module.SSLContext] | None = None, *, idle_s: float = IDLE_S) -> None:
+        """`trust` makes what servers are checked against, when the first https URL is asked for."""
+        self._made_trust = trust
+        self.idle_s = idle_s
+        """How long an idle connection is kept."""
+        self._idle: dict[Key, list[UpstreamConnection]] = {}
+        self._links: set[UpstreamConnection] = set()
+        self._trust: ssl_module.SSLContext | None = None
+        self._closed = False
+
+    async def send(
+        self,
+        method: str,
+        url: str,
+        headers: Fields = (),
+        body: bytes | AsyncIterator[bytes] | None = None,
+        *,
+        connect_s: float = 10.0,
+        read_s: float = 300.0,
+        ssl: ssl_module.SSLContext | None = None,
+        address: str | None = None,
+        once: bool = False,
+    ) -> UpstreamReply:
+        """Asks a server; its reply, as soon as the head is there.
+
+        Hop-by-hop headers and `Content-Length` are ours to set; with an iterator as body a given length is kept, else
+        it is sent chunked. `address` is connected to instead of what the URL's host resolves to. `read_s` is how long
+        the server may be silent. `once` is for a write: it goes out on a new connection, so that no doubt about a kept
+        one can make us send it twice. Raises UpstreamFailed, and ValueError for a request that would break its frame.
+        """
+        place = locate(url)
+        request = outgoing(method, place, headers, body)
+        key = (place.scheme, place.host, place.port, address or place.host, ssl)
+        link = None if once else self._kept(key)
+        if link is not None:
+            try:
+                return await link.ask(request, read_s)
+            except UpstreamFailed as failed:
+                if failed.kind != "closed" or link.heard or request.stream is not None:
+                    raise  # else the server had closed a connection that we held to be open
+        link = await self._connect(key, place, connect_s, ssl)
+        return await link.ask(request, read_s)
+
+    async def close(self) -> None:
+        """Ends every connection, those in use too."""
+        self._closed = True
+        links = list(self._links)
+        for link in links:
+            link.give_up()
+        for link in links:
+            await link.closed()
+
+    # -- for its links --------------------------------------------------------------------------
+    def give_back(self, link: UpstreamConnection) -> None:
+        """The link is free for another request."""
+        idle = self._idle.setdefault(link.key, [])
+        if self._closed or len(idle) >= KEPT:
+            link.abort()
+        else:
+            idle.append(link)
+
+    def leave(self, link: UpstreamConnection) -> None:
+        """The link is of no more use."""
+        idle = self._idle.get(link.key, [])
+        if link in idle:
+            idle.remove(link)
+        if not idle:
+            self._idle.pop(link.key, None)
+
+    def forget(self, link: UpstreamConnection) -> None:
+        """The link is gone."""
+        self.leave(link)
+        self._links.discard(link)
+
+    # -- inside ---------------------------------------------------------------------------------
+    def _kept(self, key: Key) -> UpstreamConnection | None:
+        idle = self._idle.get(key, [])
+        while idle:
+            link = idle.pop()
+            if not link.gone:
+                return link
+        return None
+
+    async def _connect(
+        self, key: Key, place: Endpoint, connect_s: float, ssl: ssl_module.SSLContext | None
+    ) -> UpstreamConnection:
+        if self._closed:
+            raise UpstreamFailed("closed", "no more requests are sent")
+        secure = (ssl or self.trusted()) if place.scheme == "https" else None
+        link = UpstreamConnection(self, key)
+        await link.connect(key[3], place.port, connect_s, secure, place.host)
+        self._links.add(link)
+        if self._closed or link.lost:
+            self._links.discard(link)
+            link.abort()
+            raise UpstreamFailed("closed", "the connection was closed at once")
+        return link
+
+    def trusted(self) -> ssl_module.SSLContext:
+        """Whom servers are checked against; by default the system's trust."""
+        if self._trust is None:
+            import ssl as ssl_module
+
+            self._trust = (self._made_trust or ssl_module.create_default_context)()
+            self._trust.set_alpn_protocols(["http/1.1"])
+        return self._trust

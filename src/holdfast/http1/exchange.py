@@ -1,0 +1,244 @@
+"""A request and its reply, as a plane sees them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from holdfast.http1.body_buffer import BodyBuffer
+from holdfast.http1.frame import framed, switching
+from holdfast.http1.heads import Fields, RequestHead, announced
+
+if TYPE_CHECKING:
+    from holdfast.http1.client_connection import ClientConnection
+    from holdfast.http1.tunnel import Tunnel
+
+SPARE = 262_144
+"""So much of a body that nobody read is read and dropped to keep the connection; for more it is closed."""
+
+_UNSENT, _OPEN, _DONE = range(3)
+
+
+class BadRequest(Exception):
+    """A request that cannot be read: the client gets `status`, and the connection ends."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Exchange:
+    """One request, to be answered once: by `respond`, or `start`, `write` and `finish`; or broken by `cut`."""
+
+    __slots__ = (
+        "_body",
+        "_chunked",
+        "_expects",
+        "_left",
+        "_modern",
+        "_pending",
+        "_phase",
+        "_silent",
+        "connection",
+        "head",
+        "inflow",
+        "keep_alive",
+        "length",
+        "taken",
+        "upgrade",
+    )
+
+    def __init__(
+        self, connection: ClientConnection, head: RequestHead, *, version: str, keep_alive: bool, upgrade: bool
+    ) -> None:
+        self.connection = connection
+        self.head = head
+        self.inflow = BodyBuffer(connection)
+        self.keep_alive = keep_alive
+        """Whether the connection serves another request after this one."""
+        self.upgrade = upgrade
+        """CONNECT or `Upgrade`: until it is answered, nobody knows what the bytes after the head are."""
+        self.length, _, awaited = announced(head.headers)
+        """The declared length of the request's body."""
+        self.taken = False
+        """`take_over` was called: the connection is no longer HTTP."""
+        self._modern = version == "1.1"
+        self._expects = self._modern and awaited
+        self._body: bytes | None = None
+        self._phase = _UNSENT
+        self._pending = b""
+        self._chunked = False
+        self._silent = False
+        self._left: int | None = None
+
+    # -- the request ----------------------------------------------------------------------------
+    async def body(self, limit: int = 64_000_000) -> bytes:
+        """The whole body. A longer one is answered with 413 and ends the exchange by raising Refused."""
+        if self._body is None:
+            if (self.length or 0) > limit:
+                raise BadRequest(413, f"a body of {self.length} bytes; at most {limit} are read")
+            self._wanted()
+            body = self.inflow.take() if self.inflow.ended else await self._read(limit)
+            if len(body) > limit:
+                raise BadRequest(413, f"a body of over {limit} bytes")
+            self._body = body
+        return self._body
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it comes. Raises ConnectionResetError if the client leaves in the middle of it."""
+        self._wanted()
+        while data := await self.inflow.get():
+            yield data
+
+    # -- the reply ------------------------------------------------------------------------------
+    @property
+    def gone(self) -> bool:
+        """The client has left, or the connection was cut: nothing can be sent any more."""
+        return self.connection.gone
+
+    @property
+    def answered(self) -> bool:
+        """The head of a reply was given."""
+        return self._phase != _UNSENT
+
+    @property
+    def finished(self) -> bool:
+        """The reply is complete."""
+        return self._phase == _DONE
+
+    @property
+    def delivered(self) -> bool:
+        """All that was announced of the reply has gone out."""
+        return self._phase == _DONE or (self._phase == _OPEN and self._left == 0)
+
+    async def wait(self, ms: float) -> None:
+        """Waits, and no longer than the client does: ConnectionResetError once it is gone."""
+        if ms <= 0:
+            return
+        try:
+            async with asyncio.timeout(ms / 1000):
+                await self.connection.leaving()
+        except TimeoutError:
+            return
+        raise ConnectionResetError("the client gave up waiting")
+
+    def ensure_there(self) -> None:
+        """Before what a fault made is sent: ConnectionResetError if the client has closed, read or not."""
+        if self.connection.left:
+            self.connection.abort()
+            raise ConnectionResetError("the client had left")
+
+    async def respond(self, status: int, headers: Fields = (), body: bytes = b"", *, reason: str | None = None) -> None:
+        """Sends a whole reply."""
+        self._begin(status, headers, len(body), reason)
+        self._phase = _DONE
+        head, self._pending = self._pending, b""
+        self.connection.send(head if self._silent else head + body)
+        if self.connection.choked:
+            await self.connection.room()
+
+    async def start(
+        self, status: int, headers: Fields = (), length: int | None = None, *, reason: str | None = None
+    ) -> None:
+        """Begins a reply, chunked unless its length is given."""
+        self._begin(status, headers, length, reason)
+        self.connection.loop.call_soon(self._flush)
+
+    async def write(self, data: bytes) -> None:
+        """Sends a part of the body, and waits while the client does not read."""
+        connection = self.connection
+        if connection.gone:
+            raise ConnectionResetError("the client is gone")
+        if self._phase != _OPEN:
+            raise RuntimeError("no reply is open")
+        if not data or self._silent:
+            return
+        if self._left is not None:
+            self._left -= len(data)
+            if self._left < 0:
+                raise ValueError(f"{-self._left} bytes more than the declared length")
+        head, self._pending = self._pending, b""
+        connection.send(b"%b%x\r\n%b\r\n" % (head, len(data), data) if self._chunked else head + data)
+        if connection.choked:
+            await connection.room()
+
+    async def finish(self) -> None:
+        """Ends the reply."""
+        if self.gone:
+            raise ConnectionResetError("the client is gone")
+        if self._phase != _OPEN:
+            raise RuntimeError("no reply is open")
+        if self._left and not self._silent:
+            raise ValueError(f"{self._left} bytes less than the declared length")
+        self._phase = _DONE
+        tail = b"0\r\n\r\n" if self._chunked and not self._silent else b""
+        head, self._pending = self._pending, b""
+        if head or tail:
+            self.connection.send(head + tail)
+
+    def cut(self, reset: bool = False) -> None:
+        """Breaks the TCP connection here and now, wherever the reply is; `reset` sends RST."""
+        self._flush()
+        self._phase = _DONE
+        self.keep_alive = False
+        self.connection.cut(reset=reset)
+
+    async def take_over(self) -> Tunnel:
+        """The connection itself, for CONNECT (or `Upgrade`); answers 200 if nothing was answered yet."""
+        from holdfast.http1.tunnel import Tunnel
+
+        if not self.upgrade:
+            raise RuntimeError("only CONNECT and Upgrade turn into something else")
+        if self._phase == _UNSENT:
+            await self.respond(200)
+        self._flush()
+        self._phase = _DONE
+        self.taken = True
+        return Tunnel(self.connection, self.connection.hand_over())
+
+    # -- inside ---------------------------------------------------------------------------------
+    async def _read(self, limit: int) -> bytes:
+        """The body, and no more of it than one piece beyond the limit."""
+        parts, total = [], 0
+        while total <= limit and (data := await self.inflow.get()):
+            parts.append(data)
+            total += len(data)
+        return b"".join(parts)
+
+    def _begin(self, status: int, headers: Fields, length: int | None, reason: str | None = None) -> None:
+        """Makes the head of the reply, to be sent with whatever comes next."""
+        if self._phase != _UNSENT:
+            raise RuntimeError("a reply was begun already")
+        if self.gone:
+            raise ConnectionResetError("the client is gone")
+        method = self.head.method
+        if self.upgrade and (status == 101 or (method == "CONNECT" and 200 <= status < 300)):
+            self._pending, self._silent, self._phase = switching(status, headers), True, _OPEN
+            return
+        self._stay()
+        if not self.inflow.ended and (self._expects or (self.length or 0) > SPARE):
+            self.keep_alive = False
+        frame = framed(
+            status, headers, length, method=method, modern=self._modern, keep_alive=self.keep_alive, reason=reason
+        )
+        self._pending, self._silent, self._chunked = frame.head, frame.silent, frame.chunked
+        self.keep_alive, self._left, self._phase = frame.keep_alive, length, _OPEN
+
+    def _wanted(self) -> None:
+        """The body is asked for: a client that waits for that is told to send it."""
+        self._stay()
+        if self._expects and self._phase == _UNSENT and not self.inflow.ended and not self.inflow.waiting:
+            self._expects = False
+            self.connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _flush(self) -> None:
+        head, self._pending = self._pending, b""
+        if head and not self.gone:
+            self.connection.send(head)
+
+    def _stay(self) -> None:
+        """Decides for HTTP where the request offered something else."""
+        if self.upgrade:
+            self.upgrade = False
+            self.connection.stay(self)

@@ -1,0 +1,66 @@
+"""The head of a reply, and how its body is put on the wire."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from http import HTTPStatus
+
+from msgspec import Struct
+
+from holdfast.http1.heads import Fields, block, lines
+
+_LENGTHS = frozenset((b"content-length", b"transfer-encoding"))
+_ENCODING = frozenset((b"transfer-encoding",))
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+
+
+class Frame(Struct, frozen=True, gc=False):
+    """A reply's head, ready to send, and what follows from it."""
+
+    head: bytes
+    silent: bool
+    """No body follows, whatever is written."""
+    chunked: bool
+    keep_alive: bool
+
+
+def framed(
+    status: int,
+    headers: Fields,
+    length: int | None,
+    *,
+    method: str,
+    modern: bool,
+    keep_alive: bool,
+    reason: str | None = None,
+) -> Frame:
+    """A reply to `method`. `modern` is a client that speaks HTTP/1.1; a length that is not known is None."""
+    bare = status < 200 or status == 204  # a length is not even mentioned
+    silent = bare or status == 304 or method == "HEAD"
+    chunked = not silent and length is None and modern
+    fields, names = lines(headers, _ENCODING if silent and not bare else _LENGTHS)
+    closing = not silent and length is None and not modern
+    if b"connection" in names:
+        said = [line.lower() for line, name in zip(fields, names, strict=True) if name == b"connection"]
+        fields = [line for line, name in zip(fields, names, strict=True) if name != b"connection"]
+        closing = closing or any(b"close" in line for line in said)
+    if chunked:
+        fields.append(b"Transfer-Encoding: chunked")
+    elif length is not None and not bare and not (silent and (status == 304 or b"content-length" in names)):
+        fields.append(b"Content-Length: %d" % length)
+    if closing or not keep_alive:
+        fields.append(b"Connection: close")
+    elif not modern:
+        fields.append(b"Connection: keep-alive")
+    return Frame(block(_first(status, reason), fields), silent, chunked, keep_alive and not closing)
+
+
+def switching(status: int, headers: Fields) -> bytes:
+    """The head that ends HTTP on a connection: 101, or a CONNECT that is accepted."""
+    reason = "Connection Established" if status == 200 else None
+    return block(_first(status, reason), lines(headers, _LENGTHS)[0])
+
+
+@lru_cache(256)
+def _first(status: int, reason: str | None) -> bytes:
+    return b"HTTP/1.1 %d %b" % (status, (_PHRASES.get(status, "") if reason is None else reason).encode("latin-1"))

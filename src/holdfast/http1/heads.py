@@ -1,0 +1,141 @@
+"""Heads of messages: what is in them, and how they are written so that nothing can be smuggled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+HEAD_LIMIT = 65_536
+"""A longer head, or trailer, is refused: it is held in memory as a whole."""
+
+RawFields: TypeAlias = tuple[tuple[bytes, bytes], ...]
+"""Header fields as they came: order, spelling and repetitions kept."""
+Fields: TypeAlias = Iterable[tuple[str, str]] | Iterable[tuple[bytes, bytes]]
+"""Header fields to send."""
+
+HOP_BY_HOP = frozenset(
+    (
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    )
+)
+"""What concerns one connection only, and is never passed on."""
+
+_TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+
+
+def value_of(fields: RawFields, name: str) -> str | None:
+    """The first field of that name, in any spelling."""
+    wanted = name.lower().encode("latin-1")
+    length = len(wanted)
+    for key, value in fields:
+        if len(key) == length and key.lower() == wanted:
+            return value.decode("latin-1")
+    return None
+
+
+def end_to_end(fields: RawFields) -> RawFields:
+    """The fields that are passed on: without hop-by-hop ones and those that `Connection` names."""
+    kept: list[tuple[bytes, bytes]] = []
+    named: set[bytes] = set()
+    for field in fields:
+        name = field[0].lower()
+        if name not in HOP_BY_HOP:
+            kept.append(field)
+        elif name == b"connection":
+            named.update([token.strip().lower() for token in field[1].split(b",")])
+    named -= HOP_BY_HOP
+    return tuple([field for field in kept if field[0].lower() not in named] if named else kept)
+
+
+def lines(fields: Fields, without: frozenset[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """Fields as header lines, and the name of each in small letters. A name that is not a token raises ValueError."""
+    found, names = [], []
+    for name, value in fields:
+        start, lower = _token(name)
+        if lower not in without:
+            found.append(start + (value if isinstance(value, bytes) else value.encode("latin-1")))
+            names.append(lower)
+    return found, names
+
+
+@lru_cache(1024)
+def _token(name: str | bytes) -> tuple[bytes, bytes]:
+    """How a line of this name begins, and the name in small letters. Few are in use, so each is checked once."""
+    key = name if isinstance(name, bytes) else name.encode("latin-1")
+    if not _TOKEN.fullmatch(key):
+        raise ValueError(f"not a header name: {key[:80]!r}")
+    return key + b": ", key.lower()
+
+
+def block(first: bytes, rest: list[bytes]) -> bytes:
+    """A whole head. A line break inside a line raises ValueError."""
+    data = b"\r\n".join((first, *rest, b"", b""))
+    breaks = len(rest) + 2
+    if data.count(b"\n") != breaks or data.count(b"\r") != breaks or b"\0" in data:
+        raise ValueError("a header must not hold a line break or a null byte")
+    return data
+
+
+def size(fields: Iterable[tuple[bytes, bytes]]) -> int:
+    """How long the fields are on the wire."""
+    return sum(len(name) + len(value) + 4 for name, value in fields)
+
+
+class Announced(NamedTuple):
+    """What a head says of the body after it."""
+
+    length: int | None
+    """None if there is none, or it is not what ends the body."""
+    chunked: bool
+    awaited: bool
+    """The client sends it when it is told to."""
+
+
+_TELLING = frozenset((len("expect"), len("content-length"), len("transfer-encoding")))
+
+
+def announced(fields: Iterable[tuple[bytes, bytes]]) -> Announced:
+    """What the fields say of the body, in one look at them."""
+    length: int | None = None
+    coded = chunked = awaited = False
+    for name, value in fields:
+        if len(name) not in _TELLING:
+            continue
+        lower = name.lower()
+        if lower == b"content-length" and value.isdigit():
+            length = int(value)
+        elif lower == b"transfer-encoding":
+            coded, chunked = True, chunked or b"chunked" in value.lower()
+        elif lower == b"expect":
+            awaited = awaited or value.lower() == b"100-continue"
+    return Announced(None if coded else length, chunked, awaited)
+
+
+def length_of(fields: Iterable[tuple[bytes, bytes]]) -> int | None:
+    """The declared length of the body; None if there is none, or it is not what ends the body."""
+    return announced(fields).length
+
+
+class RequestHead(Struct, frozen=True, gc=False):
+    """The head of a request."""
+
+    method: str
+    target: str
+    """As sent: a path, a whole URL (to a proxy), `host:port` (CONNECT) or `*`."""
+    headers: RawFields
+
+    def get(self, name: str) -> str | None:
+        """The first header of that name, in any spelling."""
+        return value_of(self.headers, name)

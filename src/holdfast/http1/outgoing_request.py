@@ -1,0 +1,105 @@
+"""A request on its way out: checked, framed, ready to send."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from functools import lru_cache
+from urllib.parse import quote, urlsplit
+
+from msgspec import Struct
+
+from holdfast.http1.heads import HOP_BY_HOP, Fields, block, lines
+
+_DROPPED = HOP_BY_HOP | {b"content-length", b"expect"}
+_WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
+_METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_UNPRINTABLE = re.compile(r"[\x00-\x20\x7f]")
+_PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
+
+
+class Endpoint(Struct, frozen=True, gc=False):
+    """Where a URL points."""
+
+    scheme: str
+    host: str
+    port: int
+    authority: str
+    """For the Host header."""
+    target: str
+    """Path and query."""
+
+
+class OutgoingRequest(Struct, frozen=True):
+    """A request."""
+
+    method: str
+    head: bytes
+    body: bytes
+    stream: AsyncIterator[bytes] | None = None
+    """Sent after the head instead of `body`."""
+    length: int | None = None
+    """How long the stream is to be; chunked if nobody said."""
+
+    async def framed(self) -> AsyncIterator[bytes]:
+        """The stream as it goes on the wire; ValueError if it is not as long as declared."""
+        assert self.stream is not None
+        left = self.length
+        async for data in self.stream:
+            if left is None:
+                if data:
+                    yield b"%x\r\n%b\r\n" % (len(data), data)
+                continue
+            left -= len(data)
+            if left < 0:
+                raise ValueError("a body longer than its declared length")
+            yield data
+        if left:
+            raise ValueError("a body shorter than its declared length")
+        if left is None:
+            yield b"0\r\n\r\n"
+
+
+@lru_cache(512)
+def locate(url: str) -> Endpoint:
+    """Where a URL points; ValueError if it is none that HTTP can ask for."""
+    if _UNPRINTABLE.search(url):
+        raise ValueError(f"a URL must not hold spaces or control characters: {url[:200]!r}")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"not an http or https URL: {url[:200]!r}")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    target = quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe=_PRINTABLE)
+    return Endpoint(parts.scheme, parts.hostname, port, parts.netloc.rpartition("@")[2], target)
+
+
+def outgoing(
+    method: str, place: Endpoint, headers: Fields, body: bytes | AsyncIterator[bytes] | None
+) -> OutgoingRequest:
+    """The request as it is sent; ValueError for a method or header that would break its frame."""
+    if method not in _WITH_BODY and not _METHOD.fullmatch(method):
+        raise ValueError(f"not a method: {method[:80]!r}")
+    fields: list[tuple[str, str] | tuple[bytes, bytes]] = list(headers)
+    rest, names = lines(fields, _DROPPED)  # type: ignore[arg-type]  # a list of either kind
+    if b"host" not in names:
+        name = place.authority
+        rest.insert(0, b"Host: " + name.encode("ascii" if name.isascii() else "idna"))
+    length: int | None = None
+    if body is None or isinstance(body, bytes):
+        if body or method in _WITH_BODY:
+            rest.append(b"Content-Length: %d" % len(body or b""))
+        stream = None
+    else:
+        length, stream = _declared(fields), body
+        rest.append(b"Transfer-Encoding: chunked" if length is None else b"Content-Length: %d" % length)
+    head = block(f"{method} {place.target} HTTP/1.1".encode("ascii"), rest)
+    return OutgoingRequest(method, head, body if isinstance(body, bytes) else b"", stream, length)
+
+
+def _declared(fields: list[tuple[str, str] | tuple[bytes, bytes]]) -> int | None:
+    """The length that the caller gave for a stream."""
+    for name, value in fields:
+        key = name.lower()
+        if key in ("content-length", b"content-length") and value.isdigit():
+            return int(value)
+    return None

@@ -1,0 +1,39 @@
+"""Whether a client is still there, as the kernel knows it: before we have read so, and while nothing is read."""
+
+from __future__ import annotations
+
+import select
+import socket
+from asyncio.trsock import TransportSocket
+
+from holdfast.processes.peers import reads_on
+
+_ENDED = getattr(select, "POLLRDHUP", 0)  # Linux; elsewhere a client's end is known once it is read
+_BROKEN = select.POLLHUP | select.POLLERR | select.POLLNVAL
+
+
+def has_left(sock: TransportSocket, *, half: bool) -> bool:
+    """Whether the other end is closed.
+
+    An end of data may mean that the client has closed, or only that it asks nothing more and reads on. With `half` the
+    second is no leaving, where the kernel can tell: of clients on this machine's own network.
+    """
+    if sock.fileno() < 0:
+        return True
+    poll = select.poll()
+    poll.register(sock.fileno(), _ENDED)
+    seen = sum(event for _, event in poll.poll(0))
+    if seen & _BROKEN:
+        return True
+    return bool(seen & _ENDED) and not (half and _reads_on(sock))
+
+
+def _reads_on(sock: TransportSocket) -> bool:
+    """Whether a client that has ended its own direction still holds its socket, and has not shut the other one too."""
+    if sock.family == socket.AF_UNIX:
+        return True  # one that is closed is told apart by poll itself
+    try:
+        peer, own = sock.getpeername(), sock.getsockname()
+    except OSError:
+        return False
+    return reads_on((peer[0], peer[1]), (own[0], own[1]))

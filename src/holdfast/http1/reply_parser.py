@@ -1,0 +1,124 @@
+"""Replies out of bytes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from holdfast.http1.failures import UpstreamFailed
+from holdfast.http1.heads import HEAD_LIMIT, RawFields, announced, size
+
+
+class ReplyListener(Protocol):
+    """Who is told of replies. `broken` may come at any time, and then nothing else does."""
+
+    def begun(self, status: int, reason: str, headers: RawFields, length: int | None) -> None: ...
+
+    def received(self, data: bytes) -> None: ...
+
+    def done(self, reusable: bool) -> None: ...
+
+    def broken(self, failure: Exception) -> None: ...
+
+
+class ReplyParser:
+    """What a server answers on one connection. `feed` never raises: what cannot be read is told as broken."""
+
+    def __init__(self, listening: ReplyListener) -> None:
+        self._listening = listening
+        self._method: str | None = None  # of the request whose reply has not begun
+        self._inside = False  # a body is on its way
+        self._until_close = False
+        self._reusable = False
+        self._renew()
+
+    def _renew(self) -> None:
+        self._parser: HttpResponseParser | None = HttpResponseParser(self)
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._reason = b""
+        self._unseen = 0  # bytes read since the last that led to something: an unfinished head, or a trailer
+
+    def expect(self, method: str) -> None:
+        """A request was sent."""
+        self._method = method
+
+    def feed(self, data: bytes) -> None:
+        if self._parser is None:
+            return
+        self._unseen += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            self._break(f"not an HTTP reply: {error}")
+        else:
+            if self._unseen > HEAD_LIMIT:
+                self._break(f"a head of over {HEAD_LIMIT} bytes")
+
+    def lost(self, clean: bool) -> None:
+        """The connection has ended: the end of a reply whose length was not given, the loss of any other."""
+        if self._parser is None:
+            return
+        if self._inside and self._until_close and clean:
+            self._parser = None
+            self._listening.done(False)
+        elif self._inside:
+            self._break("the connection was closed in the middle of the reply", closed=True)
+        else:
+            self._break("the connection was closed before a reply came", closed=True)
+
+    # -- what the parser calls ------------------------------------------------------------------
+    def on_message_begin(self) -> None:
+        if self._method is None:
+            self._break("a reply that nobody asked for")
+
+    def on_status(self, data: bytes) -> None:
+        self._reason += data
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._inside:  # else it is a trailer, which nobody reads
+            self._fields.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        fields, reason, method = tuple(self._fields), self._reason.decode("latin-1"), self._method
+        self._fields, self._reason = [], b""
+        if self._parser is None or method is None:
+            return
+        if self._unseen > HEAD_LIMIT and size(fields) > HEAD_LIMIT:
+            self._break(f"a head of over {HEAD_LIMIT} bytes")
+            return
+        self._unseen = 0
+        status = self._parser.get_status_code()
+        if status >= 200:
+            self._begin(method, status, reason, fields)
+
+    def on_body(self, data: bytes) -> None:
+        self._unseen = 0
+        if self._inside:
+            self._listening.received(data)
+        else:
+            self._break("a body where there is none")
+
+    def on_message_complete(self) -> None:
+        self._unseen = 0
+        if self._inside and self._parser is not None:
+            self._inside = False
+            self._listening.done(self._reusable)
+
+    # -- inside ---------------------------------------------------------------------------------
+    def _begin(self, method: str, status: int, reason: str, fields: RawFields) -> None:
+        assert self._parser is not None
+        length, chunked, _ = announced(fields)
+        self._until_close = length is None and not chunked
+        self._reusable = self._parser.should_keep_alive()
+        self._method = None
+        self._listening.begun(status, reason, fields, length)
+        self._inside = method != "HEAD"
+        if not self._inside:  # the parser cannot know, and would wait for a body: the next reply gets another one
+            self._renew()
+            self._listening.done(self._reusable)
+
+    def _break(self, why: str, *, closed: bool = False) -> None:
+        if self._parser is not None:
+            self._parser = None
+            self._listening.broken(UpstreamFailed("closed" if closed else "protocol", why))

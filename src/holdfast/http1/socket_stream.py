@@ -1,0 +1,229 @@
+"""One TCP or TLS connection: where its bytes go, and both directions kept from filling the memory."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from holdfast.http1.failures import not_connected
+
+if TYPE_CHECKING:
+    import ssl
+
+BODY, PIPELINE, UPGRADE, PEER = 1, 2, 4, 8
+"""Reasons not to read: a body that nobody takes, requests that wait, a CONNECT not yet answered, a full other end."""
+
+WRITE_HIGH = 65_536
+HANDSHAKE_S = 10.0
+FAREWELL_S = 1.0
+"""How long the client has for its part of ending TLS, or to take what was sent before a cut."""
+ORPHANED_S = 30.0
+"""How long what is left of a tunnel has to take the last bytes of the other side."""
+
+
+class SocketStream(asyncio.Protocol):
+    """A connection. `into` gets what comes in; `send` never blocks, `room` waits until there is room to send."""
+
+    transport: asyncio.Transport
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.raw: asyncio.Transport | None = None
+        """The TCP connection itself; `transport` is the TLS in it, if there is any."""
+        self.other: SocketStream | None = None
+        """The other end, once two connections are joined."""
+        self.choked = False
+        self.lost = False
+        self.over = asyncio.Event()
+        """Set when the connection is gone, its socket closed."""
+        self.into: Callable[[bytes], None] = self.spill
+        self.ending: Callable[[], None] = _nothing
+        """Called when the connection is lost."""
+        self._ended = False
+        self._settled = False  # between two transports: on the way from TCP to TLS
+        self._holds = 0
+        self._room = asyncio.Event()
+
+    # -- what asyncio calls ---------------------------------------------------------------------
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.raw = self.raw or transport
+        self.transport = transport
+        transport.set_write_buffer_limits(high=WRITE_HIGH)
+        self._settled = True
+        if self._holds:
+            transport.pause_reading()
+
+    def data_received(self, data: bytes) -> None:
+        self.into(data)
+
+    def eof_received(self) -> bool:
+        """The other side ends: it is gone, unless two connections are joined. Then each direction ends by itself."""
+        if self.other is None:
+            self.abort()
+            return False
+        self._ended = True
+        if self.raw is not self.transport:
+            return False  # TLS has no half-open connections
+        if self.other._ended or not self.other.end():
+            self.other.close()
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.lost:
+            return
+        self.lost = True
+        self.ending()
+        self.choked = False
+        self._room.set()
+        self.over.set()
+        if self.other is not None:
+            self.other.part(ORPHANED_S)
+
+    def pause_writing(self) -> None:
+        self.choked = True
+        self._room.clear()
+        if self.other is not None:
+            self.other.hold(PEER)
+
+    def resume_writing(self) -> None:
+        self.choked = False
+        self._room.set()
+        if self.other is not None:
+            self.other.release(PEER)
+
+    # -- what the rest of the package calls -----------------------------------------------------
+    @property
+    def gone(self) -> bool:
+        raw = self.raw
+        return (
+            self.lost or raw is None or raw.is_closing() or (self.transport is not raw and self.transport.is_closing())
+        )
+
+    @property
+    def held(self) -> bool:
+        """Not read for now."""
+        return self._holds != 0
+
+    def send(self, data: bytes) -> None:
+        self.transport.write(data)
+
+    async def room(self) -> None:
+        """Waits while the other side does not read."""
+        while self.choked:
+            await self._room.wait()
+
+    def hold(self, why: int) -> None:
+        """Stops reading until every reason to is released."""
+        if not self._holds and self._settled and not self.lost:
+            self.transport.pause_reading()
+        self._holds |= why
+
+    def release(self, why: int) -> None:
+        if self._holds & why:
+            self._holds &= ~why
+            if not self._holds and self._settled and not self.lost:
+                self.transport.resume_reading()
+
+    def release_all(self) -> None:
+        self.release(BODY | PIPELINE | UPGRADE | PEER)
+
+    def spill(self, data: bytes) -> None:
+        """An `into` for what nobody wants."""
+
+    def end(self) -> bool:
+        """Ends this direction; False if that needs the whole connection closed."""
+        if self.gone or not self.transport.can_write_eof():
+            return False
+        try:
+            self.transport.write_eof()
+        except OSError:  # the peer has reset it, and we have not read so yet
+            return False
+        return True
+
+    def close(self) -> None:
+        """Closes after what was sent has left."""
+        if self.raw is not None:
+            self.transport.close()
+
+    def abort(self) -> None:
+        """Closes at once; what has not left yet is dropped."""
+        if self.raw is not None:
+            self.raw.abort()
+
+    def cut(self, *, reset: bool) -> None:
+        """Breaks the connection under whatever protocol is spoken on it, behind what was sent; `reset` now, by RST."""
+        if self.raw is None:
+            return
+        if reset:
+            sock: socket.socket = self.raw.get_extra_info("socket")
+            if sock.fileno() >= 0 and sock.family != socket.AF_UNIX:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.raw.abort()
+        else:
+            self.part(FAREWELL_S)
+
+    def part(self, seconds: float) -> None:
+        """Closes TCP after what was sent has left, or after so long."""
+        if self.raw is not None and not self.lost:
+            self.raw.close()
+            if self.raw.get_write_buffer_size():
+                self.loop.call_later(seconds, self.raw.abort)
+
+    async def connect(
+        self, address: str, port: int, connect_s: float, context: ssl.SSLContext | None = None, name: str = ""
+    ) -> None:
+        """Connects to a server, with TLS if there is a context (`name` is who it is to be). Raises UpstreamFailed."""
+        try:
+            async with asyncio.timeout(connect_s):
+                await self.loop.create_connection(
+                    lambda: self, address, port, ssl=context, server_hostname=name if context else None
+                )
+        except BaseException as error:
+            self.abort()
+            if not isinstance(error, OSError | UnicodeError):
+                raise
+            raise not_connected(error, name or address, port, connect_s, tls=context is not None) from error
+
+    async def secure(self, under: asyncio.Transport, context: ssl.SSLContext, early: bytes = b"") -> None:
+        """Speaks TLS as the server from here on, over `under`; raises OSError (an SSLError too) if the client will not.
+
+        `early` are bytes of the client that were read before.
+        """
+        self._settled = False
+        try:
+            if under.is_closing():
+                raise ConnectionResetError("the client is gone")
+            if early:
+                self.loop.call_soon(self.loop.call_soon, _feed, under, early)
+            made = await self.loop.start_tls(
+                under,
+                self,
+                context,
+                server_side=True,
+                ssl_handshake_timeout=HANDSHAKE_S,
+                ssl_shutdown_timeout=FAREWELL_S,
+            )
+            if made is None:
+                raise ConnectionResetError("the client left during the TLS handshake")
+        except BaseException:
+            self.abort()
+            self.loop.call_soon(self.connection_lost, None)  # TLS does not tell; by then the socket is closed
+            raise
+        self.connection_made(made)
+
+
+def _nothing() -> None:
+    """An `ending` that nobody waits for."""
+
+
+def _feed(under: asyncio.Transport, early: bytes) -> None:
+    """Hands TLS what came too early: by now it is the transport's protocol and has started."""
+    protocol = under.get_protocol()
+    if isinstance(protocol, asyncio.BufferedProtocol) and not under.is_closing():
+        room = memoryview(protocol.get_buffer(len(early)))
+        room[: len(early)] = early
+        protocol.buffer_updated(len(early))

@@ -1,0 +1,84 @@
+"""A connection that HTTP has left: bytes both ways."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.http1.body_buffer import BodyBuffer
+from holdfast.http1.client_connection import ClientConnection, Serve
+from holdfast.http1.socket_stream import UPGRADE
+
+if TYPE_CHECKING:
+    import ssl
+
+
+class Tunnel:
+    """What is left of a connection after CONNECT was accepted. `early` is what the client had sent ahead."""
+
+    def __init__(self, connection: ClientConnection, early: bytes) -> None:
+        self.connection = connection
+        self._early = early
+        self._inflow: BodyBuffer | None = None
+
+    async def read(self) -> bytes:
+        """What has come, at least a byte; b"" when the client has left."""
+        if self._inflow is None:
+            self._inflow = BodyBuffer(self.connection)
+            if early := self.early():
+                self._inflow.feed(early)
+            self.connection.into = self._inflow.feed
+            self.connection.ending = self._inflow.end
+            self.connection.release(UPGRADE)
+        return await self._inflow.get()
+
+    async def peek(self) -> bytes:
+        """The first that the client says, which stays to be read; b"" when it has left."""
+        if not self._early and self._inflow is None:
+            inflow, connection = BodyBuffer(self.connection), self.connection
+            connection.into, connection.ending = inflow.feed, inflow.end
+            connection.release(UPGRADE)
+            self._early = await inflow.get()
+            connection.hold(UPGRADE)
+            if inflow.waiting:
+                self._early += inflow.take()
+        return self._early
+
+    async def write(self, data: bytes) -> None:
+        """Sends, and waits while the client does not read; ConnectionResetError once it is gone."""
+        if self.connection.gone:
+            raise ConnectionResetError("the client is gone")
+        self.connection.send(data)
+        await self.connection.room()
+
+    def close(self) -> None:
+        """Closes after what was written has left."""
+        self.connection.close()
+
+    def abort(self) -> None:
+        """Closes at once."""
+        self.connection.abort()
+
+    def early(self) -> bytes:
+        """What came before anybody read here; given once."""
+        early, self._early = self._early, b""
+        return early
+
+    async def serve(self, serve: Serve) -> ClientConnection:
+        """Speaks HTTP again from here on: requests that a client sends through a tunnel without TLS."""
+        outer = self.connection
+        inner = ClientConnection(outer.listener, serve, born=outer.born, outer=outer)
+        inner.succeed(outer, self.early())
+        return inner
+
+    async def start_tls(self, context: ssl.SSLContext, serve: Serve | None = None) -> ClientConnection:
+        """Speaks TLS from here on, and serves the requests inside it with `serve` (default: as this connection's).
+
+        Returns once the client has agreed; raises OSError if it does not: an ssl.SSLError where it says why,
+        ConnectionResetError where it just leaves.
+        """
+        if self._inflow is not None:
+            raise RuntimeError("TLS begins before anything is read")
+        outer = self.connection
+        inner = ClientConnection(outer.listener, serve or outer.serve, born=outer.born, outer=outer)
+        await inner.adopt(outer, context, self.early())
+        return inner

@@ -1,0 +1,166 @@
+"""The client's side of a connection: one request at a time, and its reply read as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeAlias
+
+from holdfast.http1.body_buffer import BodyBuffer
+from holdfast.http1.failures import UpstreamFailed
+from holdfast.http1.heads import RawFields
+from holdfast.http1.outgoing_request import OutgoingRequest
+from holdfast.http1.reply_parser import ReplyParser
+from holdfast.http1.socket_stream import SocketStream
+from holdfast.http1.upstream_reply import UpstreamReply
+
+if TYPE_CHECKING:
+    import ssl
+
+    from holdfast.http1.client import Upstreams
+
+Key: TypeAlias = "tuple[str, str, int, str, ssl.SSLContext | None]"
+"""Scheme, host, port, address and TLS context: what two requests must share to share a connection."""
+
+_JOINED = 65_536
+"""Up to here head and body leave in one piece; a longer body is not copied for that."""
+
+
+class UpstreamConnection(SocketStream):
+    """A connection to an upstream server."""
+
+    def __init__(self, upstreams: Upstreams, key: Key) -> None:
+        super().__init__()
+        self.key = key
+        self.heard = False
+        """Whether anything has come since the last request."""
+        self.into = self._received
+        self._upstreams = upstreams
+        self._replies = ReplyParser(self)
+        self._answer: asyncio.Future[UpstreamReply] | None = None
+        self._incoming: UpstreamReply | None = None
+        self._sending: asyncio.Task[None] | None = None
+        self._read_s = self._deadline = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    # -- one request ----------------------------------------------------------------------------
+    async def ask(self, request: OutgoingRequest, read_s: float) -> UpstreamReply:
+        """Sends a request; its reply, when the head is there. Raises UpstreamFailed."""
+        answer: asyncio.Future[UpstreamReply] = self.loop.create_future()
+        self._answer = answer
+        self.heard, self._read_s = False, read_s
+        self._replies.expect(request.method)
+        self._within(read_s)
+        if request.stream is None:
+            self._send_whole(request)
+        else:
+            self._sending = self.loop.create_task(self._send_stream(request))
+        try:
+            return await answer
+        except BaseException:
+            self.give_up()
+            raise
+
+    def _send_whole(self, request: OutgoingRequest) -> None:
+        if len(request.body) < _JOINED:
+            self.send(request.head + request.body)
+        else:
+            self.send(request.head)
+            self.send(request.body)
+
+    async def _send_stream(self, request: OutgoingRequest) -> None:
+        assert request.stream is not None
+        try:
+            self.send(request.head)
+            async for data in request.framed():
+                if self.gone:
+                    return
+                self.send(data)
+                self._deadline = self.loop.time() + self._read_s
+                await self.room()
+            self._sending = None
+        except Exception as error:
+            self._sending = None
+            self.broken(error)
+
+    def give_up(self) -> None:
+        """Ends the connection, whatever is going on on it."""
+        self.broken(UpstreamFailed("closed", "the reply was given up"))
+
+    async def closed(self) -> None:
+        """Waits until nothing of it is left."""
+        await self.over.wait()
+        if self._sending is not None:
+            await asyncio.wait({self._sending})
+
+    # -- what Replies tells ---------------------------------------------------------------------
+    def begun(self, status: int, reason: str, headers: RawFields, length: int | None) -> None:
+        answer, self._answer = self._answer, None
+        incoming = UpstreamReply(status, reason, headers, BodyBuffer(self), length=length, abort=self._aborted)
+        self._incoming = incoming
+        if answer is not None and not answer.done():
+            answer.set_result(incoming)
+
+    def received(self, data: bytes) -> None:
+        if self._incoming is not None:
+            self._incoming.inflow.feed(data)
+
+    def done(self, reusable: bool) -> None:
+        incoming, self._incoming = self._incoming, None
+        if incoming is not None:
+            incoming.inflow.end()
+        if reusable and self._sending is None and not self.gone:
+            self._within(self._upstreams.idle_s)
+            self._upstreams.give_back(self)
+        else:
+            self._stop_sending()
+            self.abort()
+
+    def broken(self, failure: Exception) -> None:
+        self._upstreams.leave(self)
+        answer, self._answer = self._answer, None
+        incoming, self._incoming = self._incoming, None
+        if answer is not None and not answer.done():
+            answer.set_exception(failure)
+        if incoming is not None:
+            incoming.inflow.fail(failure)
+        self._stop_sending()
+        self.abort()
+
+    # -- inside ---------------------------------------------------------------------------------
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._upstreams.forget(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._replies.lost(clean=exc is None)
+
+    def _received(self, data: bytes) -> None:
+        self.heard = True
+        self._deadline = self.loop.time() + self._read_s
+        self._replies.feed(data)
+
+    def _aborted(self, incoming: UpstreamReply) -> None:
+        if incoming is self._incoming:
+            self.give_up()
+
+    def _stop_sending(self) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+
+    def _within(self, seconds: float) -> None:
+        """Something is to happen by then. The timer is only moved forward: requests come and go without touching it."""
+        self._deadline = self.loop.time() + seconds
+        if self._timer is None or self._timer.when() > self._deadline:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self.loop.call_at(self._deadline, self._look)
+
+    def _look(self) -> None:
+        now = self.loop.time()
+        if self.held:  # not the server is slow, but whoever takes its reply
+            self._deadline = now + self._read_s
+        if now >= self._deadline:
+            self.broken(UpstreamFailed("timeout", f"nothing came for {self._read_s:g} s"))
+        else:
+            soon = min(self._deadline, now + self._upstreams.idle_s)
+            self._timer = self.loop.call_at(soon, self._look)

@@ -1,0 +1,93 @@
+"""How the proxy gets to a place: only to addresses that the policy has checked."""
+
+from __future__ import annotations
+
+import socket
+from asyncio import get_running_loop
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
+from holdfast.http1.socket_stream import UPGRADE, SocketStream
+from holdfast.planes.http.policy import Policy
+from holdfast.planes.http.request import Origin, Wanted
+
+KEPT_S = 10.0
+"""So long an answer about a name holds: a client that asks a hundred times is not a hundred questions."""
+KEPT = 1_000
+_REPEATABLE = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE"))
+"""Methods that do the same when they come twice."""
+CONNECT_S = 10.0
+NOBODY: Mapping[tuple[str, int], tuple[str, int]] = {}
+
+
+class Connector:
+    """Connects for the proxy. Raises NotPermitted where the policy says no, UpstreamFailed where nobody answers."""
+
+    def __init__(
+        self, upstreams: Upstreams, policy: Policy, nearby: Mapping[tuple[str, int], tuple[str, int]] = NOBODY
+    ) -> None:
+        """`nearby`: hosts and ports that stand for services of ours, and where those really are."""
+        self._upstreams = upstreams
+        self._nearby = nearby
+        self._policy = policy
+        self._known: dict[tuple[str, int], tuple[float, list[str]]] = {}
+
+    async def addresses(self, origin: Origin) -> list[str]:
+        """Where to connect to, in order."""
+        key, now = (origin.host, origin.port), get_running_loop().time()
+        until, found = self._known.get(key, (0.0, []))
+        if until < now:
+            try:
+                found = await self._policy.addresses(*key)
+            except (socket.gaierror, UnicodeError) as unknown:
+                raise UpstreamFailed("dns", f"the name {origin.host} cannot be resolved: {unknown}") from unknown
+            if len(self._known) >= KEPT:
+                self._known.clear()
+            self._known[key] = now + KEPT_S, found
+        return found
+
+    async def ask(
+        self, want: Wanted, headers: Sequence[tuple[str, str]], body: bytes | AsyncIterator[bytes] | None
+    ) -> UpstreamReply:
+        """Sends a request on."""
+        service = self._nearby.get((want.origin.host, want.origin.port))
+        if service is not None:
+            url = f"http://{service[0]}:{service[1]}{want.path}"
+            return await self._upstreams.send(want.method, url, headers, body, connect_s=CONNECT_S)
+        self._policy.permit(want.origin.host, want.origin.port)
+        failed = _nowhere(want.origin)
+        for address in await self.addresses(want.origin):
+            try:
+                return await self._upstreams.send(
+                    want.method,
+                    want.url,
+                    headers,
+                    body,
+                    connect_s=CONNECT_S,
+                    address=address,
+                    once=want.method not in _REPEATABLE,
+                )
+            except UpstreamFailed as refused:
+                if refused.kind != "refused":  # else nothing was sent, and another address may do
+                    raise
+                failed = refused
+        raise failed
+
+    async def dial(self, origin: Origin, *, tls: bool = True) -> SocketStream:
+        """A connection of its own, with TLS for an https origin unless the client brings its own."""
+        context = self._upstreams.trusted() if tls and origin.scheme == "https" else None
+        failed = _nowhere(origin)
+        for address in await self.addresses(origin):
+            wire = SocketStream()
+            wire.hold(UPGRADE)
+            try:
+                await wire.connect(address, origin.port, CONNECT_S, context, origin.host)
+            except UpstreamFailed as refused:
+                failed = refused
+            else:
+                return wire
+        raise failed
+
+
+def _nowhere(origin: Origin) -> UpstreamFailed:
+    return UpstreamFailed("dns", f"{origin.host} has no address")

@@ -1,0 +1,153 @@
+"""A reply, as faults have left it, on its way to the client of the proxy."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import msgspec
+
+from holdfast.http1.client import UpstreamReply
+from holdfast.http1.heads import end_to_end, length_of
+from holdfast.http1.server import Exchange
+from holdfast.model.delivery import Delivery
+from holdfast.planes.describe import same, witness
+from holdfast.planes.http.paced_delivery import PacedDelivery, felt
+from holdfast.planes.http.request_trace import RequestTrace
+from holdfast.planes.http.values import write
+from holdfast.protocols import Dropped, Failed, Reply, Sleep, TimedOut
+
+_JSON = "application/json"
+_OF_THE_BODY = ("content-encoding", "content-md5", "digest", "content-digest", "repr-digest", "etag")
+"""Headers that no longer hold when the body is another."""
+
+
+@dataclass(frozen=True)
+class UpstreamAnswer:
+    """What upstream said."""
+
+    incoming: UpstreamReply
+    value: Any
+    """The body as faults see it."""
+    data: bytes
+    """The body as it came."""
+    rest: AsyncIterator[bytes] | None
+    """More of it, where it is longer than what faults see."""
+    witness: str
+    """The value in words, before a fault could change it in its place."""
+
+    def is_still(self, value: Any) -> bool:
+        """Whether a value is what upstream said."""
+        return same(value, self.value) and witness(value) == self.witness
+
+
+@dataclass(frozen=True)
+class _Outgoing:
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+    length: int | None
+    rest: AsyncIterator[bytes] | None = None
+
+
+async def send(
+    exchange: Exchange, reply: Reply, answered: UpstreamAnswer | None, seen: RequestTrace, sleep: Sleep
+) -> None:
+    """Sends a reply: untouched as it came, else its value in the type that it had.
+
+    Raises ConnectionResetError, with nothing sent, to a client that has left.
+    """
+    exchange.ensure_there()
+    if _bare(exchange.head.method, answered):
+        seen.unfelt("the reply has no body")
+        reply = Reply("" if answered is None else answered.value)
+    out = _outgoing(reply, answered)
+    seen.status, shown, delivery = out.status, reply.value, reply.delivery
+    seen.output = shown if isinstance(shown, str) else witness(shown)
+    if out.rest is None:
+        delivery, idle = felt(delivery, len(out.body))
+        if idle:
+            seen.unfelt("the reply is too small for it", idle)
+    if out.rest is None and delivery == Delivery(size=delivery.size):
+        await exchange.respond(out.status, out.headers, out.body)
+    else:
+        await _send_paced(exchange, out, delivery, seen, sleep)
+
+
+def _bare(method: str, answered: UpstreamAnswer | None) -> bool:
+    """Whether the client gets no body, whatever a fault has put there."""
+    return method == "HEAD" or (answered is not None and answered.incoming.status in (204, 304))
+
+
+def _outgoing(reply: Reply, answered: UpstreamAnswer | None) -> _Outgoing:
+    if answered is None:  # a fault answered by itself
+        kind = "text/plain; charset=utf-8" if isinstance(reply.value, str | bytes) else _JSON
+        body = write(reply.value, kind)
+        return _Outgoing(200, [("content-type", kind)], body, len(body))
+    incoming = answered.incoming
+    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in end_to_end(incoming.headers)]
+    if answered.is_still(reply.value):
+        length = length_of(incoming.headers) if answered.rest is not None else len(answered.data)
+        return _Outgoing(incoming.status, headers, answered.data, length, answered.rest)
+    if answered.rest is not None:
+        incoming.abort()
+    body = write(reply.value, incoming.get("content-type"))
+    kept = [(name, value) for name, value in headers if name.lower() not in _OF_THE_BODY]
+    return _Outgoing(incoming.status, kept, body, len(body))
+
+
+async def _send_paced(exchange: Exchange, out: _Outgoing, delivery: Delivery, seen: RequestTrace, sleep: Sleep) -> None:
+    if delivery.close_ms:
+        exchange.keep_alive = False
+    pacing = PacedDelivery(delivery)
+    # Held open by chunks, the client cannot know that nothing more comes.
+    await exchange.start(out.status, out.headers, None if delivery.close_ms else out.length)
+    async for chunk in _body(out):
+        for wait_ms, piece in pacing.pieces(chunk):
+            await sleep(wait_ms)
+            await exchange.write(piece)
+        if pacing.cut_off:
+            seen.trouble = "connection_lost"
+            exchange.connection.close()
+            return
+    await sleep(delivery.close_ms)
+    await exchange.finish()
+
+
+async def _body(out: _Outgoing) -> AsyncIterator[bytes]:
+    yield out.body
+    if out.rest is not None:
+        async for chunk in out.rest:
+            yield chunk
+
+
+async def send_failure(exchange: Exchange, failed: Failed, seen: RequestTrace) -> None:
+    """A failure as an HTTP client meets it: a status, a lost connection, or nothing at all.
+
+    Raises ConnectionResetError where no client is left to meet it.
+    """
+    exchange.ensure_there()
+    seen.output = str(failed)
+    if isinstance(failed, TimedOut):
+        seen.trouble = "timeout"
+        if failed.kind == "hang":
+            await exchange.connection.leaving()
+        exchange.cut()
+    elif isinstance(failed, Dropped):
+        seen.trouble = "connection_lost"
+        exchange.cut(reset=failed.kind != "closed")
+    else:
+        await _send_status(exchange, failed, seen)
+
+
+async def _send_status(exchange: Exchange, failed: Failed, seen: RequestTrace) -> None:
+    seen.status = failed.status or 500
+    headers = [("content-type", _JSON)]
+    if failed.retry_after_s is not None:
+        headers.append(("retry-after", str(ceil(failed.retry_after_s))))
+    body = failed.body if failed.body is not None else {"error": {"code": seen.status, "message": str(failed)}}
+    text = body.encode(errors="replace") if isinstance(body, str) else msgspec.json.encode(body)
+    seen.output = text.decode()
+    await exchange.respond(seen.status, headers, text)

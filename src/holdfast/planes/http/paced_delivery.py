@@ -1,0 +1,73 @@
+"""A Delivery carried out: which bytes go out when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from msgspec.structs import replace
+
+from holdfast.model.delivery import Delivery
+
+TICK_S = 0.05
+"""Under a bandwidth, what may go in so long goes at once."""
+FELT_MS = 1.0
+"""A reply that a bandwidth holds back for less is not held back: clocks and schedulers do as much."""
+
+
+class PacedDelivery:
+    """Splits the bytes of one reply as its delivery says."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        self._delivery = delivery
+        self._rng = Random(delivery.slices.seed if delivery.slices else 0)
+        self._sent = 0
+
+    @property
+    def cut_off(self) -> bool:
+        """So much was sent that the connection closes."""
+        limit = self._delivery.limit
+        return limit is not None and self._sent >= limit
+
+    def pieces(self, data: bytes) -> Iterator[tuple[float, bytes]]:
+        """The next bytes, piece by piece, each with the wait before it in ms."""
+        limit = self._delivery.limit
+        if limit is not None:
+            data = data[: max(0, limit - self._sent)]
+        at = 0
+        while at < len(data):
+            piece = data[at : at + self.size()]
+            wait = self._wait(len(piece))
+            at += len(piece)
+            self._sent += len(piece)
+            yield wait, piece
+
+    def size(self) -> int:
+        """Of the next piece, at most."""
+        slices, rate = self._delivery.slices, self._delivery.rate
+        size = 65_536 if rate is None else max(1, int(rate * TICK_S))
+        if slices is None:
+            return size
+        varied = slices.average + self._rng.randint(-slices.variation, slices.variation)
+        return min(size, max(1, varied))
+
+    def _wait(self, size: int) -> float:
+        slices, rate = self._delivery.slices, self._delivery.rate
+        between = slices.delay_ms if slices and self._sent else 0.0
+        return between + (size / rate * 1000 if rate else 0.0)
+
+
+def felt(delivery: Delivery, size: int) -> tuple[Delivery, list[str]]:
+    """The delivery as a body of so many bytes meets it, and the faults that have no part in it."""
+    idle = []
+    if delivery.limit is not None and delivery.limit >= size:
+        idle.append("limit_data")
+        delivery = replace(delivery, limit=None)
+    sent = size if delivery.limit is None else delivery.limit
+    if delivery.rate is not None and sent / delivery.rate * 1000 < FELT_MS:
+        idle.append("bandwidth")
+        delivery = replace(delivery, rate=None)
+    if delivery.slices is not None and sent <= PacedDelivery(Delivery(slices=delivery.slices)).size():
+        idle.append("slicer")
+        delivery = replace(delivery, slices=None)
+    return delivery, idle

@@ -1,0 +1,200 @@
+"""A ProxiedRequest: one request through the proxy, from its arrival to its event in the trace."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import HarnessError
+from holdfast.http1.client import UpstreamFailed, UpstreamReply
+from holdfast.http1.heads import end_to_end
+from holdfast.http1.relay import pump
+from holdfast.http1.server import Exchange
+from holdfast.model.delivery import Delivery
+from holdfast.planes.describe import witness
+from holdfast.planes.http.outgoing_reply import UpstreamAnswer, send, send_failure
+from holdfast.planes.http.policy import NotPermitted
+from holdfast.planes.http.request import Wanted, arguments
+from holdfast.planes.http.request_trace import RequestTrace
+from holdfast.planes.http.upgrade import Upgraded, asks_for_upgrade, switch
+from holdfast.planes.http.values import accepted, read, unpacked
+from holdfast.protocols import Call, Failed, Forward, Reply, TrialContext
+
+if TYPE_CHECKING:
+    from holdfast.planes.http.proxy import Proxy
+
+LIMIT = 10_000_000
+"""Bytes of a body that faults can see."""
+
+_PASSED = Reply(None)
+"""The reply has gone to the client already, byte by byte."""
+_GATEWAY_STATUS = {"timeout": 504}
+
+
+class ProxiedRequest:
+    """One request."""
+
+    def __init__(
+        self, proxy: Proxy, exchange: Exchange, context: TrialContext, want: Wanted, *, among_others: bool
+    ) -> None:
+        self._proxy = proxy
+        self._exchange = exchange
+        self.context = context
+        self._want = want
+        self._seen = RequestTrace(context, want, exchange.head, proxy.declares)
+        self._body: bytes | AsyncIterator[bytes] | None = None
+        self._answered: UpstreamAnswer | None = None
+        self._among_others = among_others
+        """Other requests of the trial are under way."""
+        self._faced = False
+
+    async def run(self) -> None:
+        """Answers the request, whatever comes of it, and tells the trace."""
+        try:
+            await self._pass_on()
+        except Upgraded as passed:
+            self._seen.status = passed.status
+        except Failed as failed:
+            await self._told(send_failure(self._exchange, failed, self._seen))
+        except NotPermitted as refused:
+            self._proxy.refuse(self.context, self._want.origin, str(refused))
+            await self._turn_away(403, "refused", f"Holdfast: {refused}")
+        except UpstreamFailed as failed:
+            self._proxy.blame(self.context, self._want.origin, self._want.url, str(failed))
+            await self._turn_away(_GATEWAY_STATUS.get(failed.kind, 502), "upstream", f"Holdfast: {failed}")
+        except HarnessError as broken:
+            self.context.broke(str(broken))
+            await self._turn_away(500, "harness", f"Holdfast: {broken}")
+        except ConnectionError:
+            self._gone()
+        finally:
+            self._seen.tell()
+
+    @property
+    def over(self) -> bool:
+        """The client has all of its reply, or left: what it asks next, it asks after this."""
+        return self._exchange.gone or self._exchange.delivered
+
+    def leave(self) -> None:
+        """The trial is over, and the request is still under way."""
+        self._seen.left()
+
+    async def _pass_on(self) -> None:
+        self._faced = self.context.faces("http", self._want.url)
+        if self._faced and self._among_others:
+            self.context.overlapped()
+        if asks_for_upgrade(self._exchange.head):
+            await self._pass_through_faults(b"", self._switch, self._switch)
+        elif self._faced:
+            await self._pass_through_faults(await self._received(), self._forward, self._untouched)
+        else:
+            if self._has_body:
+                self._body = self._seen.watched(self._exchange.chunks())
+            await self._untouched()
+
+    async def _wait(self, ms: float) -> None:
+        """A fault's wait, which is none where nobody is left to feel it."""
+        if self._exchange.connection.left:
+            self._seen.unwaited()
+        await self._exchange.wait(ms)
+
+    async def _pass_through_faults(self, data: bytes, forward: Forward, untouched: Forward) -> None:
+        value = read(self._exchange.head.get("content-type"), data) if data else ""
+        call = Call("http", self._want.url, arguments(self._want, value), self._seen.n)
+        reply = await self.context.through(call, forward, self._wait, untouched=untouched)
+        if reply is not _PASSED:
+            await send(self._exchange, reply, self._answered, self._seen, self._exchange.wait)
+
+    @property
+    def _has_body(self) -> bool:
+        exchange = self._exchange
+        return bool(exchange.length) or exchange.head.get("transfer-encoding") is not None
+
+    async def _received(self) -> bytes:
+        """The request's body, as far as faults see it; the rest follows when it is sent on."""
+        if not self._has_body:
+            return b""
+        chunks = self._seen.watched(self._exchange.chunks())
+        data, whole = await taken(chunks, LIMIT)
+        self._body = data if whole else _chained(data, chunks)
+        return data
+
+    # -- upstream -------------------------------------------------------------------------------
+    async def _ask(self) -> UpstreamReply:
+        headers = [pair for pair in end_to_end(self._exchange.head.headers) if pair[0].lower() != b"expect"]
+        if self._faced:
+            headers = [
+                (name, _readable(value) if name.lower() == b"accept-encoding" else value) for name, value in headers
+            ]
+        told = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+        self._seen.asking()
+        incoming = await self._proxy.reach.ask(self._want, told, self._body)
+        if not self._exchange.gone:  # else upstream was silent until the client left
+            self._seen.heard()
+            self.context.reached(str(self._want.origin))
+        return incoming
+
+    async def _untouched(self, call: Call | None = None) -> Reply:
+        incoming = await self._ask()
+        self._seen.status = incoming.status
+        self._seen.answered_as(incoming)
+        await pump(self._exchange, incoming, tap=self._seen.tap)
+        return _PASSED
+
+    async def _switch(self, call: Call) -> Reply:
+        wire = await self._proxy.reach.dial(self._want.origin)
+        await switch(self._exchange, self._want, wire)
+
+    async def _forward(self, call: Call) -> Reply:
+        incoming = await self._ask()
+        self._seen.status = incoming.status
+        chunks = incoming.chunks()
+        data, whole = await taken(chunks, LIMIT)
+        plain = unpacked(incoming.get("content-encoding"), data, LIMIT)
+        value: Any = data if plain is None else read(incoming.get("content-type"), plain)
+        self._answered = UpstreamAnswer(incoming, value, data, None if whole else chunks, witness(value))
+        if not whole:
+            self.context.note(f"a reply of {self._want.url} was longer than {LIMIT} bytes: faults saw its beginning")
+        return Reply(value, Delivery(size=len(data)))
+
+    # -- the client -----------------------------------------------------------------------------
+    async def _turn_away(self, status: int, trouble: str, text: str) -> None:
+        self._seen.status, self._seen.trouble = status, trouble
+        self._seen.output = text
+        if self._exchange.answered:
+            self._exchange.cut()
+            return
+        headers = (("content-type", "text/plain; charset=utf-8"),)
+        await self._told(self._exchange.respond(status, headers, f"{text}\n".encode(errors="replace")))
+
+    async def _told(self, sending: Any) -> None:
+        try:
+            await sending
+        except ConnectionError:
+            self._gone()
+
+    def _gone(self) -> None:
+        self._seen.trouble = "client_gone"
+        if not self._exchange.answered:
+            self._seen.unfelt("the client had left")
+
+
+async def taken(chunks: AsyncIterator[bytes], limit: int) -> tuple[bytes, bool]:
+    """The first bytes, a little over the limit at most, and whether they are all."""
+    parts, size = [], 0
+    async for chunk in chunks:
+        parts.append(chunk)
+        size += len(chunk)
+        if size > limit:
+            return b"".join(parts), False
+    return b"".join(parts), True
+
+
+async def _chained(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for chunk in rest:
+        yield chunk
+
+
+def _readable(value: bytes) -> bytes:
+    return accepted(value.decode("latin-1")).encode("latin-1")

@@ -1,0 +1,144 @@
+"""What the trace keeps of one request through the proxy. Header values are not among it, save an idempotency key."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection
+from hashlib import blake2b
+
+from holdfast.http1.client import UpstreamReply
+from holdfast.http1.heads import RequestHead
+from holdfast.model.canary import Lookout
+from holdfast.model.codec import encodable
+from holdfast.model.trace import TEXT_KEPT, TraceEvent
+from holdfast.planes.describe import describe, shorten
+from holdfast.planes.http.request import Wanted
+from holdfast.planes.http.values import read, unpacked
+from holdfast.protocols import TrialContext
+
+KEPT = 16_384
+"""Bytes of a passing body that are looked at for the trace."""
+
+
+class RequestTrace:
+    """Reads along, and tells the trace once."""
+
+    def __init__(
+        self, context: TrialContext, want: Wanted, head: RequestHead, needed: Callable[[str], bool] = bool
+    ) -> None:
+        """`needed`: whether the spec names a URL; nobody's answering there is no doing of the agent's."""
+        self._context = context
+        self._needed = needed
+        self._want = want
+        self._head = head
+        self.n = context.count("http", want.url)
+        """Which request at this URL it is."""
+        self.status: int | None = None
+        self.trouble = ""
+        self.output: str | None = None
+        """What the client got, where it was not read along."""
+        self._began = context.now()
+        self._digest = blake2b(f"{want.method}\n{want.url}\n".encode(errors="replace"), digest_size=6)
+        self._input = bytearray()
+        self._lookout = Lookout()
+        self._reply = bytearray()
+        self._encoding: str | None = None
+        self._since: float | None = None
+        """When upstream was asked; None once it has answered."""
+        self._told = False
+        self._unfinished = False
+
+    def asking(self) -> None:
+        """Upstream is asked."""
+        self._since = self._context.now()
+
+    def heard(self) -> None:
+        """Upstream has answered."""
+        self._since = None
+
+    async def watched(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """The request's body, read along."""
+        async for chunk in chunks:
+            self._digest.update(chunk)
+            self._lookout.feed(chunk)
+            if len(self._input) < KEPT:
+                self._input += chunk[: KEPT - len(self._input)]
+            yield chunk
+
+    def answered_as(self, incoming: UpstreamReply) -> None:
+        """Which reply passes."""
+        self._encoding = incoming.get("content-encoding")
+
+    def tap(self, data: bytes) -> None:
+        """Some of the reply as it passes."""
+        if len(self._reply) < KEPT:
+            self._reply += data[: KEPT - len(self._reply)]
+
+    def unfelt(self, why: str, modes: Collection[str] = ()) -> None:
+        """What faults, or those of these modes, made of the reply does not reach the client."""
+        self._context.undelivered("http", self._want.url, self.n, why, modes)
+
+    def unwaited(self) -> None:
+        """A wait began when the client had left."""
+        self._context.undelivered("http", self._want.url, self.n, waits=True)
+
+    def left(self) -> None:
+        """The trial is over, the request under way: told as unfinished, unless a fault had ended it for the client."""
+        self._unfinished = not self.trouble
+        self.trouble = self.trouble or "client_gone"
+        self.tell()
+
+    def tell(self) -> None:
+        """Enters the request into the trace, once."""
+        if self._told:
+            return
+        self._told = True
+        begun = self.status is not None or bool(self.trouble)
+        context, want = self._context, self._want
+        told = TraceEvent(
+            ts=self._began,
+            event_type="http_call",
+            tool=encodable(f"{want.method} {want.url}"),
+            plane="http",
+            n=self.n,
+            phase="done" if begun and not self._unfinished else "unfinished",
+            duration_ms=(context.now() - self._began) * 1000,
+            status=self.status,
+            error_type=self.trouble or (f"http_{self.status}" if (self.status or 0) >= 400 else ""),
+            input=_kept(bytes(self._input)),
+            output=self._output(),
+            write=want.writes,
+            digest=self._digest.hexdigest(),
+            idempotency=self._idempotency(),
+            fault=context.met_by("http", want.url, self.n),
+            canaries=self._lookout.found,
+            waited_ms=self._waited_ms(),
+        )
+        context.saw(told)
+
+    def _waited_ms(self) -> float:
+        """How long upstream had said nothing when the client left, where that may be upstream's fault."""
+        if self._since is None or self.trouble != "client_gone" or not self._needed(self._want.url):
+            return 0.0
+        return (self._context.now() - self._since) * 1000
+
+    def _output(self) -> str:
+        if self.output is not None:
+            return encodable(shorten(self.output, TEXT_KEPT))
+        encoding = self._encoding
+        plain = unpacked(encoding, bytes(self._reply), KEPT)
+        return f"({encoding})" if plain is None else _kept(plain)
+
+    def _idempotency(self) -> str:
+        given = self._head.get("idempotency-key")
+        if given is None and self._input:
+            body = read(self._head.get("content-type"), bytes(self._input))
+            found = body.get("idempotency_key") if isinstance(body, dict) else None
+            given = None if found is None else describe(found)
+        return encodable(shorten(given or ""))
+
+
+def _kept(body: bytes) -> str:
+    text = body.decode("utf-8", "replace")
+    if text.count("\ufffd") > len(text) // 8:
+        return f"(binary, {len(body)} bytes or more)"
+    return encodable(shorten(text, TEXT_KEPT))

@@ -1,0 +1,308 @@
+"""Anthropic's Messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Text, ToolCall, Trouble, Usage
+from holdfast.planes.llm.codecs import anthropic_request, refusals, sse
+from holdfast.planes.llm.codecs.asides import NOTHING, Like
+from holdfast.planes.llm.codecs.codec import Frame, Refusal, StreamReader
+from holdfast.planes.llm.codecs.format_reader import FormatReader
+from holdfast.planes.llm.codecs.loose import as_json, count, dump, items, json_text, obj, word
+from holdfast.planes.llm.codecs.part_list import Kind, PartFormat, edited
+from holdfast.planes.llm.codecs.reply_writer import mark, pieces, play
+from holdfast.planes.llm.codecs.request import ModelRequest
+from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
+from holdfast.protocols import Failed
+
+_FINISH: dict[str, FinishReason] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+}
+_STOP: dict[FinishReason | None, str | None] = {
+    None: None,
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "content_filter": "refusal",
+}
+_END = {"type": "content_block_stop"}
+_KNOWN_OF_CALL = ("type", "id", "name", "input")
+_INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+class Anthropic:
+    """Messages. Thinking and other blocks stay as they are where a plain reply is changed."""
+
+    name = "anthropic"
+    provider = "anthropic"
+    stream_type = sse.TYPE
+
+    def asked(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
+        return anthropic_request.asked(body)
+
+    def with_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
+        return anthropic_request.with_results(body, changed, failed)
+
+    def reply(self, data: Any) -> Completion:
+        found = obj(data)
+        model = word(found.get("model"))
+        if found.get("type") == "error" or found.get("error"):
+            return Completion((refusals.trouble(found),), model)
+        deltas: list[Delta] = []
+        for block in items(found.get("content")):
+            kind = _kind(block)
+            if kind == "call":
+                deltas.append(ToolCall(word(block.get("id")), word(block.get("name")), _arguments(block)))
+            elif kind == "text" and (text := word(block.get("text"))):
+                deltas.append(Text(text))
+        return Completion((*deltas, *_finish(found), *_usage(obj(found.get("usage")))), model)
+
+    def reader(self, *, keep: bool = False) -> StreamReader:
+        return FormatReader(sse.DataEvents(), _Events().take, keep=keep)
+
+    def body(self, completion: Completion, asked: ModelRequest, like: Any = None) -> bytes:
+        for delta in completion.deltas:
+            if isinstance(delta, Trouble):
+                return dump(refusals.error("anthropic", delta.kind, delta.message))
+        reply = obj(like)
+        was = self.reply(reply)
+        out = dict(reply) if "id" in reply else {**_fresh(completion, asked), **reply}
+        if completion.model and completion.model != was.model:
+            out["model"] = completion.model
+        if completion.usage and completion.usage != was.usage:
+            out["usage"] = _usage_of(completion.usage)
+        if completion.finish != was.finish:
+            out["stop_reason"] = _STOP[completion.finish]
+        out["content"] = edited(items(reply.get("content")), was, completion, _BLOCKS)
+        if completion.lacks:
+            out["content"] = [] if completion.lacks == "choices" else None
+        return dump(out)
+
+    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[Frame]:
+        return play(completion, _AnthropicWriter(completion, asked, like), like)
+
+    def refusal(self, failed: Failed) -> Refusal:
+        return refusals.refusal("anthropic", failed)
+
+
+def _kind(block: Any) -> Kind:
+    kind = obj(block).get("type")
+    if kind == "text":
+        return "text"
+    return "call" if kind == "tool_use" else "other"
+
+
+def _arguments(block: dict[str, Any]) -> str:
+    given = block.get("input")
+    return "{}" if given is None else json_text(given)
+
+
+def _block(call: ToolCall, old: Any) -> dict[str, Any]:
+    made = {"id": call.id or f"toolu_{call.name}", "name": call.name}
+    return {
+        **obj(old),
+        "type": "tool_use",
+        **made,
+        "input": as_json(call.arguments if call.arguments.strip() else "{}"),
+    }
+
+
+def _text_block(text: str, old: Any) -> dict[str, Any]:
+    return {"type": "text", **obj(old), "text": text}
+
+
+_BLOCKS = PartFormat(_kind, _text_block, _block)
+
+
+def _finish(found: dict[str, Any]) -> tuple[Finish, ...]:
+    said = word(found.get("stop_reason"))
+    return (Finish(_FINISH.get(said, "stop")),) if said else ()
+
+
+def _usage(used: dict[str, Any]) -> tuple[Usage, ...]:
+    """The format counts what went through the cache apart from other input."""
+    plain, written, cached = (count(used.get(key)) for key in _INPUTS)
+    return (Usage(plain + written + cached, count(used.get("output_tokens")), cached, written),) if used else ()
+
+
+def _usage_of(usage: Usage) -> dict[str, int]:
+    written, cached = usage.cache_written, usage.cached_input
+    inputs = dict(zip(_INPUTS, (max(0, usage.input_tokens - written - cached), written, cached), strict=True))
+    kept = {key: value for key, value in inputs.items() if value or key == _INPUTS[0]}
+    return {**kept, "output_tokens": usage.output_tokens}
+
+
+def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
+    """A reply of our own, but for its content."""
+    return {
+        "id": f"msg_{mark(completion, asked)}",
+        "type": "message",
+        "role": "assistant",
+        "model": completion.model or asked.model,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": _usage_of(completion.usage or Usage(0, 0)),
+    }
+
+
+class _Events:
+    """What the events of a stream say; usage is given in parts, at the start and again at the end."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, Any] = {}
+        self._others: dict[int, list[Any]] = {}
+        """Events of the blocks that the neutral form does not know, by their index."""
+        self._after_text = False
+
+    def take(self, event: dict[str, Any], got: StreamedReply) -> None:
+        match event.get("type"):
+            case "message_start":
+                message = obj(event.get("message"))
+                got.model = word(message.get("model"))
+                self._use(obj(message.get("usage")), got)
+            case "content_block_start":
+                _start(count(event.get("index")), obj(event.get("content_block")), got)
+            case "content_block_delta":
+                _delta(count(event.get("index")), obj(event.get("delta")), got)
+            case "message_delta":
+                for finish in _finish(obj(event.get("delta"))):
+                    got.finish(finish.reason)
+                self._use(obj(event.get("usage")), got)
+                got.last = event
+            case "ping":
+                got.hollow()
+            case "error":
+                got.trouble(refusals.trouble(event))
+        if got.keep:
+            self._keep(event, got)
+
+    def _keep(self, event: dict[str, Any], got: StreamedReply) -> None:
+        """What an event says that the neutral form does not know."""
+        at, block, delta = count(event.get("index")), obj(event.get("content_block")), obj(event.get("delta"))
+        if event.get("type") == "content_block_start":
+            kind = _kind(block)
+            if kind == "other":
+                self._others[at] = [event]
+                got.aside(word(block.get("type")), self._others[at])
+            elif kind == "call":
+                got.beside(at, {name: value for name, value in block.items() if name not in _KNOWN_OF_CALL})
+            elif self._after_text:
+                got.aside("", [_END], of_text=True)
+            self._after_text = kind == "text"
+        elif event.get("type") in ("content_block_delta", "content_block_stop"):
+            if at in self._others:
+                self._others[at].append(event)
+            elif delta and delta.get("type") not in ("text_delta", "input_json_delta"):
+                got.aside(word(delta.get("type")), [event], of_text=True)
+
+    def _use(self, used: dict[str, Any], got: StreamedReply) -> None:
+        self._used |= {key: used[key] for key in (*_INPUTS, "output_tokens") if used.get(key) is not None}
+        for usage in _usage(self._used):
+            got.usage(usage)
+
+
+def _start(index: int, block: dict[str, Any], got: StreamedReply) -> None:
+    if _kind(block) == "call":
+        got.call(index, word(block.get("id")), word(block.get("name")), otherwise=_arguments(block))
+    elif _kind(block) == "text":
+        got.text(word(block.get("text")))
+
+
+def _delta(index: int, delta: dict[str, Any], got: StreamedReply) -> None:
+    if delta.get("type") == "text_delta":
+        got.text(word(delta.get("text")))
+    elif delta.get("type") == "input_json_delta":
+        got.more(index, word(delta.get("partial_json")))
+
+
+class _AnthropicWriter:
+    def __init__(self, completion: Completion, asked: ModelRequest, like: Like) -> None:
+        self._now = completion
+        self._like = like
+        self._calls = 0
+        start = obj(obj(like.first).get("message"))
+        self._message = dict(start) if "id" in start else _fresh(completion, asked)
+        if completion.model:
+            self._message["model"] = completion.model
+        used = completion.usage
+        was = next(iter(_usage(obj(start.get("usage")))), None)
+        if used and (was is None or replace(was, output_tokens=used.output_tokens) != used):
+            self._message["usage"] = _usage_of(replace(used, output_tokens=1))
+        self._index = -1
+        self._in_text = False
+
+    def open(self) -> Iterator[bytes]:
+        yield _event("message_start", message=self._message)
+
+    def text(self, text: str) -> Iterator[bytes]:
+        if not self._in_text:
+            yield self._begin({"type": "text", "text": ""})
+            self._in_text = True
+        yield self._delta(type="text_delta", text=text)
+
+    def call(self, call: ToolCall) -> Iterator[bytes]:
+        yield from self._end_text()
+        yield self._begin({**_block(call, self._like.beside(self._calls)), "input": {}})
+        self._calls += 1
+        for piece in pieces(call.arguments):
+            yield self._delta(type="input_json_delta", partial_json=piece)
+        yield _event("content_block_stop", index=self._index)
+
+    def hollow(self) -> Iterator[bytes]:
+        yield _event("ping")
+
+    def aside(self, data: Any) -> Iterator[bytes]:
+        """Events of a block of its own, or of the text block that is open."""
+        own = False
+        for event in data:
+            kind = event.get("type")
+            if kind == "content_block_start":
+                yield from self._end_text()
+                yield self._begin(obj(event.get("content_block")))
+                own = True
+            elif kind == "content_block_delta" and (own or self._in_text):
+                yield self._delta(**obj(event.get("delta")))
+            elif kind == "content_block_stop" and not own:
+                yield from self._end_text()
+        if own:
+            yield _event("content_block_stop", index=self._index)
+
+    def trouble(self, trouble: Trouble) -> Iterator[bytes]:
+        yield sse.event(refusals.error("anthropic", trouble.kind, trouble.message), "error")
+
+    def close(self) -> Iterator[bytes]:
+        yield from self._end_text()
+        used, last = self._now.usage, obj(self._like.last)
+        delta = {"stop_reason": _STOP[self._now.finish], "stop_sequence": None}
+        if self._now.finish == self._like.was.finish:
+            delta |= obj(last.get("delta"))
+        usage = {**obj(last.get("usage")), "output_tokens": used.output_tokens if used else 0}
+        yield _event("message_delta", delta=delta, usage=usage)
+        yield _event("message_stop")
+
+    def _begin(self, block: dict[str, Any]) -> bytes:
+        self._index += 1
+        return _event("content_block_start", index=self._index, content_block=block)
+
+    def _end_text(self) -> Iterator[bytes]:
+        if self._in_text:
+            self._in_text = False
+            yield _event("content_block_stop", index=self._index)
+
+    def _delta(self, /, **delta: Any) -> bytes:
+        return _event("content_block_delta", index=self._index, delta=delta)
+
+
+def _event(name: str, /, **fields: Any) -> bytes:
+    return sse.event({"type": name, **fields}, name)
+
+
+ANTHROPIC = Anthropic()

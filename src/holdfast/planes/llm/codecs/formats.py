@@ -1,0 +1,132 @@
+"""Which format a path speaks, and which hosts are model providers'."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
+from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.gemini import GEMINI, GEMINI_ARRAY
+from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
+from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
+from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
+
+RouteKind: TypeAlias = Literal["completion", "reply", "embeddings", "models", "other"]
+"""`reply`: the reply to an earlier completion, fetched."""
+
+
+class ApiRoute(Struct, frozen=True):
+    """What a request is for."""
+
+    codec: Codec | None
+    """None where the request is passed on unread."""
+    kind: RouteKind
+    provider: str
+    """openai, anthropic, google, ollama: whose format the path is."""
+
+    @property
+    def may_ask(self) -> bool:
+        """A model may ask for calls in what comes back."""
+        return self.kind not in ("embeddings", "models")
+
+
+_CHAT = ApiRoute(OPENAI_CHAT, "completion", "openai")
+_COMPLETIONS: dict[str, ApiRoute] = {
+    "chat/completions": _CHAT,
+    "responses": ApiRoute(OPENAI_RESPONSES, "completion", "openai"),
+    "messages": ApiRoute(ANTHROPIC, "completion", "anthropic"),
+    "chat": ApiRoute(OLLAMA_CHAT, "completion", "ollama"),
+    "generate": ApiRoute(OLLAMA_GENERATE, "completion", "ollama"),
+}
+_REPLY = ApiRoute(OPENAI_RESPONSES, "reply", "openai")
+_GEMINI = ApiRoute(GEMINI, "completion", "google")
+_GEMINI_ARRAY = ApiRoute(GEMINI_ARRAY, "completion", "google")
+_OF_OPENAI = (
+    "assistants|audio|batches|chat/completions|completions|containers|conversations|evals|files|fine_tuning|images|"
+    "moderations|organization|realtime|responses|threads|uploads|vector_stores|videos"
+)
+_PASSED: tuple[tuple[str, RouteKind, str], ...] = (
+    (r":(batchE|e)mbedContents?$", "embeddings", "google"),
+    (r":\w+$", "other", "google"),
+    (r"^messages/", "other", "anthropic"),
+    (r"^embeddings$", "embeddings", "openai"),
+    (r"^api/embed(dings)?$|^embed$", "embeddings", "ollama"),
+    (r"^(api/)?tags$", "models", "ollama"),
+    (r"^(api/)?(show|ps|version|pull|push|create|copy|delete|blobs/.*)$", "other", "ollama"),
+    (r"^v1beta/models(/[^/:]+)?$", "models", "google"),
+    (r"^models(/.+)?$", "models", "openai"),
+    (r"^v1beta/", "other", "google"),
+    (rf"^({_OF_OPENAI})(/|$)", "other", "openai"),
+)
+_OTHERS = tuple((re.compile(pattern), ApiRoute(None, kind, provider)) for pattern, kind, provider in _PASSED)
+_LEAD = re.compile(r"^(.*/)?(openai(/deployments/[^/]+)?|v\d+(?=/)|api(?=/(chat|generate)$))/")
+"""What stands before the part that tells: a version, a mount of a compatible provider, Azure's deployment."""
+_FETCHED = re.compile(r"responses/[^/]+")
+_GENERATE = re.compile(r"models/[^/]+:(stream)?[gG]enerateContent$")
+
+_HOSTS: dict[str, str] = {
+    "api.anthropic.com": "anthropic",
+    "generativelanguage.googleapis.com": "google",
+} | dict.fromkeys(
+    (
+        "api.openai.com",
+        "openai.azure.com",
+        "cognitiveservices.azure.com",
+        "services.ai.azure.com",
+        "api.groq.com",
+        "api.mistral.ai",
+        "openrouter.ai",
+        "api.together.xyz",
+        "api.together.ai",
+        "api.deepseek.com",
+        "api.x.ai",
+        "api.fireworks.ai",
+        "api.cerebras.ai",
+        "api.perplexity.ai",
+        "integrate.api.nvidia.com",
+    ),
+    "openai",
+)
+
+
+def find(method: str, path: str) -> ApiRoute | None:
+    """What a request is for, by what follows the base URL, query included; None if no provider has such a path."""
+    bare, _, query = path.partition("?")
+    return _found(method.upper(), bare.strip("/"), bool(query) and "alt=sse" in query.split("&"))
+
+
+@lru_cache(512)
+def _found(method: str, bare: str, events: bool) -> ApiRoute | None:
+    """By the path without its query, in which there may be a key."""
+    posted = method == "POST"
+    if posted and (found := _GENERATE.search(bare)):
+        return _GEMINI_ARRAY if found.group(1) and not events else _GEMINI
+    rest = _LEAD.sub("", bare, count=1)
+    if posted and (rest in _COMPLETIONS or rest.endswith("/chat/completions")):
+        return _COMPLETIONS.get(rest, _CHAT)
+    if method == "GET" and _FETCHED.fullmatch(rest):
+        return _REPLY
+    return _other(bare, rest)
+
+
+def provider_of_host(host: str) -> str | None:
+    """Whose format a known host of models speaks: openai (also for compatible ones), anthropic or google."""
+    name = host.lower().rstrip(".")
+    if name.endswith("aiplatform.googleapis.com"):  # a region comes before it, with a dash
+        return "google"
+    while name:
+        if name in _HOSTS:
+            return _HOSTS[name]
+        name = name.partition(".")[2]
+    return None
+
+
+def _other(bare: str, rest: str) -> ApiRoute | None:
+    for pattern, route in _OTHERS:
+        if pattern.search(rest) or (route.provider in ("google", "ollama") and pattern.search(bare)):
+            return route
+    return None

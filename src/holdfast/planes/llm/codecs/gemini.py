@@ -1,0 +1,285 @@
+"""Google's generateContent and streamGenerateContent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from holdfast.model.completion import Completion, Finish, FinishReason, ToolCall, Trouble, Usage
+from holdfast.planes.llm.codecs import gemini_request, refusals, sse
+from holdfast.planes.llm.codecs.asides import NOTHING, Like
+from holdfast.planes.llm.codecs.codec import Frame, Refusal, StreamReader
+from holdfast.planes.llm.codecs.format_reader import FormatReader
+from holdfast.planes.llm.codecs.json_array import Elements, as_array
+from holdfast.planes.llm.codecs.loose import as_object, count, dump, items, json_text, obj, word
+from holdfast.planes.llm.codecs.part_list import Kind, PartFormat, edited
+from holdfast.planes.llm.codecs.reply_writer import mark, play
+from holdfast.planes.llm.codecs.request import ModelRequest
+from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
+from holdfast.protocols import Failed
+
+_FILTERED = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY")
+_WIRE: dict[FinishReason, str] = {
+    "stop": "STOP",
+    "tool_calls": "STOP",
+    "length": "MAX_TOKENS",
+    "content_filter": "SAFETY",
+}
+_KNOWN = ("content", "finishReason", "finishMessage", "index")
+_NOTHING = {"text": ""}
+_CACHED = "cachedContentTokenCount"
+_MALFORMED = "MALFORMED_FUNCTION_CALL"
+_END = b"\r\n"
+"""Google's own line end."""
+
+
+class Gemini:
+    """generateContent. A stream is server-sent events (`alt=sse`), or else one JSON array.
+
+    The format cannot carry a call whose arguments are no object: Google then sends no call and finishes with
+    MALFORMED_FUNCTION_CALL, and so does this.
+    """
+
+    name = "gemini"
+    provider = "google"
+
+    def __init__(self, *, array: bool = False) -> None:
+        self._array = array
+        self.stream_type = "application/json" if array else sse.TYPE
+
+    def asked(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
+        return gemini_request.asked(path, body)
+
+    def with_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
+        return gemini_request.with_results(body, changed, failed)
+
+    def reply(self, data: Any) -> Completion:
+        got, found = StreamedReply(), obj(data)
+        for part in map(obj, items(data)):  # a whole stream, as an array
+            _take(part, got)
+        _take(found, got)
+        if found and not found.get("error"):
+            candidates = items(found.get("candidates"))
+            got.lacks = "choices" if not candidates else "" if "content" in obj(candidates[0]) else "message"
+        return got.completion()
+
+    def reader(self, *, keep: bool = False) -> StreamReader:
+        return FormatReader(Elements() if self._array else sse.DataEvents(), _take_event, keep=keep)
+
+    def body(self, completion: Completion, asked: ModelRequest, like: Any = None) -> bytes:
+        for delta in completion.deltas:
+            if isinstance(delta, Trouble):
+                return dump(refusals.error("google", delta.kind, delta.message))
+        reply = obj(like)
+        was, out = self.reply(reply), {**_fresh(completion, asked), **reply}
+        if completion.model:
+            out["modelVersion"] = completion.model
+        if completion.usage and completion.usage != was.usage:
+            out["usageMetadata"] = _usage_of(completion.usage)
+        out["candidates"] = _candidates(items(reply.get("candidates")), was, completion)
+        return dump(out)
+
+    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[Frame]:
+        frames = play(completion, _GeminiWriter(completion, asked, like), like)
+        return as_array(frames) if self._array else frames
+
+    def refusal(self, failed: Failed) -> Refusal:
+        return refusals.refusal("google", failed)
+
+
+def _take(found: dict[str, Any], got: StreamedReply) -> None:
+    """One object: a whole reply, or an event of a stream."""
+    if found.get("error"):
+        return got.trouble(refusals.trouble(found))
+    got.model = got.model or word(found.get("modelVersion"))
+    candidates = items(found.get("candidates"))
+    candidate = obj(candidates[0]) if candidates else {}
+    for part in items(obj(candidate.get("content")).get("parts")):
+        kind = _kind(part)
+        if kind == "text":
+            got.text(word(part.get("text")))
+        elif kind == "call":
+            call = _call(obj(part["functionCall"]))
+            key = f"{got.count}"
+            got.call(key, call.id, call.name, call.arguments)
+            got.beside(key, {name: value for name, value in part.items() if name != "functionCall"})
+        if got.keep:
+            _keep_part(kind, obj(part), got)
+    _take_others(candidates[1:], got)
+    for finish in _finish(found, candidate, got.calls):
+        got.finish(finish.reason)
+    if used := obj(found.get("usageMetadata")):
+        read = [count(used.get(key)) for key in ("promptTokenCount", "toolUsePromptTokenCount")]
+        wrote = [count(used.get(key)) for key in ("candidatesTokenCount", "thoughtsTokenCount")]
+        got.usage(Usage(sum(read), sum(wrote), count(used.get(_CACHED))))
+    return None
+
+
+def _take_others(candidates: list[Any], got: StreamedReply) -> None:
+    """The calls of further candidates; they come whole."""
+    for candidate in map(obj, candidates):
+        for part in items(obj(candidate.get("content")).get("parts")):
+            if _kind(part) == "call":
+                call = _call(obj(part["functionCall"]))
+                got.other_call(got.others, call.id, call.name, call.arguments)
+
+
+def _kind(part: Any) -> Kind:
+    found = obj(part)
+    if "functionCall" in found:
+        return "call"
+    return "text" if "text" in found and not found.get("thought") else "other"
+
+
+def _call(call: dict[str, Any]) -> ToolCall:
+    given = call.get("args")
+    return ToolCall(word(call.get("id")), word(call.get("name")), "{}" if given is None else json_text(given))
+
+
+def _part(call: ToolCall, old: Any) -> dict[str, Any]:
+    id = {"id": call.id} if call.id else {}
+    before = obj(old)
+    function = {**obj(before.get("functionCall")), **id, "name": call.name, "args": as_object(call.arguments)}
+    return {**before, "functionCall": function}
+
+
+_PARTS = PartFormat(_kind, lambda text, old: {**obj(old), "text": text}, _part)
+
+
+def _finish(found: dict[str, Any], candidate: dict[str, Any], called: bool) -> tuple[Finish, ...]:
+    said = word(candidate.get("finishReason"))
+    if said in _FILTERED or obj(found.get("promptFeedback")).get("blockReason"):
+        return (Finish("content_filter"),)
+    if said == "MAX_TOKENS":
+        return (Finish("length"),)
+    return (Finish("tool_calls" if called else "stop"),) if said else ()
+
+
+def _usage_of(usage: Usage) -> dict[str, int]:
+    read, wrote = usage.input_tokens, usage.output_tokens
+    told = {"promptTokenCount": read, "candidatesTokenCount": wrote, "totalTokenCount": read + wrote}
+    return {**told, _CACHED: usage.cached_input} if usage.cached_input else told
+
+
+def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
+    """A reply of our own, but for its candidates."""
+    usage = {"usageMetadata": _usage_of(completion.usage)} if completion.usage else {}
+    id = mark(completion, asked)
+    return {"candidates": [], **usage, "modelVersion": completion.model or asked.model, "responseId": id}
+
+
+def _candidates(candidates: list[Any], was: Completion, now: Completion) -> list[Any]:
+    if now.lacks == "choices":
+        return []
+    first = {"index": 0, **(obj(candidates[0]) if candidates else {})}
+    now, broken = _sound(now)
+    parts = edited(items(obj(first.get("content")).get("parts")), was, now, _PARTS)
+    first["content"] = {"role": "model", **obj(first.get("content")), "parts": parts or [{"text": ""}]}
+    if now.lacks or (not parts and now.finish == "content_filter"):
+        del first["content"]
+    if now.finish != was.finish or broken:
+        first |= _ending(now, broken)
+    return [first, *candidates[1:]]
+
+
+def _sound(completion: Completion) -> tuple[Completion, str]:
+    """The reply without the calls that the format cannot carry, and those as text."""
+    broken = [call for call in completion.tool_calls if as_object(call.arguments) is None]
+    kept = tuple([delta for delta in completion.deltas if delta not in broken])
+    told = "; ".join([f"{call.name}({call.arguments})" for call in broken])
+    return Completion(kept, completion.model, completion.lacks), told
+
+
+def _ending(completion: Completion, broken: str) -> dict[str, Any]:
+    if broken:
+        return {"finishReason": _MALFORMED, "finishMessage": f"Malformed function call: {broken}"}
+    return {"finishReason": _WIRE[completion.finish]} if completion.finish else {}
+
+
+def _take_event(found: dict[str, Any], got: StreamedReply) -> None:
+    candidates = items(found.get("candidates"))
+    if found.get("candidates") == []:
+        got.hollow()
+    of_another = bool(candidates and obj(candidates[0]).get("index"))
+    if of_another:
+        _take_others(candidates, got)
+    _take({**found, "candidates": []} if of_another else found, got)
+    if found.get("usageMetadata"):
+        got.last = found
+    if got.keep and candidates:
+        own = {} if of_another else obj(candidates[0])
+        more = {name: value for name, value in own.items() if name not in _KNOWN}
+        if more:
+            got.aside(", ".join(more), [{**_said(_NOTHING), **more}])
+        for other in candidates if of_another else candidates[1:]:
+            got.aside("further candidates", [other])
+
+
+def _keep_part(kind: Kind, part: dict[str, Any], got: StreamedReply) -> None:
+    """A thought, and the signature on a text: Google's models want them back."""
+    more = {name: value for name, value in part.items() if name != "text"}
+    if kind == "other":
+        got.aside("thoughts" if part.get("thought") else ", ".join(part), [_said(part)])
+    elif kind == "text" and more:
+        got.aside(", ".join(more), [_said({"text": "", **more})])
+
+
+def _said(part: dict[str, Any]) -> dict[str, Any]:
+    return {"content": {"parts": [part], "role": "model"}, "index": 0}
+
+
+class _GeminiWriter:
+    def __init__(self, completion: Completion, asked: ModelRequest, like: Like) -> None:
+        self._now, self._broken = _sound(completion)
+        self._like = like
+        self._calls = 0
+        self._base = {**_fresh(completion, asked), **obj(like.first)}
+        self._base.pop("usageMetadata", None)
+        if completion.model:
+            self._base["modelVersion"] = completion.model
+        self._sent = False
+
+    def open(self) -> Iterator[bytes]:
+        yield from ()
+
+    def text(self, text: str) -> Iterator[bytes]:
+        yield self._candidate([{"text": text}])
+
+    def call(self, call: ToolCall) -> Iterator[bytes]:
+        beside = self._like.beside(self._calls)
+        self._calls += 1
+        if as_object(call.arguments) is not None:
+            yield self._candidate([_part(call, beside)])
+
+    def hollow(self) -> Iterator[bytes]:
+        yield self._event([])
+
+    def aside(self, data: Any) -> Iterator[bytes]:
+        yield self._event(data)
+
+    def trouble(self, trouble: Trouble) -> Iterator[bytes]:
+        yield sse.event(refusals.error("google", trouble.kind, trouble.message), end=_END)
+
+    def close(self) -> Iterator[bytes]:
+        used = self._now.usage
+        told = obj(self._like.last).get("usageMetadata") if used == self._like.was.usage else None
+        usage = {"usageMetadata": told or _usage_of(used)} if used else {}
+        ending = _ending(self._now, self._broken)
+        if self._now.lacks == "choices":
+            yield self._event([], **usage)
+        elif self._now.lacks or self._now.finish == "content_filter":
+            yield self._event([{"index": 0, **ending}], **usage)
+        elif ending or usage or not self._sent:
+            yield self._candidate([{"text": ""}], ending, **usage)
+
+    def _candidate(self, parts: list[Any], ending: dict[str, Any] | None = None, **more: Any) -> bytes:
+        candidate = {"content": {"parts": parts, "role": "model"}, **(ending or {}), "index": 0}
+        return self._event([candidate], **more)
+
+    def _event(self, candidates: list[Any], **more: Any) -> bytes:
+        self._sent = True
+        return sse.event({**self._base, "candidates": candidates, **more}, end=_END)
+
+
+GEMINI = Gemini()
+GEMINI_ARRAY = Gemini(array=True)

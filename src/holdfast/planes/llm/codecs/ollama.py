@@ -1,0 +1,217 @@
+"""Ollama's chat and generate: a stream is one JSON object a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from holdfast.model.completion import Completion, ToolCall, Trouble, Usage
+from holdfast.planes.llm.codecs import ollama_request, refusals
+from holdfast.planes.llm.codecs.asides import NOTHING, Like
+from holdfast.planes.llm.codecs.codec import Frame, Refusal, StreamReader
+from holdfast.planes.llm.codecs.format_reader import FormatReader
+from holdfast.planes.llm.codecs.loose import as_object, count, dump, items, json_text, obj, word
+from holdfast.planes.llm.codecs.reply_writer import play
+from holdfast.planes.llm.codecs.request import ModelRequest
+from holdfast.planes.llm.codecs.sse import StreamLines
+from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
+from holdfast.protocols import Failed
+
+_KNOWN = (
+    "model", "created_at", "message", "response", "thinking", "done", "done_reason", "prompt_eval_count", "eval_count"
+)  # fmt: skip
+_CREATED_AT = "2026-01-01T00:00:00Z"
+
+
+class Ollama:
+    """Both of Ollama's own formats; `chat` has a message and tool calls, `generate` a bare text."""
+
+    provider = "ollama"
+    stream_type = "application/x-ndjson"
+
+    def __init__(self, *, chat: bool) -> None:
+        self.name = "ollama_chat" if chat else "ollama_generate"
+        self._chat = chat
+
+    def asked(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
+        return ollama_request.asked(body)
+
+    def with_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
+        return ollama_request.with_results(body, changed)
+
+    def reply(self, data: Any) -> Completion:
+        got = StreamedReply()
+        _take(obj(data), got)
+        return got.completion()
+
+    def reader(self, *, keep: bool = False) -> StreamReader:
+        return FormatReader(_JsonLines(), _take_line, keep=keep)
+
+    def body(self, completion: Completion, asked: ModelRequest, like: Any = None) -> bytes:
+        for delta in completion.deltas:
+            if isinstance(delta, Trouble):
+                return dump(refusals.error("ollama", delta.kind, delta.message))
+        old = obj(like)
+        was, out = self.reply(old), {**_start(completion, asked), "done": True, **old}
+        if completion.model:
+            out["model"] = completion.model
+        if completion.usage and completion.usage != was.usage:
+            out |= _usage_of(completion)
+        if completion.finish != was.finish:
+            out |= _ending(completion)
+        if self._chat:
+            out["message"] = (
+                None if completion.lacks == "message" else _message(obj(old.get("message")), was, completion)
+            )
+        else:
+            out["response"] = None if completion.lacks == "message" else "" if completion.lacks else completion.text
+        return dump(out)
+
+    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[Frame]:
+        return play(completion, _OllamaWriter(completion, asked, like, self._chat), like)
+
+    def refusal(self, failed: Failed) -> Refusal:
+        return refusals.refusal("ollama", failed)
+
+
+def _take(found: dict[str, Any], got: StreamedReply) -> None:
+    """One object: a whole reply, or a line of a stream."""
+    if found.get("error"):
+        return got.trouble(refusals.trouble(found))
+    got.model = got.model or word(found.get("model"))
+    message = obj(found.get("message"))
+    text = word(message.get("content")) or word(found.get("response"))
+    got.text(text)
+    for at, call in enumerate(map(obj, items(message.get("tool_calls")))):
+        function = obj(call.get("function"))
+        given = function.get("arguments")
+        key = f"{got.count}.{at}"  # calls come whole, and their index is not to be relied on
+        got.call(key, word(call.get("id")), word(function.get("name")), "{}" if given is None else json_text(given))
+    if found.get("done") is True:
+        _end(found, got)
+    return None
+
+
+def _end(found: dict[str, Any], got: StreamedReply) -> None:
+    if reason := word(found.get("done_reason")):
+        got.finish("length" if reason == "length" else "tool_calls" if got.calls else "stop")
+    if "prompt_eval_count" in found or "eval_count" in found:
+        got.usage(Usage(count(found.get("prompt_eval_count")), count(found.get("eval_count"))))
+
+
+def _said(completion: Completion) -> str:
+    """The text. A call whose arguments are no object is text too: that is how Ollama shows what it cannot parse."""
+    broken = [call for call in completion.tool_calls if as_object(call.arguments) is None]
+    return completion.text + "".join([f'{{"name": "{call.name}", "arguments": {call.arguments}}}' for call in broken])
+
+
+def _message(old: dict[str, Any], was: Completion, now: Completion) -> dict[str, Any]:
+    message = {"role": "assistant", "content": "", **old}
+    if now.text != was.text or now.tool_calls != was.tool_calls:
+        message["content"] = _said(now)
+    if now.tool_calls != was.tool_calls:
+        message["tool_calls"] = _calls(now.tool_calls)
+        if not message["tool_calls"]:
+            del message["tool_calls"]
+    if now.lacks:
+        return {"role": "assistant", "content": ""}
+    return message
+
+
+def _calls(calls: tuple[ToolCall, ...]) -> list[dict[str, Any]]:
+    return [
+        {**({"id": call.id} if call.id else {}), "function": {"index": at, "name": call.name, "arguments": arguments}}
+        for at, call in enumerate(calls)
+        if (arguments := as_object(call.arguments)) is not None
+    ]
+
+
+def _start(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
+    return {"model": completion.model or asked.model, "created_at": _CREATED_AT}
+
+
+def _ending(completion: Completion) -> dict[str, Any]:
+    if completion.finish is None:
+        return {}
+    return {"done_reason": "length" if completion.finish == "length" else "stop"}
+
+
+def _usage_of(completion: Completion) -> dict[str, Any]:
+    usage = completion.usage or Usage(0, 0)
+    return {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
+
+
+def _take_line(found: dict[str, Any], got: StreamedReply) -> None:
+    before = got.count
+    _take(found, got)
+    thinks = found.get("thinking") or obj(found.get("message")).get("thinking")
+    if thinks:
+        got.aside("thinking", thinks)
+    if found.get("done") is True:
+        got.last = found
+    if got.count == before and found.get("done") is False and not thinks:
+        got.hollow()
+
+
+class _JsonLines:
+    """A stream of one JSON object a line."""
+
+    def __init__(self) -> None:
+        self._lines = StreamLines()
+
+    def feed(self, data: bytes) -> list[tuple[str, bytes]]:
+        return [("", line) for line in self._lines.feed(data) if line]
+
+
+class _OllamaWriter:
+    def __init__(self, completion: Completion, asked: ModelRequest, like: Like, chat: bool) -> None:
+        self._now = completion
+        self._like = like
+        self._chat = chat
+        first = obj(like.first)
+        self._base = _start(completion, asked) | {key: first[key] for key in ("model", "created_at") if key in first}
+        if completion.model:
+            self._base["model"] = completion.model
+
+    def open(self) -> Iterator[bytes]:
+        yield from ()
+
+    def text(self, text: str) -> Iterator[bytes]:
+        yield self._line(text)
+
+    def call(self, call: ToolCall) -> Iterator[bytes]:
+        if not self._chat:
+            return
+        calls = _calls((call,))
+        yield self._line("", calls) if calls else self._line(_said(Completion((call,))))
+
+    def hollow(self) -> Iterator[bytes]:
+        yield self._line("")
+
+    def aside(self, data: Any) -> Iterator[bytes]:
+        """A thought: in the message, or beside the text where there is none."""
+        if self._chat:
+            yield self._line("", message={"role": "assistant", "content": "", "thinking": data})
+        else:
+            yield self._line("", thinking=data)
+
+    def trouble(self, trouble: Trouble) -> Iterator[bytes]:
+        yield dump(refusals.error("ollama", trouble.kind, trouble.message)) + b"\n"
+
+    def close(self) -> Iterator[bytes]:
+        more = {name: value for name, value in obj(self._like.last).items() if name not in _KNOWN}
+        ending = {**more, "done": True, **_ending(self._now)}
+        if self._now.usage:
+            ending |= _usage_of(self._now)
+        if self._now.lacks == "message":
+            ending["message" if self._chat else "response"] = None
+        yield self._line("", **ending)
+
+    def _line(self, text: str, calls: list[Any] | None = None, /, **more: Any) -> bytes:
+        message = {"role": "assistant", "content": text} | ({"tool_calls": calls} if calls else {})
+        said = {"message": message} if self._chat else {"response": text}
+        return dump({**self._base, **said, "done": False, **more}) + b"\n"
+
+
+OLLAMA_CHAT = Ollama(chat=True)
+OLLAMA_GENERATE = Ollama(chat=False)

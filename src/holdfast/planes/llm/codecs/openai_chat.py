@@ -1,0 +1,290 @@
+"""OpenAI's Chat Completions, which many other providers speak too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Text, ToolCall, Trouble, Usage
+from holdfast.planes.llm.codecs import openai_chat_request, refusals, sse
+from holdfast.planes.llm.codecs.asides import NOTHING, Like
+from holdfast.planes.llm.codecs.codec import Frame, Refusal, StreamReader
+from holdfast.planes.llm.codecs.format_reader import FormatReader
+from holdfast.planes.llm.codecs.loose import count, dump, items, json_text, obj, word
+from holdfast.planes.llm.codecs.reply_writer import CREATED, mark, pieces, play
+from holdfast.planes.llm.codecs.request import ModelRequest
+from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
+from holdfast.protocols import Failed
+
+_FINISH: dict[str, FinishReason] = {
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+}
+_CACHE = ("cached_tokens", "cache_write_tokens")
+_KNOWN = ("role", "content", "tool_calls")
+_KNOWN_OF_CALL = ("index", "id", "type", "function")
+_DONE = b"data: [DONE]\n\n"
+
+
+class OpenAIChat:
+    """Chat Completions. Of several choices only the first is read and changed."""
+
+    name = "openai_chat"
+    provider = "openai"
+    stream_type = sse.TYPE
+
+    def asked(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
+        return openai_chat_request.asked(path, body)
+
+    def with_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
+        return openai_chat_request.with_results(body, changed)
+
+    def reply(self, data: Any) -> Completion:
+        found = obj(data)
+        model = word(found.get("model"))
+        if found.get("error"):
+            return Completion((refusals.trouble(found),), model)
+        usage = _usage(found)
+        choices = found.get("choices")
+        if choices == []:
+            return Completion(usage, model, "choices")
+        choice = obj(items(choices)[0]) if items(choices) else {}
+        message = obj(choice.get("message"))
+        deltas: list[Delta] = [Text(text)] if (text := word(message.get("content"))) else []
+        deltas += [_call(call) for call in items(message.get("tool_calls")) if _is_function(call)]
+        deltas += _finish(choice)
+        lacking = "message" in choice and choice["message"] is None
+        lacks: Literal["", "message"] = "message" if lacking else ""
+        return Completion((*deltas, *usage), model, lacks, other_calls=_others(items(choices)))
+
+    def reader(self, *, keep: bool = False) -> StreamReader:
+        return FormatReader(sse.DataEvents(), _take, keep=keep)
+
+    def body(self, completion: Completion, asked: ModelRequest, like: Any = None) -> bytes:
+        for delta in completion.deltas:
+            if isinstance(delta, Trouble):
+                return dump(refusals.error("openai", delta.kind, delta.message))
+        reply = obj(like)
+        was = self.reply(reply)
+        out = dict(reply) if "id" in reply else {**_fresh(completion, asked), **reply}
+        if completion.model and completion.model != was.model:
+            out["model"] = completion.model
+        if completion.usage and completion.usage != was.usage:
+            out["usage"] = _usage_of(completion.usage)
+        out["choices"] = _choices(items(reply.get("choices")), was, completion)
+        return dump(out)
+
+    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[Frame]:
+        return play(completion, _ChatWriter(completion, asked, like), like)
+
+    def refusal(self, failed: Failed) -> Refusal:
+        return refusals.refusal("openai", failed)
+
+
+def _is_function(call: Any) -> bool:
+    return isinstance(obj(call).get("function"), dict)
+
+
+def _call(call: Any) -> ToolCall:
+    function = obj(obj(call).get("function"))
+    arguments = function.get("arguments")
+    text = "" if arguments is None else json_text(arguments)
+    return ToolCall(word(call.get("id")), word(function.get("name")), text)
+
+
+def _others(choices: list[Any]) -> tuple[ToolCall, ...]:
+    """The calls of further choices, and those that are written as they were before there were `tool_calls`."""
+    messages = [obj(obj(choice).get("message")) for choice in choices]
+    further = [
+        _call(call) for message in messages[1:] for call in items(message.get("tool_calls")) if _is_function(call)
+    ]
+    old = [_call({"function": message["function_call"]}) for message in messages if obj(message.get("function_call"))]
+    return (*further, *old)
+
+
+def _finish(choice: dict[str, Any]) -> tuple[Finish, ...]:
+    said = word(choice.get("finish_reason"))
+    return (Finish(_FINISH.get(said, "stop")),) if said else ()
+
+
+def _usage(found: dict[str, Any]) -> tuple[Usage, ...]:
+    used = obj(found.get("usage"))
+    cache = [count(obj(used.get("prompt_tokens_details")).get(key)) for key in _CACHE]
+    return (Usage(count(used.get("prompt_tokens")), count(used.get("completion_tokens")), *cache),) if used else ()
+
+
+def _usage_of(usage: Usage) -> dict[str, Any]:
+    read, wrote = usage.input_tokens, usage.output_tokens
+    told = {"prompt_tokens": read, "completion_tokens": wrote, "total_tokens": read + wrote}
+    cache = dict(zip(_CACHE, (usage.cached_input, usage.cache_written), strict=True))
+    return {**told, "prompt_tokens_details": cache} if any(cache.values()) else told
+
+
+def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
+    """A reply of our own, but for its choices."""
+    usage = completion.usage
+    return {
+        "id": f"chatcmpl-{mark(completion, asked)}",
+        "object": "chat.completion",
+        "created": CREATED,
+        "model": completion.model or asked.model,
+        "choices": [],
+        "system_fingerprint": None,
+    } | ({"usage": _usage_of(usage)} if usage else {})
+
+
+def _choices(choices: list[Any], was: Completion, now: Completion) -> list[Any]:
+    if now.lacks == "choices":
+        return []
+    first: dict[str, Any] = {"index": 0, "message": None, "logprobs": None, "finish_reason": None}
+    first |= obj(choices[0]) if choices else {}
+    if now.lacks == "message":
+        first["message"] = None
+    else:
+        first["message"] = _message(obj(first["message"]), was, now)
+    if now.finish != was.finish:
+        first["finish_reason"] = now.finish
+    return [first, *choices[1:]]
+
+
+def _message(old: dict[str, Any], was: Completion, now: Completion) -> dict[str, Any]:
+    message = {"role": "assistant", "content": None, "refusal": None, **old}
+    if now.tool_calls != was.tool_calls:
+        olds = [call for call in items(message.get("tool_calls")) if _is_function(call)]
+        message["tool_calls"] = [
+            _wire_call(call, olds[at] if at < len(olds) else {}) for at, call in enumerate(now.tool_calls)
+        ]
+        if not now.tool_calls:
+            del message["tool_calls"]
+    if now.text != was.text or not old:
+        message["content"] = now.text or (None if now.tool_calls else "")
+    return message
+
+
+def _wire_call(call: ToolCall, old: dict[str, Any]) -> dict[str, Any]:
+    function = {**obj(old.get("function")), "name": call.name, "arguments": call.arguments}
+    return {**old, "id": call.id or f"call_{call.name}", "type": "function", "function": function}
+
+
+def _take(chunk: dict[str, Any], got: StreamedReply) -> None:
+    """One chunk of a stream."""
+    if chunk.get("error"):
+        return got.trouble(refusals.trouble(chunk))
+    got.model = got.model or word(chunk.get("model"))
+    usage = _usage(chunk)
+    if usage:
+        got.usage(usage[0])
+        got.last = chunk
+    elif chunk.get("choices") == []:
+        got.hollow()
+    for choice in map(obj, items(chunk.get("choices"))):
+        _take_others(choice, got)
+        if not choice.get("index"):
+            _take_choice(choice, got)
+            if got.keep:
+                _keep(choice, got)
+        else:
+            got.aside("further choices", choice)
+    return None
+
+
+def _keep(choice: dict[str, Any], got: StreamedReply) -> None:
+    """What a choice says that the neutral form does not know."""
+    delta = obj(choice.get("delta"))
+    more = {name: value for name, value in delta.items() if name not in _KNOWN and value not in (None, "", [])}
+    if more:
+        got.aside(", ".join(more), _choice(more))
+    if choice.get("logprobs"):
+        got.aside("logprobs", {**_choice({}), "logprobs": choice["logprobs"]}, of_text=True)
+    for at, call in enumerate(map(obj, items(delta.get("tool_calls")))):
+        index = call.get("index")
+        fields = {name: value for name, value in call.items() if name not in _KNOWN_OF_CALL}
+        got.beside(index if isinstance(index, int) else at, fields)
+
+
+def _take_choice(choice: dict[str, Any], got: StreamedReply) -> None:
+    delta = obj(choice.get("delta"))
+    got.text(word(delta.get("content")))
+    for at, call in enumerate(map(obj, items(delta.get("tool_calls")))):
+        index = call.get("index")
+        made = _call(call)
+        got.call(index if isinstance(index, int) else at, made.id, made.name, made.arguments)
+    for finish in _finish(choice):
+        got.finish(finish.reason)
+
+
+def _take_others(choice: dict[str, Any], got: StreamedReply) -> None:
+    """As `_others`, piece by piece."""
+    n, delta = choice.get("index") or 0, obj(choice.get("delta"))
+    for at, call in enumerate(map(obj, items(delta.get("tool_calls")) if n else [])):
+        made = _call(call)
+        got.other_call(f"{n}.{call.get('index', at)}", made.id, made.name, made.arguments)
+    if function := obj(delta.get("function_call")):
+        made = _call({"function": function})
+        got.other_call(f"{n}", "", made.name, made.arguments)
+
+
+class _ChatWriter:
+    def __init__(self, completion: Completion, asked: ModelRequest, like: Like) -> None:
+        self._now = completion
+        self._like = like
+        self._with_usage = asked.with_usage
+        first = obj(like.first)
+        self._base = dict(first) if "id" in first else {**_fresh(completion, asked), **first}
+        self._base["object"] = "chat.completion.chunk"
+        self._base.pop("usage", None)
+        if completion.model:
+            self._base["model"] = completion.model
+        self._calls = 0
+
+    def open(self) -> Iterator[bytes]:
+        if self._now.lacks == "choices":
+            yield self._chunk([])
+        elif self._now.lacks == "message":
+            yield self._chunk([_choice(None)])
+        else:
+            yield self._delta(role="assistant", content=None if self._now.tool_calls else "", refusal=None)
+
+    def text(self, text: str) -> Iterator[bytes]:
+        yield self._delta(content=text)
+
+    def call(self, call: ToolCall) -> Iterator[bytes]:
+        at = self._calls
+        self._calls += 1
+        begun = _wire_call(ToolCall(call.id, call.name, ""), self._like.beside(at))
+        yield self._delta(tool_calls=[{"index": at, **begun}])
+        for piece in pieces(call.arguments):
+            yield self._delta(tool_calls=[{"index": at, "function": {"arguments": piece}}])
+
+    def hollow(self) -> Iterator[bytes]:
+        yield self._chunk([])
+
+    def aside(self, data: Any) -> Iterator[bytes]:
+        yield self._chunk([data])
+
+    def trouble(self, trouble: Trouble) -> Iterator[bytes]:
+        yield sse.event(refusals.error("openai", trouble.kind, trouble.message))
+
+    def close(self) -> Iterator[bytes]:
+        if self._now.finish and self._now.lacks != "choices":
+            yield self._chunk([_choice(None if self._now.lacks else {}, self._now.finish)])
+        used = self._now.usage
+        if used and self._with_usage:
+            told = obj(self._like.last).get("usage") if used == self._like.was.usage else None
+            yield sse.event({**self._base, "choices": [], "usage": told or _usage_of(used)})
+        yield _DONE
+
+    def _delta(self, **delta: Any) -> bytes:
+        return self._chunk([_choice(delta)])
+
+    def _chunk(self, choices: list[Any]) -> bytes:
+        return sse.event({**self._base, "choices": choices})
+
+
+def _choice(delta: dict[str, Any] | None, finish: str | None = None) -> dict[str, Any]:
+    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+
+
+OPENAI_CHAT = OpenAIChat()

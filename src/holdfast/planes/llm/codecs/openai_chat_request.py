@@ -1,0 +1,97 @@
+"""Requests of OpenAI's Chat Completions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.planes.llm.codecs.conversation import Conversation, Role
+from holdfast.planes.llm.codecs.loose import items, json_text, number, obj, text_in, whole, with_text_in, word
+from holdfast.planes.llm.codecs.request import ModelRequest, ToolDeclared
+from holdfast.planes.llm.codecs.written_tools import RESULT, understood
+
+_ROLES: dict[str, Role] = {"system": "system", "developer": "system", "assistant": "assistant"}
+_RESULTS = ("tool", "function")
+
+
+def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
+    """The request; on Azure the model is in the path."""
+    limit = whole(body.get("max_completion_tokens"))
+    return ModelRequest(
+        word(body.get("model")) or _deployment(path),
+        _messages(body),
+        declared(body),
+        body.get("stream") is True,
+        obj(body.get("stream_options")).get("include_usage") is True,
+        whole(body.get("max_tokens")) if limit is None else limit,
+        number(body.get("temperature")),
+        _choice(body.get("tool_choice")),
+        word(obj(body.get("response_format")).get("type")).startswith("json"),
+    )
+
+
+def with_results(body: Mapping[str, Any], changed: Mapping[str, str]) -> dict[str, Any]:
+    """The request with other texts in its tool results. This format has no place to say that a tool failed."""
+    if not isinstance(body.get("messages"), list):
+        return dict(body)
+    keys = iter([result.key for message in _messages(body) for result in message.results])
+    sent = items(body.get("messages"))
+    read = zip(sent, understood(sent), strict=True)
+    return {**body, "messages": [_changed(message, view, keys, changed) for message, view in read]}
+
+
+def declared(body: Mapping[str, Any]) -> tuple[ToolDeclared, ...]:
+    """The functions among the tools, in the form that Ollama uses too."""
+    tools = [obj(obj(tool).get("function")) for tool in items(body.get("tools"))]
+    tools += [obj(function) for function in items(body.get("functions"))]
+    return tuple(
+        [
+            ToolDeclared(name, word(tool.get("description")), obj(tool.get("parameters")))
+            for tool in tools
+            if (name := word(tool.get("name")))
+        ]
+    )
+
+
+def _messages(body: Mapping[str, Any]) -> Any:
+    conversation = Conversation()
+    for found in understood(items(body.get("messages"))):
+        message = obj(found)
+        role, text = word(message.get("role")), text_in(message.get("content"))
+        if role in _RESULTS:
+            conversation.result(word(message.get("tool_call_id")), word(message.get("name")), text)
+            continue
+        conversation.say(_ROLES.get(role, "user"), text)
+        if role == "assistant":
+            _calls(message, conversation)
+    return conversation.messages()
+
+
+def _calls(message: dict[str, Any], conversation: Conversation) -> None:
+    for call in items(message.get("tool_calls")):
+        if function := obj(obj(call).get("function")):
+            arguments = json_text(function.get("arguments", "{}"))
+            conversation.call(word(call.get("id")), word(function.get("name")), arguments)
+    if function := obj(message.get("function_call")):
+        conversation.call("", word(function.get("name")), json_text(function.get("arguments", "{}")))
+
+
+def _changed(message: Any, view: Any, keys: Any, changed: Mapping[str, str]) -> Any:
+    if word(obj(view).get("role")) not in _RESULTS:
+        return message
+    key = next(keys)
+    if key not in changed:
+        return message
+    text = changed[key] if view is message else RESULT + changed[key]
+    return {**message, "content": with_text_in(message.get("content"), text)}
+
+
+def _choice(choice: Any) -> str | None:
+    if isinstance(choice, str):
+        return choice
+    return word(obj(obj(choice).get("function")).get("name")) or None
+
+
+def _deployment(path: str) -> str:
+    _, _, rest = path.partition("/deployments/")
+    return rest.partition("/")[0]

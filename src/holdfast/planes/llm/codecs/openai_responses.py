@@ -1,0 +1,305 @@
+"""OpenAI's Responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from holdfast.model.completion import Completion, Delta, FinishReason, Text, ToolCall, Trouble, Usage
+from holdfast.planes.llm.codecs import openai_responses_request, refusals, sse
+from holdfast.planes.llm.codecs.asides import NOTHING, Like
+from holdfast.planes.llm.codecs.codec import Frame, Refusal, StreamReader
+from holdfast.planes.llm.codecs.format_reader import FormatReader
+from holdfast.planes.llm.codecs.loose import dump, items, obj, word
+from holdfast.planes.llm.codecs.openai_responses_reply import (
+    CACHE,
+    ResponseEvents,
+    call_of,
+    custom_calls,
+    finish_of,
+    kind_of,
+    text_of,
+    usage_of,
+)
+from holdfast.planes.llm.codecs.part_list import PartFormat, edited
+from holdfast.planes.llm.codecs.reply_writer import CREATED, mark, pieces, play
+from holdfast.planes.llm.codecs.request import ModelRequest
+from holdfast.protocols import Failed
+
+_ENDED: dict[FinishReason | None, tuple[str, str | None]] = {
+    None: ("in_progress", None),
+    "stop": ("completed", None),
+    "tool_calls": ("completed", None),
+    "length": ("incomplete", "max_output_tokens"),
+    "content_filter": ("incomplete", "content_filter"),
+}
+"""Status, and why it is incomplete."""
+
+_OF_TEXT = ("response.output_text.delta", "response.output_text.annotation.added")
+_FAILED = {"rate_limit": "rate_limit_exceeded", "quota": "rate_limit_exceeded", "context_length": "invalid_prompt"}
+
+
+class OpenAIResponses:
+    """Responses. Reasoning and other items stay as they are where a plain reply is changed."""
+
+    name = "openai_responses"
+    provider = "openai"
+    stream_type = sse.TYPE
+
+    def asked(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
+        return openai_responses_request.asked(body)
+
+    def with_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
+        return openai_responses_request.with_results(body, changed)
+
+    def reply(self, data: Any) -> Completion:
+        found = obj(data)
+        if found.get("error"):
+            return Completion((refusals.trouble(found),), word(found.get("model")))
+        deltas: list[Delta] = []
+        for item in items(found.get("output")):
+            kind = kind_of(item)
+            if kind == "call":
+                deltas.append(call_of(item))
+            elif kind == "text" and (text := text_of(item)):
+                deltas.append(Text(text))
+        called = any(isinstance(delta, ToolCall) for delta in deltas)
+        deltas += [*finish_of(found, called), *usage_of(found)]
+        others = custom_calls(items(found.get("output")))
+        return Completion(tuple(deltas), word(found.get("model")), other_calls=others)
+
+    def reader(self, *, keep: bool = False) -> StreamReader:
+        return FormatReader(sse.DataEvents(), ResponseEvents().take, keep=keep)
+
+    def body(self, completion: Completion, asked: ModelRequest, like: Any = None) -> bytes:
+        reply = obj(like)
+        out = dict(reply) if "id" in reply else {**_fresh(completion, asked), **reply}
+        was = self.reply(reply)
+        if completion.model:
+            out["model"] = completion.model
+        if completion.usage and completion.usage != was.usage:
+            out["usage"] = _usage_of(completion.usage)
+        if completion.finish != was.finish:
+            out |= _ending(completion)
+        out["output"] = edited(items(reply.get("output")), was, completion, _items(out["id"]))
+        if _says_nothing(completion) and not out["output"]:
+            out["output"] = [_items(out["id"]).text("", None)]
+        if completion.lacks:
+            out["output"] = [] if completion.lacks == "choices" else None
+        for delta in completion.deltas:
+            if isinstance(delta, Trouble):
+                out |= {"status": "failed", "error": _error(delta), "output": [], "usage": None}
+        return dump(out)
+
+    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[Frame]:
+        return play(completion, _ResponsesWriter(completion, asked, like), like)
+
+    def refusal(self, failed: Failed) -> Refusal:
+        return refusals.refusal("openai", failed)
+
+
+def _items(id: str) -> PartFormat:
+    """How items are made; their ids follow the reply's."""
+    stem = id.removeprefix("resp_")
+
+    def message(text: str, old: Any) -> dict[str, Any]:
+        before = obj(old)
+        part = next((p for p in map(obj, items(before.get("content"))) if p.get("type") == "output_text"), {})
+        made = {"id": f"msg_{stem}", "type": "message", "role": "assistant", "status": "completed"}
+        return {**made, **before, "content": [{"annotations": [], **part, "type": "output_text", "text": text}]}
+
+    def call(call: ToolCall, old: Any) -> dict[str, Any]:
+        called = call.id or f"call_{call.name}"
+        made = {"id": f"fc_{stem}_{called}", "type": "function_call", "status": "completed"}
+        return {**made, **obj(old), "call_id": called, "name": call.name, "arguments": call.arguments}
+
+    return PartFormat(kind_of, message, call)
+
+
+def _says_nothing(completion: Completion) -> bool:
+    """It ended in order without a word: the message is there, and empty."""
+    return completion.finish == "stop" and not (completion.text or completion.tool_calls or completion.lacks)
+
+
+def _ending(completion: Completion) -> dict[str, Any]:
+    status, reason = _ENDED[completion.finish]
+    return {"status": status, "incomplete_details": {"reason": reason} if reason else None}
+
+
+def _usage_of(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": dict(zip(CACHE, (usage.cached_input, usage.cache_written), strict=True)),
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }
+
+
+def _error(trouble: Trouble) -> dict[str, Any]:
+    said = refusals.error("openai", trouble.kind, trouble.message)["error"]["message"]
+    return {"code": _FAILED.get(trouble.kind, "server_error"), "message": said}
+
+
+def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
+    """A reply of our own, before it has any output."""
+    return {
+        "id": f"resp_{mark(completion, asked)}",
+        "object": "response",
+        "created_at": CREATED,
+        "status": "in_progress",
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "max_output_tokens": asked.max_tokens,
+        "metadata": {},
+        "model": completion.model or asked.model,
+        "output": [],
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "temperature": 1.0 if asked.temperature is None else asked.temperature,
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "usage": None,
+    }
+
+
+class _ResponsesWriter:
+    def __init__(self, completion: Completion, asked: ModelRequest, like: Like) -> None:
+        self._now = completion
+        self._like = like
+        first = obj(obj(like.first).get("response"))
+        self._response = dict(first) if "id" in first else _fresh(completion, asked)
+        if completion.model:
+            self._response["model"] = completion.model
+        self._stem = str(self._response["id"]).removeprefix("resp_")
+        self._output: list[dict[str, Any]] = []
+        self._said: list[str] | None = None
+        """The text of the message that is open, if one is."""
+        self._fields: dict[str, Any] = {}
+        """Of the provider's own message that is open, or comes next."""
+        self._about: dict[str, list[Any]] = {"annotations": [], "logprobs": []}
+        """What was told of the open text."""
+        self._calls = 0
+        self._sequence = -1
+        self._opened = False
+
+    def open(self) -> Iterator[bytes]:
+        self._opened = True
+        started = {**self._response, "status": "in_progress", "output": []}
+        yield self._event("response.created", response=started)
+        yield self._event("response.in_progress", response=started)
+
+    def text(self, text: str) -> Iterator[bytes]:
+        if self._said is None:
+            self._said = []
+            yield self._event("response.output_item.added", item=self._message("in_progress", []), **self._at())
+            yield self._event("response.content_part.added", **self._in_part(), part=_part(""))
+        self._said.append(text)
+        yield self._event("response.output_text.delta", **self._in_part(), delta=text, logprobs=[])
+
+    def call(self, call: ToolCall) -> Iterator[bytes]:
+        yield from self._end_text()
+        at = len(self._output)
+        called = call.id or f"call_{call.name}"
+        item = {"id": f"fc_{self._stem}_{at}", "type": "function_call", **self._like.beside(self._calls)}
+        item |= {"status": "in_progress", "arguments": "", "call_id": called, "name": call.name}
+        self._calls += 1
+        yield self._event("response.output_item.added", item=item, **self._at())
+        for piece in pieces(call.arguments):
+            yield self._event("response.function_call_arguments.delta", item_id=item["id"], **self._at(), delta=piece)
+        done = {"item_id": item["id"], "arguments": call.arguments}
+        yield self._event("response.function_call_arguments.done", **self._at(), **done)
+        yield self._done({**item, "status": "completed", "arguments": call.arguments})
+
+    def hollow(self) -> Iterator[bytes]:
+        yield self._event("response.in_progress", response={**self._response, "status": "in_progress", "output": []})
+
+    def aside(self, data: Any) -> Iterator[bytes]:
+        """Events of an item that is not ours to change, or of the open text; or the fields of the next message."""
+        item: Any = None
+        for event in data:
+            kind = event["type"]
+            if kind in _OF_TEXT:
+                yield from self._tell_of_text(kind, event)
+                continue
+            yield from self._end_text()
+            if kind_of(event.get("item")) == "text" and kind == "response.output_item.added":
+                self._fields = {n: v for n, v in event["item"].items() if n not in ("content", "status")}
+                continue
+            if item is None and kind != "response.output_item.added":  # a message that holds no text
+                item = self._message("in_progress", [])
+                yield self._event("response.output_item.added", item=item, **self._at())
+            item = event.get("item", item)
+            fields = {name: value for name, value in event.items() if name not in ("type", "sequence_number")}
+            yield self._event(kind, **fields | self._at())
+        if item is not None:
+            self._output.append(item)
+            self._fields = {}
+
+    def _tell_of_text(self, kind: str, event: dict[str, Any]) -> Iterator[bytes]:
+        if self._said is None:
+            return
+        self._about["logprobs"] += items(event.get("logprobs"))
+        self._about["annotations"] += [event["annotation"]] if "annotation" in event else []
+        fields = {name: value for name, value in event.items() if name not in ("type", "sequence_number")}
+        yield self._event(kind, **fields | self._in_part())
+
+    def trouble(self, trouble: Trouble) -> Iterator[bytes]:
+        if not self._opened:
+            yield from self.open()
+        failed = {**self._response, "status": "failed", "error": _error(trouble), "output": self._output, "usage": None}
+        yield self._event("response.failed", response=failed)
+
+    def close(self) -> Iterator[bytes]:
+        if _says_nothing(self._now) and not self._output:
+            yield from self.text("")
+        yield from self._end_text()
+        if self._now.finish is None:
+            return
+        used, last = self._now.usage, obj(self._like.last)
+        told = last.get("usage") if used == self._like.was.usage else None
+        output = None if self._now.lacks == "message" else self._output
+        ended = {**self._response, **last, "model": self._response["model"], **_ending(self._now), "output": output}
+        ended["usage"] = told or (_usage_of(used) if used else None)
+        yield self._event(f"response.{ended['status']}", response=ended)
+
+    def _end_text(self) -> Iterator[bytes]:
+        if self._said is None:
+            return
+        text, self._said = "".join(self._said), None
+        part, self._about = {**_part(text), **self._about}, {"annotations": [], "logprobs": []}
+        yield self._event("response.output_text.done", **self._in_part(), text=text, logprobs=part["logprobs"])
+        yield self._event("response.content_part.done", **self._in_part(), part=part)
+        yield self._done(self._message("completed", [part]))
+        self._fields = {}
+
+    def _done(self, item: dict[str, Any]) -> bytes:
+        event = self._event("response.output_item.done", item=item, **self._at())
+        self._output.append(item)
+        return event
+
+    def _message(self, status: str, content: list[Any]) -> dict[str, Any]:
+        made = {"id": self._id(), "type": "message", "role": "assistant"}
+        return {**made, **self._fields, "status": status, "content": content}
+
+    def _id(self) -> str:
+        return word(self._fields.get("id")) or f"msg_{self._stem}_{len(self._output)}"
+
+    def _at(self) -> dict[str, Any]:
+        return {"output_index": len(self._output)}
+
+    def _in_part(self) -> dict[str, Any]:
+        return {"item_id": self._id(), "output_index": len(self._output), "content_index": 0}
+
+    def _event(self, name: str, /, **fields: Any) -> bytes:
+        self._sequence += 1
+        return sse.event({"type": name, "sequence_number": self._sequence, **fields}, name)
+
+
+def _part(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+OPENAI_RESPONSES = OpenAIResponses()

@@ -1,0 +1,149 @@
+"""Errors as the providers send them: written for `Failed` and `Trouble`, and read back."""
+
+from __future__ import annotations
+
+from functools import cache
+from http import HTTPStatus
+from importlib.resources import files
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.model.completion import Trouble
+from holdfast.planes.llm.codecs.codec import Headers, Refusal
+from holdfast.planes.llm.codecs.loose import dump, obj, word
+from holdfast.protocols import Failed
+
+
+class Kind(Struct, frozen=True):
+    """One kind of error, in each provider's words."""
+
+    status: int
+    openai: tuple[str, str | None]
+    """Type and code."""
+    anthropic: str
+    google: str
+
+
+KINDS = {
+    "rate_limit": Kind(429, ("requests", "rate_limit_exceeded"), "rate_limit_error", "RESOURCE_EXHAUSTED"),
+    "quota": Kind(429, ("insufficient_quota", "insufficient_quota"), "rate_limit_error", "RESOURCE_EXHAUSTED"),
+    "overloaded": Kind(503, ("server_error", "server_overloaded"), "overloaded_error", "UNAVAILABLE"),
+    "server_error": Kind(500, ("server_error", "server_error"), "api_error", "INTERNAL"),
+    "context_length": Kind(
+        400, ("invalid_request_error", "context_length_exceeded"), "invalid_request_error", "INVALID_ARGUMENT"
+    ),
+    "auth": Kind(401, ("invalid_request_error", "invalid_api_key"), "authentication_error", "UNAUTHENTICATED"),
+    "permission": Kind(403, ("invalid_request_error", "forbidden"), "permission_error", "PERMISSION_DENIED"),
+    "not_found": Kind(404, ("invalid_request_error", "model_not_found"), "not_found_error", "NOT_FOUND"),
+    "too_large": Kind(413, ("invalid_request_error", "request_too_large"), "request_too_large", "INVALID_ARGUMENT"),
+    "timeout": Kind(504, ("server_error", "timeout"), "timeout_error", "DEADLINE_EXCEEDED"),
+    "invalid": Kind(400, ("invalid_request_error", None), "invalid_request_error", "INVALID_ARGUMENT"),
+}
+
+_BY_STATUS = {401: "auth", 403: "permission", 404: "not_found", 408: "timeout", 413: "too_large", 429: "rate_limit"}
+_BY_STATUS |= {503: "overloaded", 504: "timeout", 529: "overloaded"}
+
+_WORDS = {
+    ("openai", "quota"): "You exceeded your current quota, please check your plan and billing details.",
+    ("openai", "context_length"): "This model's maximum context length is 128000 tokens. However, your messages "
+    "resulted in 131072 tokens. Please reduce the length of the messages.",
+    ("openai", "overloaded"): "The engine is currently overloaded, please try again later.",
+    ("anthropic", "quota"): "This request would exceed your organization's monthly spend limit.",
+    ("anthropic", "context_length"): "prompt is too long: 204857 tokens > 200000 maximum",
+    ("anthropic", "overloaded"): "Overloaded",
+    ("google", "quota"): "You exceeded your current quota, please check your plan and billing details.",
+    ("google", "context_length"): "The input token count (1153421) exceeds the maximum number of tokens allowed "
+    "(1048576).",
+    ("google", "overloaded"): "The model is overloaded. Please try again later.",
+    ("ollama", "context_length"): "the input length exceeds the context length",
+    ("ollama", "overloaded"): "server busy, please try again. maximum pending requests exceeded",
+}
+"""What the providers say themselves: clients look for these words."""
+
+_READ = {
+    word: name
+    for name, kind in KINDS.items()
+    for word in (kind.openai[1], kind.anthropic, kind.google)
+    if word and word not in ("INVALID_ARGUMENT", "invalid_request_error", "RESOURCE_EXHAUSTED", "rate_limit_error")
+} | {"RESOURCE_EXHAUSTED": "rate_limit", "rate_limit_error": "rate_limit"}
+
+
+def refusal(provider: str, failed: Failed) -> Refusal:
+    """An error reply of a provider's for a call that fails."""
+    kind = failed.kind or kind_of(failed.status)
+    wait = failed.retry_after_s
+    extra: Headers = () if wait is None else (("retry-after", _seconds(wait)),)
+    if kind == "html":
+        status = failed.status or 502
+        page = failed.body.encode("utf-8", "replace") if isinstance(failed.body, str) else _page(status)
+        return Refusal(status, (("content-type", "text/html"), *extra), page)
+    status = _status(provider, kind, failed.status)
+    body = error(provider, kind, str(failed), status=status, retry_after_s=wait)
+    return Refusal(status, (("content-type", "application/json"), *extra), dump(body))
+
+
+def error(
+    provider: str, kind: str, message: str, *, status: int | None = None, retry_after_s: float | None = None
+) -> dict[str, Any]:
+    """The body of an error, or an error inside a reply that began well."""
+    known = KINDS.get(kind) or KINDS["server_error"]
+    said = _WORDS.get((provider, kind), message)
+    if provider == "anthropic":
+        return {"type": "error", "error": {"type": known.anthropic, "message": said}}
+    if provider == "google":
+        return _google(known, kind, said, status or _status(provider, kind, None), retry_after_s)
+    if provider == "ollama":
+        return {"error": said}
+    type, code = known.openai
+    return {"error": {"message": said, "type": type, "param": None, "code": code}}
+
+
+def trouble(body: Any) -> Trouble:
+    """An error that a provider sent, read from its body or event, or from the `error` in it."""
+    inner = obj(body).get("error") or body
+    if isinstance(inner, str):
+        return Trouble("server_error", inner)
+    found = obj(inner)
+    words = [word(found.get(key)) for key in ("code", "type", "status")]
+    kind = next((_READ[said] for said in words if said in _READ), "server_error")
+    return Trouble(kind, word(found.get("message")))
+
+
+def kind_of(status: int | None) -> str:
+    """What kind of error a status alone says."""
+    if status is None or status >= 500:
+        return _BY_STATUS.get(status or 500, "server_error")
+    return _BY_STATUS.get(status, "invalid")
+
+
+def _status(provider: str, kind: str, given: int | None) -> int:
+    if kind == "overloaded" and given in (None, 503, 529):  # each provider has its own status for this
+        return 529 if provider == "anthropic" else 503
+    return given or (KINDS.get(kind) or KINDS["server_error"]).status
+
+
+def _google(known: Kind, kind: str, message: str, status: int, retry_after_s: float | None) -> dict[str, Any]:
+    details: list[dict[str, Any]] = []
+    if kind == "quota":
+        details.append({"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{}]})
+    if retry_after_s is not None:
+        delay = f"{_seconds(retry_after_s)}s"
+        details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay})
+    found: dict[str, Any] = {"code": status, "message": message, "status": known.google}
+    return {"error": {**found, "details": details} if details else found}
+
+
+def _seconds(value: float) -> str:
+    return str(int(value)) if value == int(value) else f"{value:.3f}".rstrip("0")
+
+
+@cache
+def _page(status: int) -> bytes:
+    """What a gateway in front of the provider shows."""
+    try:
+        reason = HTTPStatus(status).phrase
+    except ValueError:
+        reason = "Error"
+    page = files("holdfast.planes.llm").joinpath("bad_gateway.html").read_text("utf-8")
+    return page.format(status=status, reason=reason).encode()

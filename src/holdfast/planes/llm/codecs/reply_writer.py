@@ -1,0 +1,83 @@
+"""Plays a reply as a stream: the order of things that all formats share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from holdfast.model.codec import digest
+from holdfast.model.completion import Completion, Cut, Hollow, Pause, Text, ToolCall, Trouble
+from holdfast.planes.llm.codecs.asides import NOTHING, Asides, Like
+from holdfast.planes.llm.codecs.codec import Frame
+from holdfast.planes.llm.codecs.loose import dump
+from holdfast.planes.llm.codecs.request import ModelRequest
+
+CREATED = 1_767_225_600
+"""When a reply of our own says it was made: the same reply twice is the same bytes."""
+
+_PIECES = 4
+
+
+class ReplyWriter(Protocol):
+    """How one format writes each part of a stream."""
+
+    def open(self) -> Iterable[bytes]: ...
+
+    def text(self, text: str) -> Iterable[bytes]: ...
+
+    def call(self, call: ToolCall) -> Iterable[bytes]: ...
+
+    def hollow(self) -> Iterable[bytes]: ...
+
+    def aside(self, data: Any) -> Iterable[bytes]:
+        """A part that the neutral form does not know."""
+        ...
+
+    def trouble(self, trouble: Trouble) -> Iterable[bytes]: ...
+
+    def close(self) -> Iterable[bytes]:
+        """Why it stopped, what it used, and the terminator."""
+        ...
+
+
+def play(completion: Completion, score: ReplyWriter, like: Like = NOTHING) -> Iterator[Frame]:
+    """The frames of a reply. Nothing is sent before a pause, an error or a cut that comes first."""
+    opened = False
+    asides = Asides(NOTHING if completion.lacks else like, completion)
+    for delta in completion.deltas:
+        if isinstance(delta, (Pause, Cut)):
+            yield delta
+            if isinstance(delta, Cut):
+                return
+        elif isinstance(delta, Trouble):
+            yield from score.trouble(delta)
+            return
+        elif isinstance(delta, (Text, ToolCall, Hollow)) and not completion.lacks:
+            if not opened:
+                yield from score.open()
+                opened = True
+            for data in asides.before(delta):
+                yield from score.aside(data)
+            yield from _part(delta, score)
+    if not opened:
+        yield from score.open()
+    for data in asides.rest():
+        yield from score.aside(data)
+    yield from score.close()
+
+
+def _part(delta: Text | ToolCall | Hollow, score: ReplyWriter) -> Iterable[bytes]:
+    if isinstance(delta, Text):
+        return score.text(delta.text)
+    return score.call(delta) if isinstance(delta, ToolCall) else score.hollow()
+
+
+def pieces(text: str) -> list[str]:
+    """A text in a few pieces, as providers send arguments."""
+    size = max(1, -(-len(text) // _PIECES))
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+def mark(completion: Completion, asked: ModelRequest) -> str:
+    """24 hex digits for ids: the same for the same reply to the same request, another for any other."""
+    return digest(dump([asked, completion]), 12)

@@ -1,0 +1,147 @@
+"""A streamed reply being gathered: what every format's reader fills, bounded whatever the other side sends."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Hollow, Text, ToolCall, Trouble, Usage
+from holdfast.planes.llm.codecs.asides import Aside, Like
+
+CHARACTERS_KEPT = 16_000_000
+"""Of one reply, text and arguments together: far beyond what a model writes."""
+DELTAS_KEPT = 200_000
+
+
+class _Call:
+    """A call whose arguments are still coming."""
+
+    __slots__ = ("arguments", "beside", "id", "name", "otherwise")
+
+    def __init__(self, id: str, name: str) -> None:
+        self.id = id
+        self.beside: dict[str, Any] = {}
+        self.name = name
+        self.arguments: list[str] = []
+        self.otherwise = ""
+
+    def whole(self) -> ToolCall:
+        return ToolCall(self.id, self.name, "".join(self.arguments) or self.otherwise)
+
+
+class StreamedReply:
+    """What has come so far. `keep`: also what the neutral form does not know, should it be written again."""
+
+    def __init__(self, *, keep: bool = False) -> None:
+        self.keep = keep
+        self.last: Any = None
+        """The event that ended it, as it came."""
+        self._asides: list[Aside] = []
+        self._begun: list[_Call] = []
+        self.model = ""
+        self.lacks: Literal["", "choices", "message"] = ""
+        self._deltas: list[Delta | _Call] = []
+        self._calls: dict[int | str, _Call] = {}
+        self._others: dict[int | str, _Call] = {}
+        self._finish: FinishReason | None = None
+        self._usage: Usage | None = None
+        self._trouble: Trouble | None = None
+        self._room = CHARACTERS_KEPT
+        self._said = 0
+
+    def text(self, text: str) -> None:
+        if text and (kept := self._fitting(text)):
+            self._said += len(kept)
+            self._add(Text(kept))
+
+    def call(self, key: int | str, id: str, name: str, arguments: str = "", *, otherwise: str = "") -> None:
+        """A piece of a call; `otherwise` are its arguments if no piece of them comes."""
+        call = self._calls.get(key)
+        if call is None or (id and call.id and id != call.id):  # some servers give every call the same index
+            call = self._calls[key] = _Call(id, name)
+            self._begun.append(call)
+            self._add(call)
+        call.id = call.id or id
+        call.name = call.name or name
+        call.otherwise = call.otherwise or self._fitting(otherwise)
+        if arguments and (kept := self._fitting(arguments)):
+            call.arguments.append(kept)
+
+    def other_call(self, key: int | str, id: str, name: str, arguments: str = "") -> None:
+        """A piece of a call that faults leave as it is."""
+        if key not in self._others and len(self._others) >= DELTAS_KEPT:
+            return
+        call = self._others.setdefault(key, _Call(id, name))
+        call.id = call.id or id
+        call.name = call.name or name
+        if arguments and (kept := self._fitting(arguments)):
+            call.arguments.append(kept)
+
+    def more(self, key: int | str, arguments: str) -> None:
+        """More arguments of a call that has begun."""
+        if key in self._calls:
+            self.call(key, "", "", arguments)
+
+    def beside(self, key: int | str, fields: dict[str, Any]) -> None:
+        """Fields of a call that has begun which the neutral form does not have."""
+        if key in self._calls:
+            self._calls[key].beside |= fields
+
+    def aside(self, kind: str, data: Any, *, of_text: bool = False) -> None:
+        """A part that the neutral form does not know."""
+        if self.keep and len(self._asides) < DELTAS_KEPT:
+            self._asides.append(Aside(kind, data, self._said, len(self._begun), of_text))
+
+    def like(self, first: Any) -> Like:
+        """What has come beside the neutral form."""
+        if not self.keep:
+            return Like(first=first)
+        calls = tuple([call.beside for call in self._begun])
+        return Like(self.completion(), first, self.last, tuple(self._asides), calls)
+
+    def finish(self, reason: FinishReason) -> None:
+        self._finish = reason
+
+    def usage(self, usage: Usage) -> None:
+        self._usage = usage
+
+    def trouble(self, trouble: Trouble) -> None:
+        self._trouble = self._trouble or trouble
+
+    def hollow(self) -> None:
+        self._add(Hollow())
+
+    @property
+    def empty(self) -> bool:
+        """No text and no call has come."""
+        return not any(isinstance(delta, (Text, _Call)) for delta in self._deltas)
+
+    @property
+    def count(self) -> int:
+        """How many parts have come."""
+        return len(self._deltas)
+
+    @property
+    def others(self) -> int:
+        """How many calls have come that faults leave as they are."""
+        return len(self._others)
+
+    @property
+    def calls(self) -> bool:
+        """A call has come."""
+        return bool(self._calls)
+
+    def completion(self) -> Completion:
+        deltas: list[Delta] = [delta.whole() if isinstance(delta, _Call) else delta for delta in self._deltas]
+        finish = None if self._finish is None else Finish(self._finish)
+        deltas += [delta for delta in (finish, self._usage, self._trouble) if delta is not None]
+        others = tuple([call.whole() for call in self._others.values()])
+        return Completion(tuple(deltas), self.model, self.lacks, other_calls=others)
+
+    def _add(self, delta: Delta | _Call) -> None:
+        if len(self._deltas) < DELTAS_KEPT:
+            self._deltas.append(delta)
+
+    def _fitting(self, text: str) -> str:
+        kept = text[: self._room] if len(text) > self._room else text
+        self._room -= len(kept)
+        return kept

@@ -1,0 +1,97 @@
+"""What a provider answered: read into neutral form, and whose doing it is where that is no reply of a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.model.completion import Completion
+from holdfast.planes.describe import shorten
+from holdfast.planes.llm.account import Account
+from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.loose import parse
+from holdfast.planes.llm.reply_sender import error_in
+from holdfast.planes.llm.sources.foreign import content_type, foreign
+from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, is_provider_failure
+from holdfast.protocols import TrialContext
+
+KEPT = 4_000_000
+"""Bytes of a passing reply that are read for the trace."""
+
+
+class ProviderReply:
+    """The reply to one request. A failure that is the provider's own is no doing of the agent's."""
+
+    def __init__(self, context: TrialContext, query: Query, account: Account, at: str) -> None:
+        self._context = context
+        self._query = query
+        self._account = account
+        self.at = at
+        """Who is asked, if a model is: what the trial could not go on without."""
+        self.aside = False
+        """No model is asked: a library that sends telemetry to its provider's host. That it fails decides nothing."""
+        self.like: Any = None
+        """The provider's own reply, to write another like it."""
+        self.codec: Codec | None = query.codec
+        """Reads it; None if it cannot be read."""
+
+    def understood(self, wire: RawReply, body: bytes, *, keep: bool = False) -> Completion | None:
+        """The reply in neutral form; `keep`: it may be written again."""
+        codec = self.codec
+        if wire.status >= 300 or codec is None:
+            return None
+        kind = content_type(wire)
+        streamed = self._query.stream or self._query.codec is None  # what is fetched says itself how it comes
+        if streamed and (kind != "application/json" or kind == codec.stream_type):
+            reader = codec.reader(keep=keep)
+            reader.feed(body)
+            self.like = reader.like()
+            return reader.completion()
+        self.like = parse(body)
+        return None if self.like is None else codec.reply(self.like)
+
+    def foreign(self, wire: RawReply, body: bytes) -> str:
+        """What came instead of a model's reply, if one was asked."""
+        if isinstance(self.like, dict) and content_type(wire) == "application/json":
+            return ""  # it was read, and is an object
+        whole = self._account.trouble != "client_gone" and len(body) < KEPT
+        return foreign(wire, body, stream=self._query.stream, whole=whole) if self.at else ""
+
+    def settle(self, answered: PassedReply, body: bytes) -> None:
+        """What passed, for the trace."""
+        completion = self.understood(answered.wire, body)
+        if answered.wire.status >= 300 or self.foreign(answered.wire, body):
+            self.failed(answered, body)
+        else:
+            self._settle_passed(completion, answered.origin)
+
+    def _settle_passed(self, completion: Completion | None, origin: str) -> None:
+        account = self._account
+        account.completion = completion
+        if completion is not None:
+            self.ended(completion, origin)
+            gone = account.trouble if completion.finish is None else ""
+            account.trouble = error_in(completion) or gone
+
+    def ended(self, completion: Completion, origin: str) -> None:
+        """A reply that began well may end in an error which is the provider's own."""
+        if kind := error_in(completion):
+            self.broke(f"{origin} ended its reply with an error, which was not injected: {kind}")
+
+    def failed(self, answered: PassedReply, body: bytes) -> None:
+        """It is no reply of a model."""
+        status = answered.wire.status
+        said = shorten(body.decode("utf-8", "replace").strip(), 200)
+        odd = self.foreign(answered.wire, body)
+        self._account.trouble = f"http_{status}" if status >= 300 else "upstream"
+        if odd:
+            where = answered.url or answered.origin
+            self.broke(f"{where} answered {status} with {odd}, which is no reply of a model: {said}")
+        elif answered.stand_in or is_provider_failure(status):
+            self.broke(f"{answered.origin} answered {status}, which was not injected: {said}")
+
+    def broke(self, why: str) -> None:
+        """Tells the trial of a failure that no fault made."""
+        if self.aside:
+            self._context.note(why)
+        else:
+            self._context.broke(why)

@@ -1,0 +1,236 @@
+"""Tool results on their way to the model: where the tools of a launched agent are met, by name.
+
+A conversation is sent again with every request. Each result is met once, and is the same ever after. One that no model
+of this trial is known to have asked for passes untouched; if it waits for the model, it may be a call all the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Container, Iterable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.errors import HarnessError
+from holdfast.model.codec import digest
+from holdfast.model.completion import ToolCall
+from holdfast.model.trace import TEXT_KEPT, TraceEvent
+from holdfast.planes.describe import arguments_digest, cut_off, shorten
+from holdfast.planes.llm.codecs.request import ModelRequest, ToolResult
+from holdfast.planes.llm.results.doubts import Doubt, Doubts
+from holdfast.planes.llm.results.open_tool_call import OpenToolCall, answers, by_name
+from holdfast.planes.llm.results.result_position import ResultPosition, first_and_last, placed, said
+from holdfast.planes.llm.results.settlements import PASSES, Faulted, Settled, Settlements
+from holdfast.protocols import Call, Failed, Reply, TrialContext
+
+PLANE = "tool_result"
+OPEN_KEPT = 1_000
+"""Calls without a result that are kept: more than any agent has under way."""
+
+
+def _nothing() -> None:
+    """No call is late."""
+
+
+class ToolResults:
+    """The tool results of one trial."""
+
+    def __init__(self, context: TrialContext, elsewhere: Callable[[], Container[str]], *, faulty: bool) -> None:
+        self._context = context
+        self._elsewhere = elsewhere
+        """Names of tools that another plane meets: here they pass."""
+        self._faulty = faulty
+        self._settled = Settlements()
+        self._doubts = Doubts(self._tell_of_doubt)
+        self._open: deque[OpenToolCall] = deque()
+        self._named: dict[str, ToolCall] = {}
+        """Calls that were asked for, by id: a request may answer one that it does not repeat."""
+        self._unread: dict[Faulted, None] = {}
+        """Whose results faults changed, and no model has read yet."""
+
+    def declared(self, calls: tuple[ToolCall, ...], asked: ModelRequest, *, sure: bool = True) -> None:
+        """The model has answered a request with these calls; not `sure`: with what may be meant as calls."""
+        if not calls:
+            return
+        before, (first, last) = said(asked.messages), first_and_last(asked.messages)
+        for call in calls:
+            self._open.append(OpenToolCall(call, self._context.now(), before, first, last, sure))
+            self._named.pop(call.id, None)
+            self._named[call.id] = call
+        while len(self._open) > OPEN_KEPT:
+            self._tell_of(self._open.popleft())
+        while len(self._named) > OPEN_KEPT:
+            del self._named[next(iter(self._named))]
+
+    def fetched(self, calls: tuple[ToolCall, ...]) -> None:
+        """An earlier request's reply, which the agent may look at often, has these calls."""
+        self.declared(tuple([call for call in calls if self._named.get(call.id) != call]), ModelRequest(""))
+
+    def missed(self) -> None:
+        """A reply passed that could not be read: what it asked for is not known."""
+        self._doubts.missed = True
+
+    async def settle(
+        self, asked: ModelRequest, *, again: bool = False, late: Callable[[], None] = _nothing
+    ) -> dict[str, Settled]:
+        """The results that differ from what the tools gave, by key. `again`: the same request, after it failed.
+
+        `late` declares what replies that are still under way have asked for, should a result want a call.
+        """
+        changed: dict[str, Settled] = {}
+        found = placed(asked.messages)
+        if not found:
+            return changed
+        met = self._matched(found, again=again)
+        if any(settled is None and call is None for _, settled, call in met):
+            late()
+            met = self._matched(found, again=again)
+        for _, _, call in met:
+            if call is not None:
+                self._open.remove(call)
+        for at, settled, call in met:
+            if settled is None and call is None:
+                self._doubts.take(at, asked.tools, self._context.now())
+            settled = await self._settle(at, settled, call)
+            if settled.text is not None:
+                changed[at.result.key] = settled
+        return changed
+
+    def unread(self, changed: Iterable[Settled]) -> tuple[Faulted, ...]:
+        """Those of them that no model has read yet."""
+        return tuple([one.call for one in changed if one.call in self._unread])
+
+    def read(self, calls: Iterable[Faulted]) -> None:
+        """A model has answered a request with these results in it."""
+        for call in calls:
+            self._unread.pop(call, None)
+
+    def _matched(
+        self, found: list[ResultPosition], *, again: bool
+    ) -> list[tuple[ResultPosition, Settled | None, OpenToolCall | None]]:
+        """Each result with what was settled for it before, or with the call that it answers."""
+        whole = [self._whole(at) for at in found]
+        known = self._settled.recall(whole)
+        calls = answers(whole, known, self._open, again=again)
+        if any(at.last and (n in calls or _is_call(known[n])) for n, at in enumerate(whole)):
+            known = self._settled.recall(whole, own=True)
+        return [(at, settled, calls.get(n)) for n, (at, settled) in enumerate(zip(whole, known, strict=True))]
+
+    async def _settle(self, at: ResultPosition, known: Settled | None, call: OpenToolCall | None) -> Settled:
+        if call is None and known is not None:
+            return known
+        if call is not None:
+            self._doubts.drop(at)
+        settled = PASSES if call is None else await self._meet(at.result, call)
+        self._settled.keep(at, settled)
+        return settled
+
+    def _whole(self, at: ResultPosition) -> ResultPosition:
+        """The result with its tool and arguments, where only an earlier reply told them."""
+        call = self._named.get(at.result.key) if at.alone else None
+        if call is None:
+            return at
+        name = at.result.name or call.name
+        return replace(at, result=replace(at.result, name=name, arguments=call.arguments))
+
+    def close(self) -> None:
+        """The trial is over: what the model asked for and nobody was seen doing is told of."""
+        while self._open:
+            self._tell_of(self._open.popleft())
+        self._doubts.close()
+        self._lose(len(self._unread))
+
+    def _lose(self, number: int) -> None:
+        """So many changed results, the oldest, were met by nobody."""
+        for name, n in list(self._unread)[: max(0, number)]:
+            del self._unread[name, n]
+            self._context.undelivered(PLANE, name, n, "no model read it")
+
+    def _tell_of(self, one: OpenToolCall) -> None:
+        if one.sure and one.call.name not in self._elsewhere():
+            self._context.saw(_event(one.call.name, one.call.arguments, one.ts, phase="declared"))
+
+    def _tell_of_doubt(self, one: Doubt) -> None:
+        if one.name not in self._elsewhere():
+            what = f"a result of {one.name or 'a tool'} went to a model, and no reply that was read had asked for it"
+            self._context.note(f"{what}: whether it is a call of this trial is not known")
+            self._context.saw(_event(one.name, one.arguments, one.ts, phase="declared"))
+
+    async def _meet(self, result: ToolResult, call: OpenToolCall) -> Settled:
+        heard = (call.first, call.last)
+        if result.name in self._elsewhere():
+            return Settled(heard=heard)
+        n = self._context.count(PLANE, result.name)
+        settled = await self._through(result, n) if self._faulty else Settled()
+        ts, fault = call.ts, self._context.met_by(PLANE, result.name, n)
+        if fault and settled.text is not None:
+            settled = self._to_be_read(settled, (result.name, n))
+        self._context.saw(
+            _event(
+                result.name,
+                result.arguments,
+                ts,
+                n=n,
+                duration_ms=(self._context.now() - ts) * 1000,
+                output=shorten(result.text if settled.text is None else settled.text, TEXT_KEPT),
+                error_type="tool_error" if settled.failed or result.failed else "",
+                fault=fault,
+            )
+        )
+        return replace(settled, heard=heard)
+
+    def _to_be_read(self, settled: Settled, call: Faulted) -> Settled:
+        self._unread[call] = None
+        self._lose(len(self._unread) - OPEN_KEPT)
+        return replace(settled, call=call)
+
+    async def _through(self, result: ToolResult, n: int) -> Settled:
+        async def forward(_: Call) -> Reply:
+            return Reply(_decoded(result.text))
+
+        call = Call(PLANE, result.name, by_name(result.arguments), n)
+        try:
+            value = (await self._context.through(call, forward, _no_wait)).value
+        except Failed as failed:
+            return Settled(f"Error: {failed}", failed=True)
+        text = value if isinstance(value, str) else _encoded(value)
+        return Settled() if value == _decoded(result.text) or text == result.text else Settled(text)
+
+
+def _is_call(settled: Settled | None) -> bool:
+    return settled is not None and settled.asked_for
+
+
+async def _no_wait(ms: float) -> None:
+    raise HarnessError("a result in model traffic has no time of its own: a fault cannot wait there")
+
+
+def _event(name: str, arguments: str, ts: float, **rest: Any) -> TraceEvent:
+    return TraceEvent(
+        ts=ts,
+        event_type="tool_call",
+        tool=name,
+        plane=PLANE,
+        input=shorten(arguments, TEXT_KEPT),
+        canaries=cut_off(arguments),
+        write=True,
+        digest=digest(f"{name}:{arguments_digest(by_name(arguments))}".encode("utf-8", "surrogatepass")),
+        **rest,
+    )
+
+
+def _decoded(text: str) -> Any:
+    """Data where the text is a JSON object or list; else the text."""
+    if text[:1] not in ("{", "["):
+        return text
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return text
+
+
+def _encoded(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,181 @@
+"""A model to which `models:` gives a server: another address, key or name than the agent asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from holdfast.http1.client import Upstreams
+from holdfast.model.spec import ModelSpec
+from holdfast.planes.describe import shorten
+from holdfast.planes.llm.codecs.loose import dump, parse
+from holdfast.planes.llm.sources.provider import send
+from holdfast.planes.llm.sources.provider_hosts import (
+    HOSTS,
+    Key,
+    join,
+    key_for,
+    key_given,
+    named_base,
+    onward,
+    own_key,
+    without_key,
+)
+from holdfast.planes.llm.sources.source import (
+    PLACEHOLDER_KEY,
+    Answered,
+    Destination,
+    PassedReply,
+    Query,
+    StoredReply,
+    UpstreamDown,
+    WrittenReply,
+    WrongFormat,
+)
+from holdfast.protocols import Failed
+
+COMPATIBLE = ("openai", "ollama")
+"""Providers whose servers can be asked in the format of OpenAI's Chat Completions."""
+
+_PATHS = {"openai_chat": "/v1/chat/completions", "openai_responses": "/v1/responses"}
+_NO_JSON = object()
+_GEMINI_MODEL = re.compile(r"(?<=/models/)[^/:?]+")
+_JSON = (("content-type", "application/json"),)
+_NOT_THERE = (404, 405, 501)
+
+
+class Assigned:
+    """Passes calls on to the server of an entry, translated to Chat Completions where it speaks another format."""
+
+    def __init__(self, spec: ModelSpec, upstreams: Upstreams, environ: Mapping[str, str]) -> None:
+        self._spec = spec
+        self._upstreams = upstreams
+        self._base = _base(spec, environ)
+        self._key = _key(spec, environ)
+        self._chat_only = False
+        """The server has said that it has no Responses API."""
+
+    async def answer(self, query: Query) -> Answered:
+        """The server's reply, as bytes where both sides speak one format."""
+        if not self._speaks(query):
+            return await self._translated(query)
+        passed = await self._passed(query)
+        if passed.wire.status not in _NOT_THERE or not self._may_lack(query):
+            return passed
+        passed.wire.abort()
+        self._chat_only = True
+        return await self._translated(query)
+
+    def _speaks(self, query: Query) -> bool:
+        """Whether the server takes the request as the agent wrote it."""
+        if self._chat_only and self._may_lack(query):
+            return False
+        if query.codec is None:
+            return query.provider == self._spec.provider
+        if query.codec.name == "openai_chat":
+            return self._spec.provider in COMPATIBLE
+        return query.codec.provider == self._spec.provider
+
+    def _may_lack(self, query: Query) -> bool:
+        """Many servers that are compatible with OpenAI's know Chat Completions alone."""
+        return query.codec is not None and query.codec.name == "openai_responses" and self._spec.base_url is not None
+
+    async def destination(self, query: Query) -> Destination:
+        """Where a request goes that is passed on unread."""
+        if query.provider != self._spec.provider:
+            raise WrongFormat(self._mismatch(query))
+        replaces = self._replaces_key(query)
+        path = without_key(query.path) if replaces else query.path
+        headers = onward(query.headers, self._key if replaces else None, strip=replaces)
+        return Destination(join(self._spec.provider, self._base, path), headers)
+
+    async def _passed(self, query: Query) -> PassedReply:
+        replaces = self._replaces_key(query)
+        path = without_key(query.path) if replaces else query.path
+        if query.codec is not None:
+            path = _PATHS.get(query.codec.name, path)
+        body = query.body
+        if self._spec.name and self._spec.name != query.model:
+            path = _GEMINI_MODEL.sub(self._spec.name, path) if query.provider == "google" else path
+            if isinstance(query.data, dict) and "model" in query.data:
+                body = dump({**query.data, "model": self._spec.name})
+        headers = onward(query.headers, self._key if replaces else None, strip=replaces)
+        return await send(self._upstreams, query.method, join(self._spec.provider, self._base, path), headers, body)
+
+    async def _translated(self, query: Query) -> Answered:
+        if query.asked is None or query.codec is None or self._spec.provider not in COMPATIBLE:
+            raise WrongFormat(self._mismatch(query))
+        from holdfast.planes.llm.codecs.formats import find
+        from holdfast.planes.llm.codecs.translate import to_openai_chat
+
+        body = dump(to_openai_chat(query.asked, self._spec.name or query.asked.model))
+        url = join(self._spec.provider, self._base, _PATHS["openai_chat"])
+        passed = await send(self._upstreams, "POST", url, onward(_JSON, self._key), body)
+        wire, route = passed.wire, find("POST", _PATHS["openai_chat"])
+        assert route is not None
+        assert route.codec is not None
+        chat = route.codec
+        if wire.status != 200:
+            return _refused(query, passed, await wire.read())
+        if "event-stream" not in (wire.get("content-type") or ""):
+            return WrittenReply(chat.reply(json_reply(await wire.read(), passed.origin)), passed.origin)
+        reader = chat.reader()
+        async for chunk in wire.chunks():
+            reader.feed(chunk)
+        return WrittenReply(reader.completion(), passed.origin)
+
+    def _replaces_key(self, query: Query) -> bool:
+        """The agent's own key goes to the provider it is for, and to no other server."""
+        elsewhere = self._spec.base_url is not None or query.provider != self._spec.provider
+        keyless = key_given(query.headers, query.path) in ("", PLACEHOLDER_KEY)
+        return elsewhere or keyless or self._spec.api_key is not None
+
+    def _mismatch(self, query: Query) -> str:
+        entry = f"models: {query.model or '*'} is served by {self._spec.provider}"
+        request = f"{query.method} {query.path.partition('?')[0]}"
+        return (
+            f"{entry}, and the agent asks in the format of {query.provider} ({request}): "
+            f"only servers of {' and '.join(COMPATIBLE)} can be asked in another format, and only for completions"
+        )
+
+
+def _base(spec: ModelSpec, environ: Mapping[str, str]) -> str:
+    base = (spec.base_url or named_base(spec.provider, environ) or HOSTS[spec.provider].public).rstrip("/")
+    if spec.provider == "ollama":
+        return base.removesuffix("/v1")
+    if spec.provider == "openai" and not urlsplit(base).path:
+        return f"{base}/v1"
+    return base
+
+
+def _key(spec: ModelSpec, environ: Mapping[str, str]) -> Key | None:
+    if spec.api_key:
+        return key_for(spec.provider, spec.api_key)
+    return own_key(spec.provider, environ) if spec.base_url is None else None
+
+
+def json_reply(body: bytes, origin: str) -> Any:
+    """A model's reply as a value; UpstreamDown if it is no JSON."""
+    if (found := parse(body, _NO_JSON)) is _NO_JSON:
+        said = shorten(body.decode("utf-8", "replace").strip(), 80)
+        raise UpstreamDown(f"the model at {origin} gave no answer: its reply is not JSON: {said}")
+    return found
+
+
+def _refused(query: Query, passed: PassedReply, body: bytes) -> PassedReply:
+    """The server's error, in the shape that the agent's client knows."""
+    assert query.codec is not None
+    later = passed.wire.get("retry-after") or ""
+    wait = float(later) if later.replace(".", "", 1).isdigit() else None
+    refusal = query.codec.refusal(Failed(error_message(body), status=passed.wire.status, retry_after_s=wait))
+    return PassedReply(StoredReply(refusal.status, refusal.headers, (refusal.body,)), passed.origin)
+
+
+def error_message(body: bytes) -> str:
+    """What an error's body says, whatever its shape."""
+    data = parse(body)
+    error = data.get("error", data) if isinstance(data, dict) else None
+    said = error.get("message") if isinstance(error, dict) else error
+    return said if isinstance(said, str) else body[:300].decode("utf-8", "replace")

@@ -1,0 +1,96 @@
+"""Asking a model ourselves: one question to whatever answers for it, and its text."""
+
+from __future__ import annotations
+
+from asyncio import sleep
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from holdfast.model.completion import Completion, Pause, Trouble
+from holdfast.planes.describe import shorten
+from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
+from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.gemini import GEMINI
+from holdfast.planes.llm.codecs.loose import dump
+from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT
+from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
+from holdfast.planes.llm.sources.assigned import error_message, json_reply
+from holdfast.planes.llm.sources.question import Question, written
+from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, UpstreamDown, WrittenReply
+
+REPLY_READ = 4_000_000
+"""Bytes of a reply that are read: a rating has a few hundred."""
+_BAD_REQUEST = (400, 422)
+_CODECS: Mapping[str, Codec] = {
+    "openai": OPENAI_CHAT,
+    "anthropic": ANTHROPIC,
+    "google": GEMINI,
+    "ollama": OLLAMA_CHAT,
+}
+
+
+class ModelRefused(UpstreamDown):
+    """The model's server answered with an error."""
+
+    def __init__(self, message: str, status: int, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after_s = retry_after_s
+
+
+def without(question: Question, refused: ModelRefused) -> tuple[Question, str] | None:
+    """The question without what the model does not take, and what to say of that; None if that is not why."""
+    if refused.status not in _BAD_REQUEST:
+        return None
+    why = str(refused).lower()
+    if question.temperature is not None and "temperature" in why:
+        return replace(question, temperature=None), "the model takes no temperature: asked without"
+    if question.json and any(word in why for word in ("response_format", "responsemimetype", "json", "format")):
+        return replace(question, json=False), "the model has no JSON mode: asked without"
+    if question.apart and "system" in why:
+        return replace(question, apart=False), "the model takes no system message: its text was put before the prompt"
+    return None
+
+
+async def ask(source: ModelSource, provider: str, question: Question, conversation: str) -> str:
+    """The text of the reply. Refused if the server says no, else UpstreamDown if there is no reply that can be read.
+
+    `conversation` tells questions apart: a script counts what it used up for each.
+    """
+    letter, codec = written(provider, question), _CODECS[provider]
+    query = Query(
+        provider,
+        "POST",
+        letter.path,
+        letter.headers,
+        dump(letter.body),
+        conversation,
+        letter.body,
+        codec,
+        codec.asked(letter.path, letter.body),
+    )
+    completion, origin = await _completion(await source.answer(query), codec)
+    for delta in completion.deltas:
+        if isinstance(delta, Trouble):
+            raise UpstreamDown(f"the model at {origin} broke off: {shorten(delta.message)}")
+        if isinstance(delta, Pause):
+            await sleep(delta.ms / 1000)
+    return completion.text
+
+
+async def _completion(answered: Answered, codec: Codec) -> tuple[Completion, str]:
+    if isinstance(answered, WrittenReply):
+        return answered.completion, answered.origin
+    body = await answered.wire.read(REPLY_READ)
+    if answered.wire.status != 200:
+        raise _refused(answered, body)
+    return codec.reply(json_reply(body, answered.origin)), answered.origin
+
+
+def _refused(answered: PassedReply, body: bytes) -> ModelRefused:
+    later = answered.wire.get("retry-after") or ""
+    wait = float(later) if later.replace(".", "", 1).isdigit() else None
+    status = answered.wire.status
+    said = shorten(error_message(body).strip()) or answered.wire.reason
+    return ModelRefused(f"the model at {answered.origin} answered with status {status}: {said}", status, wait)

@@ -1,0 +1,166 @@
+"""The real provider, or the server that the user's environment names instead of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
+from holdfast.planes.describe import shorten
+from holdfast.planes.http.policy import NotPermitted, Policy
+from holdfast.planes.llm.sources.provider_hosts import HOSTS, join, key_given, named_base, onward, own_key, without_key
+from holdfast.planes.llm.sources.source import (
+    PLACEHOLDER_KEY,
+    READ_LIMIT,
+    Destination,
+    NoModel,
+    PassedReply,
+    Query,
+    UpstreamDown,
+)
+
+_PORTS = {"http": 80, "https": 443}
+_WHAT = {
+    "dns": "its name is not known",
+    "refused": "it does not take connections",
+    "tls": "no trusted TLS connection",
+    "timeout": "it did not answer in time",
+    "closed": "it closed the connection",
+    "protocol": "its answer is not HTTP",
+}
+
+
+class Provider:
+    """Passes calls on to a provider, with the agent's own key or, where it has none, the user's."""
+
+    def __init__(
+        self, provider: str, upstreams: Upstreams, environ: Mapping[str, str], policy: Policy | None = None
+    ) -> None:
+        self._policy = policy or Policy()
+        self._provider = provider
+        self._upstreams = upstreams
+        self._named = named_base(provider, environ)
+        self._key = own_key(provider, environ)
+
+    async def answer(self, query: Query) -> PassedReply:
+        """The provider's reply; NoModel where there is neither a key nor an address to ask."""
+        to = await self.destination(query)
+        try:
+            return await send(self._upstreams, query.method, to.url, to.headers, query.body, to.addresses)
+        except UpstreamDown as failed:
+            base = self._base(query)
+            if failed.kind == "refused" and base == HOSTS["ollama"].public and self._named is None:
+                raise NoModel(query.model, f"no Ollama is at {base}, and OLLAMA_HOST is not set") from failed
+            raise
+
+    async def destination(self, query: Query) -> Destination:
+        """Where a request goes, and with whose key."""
+        keyless = key_given(query.headers, query.path) in ("", PLACEHOLDER_KEY)
+        if keyless and self._key is None and self._named is None and self._provider != "ollama":
+            variable = HOSTS[self._provider].key_variables[0][0]
+            raise NoModel(query.model, f"{variable} is not set")
+        base = self._base(query)
+        key = self._key if keyless and self._trusted(base) else None
+        path = without_key(query.path) if keyless else query.path
+        url = base + path if query.base_url else join(self._provider, base, path)
+        headers = onward(query.headers, key, strip=keyless)
+        if not query.base_url:
+            return Destination(url, headers)
+        return Destination(url, headers, await self._checked(query.base_url))
+
+    async def _checked(self, base: str) -> tuple[str | None, ...]:
+        """The addresses of a host that the agent itself named: as for all that comes through the proxy."""
+        parts = urlsplit(base)
+        try:
+            return tuple(await self._policy.addresses(parts.hostname or "", parts.port or _PORTS[parts.scheme]))
+        except OSError as unknown:
+            raise down(UpstreamFailed("dns", str(unknown)), base) from unknown
+        except NotPermitted as refused:
+            raise UpstreamDown(f"the model at {base} is not asked: {refused}") from refused
+
+    def _base(self, query: Query) -> str:
+        return (query.base_url or self._named or HOSTS[self._provider].public).rstrip("/")
+
+    def _trusted(self, base: str) -> bool:
+        """Whether the user's key is meant for this address: not for whatever host an agent asks for."""
+        meant = urlsplit(self._named or HOSTS[self._provider].public)
+        asked = urlsplit(base)
+        return (asked.scheme, asked.netloc) == (meant.scheme, meant.netloc)
+
+
+class Flow:
+    """A reply as it comes from an address."""
+
+    def __init__(self, incoming: UpstreamReply, origin: str) -> None:
+        self._incoming = incoming
+        self._origin = origin
+        self.status = incoming.status
+        self.reason = incoming.reason
+        self.headers = incoming.headers
+        self.length = incoming.length
+
+    def get(self, name: str) -> str | None:
+        return self._incoming.get(name)
+
+    def arrived(self) -> bytes | None:
+        inflow = self._incoming.inflow
+        return inflow.take() if inflow.ended and self.length == inflow.waiting else None
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            while data := await self._incoming.inflow.get():
+                yield data
+        except UpstreamFailed as failed:
+            raise down(failed, self._origin) from failed
+        finally:
+            self._incoming.abort()  # nothing, if all of it has come
+
+    async def read(self, limit: int = READ_LIMIT) -> bytes:
+        try:
+            return await self._incoming.read(limit)
+        except UpstreamFailed as failed:
+            raise down(failed, self._origin) from failed
+
+    def abort(self) -> None:
+        self._incoming.abort()
+
+
+async def send(
+    upstreams: Upstreams,
+    method: str,
+    url: str,
+    headers: Iterable[tuple[str, str]],
+    body: bytes,
+    addresses: Sequence[str | None] = (None,),
+) -> PassedReply:
+    """One request to a server; UpstreamDown says which address failed how, without path or key.
+
+    It goes to the first of the `addresses` that takes connections; None is whatever the name resolves to.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise UpstreamDown(f"the model cannot be asked at {shorten(url, 80)}: it is not an http or https URL")
+    origin, told, failure = _origin(url.partition("?")[0]), list(headers), None
+    for address in addresses:
+        try:
+            incoming = await upstreams.send(method, url, told, body or None, address=address)
+        except UpstreamFailed as failed:
+            failure = failed
+            if failed.kind != "refused":  # else nothing was sent, and another address may do
+                break
+        else:
+            return PassedReply(Flow(incoming, origin), origin, url=url.partition("?")[0])
+    failure = failure or UpstreamFailed("dns", "no address")
+    raise down(failure, origin) from failure
+
+
+@lru_cache(512)
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+
+
+def down(failed: UpstreamFailed, origin: str) -> UpstreamDown:
+    """A failed connection to a model's server, in words."""
+    why = f"the model at {origin} gave no answer: {_WHAT[failed.kind]} ({failed})"
+    return UpstreamDown(why, kind=failed.kind)

@@ -1,0 +1,136 @@
+"""Where each provider is, and how it is given its key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from msgspec import Struct
+
+from holdfast.planes.llm.codecs.codec import Headers
+
+
+class Key(Struct, frozen=True):
+    """A key and the header it is sent in."""
+
+    value: str
+    header: str
+    scheme: str = ""
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        return self.header, f"{self.scheme} {self.value}".strip()
+
+
+class ProviderHost(Struct, frozen=True):
+    """What is known of a provider."""
+
+    public: str
+    """Its address, as its own client library has it."""
+    base_variables: tuple[str, ...]
+    """Environment variables that name another address."""
+    key_variables: tuple[tuple[str, str, str], ...]
+    """Environment variables that hold a key: name, header, scheme. The first is how any key is sent."""
+
+
+HOSTS: Mapping[str, ProviderHost] = {
+    "openai": ProviderHost(
+        "https://api.openai.com/v1",
+        ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+        (("OPENAI_API_KEY", "authorization", "Bearer"),),
+    ),
+    "anthropic": ProviderHost(
+        "https://api.anthropic.com",
+        ("ANTHROPIC_BASE_URL",),
+        (("ANTHROPIC_API_KEY", "x-api-key", ""), ("ANTHROPIC_AUTH_TOKEN", "authorization", "Bearer")),
+    ),
+    "google": ProviderHost(
+        "https://generativelanguage.googleapis.com",
+        ("GOOGLE_GEMINI_BASE_URL",),
+        (("GOOGLE_API_KEY", "x-goog-api-key", ""), ("GEMINI_API_KEY", "x-goog-api-key", "")),
+    ),
+    "ollama": ProviderHost(
+        "http://127.0.0.1:11434",
+        ("OLLAMA_HOST", "OLLAMA_BASE_URL"),
+        (("OLLAMA_API_KEY", "authorization", "Bearer"),),
+    ),
+}
+
+OLLAMA_PORT = 11434
+_KEY_HEADERS = frozenset({"authorization", "x-api-key", "x-goog-api-key", "api-key"})
+_OURS_TO_SET = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "expect"})
+_OURS_AND_KEYS = _OURS_TO_SET | _KEY_HEADERS
+
+
+def named_base(provider: str, environ: Mapping[str, str]) -> str | None:
+    """The address that the user's environment names for a provider."""
+    given = next((environ[name].strip() for name in HOSTS[provider].base_variables if environ.get(name)), None)
+    if not given:
+        return None
+    return _ollama(given) if provider == "ollama" else given.rstrip("/")
+
+
+def own_key(provider: str, environ: Mapping[str, str]) -> Key | None:
+    """The key that the user's environment holds for a provider."""
+    found = ((environ.get(name), header, scheme) for name, header, scheme in HOSTS[provider].key_variables)
+    return next((Key(value, header, scheme) for value, header, scheme in found if value), None)
+
+
+def key_for(provider: str, value: str) -> Key:
+    """A key as this provider takes it."""
+    _, header, scheme = HOSTS[provider].key_variables[0]
+    return Key(value, header, scheme)
+
+
+def key_given(headers: Headers, path: str) -> str:
+    """The key that a request carries, in whatever place; empty if none."""
+    for name, value in headers:
+        if name.lower() in _KEY_HEADERS:
+            words = value.split(None, 1)
+            return words[-1].strip() if words and words[0].lower() != "bearer" else "".join(words[1:]).strip()
+    return dict(parse_qsl(urlsplit(path).query)).get("key", "") if "?" in path else ""
+
+
+def without_key(path: str) -> str:
+    """The path without a key in its query."""
+    bare, asks, query = path.partition("?")
+    if not asks:
+        return path
+    kept = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != "key"]
+    return f"{bare}?{urlencode(kept)}" if kept else bare
+
+
+def onward(headers: Headers, key: Key | None = None, *, strip: bool = False) -> list[tuple[str, str]]:
+    """The headers to send upstream; with a key of ours, or with none if `strip`, the agent's own is left out.
+
+    The reply is asked for uncompressed, so that what passes can be read.
+    """
+    drop = _OURS_AND_KEYS if key is not None or strip else _OURS_TO_SET
+    kept = [field for field in headers if field[0].lower() not in drop]
+    return [*kept, ("accept-encoding", "identity"), *([key.pair] if key else [])]
+
+
+def join(provider: str, base: str, path: str) -> str:
+    """The URL of a path at a base address, as the provider's client library would make it."""
+    bare, asks, query = path.partition("?")
+    return _joined(provider, base, bare) + asks + query
+
+
+@lru_cache(512)
+def _joined(provider: str, base: str, path: str) -> str:
+    base = base.rstrip("/")
+    last = base.rpartition("/")[2] if urlsplit(base).path else ""
+    if provider == "openai" and path.startswith("/v1/"):  # its base address ends in /v1, whatever the agent's did
+        return base + path[3:]
+    return base + (path[len(last) + 1 :] if last and path.startswith(f"/{last}/") else path)
+
+
+def _ollama(given: str) -> str:
+    """`OLLAMA_HOST` may be a host, a host and port, or a URL; an OpenAI-style `/v1` behind it belongs to the path."""
+    url = given if "://" in given else f"http://{given}"
+    url = url.rstrip("/").removesuffix("/v1")
+    parts = urlsplit(url)
+    if "://" not in given and parts.port is None:
+        return f"http://{parts.netloc}:{OLLAMA_PORT}{parts.path}"
+    return url

@@ -1,0 +1,209 @@
+"""A scripted model: the first rule that fits a conversation says what the model answers."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from holdfast.model.codec import canonical, carried, digest
+from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Pause, Text, ToolCall, Usage
+from holdfast.planes.describe import shorten
+from holdfast.planes.llm.codecs.loose import dump
+from holdfast.planes.llm.codecs.request import ModelRequest
+from holdfast.planes.llm.sources import script_lists
+from holdfast.planes.llm.sources.script_forms import ARGUMENTS, NAME, PATTERN, PATTERNS, TEMPLATE
+from holdfast.planes.llm.sources.script_text import Missing, Pattern, Scene, TextTemplate
+from holdfast.planes.llm.sources.source import Answered, PassedReply, Query, StoredReply, UpstreamDown, WrittenReply
+from holdfast.protocols import Failed
+
+TRIALS_KEPT = 10_000
+"""Trials whose counters are kept, should nobody say that they are over."""
+
+_MS = Meta(ge=0, lt=1_000_000_000)
+"""Far longer than any trial, and short enough for every clock."""
+_WORDS = re.compile(r"\s*\S+\s*|\s+")
+_TOKENS = re.compile(r"\w+|[^\w\s]")
+
+
+class NoRule(UpstreamDown):
+    """The script has no rule for this request."""
+
+
+class Match(Struct, frozen=True):
+    """What a rule asks of a conversation; what is None fits any."""
+
+    prompt: Annotated[Pattern | None, PATTERN] = None
+    model: Annotated[Pattern | None, PATTERN] = None
+    system: Annotated[Pattern | None, PATTERN] = None
+    tool: Annotated[Pattern | None, PATTERN] = None
+    """The tool whose result came last."""
+    result: Annotated[Pattern | None, PATTERN] = None
+    turn: Annotated[int | None, Meta(ge=1)] = None
+    tools: Annotated[tuple[Pattern, ...], PATTERNS] = ()
+    """Each is declared in the request."""
+
+    def fits(self, scene: Scene) -> bool:
+        if self.turn is not None and self.turn != scene.turn:
+            return False
+        result, asked = scene.result, scene.asked
+        texts = [
+            (self.prompt, scene.prompt),
+            (self.model, asked.model),
+            (self.system, scene.system),
+            (self.tool, None if result is None else result.name),
+            (self.result, None if result is None else result.text),
+        ]
+        if any(want is not None and (text is None or not want.matches(text)) for want, text in texts):
+            return False
+        return all(any(want.matches(tool.name) for tool in asked.tools) for want in self.tools)
+
+
+class ScriptedCall(Struct, frozen=True):
+    """A call that the model asks for. Texts in its arguments are templates."""
+
+    name: Annotated[str, NAME, Meta(description="the tool's name")]
+    arguments: Annotated[Any, ARGUMENTS] = {}
+
+
+class Counted(Struct, frozen=True):
+    """What a rule claims to have used; what is None is counted."""
+
+    input_tokens: Annotated[int | None, Meta(ge=0)] = None
+    output_tokens: Annotated[int | None, Meta(ge=0)] = None
+
+
+class ScriptRule(Struct, frozen=True):
+    """One entry of `replies:`."""
+
+    match: Match = Match()
+    text: Annotated[TextTemplate | None, TEMPLATE] = None
+    tool_calls: tuple[ScriptedCall, ...] = ()
+    delay_ms: Annotated[float, _MS] = 0.0
+    token_delay_ms: Annotated[float, _MS] = 0.0
+    chunks: Annotated[int, Meta(ge=1)] = 1
+    """Words in each chunk of a stream."""
+    finish: FinishReason | None = None
+    usage: Counted = Counted()
+    status: Annotated[int | None, Meta(ge=400, le=599)] = None
+    error: Annotated[TextTemplate | None, TEMPLATE] = None
+    times: Annotated[int | None, Meta(ge=1)] = None
+
+
+class Script:
+    """Answers by rules. What was used up is counted trial by trial, so that trials do not influence each other."""
+
+    def __init__(self, file: str, rules: tuple[ScriptRule, ...], names: tuple[str, ...] = ()) -> None:
+        self._origin = f"script {file}"
+        self._rules = rules
+        self._names = names
+        """Models that it is known to stand for."""
+        self._used: OrderedDict[str, dict[int, int]] = OrderedDict()
+
+    async def answer(self, query: Query) -> Answered:
+        """What the first fitting rule says; NoRule if none fits."""
+        if query.asked is None or query.codec is None:
+            found = script_lists.reply(query, self._names)
+            return PassedReply(found, self._origin, stand_in=found.status != 400, billed=False)
+        scene = Scene(query.asked)
+        rule, said = self._choose(scene, query.trial)
+        if isinstance(said, Completion):
+            return WrittenReply(said, self._origin, billed=False)
+        if rule.delay_ms:
+            from asyncio import sleep  # costly to import, and a spec's check reads scripts too
+
+            await sleep(rule.delay_ms / 1000)
+        refusal = query.codec.refusal(said)
+        return PassedReply(StoredReply(refusal.status, refusal.headers, (refusal.body,)), self._origin, billed=False)
+
+    def forget(self, trial: str) -> None:
+        """The trial is over."""
+        self._used.pop(trial, None)
+
+    def _choose(self, scene: Scene, trial: str) -> tuple[ScriptRule, Completion | Failed]:
+        used = self._used.get(trial, {})
+        for index, rule in enumerate(self._rules):
+            if rule.times is not None and used.get(index, 0) >= rule.times:
+                continue
+            if not rule.match.fits(scene):
+                continue
+            try:
+                said = speak(rule, scene)
+            except Missing:
+                continue
+            if rule.times is not None:
+                self._count(trial, index)
+            return rule, said
+        raise NoRule(f"{self._origin}: {_unmatched(scene)}")
+
+    def _count(self, trial: str, index: int) -> None:
+        used = self._used.setdefault(trial, {})
+        used[index] = used.get(index, 0) + 1
+        if len(self._used) > TRIALS_KEPT:
+            self._used.popitem(last=False)
+
+
+def speak(rule: ScriptRule, scene: Scene) -> Completion | Failed:
+    """What a rule says in a conversation; Missing if a hole stays empty."""
+    if rule.status is not None:
+        return Failed(rule.error.fill(scene) if rule.error else "scripted failure", status=rule.status)
+    text = rule.text.fill(scene) if rule.text else ""
+    calls = [_call(call, scene, at) for at, call in enumerate(rule.tool_calls)]
+    finish: FinishReason = rule.finish or ("tool_calls" if calls else "stop")
+    deltas = [*_spoken(rule, text, scene.asked.stream), *calls, Finish(finish), _usage(rule, scene.asked, text, calls)]
+    return Completion(tuple(deltas), model=scene.asked.model)
+
+
+def count_tokens(*texts: str) -> int:
+    """Words and punctuation marks: near enough to what a model would count."""
+    return sum(1 for text in texts for _ in _TOKENS.finditer(text))
+
+
+def _spoken(rule: ScriptRule, text: str, stream: bool) -> list[Delta]:
+    """The text, in chunks if streamed, with its pauses; a plain reply is late by all of them at once."""
+    words: list[str] = _WORDS.findall(text)
+    pieces = ["".join(words[at : at + rule.chunks]) for at in range(0, len(words), rule.chunks)]
+    if not stream:
+        late = rule.delay_ms + rule.token_delay_ms * max(len(pieces) - 1, 0)
+        return [*([Pause(late)] if late else []), *([Text(text)] if text else [])]
+    deltas: list[Delta] = [Pause(rule.delay_ms)] if rule.delay_ms else []
+    for at, piece in enumerate(pieces):
+        if at and rule.token_delay_ms:
+            deltas.append(Pause(rule.token_delay_ms))
+        deltas.append(Text(piece))
+    return deltas
+
+
+def _call(call: ScriptedCall, scene: Scene, at: int) -> ToolCall:
+    """The call. Its id follows from the conversation, so that the same trial always has the same ids."""
+    arguments = dump(_filled(call.arguments, scene)).decode()
+    said = scene.asked.messages
+    made_of = canonical(carried([call.name, arguments, len(said), said[-1].text if said else "", at]))
+    return ToolCall(f"call_{digest(made_of, 12)}", call.name, arguments)
+
+
+def _filled(value: Any, scene: Scene) -> Any:
+    if isinstance(value, TextTemplate):
+        return value.value(scene)
+    if isinstance(value, dict):
+        return {name: _filled(inner, scene) for name, inner in value.items()}
+    return [_filled(inner, scene) for inner in value] if isinstance(value, list) else value
+
+
+def _usage(rule: ScriptRule, asked: ModelRequest, text: str, calls: list[ToolCall]) -> Usage:
+    given, made = rule.usage.input_tokens, rule.usage.output_tokens
+    if given is None:
+        given = sum(
+            count_tokens(message.text, *[r.text for r in message.results], *[c.arguments for c in message.tool_calls])
+            for message in asked.messages
+        )
+    if made is None:
+        made = count_tokens(text, *[call.name + call.arguments for call in calls])
+    return Usage(given, made)
+
+
+def _unmatched(scene: Scene) -> str:
+    after = f", after a result of {scene.result.name}" if scene.result else ""
+    return f"no rule fits turn {scene.turn}{after} of the prompt {shorten(scene.prompt)!r}"

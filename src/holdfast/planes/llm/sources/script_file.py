@@ -1,0 +1,92 @@
+"""A scripted model's file: YAML to rules, with every problem in it at file, line and column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.errors import SpecError
+from holdfast.model.spec import Problem
+from holdfast.planes.llm.sources.script import Match, Script, ScriptRule
+from holdfast.reading.file import Source, read_file
+from holdfast.reading.node import Node
+from holdfast.reading.reader import Bad, Reader
+from holdfast.reading.tree import parse
+from holdfast.reading.words import found
+
+_NOT_IN_A_FAILURE = ("text", "tool_calls", "token_delay_ms", "chunks", "finish", "usage")
+_OF_TEXT = ("token_delay_ms", "chunks")
+
+
+def load(path: Path, *, shown: str | None = None, names: tuple[str, ...] = ()) -> Script:
+    """The scripted model of a file; SpecError with all that is wrong. `names` are models that it stands for."""
+    shown = shown or str(path)
+    source = read_file(path)
+    if source.problem is not None:
+        raise _unusable(shown, source, [source.problem])
+    root, problems = parse(source.text)
+    reader = Reader()
+    reader.problems += problems
+    rules = () if root is None else _rules(reader, root)
+    if reader.problems:
+        raise _unusable(shown, source, reader.problems)
+    exact = [rule.match.model.written for rule in rules if rule.match.model and rule.match.model.exact]
+    return Script(shown, rules, tuple(dict.fromkeys([*names, *exact])))
+
+
+def _unusable(shown: str, source: Source, problems: list[Problem]) -> SpecError:
+    return SpecError(shown, sorted(problems, key=lambda p: (p.line, p.column)), source=source.text)
+
+
+def _rules(reader: Reader, root: Node) -> tuple[ScriptRule, ...]:
+    if root.kind != "map":
+        reader.error(root, "", f"expected a map, found {found(root)}", code="wrong-type")
+        return ()
+    reader.unknown_keys(root, "", ("replies",))
+    listed = root.get("replies")
+    if not root.has("replies"):
+        reader.error(root, "replies", "missing", hint="replies: a list of rules", code="missing-key")
+        return ()
+    rules = reader.read(tuple[ScriptRule, ...], listed, "replies")
+    for at, node in enumerate(listed.items):
+        _check_rule(reader, node, f"replies[{at}]")
+    if isinstance(rules, Bad):
+        return ()
+    if not listed.items:
+        reader.error(listed, "replies", "no rule: the model can say nothing")
+    if not reader.problems:
+        _check_order(reader, rules, listed.items)
+    return rules  # type: ignore[no-any-return]  # the reader gives what it was asked for
+
+
+def _check_rule(reader: Reader, node: Node, path: str) -> None:
+    """What does not go together."""
+    if node.kind != "map":
+        return
+    if node.has("status"):
+        for name in _NOT_IN_A_FAILURE:
+            if node.has(name):
+                reader.error(node.get(name), f"{path}.{name}", "a rule with a status says nothing but its error")
+    elif node.has("error"):
+        hint = "status: the HTTP status of the failure, such as 429"
+        reader.error(node.get("error"), f"{path}.error", "an error needs a status", hint=hint)
+    elif not node.has("text") and not node.has("tool_calls"):
+        hint = 'give text, tool_calls, or status; an empty answer is text: ""'
+        reader.error(node, path, "the rule says nothing", hint=hint, code="missing-key")
+    for name in _OF_TEXT:
+        if node.has(name) and not node.has("text") and not node.has("status"):
+            reader.error(node.get(name), f"{path}.{name}", "there is no text to send piece by piece")
+
+
+def _check_order(reader: Reader, rules: tuple[ScriptRule, ...], nodes: list[Node]) -> None:
+    """A rule behind one that fits everything would never be read."""
+    first = next((at for at, rule in enumerate(rules) if _fits_all(rule)), None)
+    if first is not None and first + 1 < len(rules):
+        message = f"never used: the rule on line {nodes[first].line} fits every request"
+        hint = "put it last, or give it a match or times"
+        reader.error(nodes[first + 1], f"replies[{first + 1}]", message, hint=hint, code="never-used")
+
+
+def _fits_all(rule: ScriptRule) -> bool:
+    texts = [rule.text, rule.error]
+    plain = all(text is None or text.always for text in texts) and not rule.tool_calls
+    return rule.match == Match() and rule.times is None and plain

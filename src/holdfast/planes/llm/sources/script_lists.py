@@ -1,0 +1,149 @@
+"""What a scripted model answers besides completions: embeddings, and lists of models."""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from math import sqrt
+from typing import Any
+
+from holdfast.planes.llm.codecs.loose import dump
+from holdfast.planes.llm.sources.source import Query, StoredReply
+
+_WORD = re.compile(r"\w+")
+_MOST_DIMENSIONS = 4096
+_TEXT_LIMIT = 2048
+"""Texts of one request that are embedded: as many as OpenAI takes."""
+_NAME = re.compile(r"/models/([^/:?]+)$")
+
+
+def reply(query: Query, names: tuple[str, ...]) -> StoredReply:
+    """A reply in the provider's own shape; 404 for what a script cannot stand for, 400 for a body that is no object."""
+    path = query.path.partition("?")[0]
+    data = query.data if isinstance(query.data, dict) else {}
+    if query.method == "POST" and data is not query.data:
+        message = "the body is not a JSON object"
+        return _json(400, {"error": {"message": message, "type": "invalid_request_error", "code": 400}})
+    if query.method == "POST":
+        found = next((make(data, path) for end, make in _EMBEDDINGS.items() if path.endswith(end)), None)
+    else:
+        found = _models(query.provider, path, names or ("scripted",))
+    if found is None:
+        message = f"a scripted model has no {query.method} {path}"
+        return _json(404, {"error": {"message": message, "type": "not_found_error", "code": 404}})
+    return _json(200, found)
+
+
+def vector(text: str, dimensions: int) -> list[float]:
+    """A unit vector that depends on the words of a text alone: texts that share words are near each other."""
+    sums = [0.0] * dimensions
+    for word in _WORD.findall(text.lower()) or [""]:
+        seed = blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
+        number = int.from_bytes(seed, "big")
+        for at in range(4):  # four places a word: fewer chance meetings than one
+            sums[(number >> (at * 13)) % dimensions] += 1.0 if number >> (52 + at) & 1 else -1.0
+    length = sqrt(sum(value * value for value in sums)) or 1.0
+    return [value / length for value in sums]
+
+
+def _json(status: int, data: Any) -> StoredReply:
+    return StoredReply(status, (("content-type", "application/json"),), (dump(data),))
+
+
+def _openai(data: Mapping[str, Any], path: str) -> Any:
+    model = str(data.get("model", ""))
+    texts = _texts(data.get("input"))
+    size = _size(data.get("dimensions"), 3072 if "large" in model else 1536)
+    vectors: list[Any] = [vector(text, size) for text in texts]
+    if data.get("encoding_format") == "base64":
+        vectors = [base64.b64encode(struct.pack(f"<{size}f", *values)).decode() for values in vectors]
+    used = sum(len(_WORD.findall(text)) for text in texts)
+    items = [{"object": "embedding", "index": at, "embedding": values} for at, values in enumerate(vectors)]
+    usage = {"prompt_tokens": used, "total_tokens": used}
+    return {"object": "list", "data": items, "model": model, "usage": usage}
+
+
+def _gemini_one(data: Mapping[str, Any], path: str) -> Any:
+    return {"embedding": _gemini(data)}
+
+
+def _gemini_many(data: Mapping[str, Any], path: str) -> Any:
+    requests = data.get("requests")
+    asked = requests[:_TEXT_LIMIT] if isinstance(requests, list) else []
+    return {"embeddings": [_gemini(one) for one in asked if isinstance(one, dict)]}
+
+
+def _gemini(data: Mapping[str, Any]) -> Any:
+    content = data.get("content")
+    parts = content.get("parts") if isinstance(content, dict) else None
+    texts = [str(part.get("text", "")) for part in parts or [] if isinstance(part, dict)]
+    return {"values": vector(" ".join(texts), _size(data.get("outputDimensionality"), 768))}
+
+
+def _ollama(data: Mapping[str, Any], path: str) -> Any:
+    size = _size(data.get("dimensions"), 768)
+    if path.endswith("/embeddings"):
+        return {"embedding": vector(str(data.get("prompt", "")), size)}
+    vectors = [vector(text, size) for text in _texts(data.get("input"))]
+    return {"model": data.get("model", ""), "embeddings": vectors}
+
+
+_EMBEDDINGS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
+    "/api/embed": _ollama,
+    "/api/embeddings": _ollama,
+    "/embeddings": _openai,
+    ":embedContent": _gemini_one,
+    ":batchEmbedContents": _gemini_many,
+}
+
+
+def _size(asked: Any, default: int) -> int:
+    return min(asked, _MOST_DIMENSIONS) if isinstance(asked, int) and asked > 0 else default
+
+
+def _texts(given: Any) -> list[str]:
+    """A text, a list of texts, a list of tokens, or a list of lists of tokens."""
+    if not isinstance(given, list):
+        return [str(given or "")]
+    if given and isinstance(given[0], int):
+        return [" ".join(map(str, given))]
+    return [one if isinstance(one, str) else " ".join(map(str, one)) for one in given[:_TEXT_LIMIT]]
+
+
+def _models(provider: str, path: str, names: tuple[str, ...]) -> Any | None:
+    entry, listed = _LISTS["openai" if provider == "ollama" and "/api/" not in path else provider]
+    if path.endswith(("/models", "/api/tags")):
+        return listed([entry(name) for name in names])
+    one = _NAME.search(path)
+    return entry(one[1]) if one and one[1] in names else None
+
+
+def _openai_model(name: str) -> Any:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "script"}
+
+
+def _anthropic_model(name: str) -> Any:
+    return {"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
+
+
+def _gemini_model(name: str) -> Any:
+    methods = ["generateContent", "streamGenerateContent", "embedContent"]
+    return {"name": f"models/{name}", "displayName": name, "version": "1", "supportedGenerationMethods": methods}
+
+
+def _ollama_model(name: str) -> Any:
+    return {"name": name, "model": name, "modified_at": "1970-01-01T00:00:00Z", "size": 0, "digest": "", "details": {}}
+
+
+_LISTS: Mapping[str, tuple[Callable[[str], Any], Callable[[list[Any]], Any]]] = {
+    "openai": (_openai_model, lambda models: {"object": "list", "data": models}),
+    "anthropic": (
+        _anthropic_model,
+        lambda models: {"data": models, "has_more": False, "first_id": models[0]["id"], "last_id": models[-1]["id"]},
+    ),
+    "google": (_gemini_model, lambda models: {"models": models}),
+    "ollama": (_ollama_model, lambda models: {"models": models}),
+}

@@ -1,0 +1,197 @@
+"""The texts of a scripted model: patterns it looks for, and templates with holes such as `{{ result.price }}`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.planes.llm.codecs.loose import json_text, parse
+from holdfast.planes.llm.codecs.request import ModelRequest, ToolResult
+from holdfast.planes.llm.sources.model_name import is_glob
+from holdfast.planes.llm.sources.source import UpstreamDown
+
+LIMIT_S = 2.0
+"""What a user's regex may take: an agent's text can make some of them run for ever."""
+
+ROOTS = ("prompt", "result", "results", "arguments")
+FORMS = ("prompt", "result", "result.FIELD", "results.TOOL", "arguments.NAME")
+"""What may stand between `{{` and `}}`."""
+FLAGS = "imsx"
+_HOLE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_NAME = re.compile(r"[\w-]+(\.[\w-]+)*")
+_REGEX = re.compile(r"/(.+)/([A-Za-z]*)", re.DOTALL)
+
+
+class Missing(Exception):
+    """A hole that nothing fills: the rule does not match."""
+
+
+class Pattern(Struct, frozen=True):
+    """A glob over the whole text, or `/a regex/` searched for in it."""
+
+    written: str
+
+    def matches(self, text: str) -> bool:
+        found = _REGEX.fullmatch(self.written)
+        if found is None:
+            return fnmatchcase(text, self.written)
+        try:
+            return _compiled(*found.groups()).search(text, timeout=LIMIT_S) is not None
+        except TimeoutError as slow:
+            raise UpstreamDown(f"the pattern {self.written} of a script took over 2 s") from slow
+
+    @property
+    def exact(self) -> bool:
+        """Whether it stands for one text alone."""
+        return not is_glob(self.written) and not _REGEX.fullmatch(self.written)
+
+    def fault(self) -> tuple[str, str] | None:
+        """Why it cannot be used, and what to do; None if it can."""
+        import regex
+
+        found = _REGEX.fullmatch(self.written)
+        if found is None:
+            return None
+        strange = [flag for flag in found[2] if flag not in FLAGS]
+        if strange:
+            hint = f"known: {', '.join(FLAGS)}; a glob that begins with a slash is written [/]..."
+            return f"no flag of a regular expression: {strange[0]!r}", hint
+        try:
+            _compiled(*found.groups())
+        except (regex.error, ValueError, OverflowError, RecursionError) as bad:
+            return f"not a regular expression: {bad}", ""
+        return None
+
+
+def _compiled(pattern: str, flags: str) -> Any:
+    import regex
+
+    return regex.compile(f"(?{flags})" * bool(flags) + pattern, regex.DOTALL)
+
+
+class Hole(Struct, frozen=True):
+    """A place that the conversation fills."""
+
+    root: Literal["prompt", "result", "results", "arguments"]
+    path: tuple[str, ...] = ()
+
+
+class TextTemplate(Struct, frozen=True):
+    """A text with holes."""
+
+    parts: tuple[str | Hole, ...]
+
+    def fill(self, scene: Scene) -> str:
+        """The text; raises Missing."""
+        return "".join([part if isinstance(part, str) else json_text(scene.value(part)) for part in self.parts])
+
+    def value(self, scene: Scene) -> Any:
+        """The text, or, where it is one hole and nothing else, the value in it as it is: a number stays a number."""
+        if len(self.parts) == 1 and isinstance(self.parts[0], Hole):
+            return scene.value(self.parts[0])
+        return self.fill(scene)
+
+    @property
+    def always(self) -> bool:
+        """Whether every conversation fills it."""
+        return all(isinstance(part, str) or part.root == "prompt" for part in self.parts)
+
+
+def template(text: str) -> TextTemplate:
+    """Reads a template; ValueError names a hole that nothing can fill, and nothing for one that is not closed."""
+    parts: list[str | Hole] = []
+    done = 0
+    for found in _HOLE.finditer(text):
+        parts += [text[done : found.start()], _hole(found[1].strip())]
+        done = found.end()
+    if "{{" in text[done:]:
+        raise ValueError("")
+    parts.append(text[done:])
+    kept = tuple([part for part in parts if part != ""])
+    return TextTemplate(kept or ("",))
+
+
+def _hole(name: str) -> Hole:
+    name = name or "(nothing)"
+    root, *path = name.split(".")
+    if not _NAME.fullmatch(name) or root not in ROOTS or (path and root == "prompt"):
+        raise ValueError(name)
+    if not path and root in ("results", "arguments"):
+        raise ValueError(name)
+    return msgspec.convert({"root": root, "path": path}, Hole)
+
+
+class Scene:
+    """A conversation as a script's rules look at it."""
+
+    def __init__(self, asked: ModelRequest) -> None:
+        self.asked = asked
+
+    @cached_property
+    def prompt(self) -> str:
+        return self.asked.prompt
+
+    @cached_property
+    def system(self) -> str:
+        return "\n".join([message.text for message in self.asked.messages if message.role == "system"])
+
+    @cached_property
+    def result(self) -> ToolResult | None:
+        """The last tool result that the model has not answered: none once the user has spoken again."""
+        for message in reversed(self.asked.messages):
+            if message.results:
+                return message.results[-1]
+            if message.role in ("user", "assistant"):
+                return None
+        return None
+
+    @cached_property
+    def results(self) -> Mapping[str, str]:
+        """The last result of each tool, by its name."""
+        return {result.name: result.text for result in self.asked.results}
+
+    @cached_property
+    def turn(self) -> int:
+        """Which answer of the model's this is to be, from 1; neighbouring entries of the model's are one answer."""
+        roles = [message.role for message in self.asked.messages if message.role != "system"]
+        before = [None, *roles]
+        return 1 + sum(role == "assistant" != last for last, role in zip(before, roles, strict=False))
+
+    def value(self, hole: Hole) -> Any:
+        """What fills a hole; raises Missing."""
+        if hole.root == "prompt":
+            return self.prompt
+        if hole.root == "results":
+            return self._named(hole.path)
+        if self.result is None:
+            raise Missing
+        return _inside(self.result.text if hole.root == "result" else self.result.arguments, hole.path)
+
+    def _named(self, path: tuple[str, ...]) -> Any:
+        """`results.TOOL.field`; a tool's name may hold dots itself."""
+        for size in range(len(path), 0, -1):
+            name = ".".join(path[:size])
+            if name in self.results:
+                return _inside(self.results[name], path[size:])
+        raise Missing
+
+
+def _inside(text: str, path: tuple[str, ...]) -> Any:
+    """A field of a JSON text; without a path the text itself."""
+    if not path:
+        return text
+    value = parse(text)
+    for name in path:
+        if isinstance(value, dict) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            raise Missing
+    return value

@@ -1,0 +1,90 @@
+"""The weather that a call in this process meets, and the calls that are under way in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Any, TypeAlias, TypeVar
+
+from holdfast.errors import HarnessError
+from holdfast.planes.traced_call import CallTrace
+from holdfast.planes.weather import Weather
+
+T = TypeVar("T")
+Key: TypeAlias = tuple[str, str]
+"""A plane and a target on it."""
+
+_task_weather: ContextVar[Weather | None] = ContextVar("holdfast_weather", default=None)
+_inside: ContextVar[tuple[Key, ...]] = ContextVar("holdfast_inside", default=())
+_weather: Weather | None = None  # for threads the agent starts itself: they do not inherit the context
+
+
+class under:  # a function in all but name: `with under(weather, broke):`
+    """Runs the body in this weather. `broke` hears of failures that are ours, `watch` of the agent's calls."""
+
+    __slots__ = ("_before", "_token", "_weather")
+
+    def __init__(self, weather: Weather, broke: Callable[[str], None], watch: CallTrace | None = None) -> None:
+        weather.broke = broke
+        weather.watch = watch
+        self._weather = weather
+
+    def __enter__(self) -> None:
+        global _weather
+        self._before, _weather = _weather, self._weather
+        self._token: Token[Weather | None] = _task_weather.set(self._weather)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        global _weather
+        _task_weather.reset(self._token)
+        _weather = self._before
+
+
+def current() -> Weather | None:
+    """The weather around this call, if a trial is under way."""
+    return _task_weather.get() or _weather
+
+
+def inside() -> tuple[Key, ...]:
+    """The calls that this one is made in."""
+    return _inside.get()
+
+
+class OpenCall:
+    """One call under way. Notices calls that overlap; a call made inside another one does not count."""
+
+    __slots__ = ("_key", "_token", "_weather")
+
+    def __init__(self, weather: Weather, key: Key) -> None:
+        self._weather = weather
+        self._key = key
+
+    def __enter__(self) -> None:
+        weather, around = self._weather, _inside.get()
+        weather.in_flight.append(None)  # before looking: of two that come at once, one sees the other
+        if not around and len(weather.in_flight) > 1:
+            weather.concurrent = True
+        self._token: Token[tuple[Key, ...]] = _inside.set((*around, self._key))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._weather.in_flight.pop()
+        _inside.reset(self._token)
+
+
+class Waited(HarnessError):
+    """A fault waited for something else than its call or its clock."""
+
+
+def drive(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine that never really waits, as a fault on a plain function must not."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]  # what a StopIteration carries is untyped
+    coroutine.close()
+    raise Waited("a fault may await only forward() and ctx.sleep()")

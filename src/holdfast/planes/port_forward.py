@@ -1,0 +1,89 @@
+"""A port forward: a loopback port of this machine that leads to one port inside a sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+from socket import socket
+
+from holdfast.errors import HarnessError
+from holdfast.planes.tcp.connection_end import ConnectionEnd, join
+from holdfast.protocols import Sandbox
+
+AT_ONCE = 256
+"""Connections that one way carries at a time; the rest is closed, so that nobody fills our memory."""
+CONNECT_S = 10.0
+"""For a program inside that listens, and takes no connection."""
+
+
+class PortForward:
+    """One port of this machine's. Close it after use."""
+
+    def __init__(self, sandbox: Sandbox, port: int) -> None:
+        self._sandbox = sandbox
+        self._inside = port
+        self.port = 0
+        """Where it begins."""
+        self._server: asyncio.Server
+        self._open: dict[asyncio.Task[None], ConnectionEnd] = {}
+
+    @classmethod
+    async def open(cls, sandbox: Sandbox, port: int, at: socket | None = None) -> PortForward:
+        """Leads to a port inside, from the socket `at`, which it closes in the end, or from a free port."""
+        forward = cls(sandbox, port)
+        loop = asyncio.get_running_loop()
+        if at is None:
+            forward._server = await loop.create_server(lambda: ConnectionEnd(forward._arrived), "127.0.0.1", 0)
+        else:
+            forward._server = await loop.create_server(lambda: ConnectionEnd(forward._arrived), sock=at)
+        forward.port = int(forward._server.sockets[0].getsockname()[1])
+        return forward
+
+    async def leads(self, port: int) -> bool:
+        """Whether something inside accepts connections there."""
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                (await self._sandbox.connect(port)).close()
+        except OSError:
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Ends every connection; afterwards no task and no socket is left."""
+        self._server.close()
+        carried = dict(self._open)
+        for task in carried:
+            task.cancel()
+        if carried:
+            await asyncio.wait(carried)
+            await asyncio.sleep(0)  # aborted transports close their sockets
+
+    def _arrived(self, outer: ConnectionEnd) -> None:
+        if len(self._open) >= AT_ONCE:
+            outer.abort()
+            return
+        task = asyncio.get_running_loop().create_task(self._carry(outer))
+        self._open[task] = outer
+        task.add_done_callback(self._open.pop)
+
+    async def _carry(self, outer: ConnectionEnd) -> None:
+        """Copies both ways until both have ended; where nothing listens inside, the connection is closed."""
+        inner = ConnectionEnd()
+        try:
+            await self._reach(inner)
+            await join(outer, inner)
+        except (OSError, HarnessError):  # nobody there, nobody who answers in time, or no sandbox any more
+            outer.close()
+        except BaseException:
+            outer.abort()
+            raise
+        finally:
+            inner.abort()
+
+    async def _reach(self, inner: ConnectionEnd) -> None:
+        async with asyncio.timeout(CONNECT_S):
+            sock = await self._sandbox.connect(self._inside)
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: inner, sock=sock)
+        except BaseException:
+            sock.close()
+            raise

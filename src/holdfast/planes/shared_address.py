@@ -1,0 +1,101 @@
+"""A SharedAddress: one address for all trials forked from one process, told apart by the process that connects.
+
+An agent makes its model's client when it is imported, once for all trials, and the client keeps the address that it
+found then. So the address cannot say which trial a request is of; the kernel can.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from holdfast.http1.server import BadRequest, ClientConnection, Exchange, serve
+from holdfast.planes.describe import said
+from holdfast.planes.trial_address import LoopbackAddress, OpenTrial, TrialServer, Variables, serve_request, unread
+from holdfast.processes.peers import owner
+from holdfast.protocols import TrialContext
+
+WAIT_S = 0.5
+"""A process may connect before we are told that it was made."""
+
+
+class SharedAddress(LoopbackAddress):
+    """One listener on loopback for many trials at once."""
+
+    def __init__(self, board: OpenTrial, variables: Variables) -> None:
+        super().__init__(secrets.token_urlsafe(18), variables)
+        self._board = board
+        self._served: dict[int, TrialServer] = {}
+        self._of: dict[ClientConnection, tuple[int, TrialServer | None]] = {}
+        """Connections whose process is known, as they were made: inside of one, TLS may have taken it over."""
+
+    @classmethod
+    async def open(cls, board: OpenTrial, variables: Variables) -> SharedAddress:
+        shared_address = cls(board, variables)
+        shared_address.listener = await serve(shared_address.answer)
+        shared_address.listener.on_error = shared_address._wrong
+        shared_address.listener.on_refused = shared_address._unread
+        return shared_address
+
+    @contextmanager
+    def carry(self, context: TrialContext) -> Iterator[Callable[[int], None]]:
+        """Serves a trial from the moment its process is known: the given function is called with it."""
+        served = self._board(self, context)
+        pids: list[int] = []
+
+        def began(pid: int) -> None:
+            pids.append(pid)
+            self._served[pid] = served
+
+        try:
+            yield began
+        finally:
+            for pid in pids:
+                self._served.pop(pid, None)
+                self._leave(pid)
+            served.close()
+
+    async def close(self) -> None:
+        await self.listener.close()
+
+    async def answer(self, exchange: Exchange) -> None:
+        await serve_request(exchange, self.token, await self._whose(exchange))
+
+    def _leave(self, pid: int) -> None:
+        """Cuts off what the trial's process still had under way."""
+        theirs = {one for one, (held, _) in self._of.items() if held == pid}
+        for connection in theirs:
+            del self._of[connection]
+        self.listener.drop(theirs)
+
+    def _wrong(self, exchange: Exchange, error: Exception) -> None:
+        _, served = self._of.get(exchange.connection.root, (0, None))
+        if served is not None:
+            served.broke(f"a plane broke: {said(error)}")
+
+    def _unread(self, connection: ClientConnection, refused: BadRequest) -> None:
+        _, served = self._of.get(connection.root, (0, None))
+        if served is not None:
+            served.note(unread(refused))
+
+    async def _whose(self, exchange: Exchange) -> TrialServer | None:
+        connection = exchange.connection.root
+        known = self._of.get(connection)
+        if known is not None:
+            return known[1] if self._served.get(known[0]) is known[1] else None
+        for _ in range(10):
+            pid = owner(connection.peer, self.port, list(self._served))
+            if pid is not None:
+                self._forget_closed()
+                self._of[connection] = (pid, self._served[pid])
+                return self._served[pid]
+            await asyncio.sleep(WAIT_S / 10)
+        self._of[connection] = (0, None)  # of no trial: a process that inherits it later does not make it one's own
+        return None
+
+    def _forget_closed(self) -> None:
+        alive = {one.root for one in self.listener.connections}
+        for connection in [one for one in self._of if one not in alive]:
+            del self._of[connection]

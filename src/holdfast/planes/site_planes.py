@@ -1,0 +1,199 @@
+"""SitePlanes: what all addresses of a site share, and which planes a spec needs in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from msgspec import Struct
+
+from holdfast.http1.client import Upstreams
+from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario
+from holdfast.model.world import Network
+from holdfast.planes.http.policy import Policy
+from holdfast.planes.http.trust import environ as trust_environ
+from holdfast.planes.http.trust import proxy_environ
+from holdfast.planes.llm.gateway import Gateway
+from holdfast.planes.llm.sources.provider_hosts import HOSTS
+from holdfast.planes.llm.sources.router import Router
+from holdfast.planes.llm.sources.source import PLACEHOLDER_KEY
+from holdfast.planes.mcp.config import Target, filling, read, relay_command, rewrite, write
+from holdfast.planes.mcp.plane import McpPlane
+from holdfast.planes.shared_address import SharedAddress
+from holdfast.planes.trial_address import LoopbackAddress, TrialAddress
+from holdfast.planes.trial_planes import TrialPlanes
+from holdfast.processes import scratch
+from holdfast.protocols import TrialContext
+
+if TYPE_CHECKING:
+    from socket import socket
+    from ssl import SSLContext
+
+    from holdfast.planes.http.authority import Authority
+
+
+class PlaneSettings(Struct, frozen=True):
+    """What the planes of a site is opened for: an agent whose references are resolved, and the weather it will meet."""
+
+    agent: AgentSpec
+    root: Path
+    environ: Mapping[str, str]
+    models: Mapping[str, ModelSpec] = {}
+    scenarios: tuple[Scenario, ...] = ()
+    web: bool = True
+    """The agent's HTTP goes through the proxy."""
+    read: tuple[str, ...] = ()
+    """URL globs of the requests that rules read: TLS there is looked into, too."""
+    record: Path | None = None
+    replay: Path | None = None
+    mask: Callable[[str], str] = str
+    network: Network | None = None
+    """Where a sandboxed agent may connect to; None: anywhere but this machine itself."""
+
+    @property
+    def injections(self) -> Iterable[Injection]:
+        return (injection for scenario in self.scenarios for injection in scenario.injections)
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The URL globs that faults and rules name."""
+        named = (i.target if i.plane == "http" else i.match_url for i in self.injections)
+        return tuple(dict.fromkeys((*(url for url in named if url is not None), *self.read)))
+
+
+class SitePlanes:
+    """Opens addresses, and gives each trial its planes."""
+
+    def __init__(self, settings: PlaneSettings, authority: bytes | None = None) -> None:
+        """`authority` is that of a gateway, to go on with."""
+        self.settings = settings
+        self.tools: frozenset[str] = frozenset()
+        """Tools that are wrapped in the agent's own process."""
+        self.folder = scratch.make("planes")
+        self.environ = {**settings.environ, **settings.agent.env}
+        self.upstreams = Upstreams(self._trusted)
+        self.policy = _policy(settings)
+        self.authority: Authority | None = None
+        self._served: WeakSet[TrialPlanes] = WeakSet()
+        try:
+            self._open(authority)
+        except BaseException:
+            scratch.remove(self.folder)
+            raise
+
+    def _open(self, authority: bytes | None) -> None:
+        settings, agent = self.settings, self.settings.agent
+        self._config = _mcp_config(agent, settings.root)
+        servers = _servers(self._config, self.environ) if self._config else {}
+        self.mcp = McpPlane(servers, self.upstreams)
+        self.router = Router(
+            settings.models,
+            self.environ,
+            settings.root,
+            self.upstreams,
+            record=settings.record,
+            replay=settings.replay,
+            mask=settings.mask,
+            note=self._note,
+            policy=self.policy,
+        )
+        own_functions = agent.in_python and bool(agent.llm)
+        self.gateway = Gateway(self.router, settings.models, on_calls=not own_functions, on_results=not agent.in_python)
+        if settings.web:
+            from holdfast.planes.http.authority import Authority
+
+            self.authority = Authority(self.folder, authority, self.environ)
+
+    def _trusted(self) -> SSLContext:
+        """Whom the agent itself would trust."""
+        from holdfast.planes.http.roots import trusted
+
+        return trusted(self.environ)
+
+    async def open_address(self, *, sock: socket | None = None, token: str | None = None) -> TrialAddress:
+        """An address for one instance of the agent."""
+        return await TrialAddress.open(self.board, self.variables, sock=sock, token=token)
+
+    async def shared_address(self) -> SharedAddress:
+        """An address for all trials that are forked from one process."""
+        return await SharedAddress.open(self.board, self.variables)
+
+    async def close(self) -> None:
+        self.router.close()
+        await self.upstreams.close()
+        scratch.remove(self.folder)
+
+    def board(self, place: LoopbackAddress, context: TrialContext) -> TrialPlanes:
+        """The planes as one trial meets them."""
+        trial_planes = TrialPlanes(self, place, context)
+        self._served.add(trial_planes)
+        return trial_planes
+
+    def _note(self, text: str) -> None:
+        """Something that concerns a recording, and so every trial that is under way."""
+        for trial_planes in self._served:
+            trial_planes.note(text)
+
+    def variables(self, place: LoopbackAddress) -> dict[str, str]:
+        """What an agent is started with so that its calls come here."""
+        found = {**model_variables(place.url), **placeholders(self.environ)}
+        if self.authority is not None:
+            found |= proxy_environ(place.proxy_url, self.policy.on_loopback)
+            found |= trust_environ(self.authority.ca_file, self.authority.own_file)
+        path = self.folder / f"mcp-{place.port}.json"
+        found |= mcp_variables(self.settings.agent, self.settings.root, path, place.url, place.proxy_url)
+        return found
+
+
+def _policy(settings: PlaneSettings) -> Policy:
+    network = settings.network
+    if network is None:
+        return Policy(settings.urls)
+    return Policy(default=network.egress, allow=network.allow)
+
+
+def model_variables(url: str) -> dict[str, str]:
+    """The variables by which the providers' libraries find their API."""
+    openai, ollama = f"{url}/openai/v1", f"{url}/ollama"
+    return {
+        "OPENAI_BASE_URL": openai,
+        "OPENAI_API_BASE": openai,
+        "ANTHROPIC_BASE_URL": f"{url}/anthropic",
+        "GOOGLE_GEMINI_BASE_URL": f"{url}/google",
+        "OLLAMA_HOST": ollama,
+        "OLLAMA_BASE_URL": ollama,
+    }
+
+
+def mcp_variables(agent: AgentSpec | None, root: Path, path: Path, url: str, proxy_url: str) -> dict[str, str]:
+    """The variables by which MCP relays and clients find us; the client's configuration is written to `path`."""
+    led = {"HOLDFAST_MCP": proxy_url}
+    config = _mcp_config(agent, root) if agent is not None else None
+    if not config:
+        return led
+    rewritten, _ = rewrite(config, relay=relay_command(), environ=led, base_url=f"{url}/mcp")
+    write(path, rewritten)
+    return {**led, "HOLDFAST_MCP_CONFIG": str(path)}
+
+
+def placeholders(environ: Mapping[str, str]) -> dict[str, str]:
+    """Keys for libraries that refuse to start without one: where the user has none, ours, which opens nothing."""
+    found = {}
+    for host in HOSTS.values():
+        names = [name for name, _, _ in host.key_variables]
+        if not any(environ.get(name) for name in names):
+            found[names[0]] = PLACEHOLDER_KEY
+    return found
+
+
+def _servers(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Target]:
+    """The servers over HTTP, which we ask ourselves: with what the agent's own environment fills in."""
+    _, servers = rewrite(config, relay=(), environ={}, base_url="", fill=filling(environ))
+    return servers
+
+
+def _mcp_config(agent: AgentSpec, root: Path) -> Mapping[str, Any] | None:
+    config = agent.mcp_config
+    return read(root / config) if isinstance(config, str) else config

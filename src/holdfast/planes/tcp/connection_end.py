@@ -1,0 +1,109 @@
+"""One end of a carried connection: read and written by turns, or joined to the other end and left to itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from socket import SO_ERROR, SOL_SOCKET
+
+from holdfast.http1.body_buffer import BodyBuffer
+from holdfast.http1.socket_stream import ORPHANED_S, SocketStream
+
+
+class ConnectionEnd(SocketStream):
+    """A connection whose two directions end by themselves. `arrived` hears of it when it is there."""
+
+    def __init__(self, arrived: Callable[[ConnectionEnd], None] | None = None) -> None:
+        super().__init__()
+        self.left = asyncio.Event()
+        """Set when the other side sends no more, before the two are joined."""
+        self._sent_since = False
+        """Something was sent to it after that."""
+        self._refused = False
+        """It answered that with a reset."""
+        self._arrived = arrived
+        self._inflow = BodyBuffer(self)
+        self.into = self._inflow.feed
+        self.ending = self._leave
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if self._arrived is not None:
+            self._arrived(self)
+
+    def eof_received(self) -> bool:
+        if self.other is not None:
+            return super().eof_received()
+        self._leave()
+        return True
+
+    def _leave(self) -> None:
+        self._inflow.end()
+        self.left.set()
+
+    async def read(self) -> bytes:
+        """What has come, at least a byte; b"" when nothing more comes."""
+        return await self._inflow.get()
+
+    def takes(self) -> bool:
+        """Whether the other side is there for what is sent.
+
+        One that sends no more has closed, or still listens: only bytes sent since tell, by the reset that they meet.
+        """
+        if self.gone or not self.left.is_set():
+            return not self.gone
+        if self.transport.get_extra_info("socket").getsockopt(SOL_SOCKET, SO_ERROR):  # told once
+            self._refused = True
+        return self._sent_since and not self._refused
+
+    async def write(self, data: bytes) -> None:
+        """Sends, and waits while the other side does not read; ConnectionResetError once it is gone."""
+        if self.gone:
+            raise ConnectionResetError("the other side is gone")
+        self.send(data)
+        self._sent_since = self.left.is_set()
+        await self.room()
+
+    def finish(self) -> None:
+        """Nothing more is sent; what comes is still read."""
+        if not self.end():
+            self.close()
+
+    def put_back(self, data: bytes) -> None:
+        """Bytes that were read too early; nothing has come since."""
+        held = self._inflow.take() if self._inflow.waiting else b""
+        self._inflow.feed(data + held)
+
+    def _pass_to(self, other: ConnectionEnd) -> None:
+        self.other = other
+        self.into = other.send
+        if self._inflow.waiting:
+            other.send(self._inflow.take())
+        if self.lost:
+            other.part(ORPHANED_S)
+        elif self._inflow.ended:
+            self._ended = True
+            other.finish()
+
+
+async def join(one: ConnectionEnd, other: ConnectionEnd) -> None:
+    """Copies both ways until both have ended; what neither side holds back passes unseen."""
+    one._pass_to(other)
+    other._pass_to(one)
+    await one.over.wait()
+    await other.over.wait()
+
+
+async def dial(upstream: tuple[str, int] | str, limit_s: float = 10.0) -> ConnectionEnd:
+    """A connection to host and port, or to a Unix socket; raises OSError (TimeoutError too) if there is none."""
+    end, loop = ConnectionEnd(), asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(limit_s):
+            if isinstance(upstream, str):
+                await loop.create_unix_connection(lambda: end, upstream)
+            else:
+                await loop.create_connection(lambda: end, *upstream)
+    except BaseException:
+        end.abort()
+        raise
+    return end

@@ -1,0 +1,216 @@
+"""A ServiceConnection: one connection to a service, from its arrival to its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from holdfast.errors import HarnessError
+from holdfast.model.delivery import AS_IT_IS, Delivery
+from holdfast.planes.tcp import mysql, postgres
+from holdfast.planes.tcp.connection_end import ConnectionEnd, join
+from holdfast.planes.tcp.sinks import ByteSink, CutOff, Late, Paced, Straight
+from holdfast.planes.tcp.steps import Steps
+from holdfast.planes.tcp.wire_reader import WireReader
+from holdfast.protocols import Call, Dropped, Failed, Reply, TimedOut
+
+if TYPE_CHECKING:
+    from holdfast.planes.tcp.plane import TcpPlane
+
+ROLLED_BACK_S = 2.0
+"""How long a server has to notice that its client is gone, before the client is told."""
+_TLS = 0x16
+_ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
+_TALKS: dict[str, Any] = {"postgres": postgres.PostgresReader, "mysql": mysql.MysqlReader}
+_TURN_AWAY = {"postgres": postgres.turn_away, "mysql": mysql.turn_away}
+_MODES = {"rate": "bandwidth", "slices": "slicer", "limit": "limit_data", "close_ms": "slow_close", "lags": "latency"}
+
+
+class ServiceConnection:
+    """Carries bytes both ways, as the weather lets it."""
+
+    def __init__(self, plane: TcpPlane, client: ConnectionEnd) -> None:
+        self._plane = plane
+        self._client = client
+        self._server: ConnectionEnd | None = None
+        self._n = plane.context.count("service", plane.service)
+        self._felt: set[str] = set()
+        self._delivery = AS_IT_IS
+        self._steps = Steps(plane, self._n, _sleep)
+        self._sinks: list[ByteSink] = []
+        self._connected = False
+        """No fault of connecting stopped it."""
+
+    async def run(self) -> None:
+        """Until the connection has ended, whatever comes of it."""
+        try:
+            await self._carry()
+        except Failed as failed:
+            await self._fail(failed)
+        except CutOff:
+            self._client.cut(reset=False)
+        except HarnessError as broken:
+            self._plane.context.broke(str(broken))
+            self._client.cut(reset=True)
+        except OSError:  # one side left in the middle
+            self._client.cut(reset=False)
+        finally:
+            self._settle()
+
+    async def _carry(self) -> None:
+        plane = self._plane
+        if plane.faced:
+            given = {"port": plane.port, "since_ms": plane.context.now() * 1000}
+            call = Call("service", plane.service, given, self._n)
+            with plane.connecting():
+                reply = await plane.context.through(call, self._reach, self._wait)
+            self._delivery = reply.delivery
+        else:
+            await self._reach(None)
+        server = self._server
+        if server is None:  # a fault answered by itself
+            raise Dropped(f"{plane.service}: the connection was closed", kind="closed")
+        self._connected = True
+        if "tls" in plane.steps and plane.kind not in _TALKS:
+            await self._peek()
+        await self._relay(server)
+
+    async def _reach(self, call: Call | None) -> Reply:
+        if self._server is None:
+            self._server = await self._plane.reach()
+        return Reply("a connection")
+
+    async def _wait(self, ms: float) -> None:
+        """A wait of a client that has not heard a word yet; it ends when that leaves."""
+        try:
+            async with asyncio.timeout(ms / 1000):
+                await self._client.left.wait()
+        except TimeoutError:
+            return
+        raise ConnectionResetError("the client had left")
+
+    async def _peek(self) -> None:
+        """Looks whether the client begins with TLS, before a byte of it is passed on."""
+        first = await self._client.read()
+        self._client.put_back(first)
+        if first[:1] == bytes((_TLS,)):
+            await self._steps.tls()
+
+    # -- both ways ------------------------------------------------------------------------------
+    async def _relay(self, server: ConnectionEnd) -> None:
+        plain = self._delivery == AS_IT_IS and not self._plane.latency_ms
+        if plain and not self._plane.reads_along:
+            await join(self._client, server)
+            return
+        # A late end is for whoever waits for it: the client.
+        to_server = self._sink(server, replace(self._delivery, close_ms=0.0))
+        to_client = self._sink(self._client, self._delivery)
+        if self._delivery.lags or self._plane.latency_ms:
+            lags, steady = self._delivery.lags, self._plane.latency_ms
+            to_client = Late(to_client, self._client, lags, self._felt, _sleep, steady_ms=steady)
+            self._sinks.append(to_client)
+        if self._plane.reads_along:
+            reader: WireReader = _TALKS[self._plane.kind](self._client, server, to_client, to_server, self._steps)
+            await _both(reader.up(), reader.down())
+        else:
+            await _both(_pump(self._client, to_server), _pump(server, to_client))
+
+    def _sink(self, end: ConnectionEnd, delivery: Delivery) -> ByteSink:
+        return Straight(end) if delivery == AS_IT_IS else Paced(end, delivery, self._felt, _sleep)
+
+    # -- the end --------------------------------------------------------------------------------
+    async def _fail(self, failed: Failed) -> None:
+        """A failure as a client of a socket meets it."""
+        await self._leave_server()
+        client, context = self._client, self._plane.context
+        if client.gone:
+            if not self._connected and failed.injection is not None:
+                context.undelivered("service", self._plane.service, self._n, modes=(failed.injection.mode,))
+            return
+        try:
+            await self._tell(failed)
+        except OSError:  # the client has left
+            client.abort()
+
+    async def _tell(self, failed: Failed) -> None:
+        client = self._client
+        if failed.kind == "tls":
+            await self._break_tls()
+        elif failed.kind == "too_many_connections" and self._plane.kind in _TURN_AWAY:
+            await _TURN_AWAY[self._plane.kind](client)
+        elif isinstance(failed, TimedOut) and failed.kind == "hang":
+            while await client.read():
+                pass
+        reset = isinstance(failed, Dropped) and failed.kind != "closed"
+        client.cut(reset=reset)
+
+    async def _break_tls(self) -> None:
+        """Agrees to TLS where the protocol asks first, and answers the client's first words of it with an alert."""
+        if self._plane.kind == "postgres":
+            await self._client.write(b"S")
+        if self._plane.kind == "mysql" or await self._client.read():  # there it has been read
+            await self._client.write(_ALERT)
+
+    async def _leave_server(self) -> None:
+        """The server notices first, so that what it rolls back is rolled back when the client hears of it."""
+        server = self._server
+        if server is None:
+            return
+        server.finish()
+        try:
+            async with asyncio.timeout(ROLLED_BACK_S):
+                while await server.read():
+                    pass
+        except (TimeoutError, OSError):
+            self._plane.context.note(f"{self._plane.service} kept a connection that its client had lost")
+        server.abort()
+
+    def _settle(self) -> None:
+        """Closes what is open, and takes back what of a delivery was not felt."""
+        for sink in self._sinks:
+            sink.stop()
+        if self._server is not None:
+            self._server.part(ROLLED_BACK_S)
+        self._client.part(ROLLED_BACK_S)
+        unfelt = _modes(self._delivery) - self._felt
+        if unfelt:
+            why = "nothing passed that it could act on, or the client was gone by then"
+            self._plane.context.undelivered("service", self._plane.service, self._n, why, unfelt)
+
+    def abort(self) -> None:
+        """Ends both sides at once."""
+        self._client.abort()
+        if self._server is not None:
+            self._server.abort()
+
+
+def _modes(delivery: Delivery) -> set[str]:
+    """The faults that made a delivery what it is."""
+    return {mode for field, mode in _MODES.items() if getattr(delivery, field) != getattr(AS_IT_IS, field)}
+
+
+async def _pump(source: ConnectionEnd, sink: ByteSink) -> None:
+    while data := await source.read():
+        await sink.write(data)
+    await sink.finish()
+
+
+async def _both(up: Coroutine[Any, Any, None], down: Coroutine[Any, Any, None]) -> None:
+    """Runs both directions until both have ended, or one fails."""
+    loop = asyncio.get_running_loop()
+    tasks = {loop.create_task(up), loop.create_task(down)}
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _sleep(ms: float) -> None:
+    await asyncio.sleep(ms / 1000)

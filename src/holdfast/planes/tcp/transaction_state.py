@@ -1,0 +1,118 @@
+"""TransactionState: where a connection is in its transactions, by its client's statements and its server's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from holdfast.planes.tcp.statements import TransactionStatement
+from holdfast.protocols import Step
+
+
+class Due(NamedTuple):
+    """A step that a message takes, at which faults may wait."""
+
+    step: Step
+    n: int
+    """Which transaction it is, from 1."""
+    statement: TransactionStatement
+    ends: bool
+    """The transaction is over with this message, if nothing fails."""
+
+
+class TransactionState:
+    """The transactions of one connection. `begin` counts a new one, `end` hears that it is over."""
+
+    def __init__(self, begin: Callable[[], int], end: Callable[[], None]) -> None:
+        self.open = False
+        """Inside of a block: what is written now is not yet committed."""
+        self.failed = False
+        """The block can only be rolled back."""
+        self.autocommit = True
+        self.n = 0
+        """The transaction under way; 0: none."""
+        self._begin = begin
+        self._end = end
+        self._taken: set[Step] = set()
+        self._wrote: TransactionStatement | None = None
+
+    def meet(self, said: Sequence[TransactionStatement], *, commits: bool = True) -> list[Due]:
+        """The steps that a message of these statements takes, each at most once in a transaction.
+
+        Not `commits`: a write outside of a block is committed later, by `sync`.
+        """
+        dues: dict[Step, Due] = {}
+        for statement in said:
+            for due in self._steps(statement, commits):
+                dues.setdefault(due.step, due)
+        ends = not self.open
+        return [due._replace(ends=ends) for due in dues.values()]
+
+    def sync(self) -> list[Due]:
+        """The steps of a message that commits whatever was written outside of a block."""
+        if self.open or self._wrote is None:
+            return []
+        return [due._replace(ends=True) for due in self._step("commit", self._wrote)]
+
+    def passed(self) -> None:
+        """The message is on its way; a statement outside of a block was a transaction of its own."""
+        if not self.open:
+            self._over()
+
+    def fail(self, *, rolled_back: bool) -> None:
+        """A statement was refused."""
+        if rolled_back or not self.open:
+            self._over()
+        else:
+            self.failed = True
+
+    def told(self, *, open: bool, failed: bool = False) -> None:
+        """What the server says, all questions being answered."""
+        if open:
+            self.open, self.failed = True, failed
+        elif self.n or self.open:
+            self._over()
+
+    # -- inside ---------------------------------------------------------------------------------
+    def _steps(self, statement: TransactionStatement, commits: bool) -> Iterator[Due]:
+        if statement.autocommit is not None:
+            self.autocommit = statement.autocommit
+        match statement.kind:
+            case "begin":
+                self._start()
+                self.open = True
+            case "commit":
+                if self._wrote is not None:
+                    yield from self._step("commit", statement)
+                self._over()
+            case "rollback":
+                self._over()
+            case "read" | "write":
+                yield from self._work(statement, commits)
+
+    def _work(self, statement: TransactionStatement, commits: bool) -> Iterator[Due]:
+        self._start()
+        self.open = (self.open or not self.autocommit) and not statement.ends
+        yield from self._step("statement", statement)
+        if statement.kind == "write":
+            self._wrote = statement
+            yield from self._step("write", statement)
+            if commits and not self.open:
+                yield from self._step("commit", statement)
+
+    def _step(self, step: Step, statement: TransactionStatement) -> Iterator[Due]:
+        if not self.failed and step not in self._taken:
+            self._taken.add(step)
+            yield Due(step, self.n, statement, False)
+
+    def _start(self) -> None:
+        if not self.n:
+            self.n = self._begin()
+
+    def _over(self) -> None:
+        if self.n:
+            self._end()
+        self.n = 0
+        self.open = self.failed = False
+        self._wrote = None
+        self._taken = set()

@@ -1,0 +1,146 @@
+"""A call of the agent's own functions as the trace has it: what went in, what came out, how long it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from time import perf_counter
+from typing import Any, Literal, TypeAlias
+
+from holdfast.errors import InjectedError
+from holdfast.model.codec import canonical, digest, encodable
+from holdfast.model.trace import EVENTS_KEPT, TEXT_KEPT, TraceEvent
+from holdfast.planes.describe import cut_off, shorten, witness
+
+Phase: TypeAlias = Literal["done", "unfinished"]
+Tell: TypeAlias = Callable[[int, TraceEvent], None]
+"""Takes the number of a call and what is known of it."""
+
+IDEMPOTENCY_KEY = "idempotency_key"
+"""The argument by which the other side knows a repetition."""
+
+
+_BYTES = (bytes, bytearray)
+
+
+class CallTrace:
+    """Where the calls of one trial are told, and the clock they are timed by."""
+
+    __slots__ = ("_numbers", "began", "early", "tell")
+
+    def __init__(self, began: float, tell: Tell, *, early: bool = False) -> None:
+        self.began = began
+        """What perf_counter said when the trial began; it says the same in every process of a machine."""
+        self.tell = tell
+        self.early = early
+        """Whether a call is told when it begins, too: its process may die in it."""
+        self._numbers = count(1)
+
+    def number(self) -> int:
+        """The next call's number; 0 when so many were seen that no more are looked at."""
+        n = next(self._numbers)
+        return n if n <= EVENTS_KEPT + 1 else 0  # one more than is kept, so that it is known that some are missing
+
+
+class TracedCall:
+    """One call under way. It costs the agent a few microseconds a call, so nothing here is done twice."""
+
+    __slots__ = (
+        "_at", "_canaries", "_digest", "_held", "_idempotency", "_input", "_n", "_name", "_number", "_plane", "_watch",
+        "modes",
+    )  # fmt: skip
+
+    def __init__(self, watch: CallTrace, number: int, plane: str, name: str, n: int, arguments: dict[str, Any]) -> None:
+        given = given_as(arguments)  # now: the function may change what it was given
+        self.modes: list[str] | None = None
+        """Of the faults that it meets."""
+        self._held = False
+        self._watch = watch
+        self._number = number
+        self._plane = plane
+        self._name = name
+        self._n = n
+        self._input = given.decode()
+        self._digest = ""
+        self._canaries: tuple[str, ...] = ()
+        if len(given) > TEXT_KEPT:
+            self._canaries = cut_off(self._input)
+            self._input, self._digest = kept(self._input), digest(name.encode() + given)
+        key = arguments.get(IDEMPOTENCY_KEY)
+        self._idempotency = "" if key is None else kept(key)
+        self._at = perf_counter()
+        if watch.early:
+            self._tell("unfinished", None, "", "")
+
+    def faces(self, modes: list[str]) -> None:
+        """Faults may act on it, which is then told in `modes`; they may hold it back."""
+        self.modes = modes
+        self._held = True
+
+    def sent(self) -> None:
+        """The function itself is called."""
+        self._held = False
+
+    def gave(self, value: Any) -> None:
+        """It ended well."""
+        self._tell("done", None, "", kept(value))
+
+    def streamed(self) -> None:
+        """It ended well, item by item: those went past us."""
+        self._tell("done", None, "", "")
+
+    def failed(self, raised: BaseException) -> None:
+        """It raised."""
+        status = raised.status_code if isinstance(raised, InjectedError) else None
+        self._tell("done", status, type(raised).__name__, "")
+
+    def _tell(self, phase: Phase, status: int | None, error_type: str, output: str) -> None:
+        at, watch, plane = self._at, self._watch, self._plane
+        took_ms = (perf_counter() - at) * 1000
+        tool = plane == "tool"
+        fault = "+".join(dict.fromkeys(self.modes)) if self.modes else ""
+        event = TraceEvent(
+            at - watch.began,
+            "tool_call" if tool else "llm_call",
+            self._name,
+            plane,
+            self._n,
+            0,
+            phase,
+            took_ms,
+            status,
+            error_type,
+            "",
+            "",
+            self._input,
+            output,
+            tool,
+            self._digest,
+            self._idempotency,
+            None,
+            fault,
+            self._canaries,
+            unsent=self._held and phase == "done",
+            in_process=not tool,
+        )
+        watch.tell(self._number, event)
+
+
+def given_as(arguments: dict[str, Any]) -> bytes:
+    """Arguments as JSON, the same for equal ones whatever their order and wherever they lie in memory."""
+    try:
+        text = canonical(arguments)
+    except Exception:  # values that JSON cannot carry: what they print
+        return encodable(witness(arguments)).encode()
+    return text if b" at 0x" not in text else witness(arguments).encode()
+
+
+def kept(value: Any) -> str:
+    """A value as text, shortened to what an event keeps."""
+    if isinstance(value, str):
+        text = str.__str__(value)
+    else:
+        text = witness(bytes(value[: TEXT_KEPT + 1]) if isinstance(value, _BYTES) else value)
+    if len(text) > TEXT_KEPT:
+        text = shorten(text, TEXT_KEPT)
+    return text if text.isascii() else encodable(text)

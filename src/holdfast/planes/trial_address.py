@@ -1,0 +1,281 @@
+"""A TrialAddress: the one address where an instance of the agent reaches its model, the web and its MCP servers.
+
+Who knows the token is the agent it was given to. A request outside of a trial, or on a connection that is older than
+the trial, gets 503 and counts for none.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import secrets
+import socket
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import unquote
+from weakref import WeakSet
+
+from holdfast.http1.server import BadRequest, ClientConnection, Exchange, Listener, serve
+from holdfast.planes.describe import said
+from holdfast.planes.process_tree import ProcessTree
+from holdfast.protocols import TrialContext
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+MCP_HOST = "holdfast.mcp:"
+"""What an MCP relay asks to be connected to; the name of its server follows."""
+
+
+PLANES = frozenset(("mcp", "openai", "anthropic", "google", "ollama"))
+"""What follows the token in a path: MCP servers, and the providers whose API is spoken."""
+NO_TRIAL = b'{"error": {"message": "no trial is under way", "type": "holdfast"}}'
+
+
+EARLY = "the agent made calls when it started, before its trial, which Holdfast does not serve"
+OLD = "a call came on a connection that is older than the trial, and got 503"
+STRANGER = "a process that is not of this trial called through its address, and got 403"
+
+
+class TrialServer(Protocol):
+    """Serves the requests of one trial."""
+
+    async def model(self, exchange: Exchange, provider: str, path: str) -> None:
+        """A call of a model's API; `path` is what follows the base URL, with its query."""
+        ...
+
+    async def web(self, exchange: Exchange) -> None:
+        """A request to a forward proxy."""
+        ...
+
+    async def visit(self, exchange: Exchange, scheme: str, host: str, port: int) -> None:
+        """A request to a host that we stand for."""
+        ...
+
+    async def mcp(self, exchange: Exchange, server: str) -> None:
+        """A request to an MCP server over HTTP, or the line of a relay."""
+        ...
+
+    def broke(self, why: str) -> None:
+        """A plane broke: our failure, never the agent's."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Something that the reader of the trial should know."""
+        ...
+
+    def close(self) -> None:
+        """The trial is over."""
+        ...
+
+
+class LoopbackAddress:
+    """Where an agent is led to: a listener on loopback, and the token that its paths begin with."""
+
+    def __init__(self, token: str, variables: Variables) -> None:
+        self.token = token
+        self.listener: Listener
+        self._variables = variables
+
+    @property
+    def port(self) -> int:
+        return self.listener.port
+
+    @property
+    def url(self) -> str:
+        """What its planes are reached under."""
+        return f"http://127.0.0.1:{self.port}/{self.token}"
+
+    @property
+    def proxy_url(self) -> str:
+        """The proxy, with its password."""
+        return f"http://holdfast:{self.token}@127.0.0.1:{self.port}"
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The variables that lead an agent here."""
+        return self._variables(self)
+
+
+OpenTrial = Callable[[LoopbackAddress, TrialContext], TrialServer]
+Variables = Callable[[LoopbackAddress], Mapping[str, str]]
+"""What an agent is started with so that its calls come to an address."""
+
+
+class TrialAddress(LoopbackAddress):
+    """One listener on loopback, tied to one trial at a time."""
+
+    def __init__(self, board: OpenTrial, token: str, variables: Variables) -> None:
+        super().__init__(token, variables)
+        self._board = board
+        self._served: TrialServer | None = None
+        self._early = 0
+        """Requests that came before the first trial, and were refused."""
+        self._used = False
+        self._known: WeakSet[ClientConnection] = WeakSet()
+        """Connections whose process was looked at."""
+        self.process_tree = ProcessTree()
+        """Who may come; anybody who knows the token, unless its first process is told."""
+        self._standing: list[Listener] = []
+        """Where we stand for hosts of the agent's own network."""
+
+    @classmethod
+    async def open(
+        cls,
+        board: OpenTrial,
+        variables: Variables,
+        *,
+        sock: socket.socket | None = None,
+        token: str | None = None,
+    ) -> TrialAddress:
+        """Binds a free port, or takes over a socket that is bound already."""
+        address = cls(board, token or secrets.token_urlsafe(18), variables)
+        address.listener = await serve(address.answer, sock=sock)
+        address.listener.on_error = address._wrong
+        address.listener.on_refused = address._unread
+        return address
+
+    @contextmanager
+    def carry(self, context: TrialContext) -> Iterator[None]:
+        """Ties the address to a trial; when it is over, whatever is still under way is cut off."""
+        self.listener.epoch += 1
+        self._served = served = self._board(self, context)
+        if self._early:
+            context.broke(f"{EARLY}: {self._early} got 503")
+        self._early, self._used = 0, True
+        try:
+            yield
+        finally:
+            self._served = None
+            self.listener.epoch += 1
+            self.listener.drop()
+            served.close()
+
+    async def stand(
+        self, sock: socket.socket, host: str, port: int, tls: SSLContext | None = None, also: Collection[str] = ()
+    ) -> None:
+        """Serves a socket of the agent's own network as that host, until the address closes.
+
+        `also` are other hosts that lead there: a request that names one of them is one to that host.
+        """
+        scheme = "http" if tls is None else "https"
+
+        async def visit(exchange: Exchange) -> None:
+            if self._served is None:
+                await _nobody(exchange)
+            else:
+                asked = _named(exchange)
+                await self._served.visit(exchange, scheme, asked if asked in also else host, port)
+
+        standing = await serve(visit, sock=sock, tls=tls)
+        standing.on_error = self._wrong_here
+        standing.on_refused = self._unread_here
+        self._standing.append(standing)
+
+    async def close(self) -> None:
+        for listener in (self.listener, *self._standing):
+            await listener.close()
+
+    async def answer(self, exchange: Exchange) -> None:
+        """One request: is it ours, is there a trial, and which plane is it for?"""
+        if self.process_tree.first and exchange.connection not in self._known and await self._excluded(exchange):
+            return
+        served = self._current(exchange)
+        if served is None:
+            self._refused(exchange)
+        await serve_request(exchange, self.token, served)
+
+    async def _excluded(self, exchange: Exchange) -> bool:
+        """Turns away who read the token in another's environment; looked at once a connection."""
+        if not await self.process_tree.excludes(exchange.connection.peer, self.port):
+            self._known.add(exchange.connection)
+            return False
+        if self._served is not None:
+            self._served.note(STRANGER)
+        exchange.keep_alive = False
+        await exchange.respond(403, body=b"this address is another process's\n")
+        return True
+
+    def _refused(self, exchange: Exchange) -> None:
+        """A request that we turn away is our doing: what the agent makes of it is not held against it."""
+        if self._served is not None:
+            self._served.broke(OLD)
+        elif not self._used:
+            self._early += 1
+
+    def _wrong_here(self, exchange: Exchange, error: Exception) -> None:
+        if self._served is not None:
+            self._served.broke(f"a plane broke: {said(error)}")
+
+    def _wrong(self, exchange: Exchange, error: Exception) -> None:
+        if (served := self._current(exchange)) is not None:
+            served.broke(f"a plane broke: {said(error)}")
+
+    def _unread_here(self, connection: ClientConnection, refused: BadRequest) -> None:
+        if self._served is not None:
+            self._served.note(unread(refused))
+
+    def _unread(self, connection: ClientConnection, refused: BadRequest) -> None:
+        if connection.born == self.listener.epoch:
+            self._unread_here(connection, refused)
+
+    def _current(self, exchange: Exchange) -> TrialServer | None:
+        return self._served if exchange.connection.born == self.listener.epoch else None
+
+
+def unread(refused: BadRequest) -> str:
+    """A note of a request that is the client's doing."""
+    return f"a request could not be read, and was answered {refused.status}: {refused}"
+
+
+async def serve_request(exchange: Exchange, token: str, served: TrialServer | None) -> None:
+    """Serves a request that knows the token, if a trial is under way."""
+    head = exchange.head
+    if head.method != "CONNECT" and "://" not in head.target[:12]:
+        await route(exchange, head.target, token, served)
+    elif not _knows(head.get("proxy-authorization"), token):
+        await exchange.respond(407, (("proxy-authenticate", "Basic"),), b"the proxy's password is missing or wrong\n")
+    elif served is None:
+        await _nobody(exchange)
+    elif head.method == "CONNECT" and head.target.startswith(MCP_HOST):
+        await served.mcp(exchange, unquote(head.target.removeprefix(MCP_HOST)))
+    else:
+        await served.web(exchange)
+
+
+async def route(exchange: Exchange, path: str, token: str, served: TrialServer | None) -> None:
+    """Serves a request to one of our own paths, `/token/plane/...`."""
+    first, _, rest = path[1:].partition("/")
+    plane, slash, rest = rest.partition("/")
+    if not slash or not _same(first, token) or plane not in PLANES:
+        await exchange.respond(404, body=b"not found\n")
+    elif served is None:
+        await _nobody(exchange)
+    else:
+        await (served.mcp(exchange, rest) if plane == "mcp" else served.model(exchange, plane, f"/{rest}"))
+
+
+async def _nobody(exchange: Exchange) -> None:
+    exchange.keep_alive = False  # a client that tries again, or calls in the next trial, comes on a new connection
+    await exchange.respond(503, (("content-type", "application/json"),), NO_TRIAL)
+
+
+def _named(exchange: Exchange) -> str:
+    """The host that a request is for, as it says itself."""
+    return (exchange.head.get("host") or "").rpartition("@")[2].partition(":")[0].lower()
+
+
+def _knows(authorization: str | None, token: str) -> bool:
+    scheme, _, coded = (authorization or "").partition(" ")
+    if scheme.lower() != "basic":
+        return False
+    try:
+        _, _, password = base64.b64decode(coded).decode("utf-8").partition(":")
+    except ValueError:
+        return False
+    return _same(password, token)
+
+
+def _same(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())

@@ -1,0 +1,88 @@
+"""TrialPlanes: the planes as one trial meets them, behind one address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.http1.server import Exchange
+from holdfast.planes.llm.codecs.formats import provider_of_host
+from holdfast.planes.trial_address import LoopbackAddress, route
+from holdfast.protocols import TrialContext
+
+if TYPE_CHECKING:
+    from holdfast.planes.http.proxy import Proxy
+    from holdfast.planes.site_planes import SitePlanes
+
+
+class TrialPlanes:
+    """Serves the requests of one trial, each on its plane."""
+
+    def __init__(self, site_planes: SitePlanes, place: LoopbackAddress, context: TrialContext) -> None:
+        self._site_planes = site_planes
+        self._place = place
+        self._context = context
+        self._traffic = site_planes.gateway.traffic(context, self._elsewhere)
+        self._proxy: Proxy | None = None
+
+    async def model(self, exchange: Exchange, provider: str, path: str) -> None:
+        await self._traffic.serve(exchange, provider, path)
+
+    async def web(self, exchange: Exchange) -> None:
+        if self._site_planes.authority is None:
+            await exchange.respond(403, body=b"this run has no HTTP plane\n")
+            return
+        await self._web().serve(exchange, self._context)
+
+    async def visit(self, exchange: Exchange, scheme: str, host: str, port: int) -> None:
+        from holdfast.planes.http.request import Origin
+
+        await self._web().request(exchange, self._context, Origin(scheme, host, port))
+
+    async def mcp(self, exchange: Exchange, server: str) -> None:
+        await self._site_planes.mcp.serve(exchange, server, self._context)
+
+    def broke(self, why: str) -> None:
+        self._context.broke(why)
+
+    def note(self, text: str) -> None:
+        self._context.note(text)
+
+    def close(self) -> None:
+        self._traffic.close()
+        if self._proxy is not None:
+            self._proxy.leave(self._context)
+        self._site_planes.mcp.leave(self._context)  # last: until then the traffic knows which tools are MCP's
+
+    def _elsewhere(self) -> frozenset[str]:
+        """Tools that are met by another plane than the model's traffic."""
+        return self._site_planes.mcp.names(self._context) | self._site_planes.tools
+
+    def _web(self) -> Proxy:
+        if self._proxy is None:
+            from holdfast.planes.http.proxy import Proxy
+
+            site_planes = self._site_planes
+            assert site_planes.authority is not None
+            self._proxy = Proxy(
+                upstreams=site_planes.upstreams,
+                authority=site_planes.authority,
+                policy=site_planes.policy,
+                looked_into=site_planes.settings.urls,
+                model=self._by_host,
+                is_model=lambda host: provider_of_host(host) is not None,
+                nearby=self._context.nearby,
+                own=("127.0.0.1", self._place.port),
+                own_handler=self._own,
+            )
+        return self._proxy
+
+    async def _by_host(self, exchange: Exchange, context: TrialContext, origin: str) -> None:
+        """A call to a provider's own host, through the proxy."""
+        host = origin.partition("://")[2].partition(":")[0]
+        target = exchange.head.target
+        path = "/" + target.partition("://")[2].partition("/")[2] if "://" in target[:12] else target
+        await self._traffic.serve(exchange, provider_of_host(host) or "openai", path, base_url=origin)
+
+    async def _own(self, exchange: Exchange, context: TrialContext, path: str) -> None:
+        """A call to our own address that a client sent through the proxy."""
+        await route(exchange, path, self._place.token, self)

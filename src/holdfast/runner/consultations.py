@@ -1,0 +1,113 @@
+"""The rules of a run that ask a model, and the trials that wait for what it says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast import plugins
+from holdfast.model.observation import Observation
+from holdfast.model.spec import Invariant, Spec
+from holdfast.model.trial import Trial
+from holdfast.model.world import Evidence
+from holdfast.plan.checks import make_check
+from holdfast.plan.params import with_params
+from holdfast.protocols import ConsultingCheck
+from holdfast.store.rundir import RunDir
+
+if TYPE_CHECKING:
+    from holdfast.judge.consult import Consultation
+
+WAITING = 16
+"""Trials whose rules are being consulted at the same time: each holds its observation in memory."""
+
+
+class Consultations:
+    """Hears models for the rules that want it. Where no rule does, nothing is opened."""
+
+    def __init__(self, spec: Spec, environ: Mapping[str, str], run: RunDir) -> None:
+        self._spec = spec
+        self._environ = environ
+        self._cache = run.path.parent.parent / "judge-cache"
+        self._asking = frozenset(rule.id for rule in spec.invariants if asks_a_model(rule))
+        self._consultation: Consultation | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._asking)
+
+    def open(self) -> None:
+        """From here on, what others put among the kept replies is not believed: to be called before an agent runs."""
+        if self._asking and self._consultation is None:
+            from holdfast.execute.moored import resolved_models
+            from holdfast.judge.advice_cache import AdviceCache
+            from holdfast.judge.consult import Consultation
+
+            models = resolved_models(self._spec, self._environ)
+            root = Path(self._spec.path).resolve().parent
+            cache = AdviceCache(self._cache)
+            self._consultation = Consultation(models, self._environ, root, cache, retries=self._spec.retries)
+
+    def wanted(self, rules: Iterable[Invariant], seen: Observation) -> list[Invariant]:
+        """Those of the rules that ask a model about this; none where our side broke before there was an answer."""
+        if not self._asking or (seen.error and not seen.turns):
+            return []
+        return [rule for rule in rules if rule.id in self._asking]
+
+    async def hear(self, rules: Iterable[Invariant], trial: Trial, seen: Observation) -> dict[str, Evidence]:
+        """By rule, what its model said. `seen` has its secrets masked: nothing else is sent anywhere."""
+        from holdfast.judge.consult import all_printed, consulted
+
+        self.open()
+        assert self._consultation is not None
+        shown = all_printed(self._spec.agent, seen)
+        heard = {}
+        for rule in rules:
+            check = make_check(with_params(rule, trial.params) if trial.params else rule)
+            assert isinstance(check, ConsultingCheck)
+            heard[rule.id] = await consulted(check, shown, shown.evidence.get(rule.id), self._consultation)
+        return heard
+
+    async def close(self) -> None:
+        if self._consultation is not None:
+            await self._consultation.close()
+            self._consultation = None
+
+
+class Waiting:
+    """Work beside the trials: so much of it at a time. What it raises is raised where the next one is added."""
+
+    def __init__(self, most: int = WAITING) -> None:
+        self._most = most
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def add(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begins it as soon as there is room."""
+        self._tasks.add(asyncio.create_task(work))
+        if len(self._tasks) >= self._most:
+            await self._some(asyncio.FIRST_COMPLETED)
+
+    async def finish(self) -> None:
+        """All of it is done."""
+        while self._tasks:
+            await self._some(asyncio.ALL_COMPLETED)
+
+    async def drop(self) -> None:
+        """Gives up what is not done."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    async def _some(self, until: str) -> None:
+        done, self._tasks = await asyncio.wait(self._tasks, return_when=until)
+        broken = [failure for failure in (task.exception() for task in done) if failure is not None]
+        if broken:
+            raise broken[0]
+
+
+def asks_a_model(rule: Invariant) -> bool:
+    """Whether the rule's check wants to consult one."""
+    plugin = plugins.find("checks", rule.check)
+    return plugin is not None and issubclass(plugin, ConsultingCheck)

@@ -1,0 +1,170 @@
+"""Faults in a scenario: which fault, on which plane and target, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from holdfast import plugins
+from holdfast.model.spec import Injection, Plane, Schedule
+from holdfast.reading.fields import key_names
+from holdfast.reading.node import Node
+from holdfast.reading.reader import BAD, Bad, Reader, join
+from holdfast.reading.words import found
+from holdfast.spec.globs import glob_problems
+from holdfast.spec.sections.weather import (
+    AttackKeys,
+    HttpFaultKeys,
+    LlmFaultKeys,
+    McpFaultKeys,
+    ServiceFaultKeys,
+    ToolFaultKeys,
+    WorldFaultKeys,
+)
+from holdfast.spec.variants import Choice, Chosen, Menu, choose, settings
+
+FamilyName = Literal[
+    "tool_faults", "llm_faults", "context_attacks", "mcp_faults", "http_faults", "service_faults", "world_faults"
+]
+_SCHEDULE = ("probability", "after_calls", "times", "every", "on_call", "match")
+
+
+class Family(Struct, frozen=True):
+    """One list of faults in a scenario."""
+
+    name: FamilyName
+    plane: Plane
+    keys: type
+    registry: str
+    """Its family of plug-ins."""
+    selector: str = "mode"
+    target: str | None = None
+    """The key that names the target."""
+
+
+FAMILIES: dict[FamilyName, Family] = {
+    "tool_faults": Family("tool_faults", "tool", ToolFaultKeys, "faults.tool", target="tool"),
+    "llm_faults": Family("llm_faults", "llm", LlmFaultKeys, "faults.llm"),
+    "context_attacks": Family("context_attacks", "context", AttackKeys, "faults.context", selector="type"),
+    "mcp_faults": Family("mcp_faults", "mcp", McpFaultKeys, "faults.mcp", target="tool"),
+    "http_faults": Family("http_faults", "http", HttpFaultKeys, "faults.http", target="match_url"),
+    "service_faults": Family("service_faults", "service", ServiceFaultKeys, "faults.service", target="service"),
+    "world_faults": Family("world_faults", "world", WorldFaultKeys, "faults.world"),
+}
+
+
+class FaultEntry(Struct, frozen=True):
+    """A fault as read, with the places that later questions ask about."""
+
+    family: Family
+    injection: Injection
+    made: Any
+    at: Node
+    path: str
+
+    @property
+    def label(self) -> str:
+        """Its name for people: `tool error on search`."""
+        on = f" on {self.injection.match_url or self.injection.target}" if self.family.target else ""
+        return f"{self.injection.plane} {self.injection.mode}{on}"
+
+
+@cache
+def menu(name: FamilyName) -> Menu:
+    """The modes of a family."""
+    family = FAMILIES[name]
+
+    def find(mode: str) -> Choice | None:
+        built = plugins.find(family.registry, mode)
+        return None if built is None else Choice(mode, built)
+
+    def names() -> Iterable[str]:
+        return plugins.names(family.registry)
+
+    return Menu(family.selector, find, names)
+
+
+def read_faults(reader: Reader, name: FamilyName, node: Node, path: str) -> tuple[FaultEntry, ...] | Bad:
+    """The faults of one list; context attacks may also be a map of type to settings."""
+    if name == "context_attacks" and node.kind == "map":
+        entries = [(_named(key, key_node, value), join(path, key)) for key, (key_node, value) in node.pairs.items()]
+    elif node.kind == "list":
+        entries = [(item, f"{path}[{i}]") for i, item in enumerate(node.items)]
+    else:
+        expected = "a list or a map" if name == "context_attacks" else "a list"
+        hint = "write [] for none" if node.kind == "null" else ""
+        return reader.error(node, path, f"expected {expected}, found {found(node)}", hint=hint, code="wrong-type")
+    placed = [_fault(reader, FAMILIES[name], entry, where) for entry, where in entries]
+    return tuple(p for p in placed if not isinstance(p, Bad))
+
+
+def _named(key: str, key_node: Node, value: Node) -> Node:
+    """An entry of the map form, as an entry of the list form."""
+    if value.kind not in ("map", "null") or value.has("type"):
+        return value
+    kind = Node("text", key_node.line, key_node.column, key_node.length, key, key)
+    entry = Node("map", key_node.line, key_node.column, key_node.length)
+    entry.pairs = {"type": (key_node, kind), **value.pairs}
+    return entry
+
+
+def _fault(reader: Reader, family: Family, node: Node, path: str) -> FaultEntry | Bad:
+    if node.kind != "map":
+        return reader.error(node, path, f"expected a map, found {found(node)}", code="wrong-type")
+    common = reader.keys(family.keys, node, path)
+    choice = choose(reader, menu(family.name), node, path) if node.has(family.selector) else BAD
+    if isinstance(choice, Bad):
+        return BAD
+    chosen = settings(reader, choice, node, path, key_names(family.keys))
+    _schedule_problems(reader, node, path)
+    glob_problems(reader, node, path)
+    if isinstance(common, Bad) or isinstance(chosen, Bad):
+        return BAD
+    return _placed(reader, family, common, chosen, node, path)
+
+
+def _schedule_problems(reader: Reader, node: Node, path: str) -> None:
+    if node.has("on_event") and node.has("after_ms"):
+        message = "after_ms and on_event exclude each other: a fault begins at a time or at an event"
+        reader.error(node.key("on_event"), f"{path}.on_event", message, code="conflict")
+    if node.has("on_call") and node.has("after_calls"):
+        message = "on_call and after_calls exclude each other: on_call counts all calls"
+        reader.error(node.key("on_call"), f"{path}.on_call", message, code="conflict")
+    if node.has("probability") and node.has("trigger_probability"):
+        message = "written twice: probability and trigger_probability are the same"
+        reader.error(node.key("trigger_probability"), f"{path}.trigger_probability", message, code="conflict")
+    for key in ("probability", "trigger_probability"):
+        if node.has(key) and node.get(key).kind in ("int", "float") and node.get(key).value == 0:
+            message = "with probability 0 this fault never fires"
+            reader.warn(node.get(key), f"{path}.{key}", message, code="lint-probability-zero")
+
+
+def _placed(
+    reader: Reader, family: Family, common: dict[str, Any], chosen: Chosen, node: Node, path: str
+) -> FaultEntry | Bad:
+    schedule = {key: common[key] for key in _SCHEDULE if key in common}
+    if "trigger_probability" in common:
+        schedule["probability"] = common["trigger_probability"]
+    target = common.get(family.target, "*") if family.target else "*"
+    if family.name == "context_attacks" and not hasattr(chosen.choice.type, "apply"):
+        target = "input"
+        for key, what in (("match", "arguments"), ("match_url", "URL")):
+            if key in common:
+                message = f"this attack is on the input, which has no {what}"
+                return reader.error(node.key(key), f"{path}.{key}", message)
+    own = dict(chosen.settings)
+    own |= {key: common[key] for key in ("after_ms", "on_event") if common.get(key) is not None}
+    injection = Injection(
+        family.plane,
+        target,
+        chosen.choice.name,
+        own,
+        Schedule(**schedule),
+        match_url=common.get("match_url") if family.target != "match_url" else None,
+        raises=common.get("raises"),
+        position=node.position,
+    )
+    return FaultEntry(family, injection, chosen.made, node, path)

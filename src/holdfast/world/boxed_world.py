@@ -1,0 +1,325 @@
+"""A world: all that surrounds one trial, opened before the agent starts and gone after its evidence is gathered."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AsyncExitStack
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.errors import HoldfastError
+from holdfast.model.codec import encode
+from holdfast.model.trial import Trial
+from holdfast.model.world import AuditEvent, Isolation, PlacedFile, WorldSpec
+from holdfast.planes.site_planes import placeholders
+from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, unresolved
+from holdfast.protocols import (
+    Command,
+    CommandEnd,
+    Database,
+    FileChange,
+    Mock,
+    Sandbox,
+    SandboxSpec,
+    Service,
+    TrialContext,
+)
+from holdfast.world.addresses import GATEWAY, hosts, listening, variables
+from holdfast.world.audit import AuditLog
+from holdfast.world.disturbances import Disturbances
+from holdfast.world.forbidden import Overheard
+from holdfast.world.ingress import IngressPorts
+from holdfast.world.kept_world import KeptWorld, WorldKeeper, without
+from holdfast.world.preparation import fill, set_up
+from holdfast.world.service_planes import NAMES, ServicePlanes
+from holdfast.world.shortcomings import CLOCK_FAULTS, LIMIT_FAULTS, with_modes
+from holdfast.world.workspace import lay_out, place_files
+from holdfast.world.world_clock import WorldClock
+
+if TYPE_CHECKING:
+    from holdfast.planes.trial_address import TrialAddress
+    from holdfast.world.world_factory import WorldFactory
+
+LENT = "/run/holdfast"
+"""Where the agent finds what it is lent: its prompt, its configuration, certificates."""
+_AUDITS = {"command audit": "commands", "http audit": "http_calls", "file audit": "writes_outside"}
+_SYSTEM = {"HOME": "/workspace", "LANG": "C.UTF-8", "TERM": "dumb"}
+
+
+class BoxedWorld:
+    """One trial's world. Opened by `WorldFactory.open`."""
+
+    def __init__(
+        self, worlds: WorldFactory, spec: WorldSpec, trial: Trial, folder: Path, context: TrialContext
+    ) -> None:
+        self.spec = spec
+        self.trial = trial
+        self.root = worlds.order.root
+        self.sandbox: Sandbox
+        self.services: dict[str, Service] = {}
+        self.address: TrialAddress
+        self.environ: Mapping[str, str] = {}
+        self.audit_log = folder / "audit.jsonl"
+        self.trace_log = folder / "trace.jsonl"
+        self.log = AuditLog(self.audit_log, spec.audit)
+        self.overheard = Overheard(worlds.order.secrets)
+        self.worth_a_look = True
+        """Whether it is kept, if worlds are; one that broke always is."""
+        self.doing = ""
+        """What of the spec is being put in place."""
+        self.disturbances = Disturbances(worlds.scenario(trial), context)
+        self._events: tuple[AuditEvent, ...] = ()
+        self._leads: frozenset[str] = frozenset()
+        """Variables that lead to our planes."""
+        self._opened = False
+        self._watched = False
+        """From the snapshot on, what happens inside is the agent's doing."""
+        self._worlds = worlds
+        self._folder = folder
+        self._context = context
+        self._lent = folder / "lent"
+        self._clock = WorldClock(self._lent, worlds.clock)
+        self._ingress = IngressPorts(spec.network, worlds.backend.name)
+        self._parts = AsyncExitStack()
+
+    async def open(self) -> None:
+        """Everything in its order; HarnessError says what could not be had."""
+        self._lent.mkdir(parents=True)
+        layer = self._folder / "layer"
+        layer.mkdir()
+        lay_out(layer, self.root, self.spec.fixtures)
+        place_files(layer, self.root, self.spec.setup.files)
+        self._hide_secrets(layer)
+        await self._open_services()
+        await self._open_sandbox(layer)
+        await self._connect()
+        await fill(self.spec.fixtures, self.databases, self.root, self.trial, self._begin)
+        await set_up(self.spec.setup.commands, self.sandbox, self.environ, self._begin)
+        if self._wants_clock:
+            await self._wind()
+        for database in self.databases.values():
+            await database.mark()
+        await self.sandbox.snapshot()
+        self._watched = True
+        self._parts.push_async_callback(self._ingress.close)
+        await self._ingress.open(self.sandbox, {self.sandbox.listener(*GATEWAY).getsockname()[1]})
+        for note in self._ingress.notes:
+            self._context.note(note)
+            self._worlds.order.told(self.trial, note)
+
+    @property
+    def databases(self) -> dict[str, Database]:
+        return {name: service for name, service in self.services.items() if isinstance(service, Database)}
+
+    @property
+    def mocks(self) -> dict[str, Mock]:
+        """By every host name that leads to one."""
+        found = {name: service for name, service in self.services.items() if isinstance(service, Mock)}
+        overridden = self.spec.network.dns_overrides.items()
+        return found | {host: found[service] for host, service in overridden if service in found}
+
+    def _begin(self, what: str) -> None:
+        self.doing = what
+
+    def time_left_s(self) -> float:
+        limit_ms = self.spec.resources.timeout_ms
+        return inf if limit_ms is None else limit_ms / 1000 - self._context.now()
+
+    def heard(self, data: bytes) -> None:
+        self.overheard.add(data)
+
+    def lend(self, name: str, content: bytes) -> str:
+        (self._lent / name).write_bytes(content)
+        (self._lent / name).chmod(0o644)
+        return f"{self.sandbox.inside(LENT)}/{name}"
+
+    def changes(self) -> Iterator[FileChange]:
+        return self.disturbances.of_agent(self.sandbox.changes())
+
+    def audit(self) -> Iterator[AuditEvent]:
+        return iter(self._events)
+
+    def time(self) -> float:
+        return self._clock.time()
+
+    async def set_clock(self, now: float, *, frozen: bool = False) -> None:
+        self._clock.set(now, frozen=frozen)
+
+    async def settle(self, began: float) -> None:
+        """The agent has ended: its processes are stopped, the audit is closed, the workspace frozen."""
+        await self._ingress.close()
+        await self.sandbox.freeze()
+        trace = self._context.traced()
+        self.trace_log.write_bytes(b"".join(encode(event) + b"\n" for event in trace))
+        self.log.files(self.changes())
+        for database in self.databases.values():
+            await self.log.database(database)
+        self.log.calls(trace, began, self.mocks)
+        self._events = self.log.close()
+        for service in self.services.values():
+            self._note(service)  # also of what is only known now
+        if self.spec.forbidden.file_writes_outside is not None:
+            self._context.note(
+                "file writes are read from what is left: a file that was made and removed again is not seen"
+            )
+        if self.log.cut:
+            self._context.note("more happened than the audit log keeps; its end is missing")
+
+    async def keep(self, keeping: WorldKeeper) -> None:
+        """Leaves all that can be had of it for a look; the trial says so where something cannot."""
+        secrets = self._worlds.order.secrets
+        visible = {inside: str(path) for inside, path in self._worlds.order.visible.items()}
+        about = KeptWorld(self.trial.id, str(self.root), without(self._lasting(), secrets), visible)
+        sandbox = self.sandbox if self._opened else None
+        try:
+            await keeping.keep(about, sandbox, self.services, [self.audit_log, self.trace_log], secrets.values())
+        except (OSError, HoldfastError) as refused:
+            self._context.note(f"its world could not be kept: {refused}")
+
+    @property
+    def unseen(self) -> dict[str, str]:
+        lacking = {
+            _AUDITS[one.feature]: one.why for one in self.isolation if not one.enforced and one.feature in _AUDITS
+        }
+        return lacking | {f"{type}s": "the audit log was cut" for type in self.log.cut}
+
+    async def close(self) -> None:
+        """Nothing is left, whatever has gone wrong before."""
+        self._clock.close()
+        try:
+            await self._parts.aclose()
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def isolation(self) -> tuple[Isolation, ...]:
+        """What the sandbox enforces, and what of the spec this world could not do."""
+        own = (*((self._clock.kept,) if self._wants_clock else ()), *self._ingress.isolation)
+        told = [one for one in self._worlds.shortcomings if one.feature not in {one.feature for one in own}]
+        return (*self.sandbox.isolation, *told, *own)
+
+    def _note(self, service: Service) -> None:
+        for note in service.notes:
+            self._context.note(note)
+
+    # -- step by step ---------------------------------------------------------------------------
+    def _lasting(self) -> dict[str, str]:
+        """The environment without what leads to parts of this world that go with it."""
+        passing = self._leads | self._clock.environ.keys()
+        return {name: value for name, value in self.environ.items() if name not in passing}
+
+    @property
+    def _wants_clock(self) -> bool:
+        asked = self.spec.determinism.clock is not None
+        return asked or with_modes(self._worlds.scenario(self.trial), CLOCK_FAULTS)
+
+    async def _wind(self) -> None:
+        """The agent's clock is set; where it cannot be, `isolation` says why."""
+        seen_at = self.sandbox.inside(LENT)
+        found = await self._clock.wind(self.spec.determinism.clock, self.sandbox, seen_at, self.environ)
+        self._worlds.clock = self._clock.kept
+        if "LD_PRELOAD" in self.environ and found:
+            found["LD_PRELOAD"] += f" {self.environ['LD_PRELOAD']}"
+        self.environ = {**self.environ, **found}
+
+    def _hide_secrets(self, layer: Path) -> None:
+        files = [
+            PlacedFile(s.file, self._worlds.order.secrets[s.name], mode=0o600) for s in self.spec.secrets if s.file
+        ]
+        place_files(layer, self.root, files)
+
+    async def _open_services(self) -> None:
+        for service in self.spec.services:
+            keeper = await self._worlds.keeper(service)
+            alone = self._worlds.disturbs(self.trial, service.name)
+            live = await keeper.provide(self.trial, alone=alone)
+            self._parts.push_async_callback(live.close)
+            self.services[service.name] = live
+            self._note(live)
+
+    async def _open_sandbox(self, layer: Path) -> None:
+        worlds = self._worlds
+        named = self._unresolved
+        sandbox_spec = SandboxSpec(
+            name=self._folder.name,
+            layers=(layer,),
+            listen=tuple(dict.fromkeys((*listening(self.spec), *((NAMES,) if named else ())))),
+            hosts=hosts(self.spec, named),
+            visible={**worlds.order.visible, LENT: self._lent, **(self._name_files() if named else {})},
+            resources=self.spec.resources,
+            limits=with_modes(worlds.scenario(self.trial), LIMIT_FAULTS),
+            commands=self._command,
+        )
+        self.sandbox = await worlds.backend.open(sandbox_spec)
+        self._opened = True
+        self._parts.push_async_callback(self.sandbox.close)
+
+    @property
+    def _unresolved(self) -> frozenset[str]:
+        """Services whose names a fault may keep from resolving: those are asked for, and not in the hosts file."""
+        return unresolved(self._worlds.scenario(self.trial))
+
+    def _name_files(self) -> dict[str, Path]:
+        found = {}
+        for name, text in (("resolv.conf", RESOLV_CONF.format(host=NAMES[0])), ("nsswitch.conf", NSSWITCH_CONF)):
+            (self._folder / name).write_text(text)
+            found[f"/etc/{name}"] = self._folder / name
+        return found
+
+    def _command(self, command: Command) -> Callable[[CommandEnd], None]:
+        """A command started inside; one that a fault of ours ran is not the agent's."""
+        if not self._watched or self.disturbances.own(command.argv):
+            return lambda end: None
+        self.disturbances.saw("command")
+        return self.log.command(command.argv, command.cwd, command.ts)
+
+    async def _connect(self) -> None:
+        """Our planes stand at every address inside."""
+        worlds = self._worlds
+        self.address = await worlds.site_planes.open_address(sock=self.sandbox.listener(*GATEWAY))
+        self._parts.push_async_callback(self.address.close)
+        reached = await self._fronts().open(self._unresolved)
+        told = {name: service.variables for name, service in self.services.items()}
+        led = self._led()
+        self._leads = frozenset(led)
+        self.environ = {
+            **_SYSTEM,
+            "HOME": self.sandbox.workspace,
+            **worlds.order.environ,
+            **variables(self.spec, reached, told),
+            **self.spec.setup.env,
+            **self._secret_variables(),
+            **led,
+            **worlds.order.agent_environ,
+            **worlds.order.variables(self.trial),
+        }
+
+    def _fronts(self) -> ServicePlanes:
+        worlds, authority = self._worlds, self._worlds.site_planes.authority
+        return ServicePlanes(
+            self.spec,
+            self.sandbox,
+            self.services,
+            self.address,
+            self._context,
+            leaf=lambda name: None if authority is None else authority.leaf(name),
+            disturbed=lambda name: worlds.disturbs(self.trial, name),
+            wrote=lambda: self.disturbances.saw("db_write"),
+            parts=self._parts,
+        )
+
+    def _secret_variables(self) -> dict[str, str]:
+        return {s.name: self._worlds.order.secrets[s.name] for s in self.spec.secrets if s.env}
+
+    def _led(self) -> dict[str, str]:
+        """The variables that lead the agent's calls to us; files of ours that they name are lent."""
+        found = {**placeholders({}), **self.address.environ}  # keys of the user's are added by the gateway, not shown
+        folder = str(self._worlds.site_planes.folder)
+        for name, value in found.items():
+            if value.startswith(folder):
+                path = Path(value)
+                found[name] = self.lend(path.name, path.read_bytes())
+        past = ",".join((found.get("NO_PROXY", ""), *hosts(self.spec)))
+        return found | {"NO_PROXY": past, "no_proxy": past}

@@ -1,0 +1,219 @@
+"""The world of a trial, left as a folder: its workspace, logs, and what its services held. For a look afterwards.
+
+workspace/       as the agent left it; secrets are masked
+services/NAME.json   a database's tables, a mock's requests
+services/NAME.dump   all that a server held, for another one to start with
+audit.jsonl, trace.jsonl
+kept.json        how to open it again: the environment without secrets, and what the agent could see
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.errors import HoldfastError, UserError
+from holdfast.model.codec import decoder, encode
+from holdfast.model.observation import Observation
+from holdfast.model.trial import Trial
+from holdfast.model.world import SQL_KINDS
+from holdfast.protocols import Database, Lasting, Mock, Sandbox, Service
+from holdfast.world.folder_mask import mask_dump, mask_files
+from holdfast.world.hidden_secrets import Hidden
+from holdfast.world.sandbox.tree import copy
+
+KEPT = Path(".holdfast") / "kept"
+ABOUT = "kept.json"
+MOST_BYTES = 1 << 30
+"""A workspace that is larger is not copied."""
+_ROWS = 1_000
+_QUERY_S = 10.0
+_TABLES = """SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'
+AND table_schema NOT IN ('pg_catalog', 'information_schema', 'mysql', 'performance_schema', 'sys') ORDER BY 1, 2"""
+
+
+class KeptWorld(Struct, frozen=True):
+    """What is known of a kept world."""
+
+    trial: str
+    spec: str
+    """The folder of its spec."""
+    environ: dict[str, str]
+    visible: dict[str, str]
+    notes: tuple[str, ...] = ()
+    """What is missing, and why."""
+    run: str = ""
+    """The directory of the run that it is of."""
+
+
+class WorldKeeper:
+    """Where worlds are kept, which ones, and how secrets are taken out of what is written there."""
+
+    def __init__(
+        self,
+        folder: Path,
+        mask: Callable[[str], str],
+        run: Path | None = None,
+        wants: Callable[[Trial, Observation], bool] = lambda trial, seen: True,
+        values: Collection[str] = (),
+    ) -> None:
+        """`wants` is asked of a trial that has ended, while its world is still there.
+
+        `mask` takes the values, and the secrets of a world, out of a text.
+        """
+        self.folder = folder
+        self.wants = wants
+        self._mask = mask
+        self._values = values
+        self._run = "" if run is None else str(run.resolve())
+
+    async def keep(
+        self,
+        world: KeptWorld,
+        sandbox: Sandbox | None,
+        services: Mapping[str, Service],
+        logs: Iterable[Path],
+        secrets: Collection[str],
+    ) -> None:
+        """Puts all that can be had into a folder of the trial's own; OSError if there is no place for it."""
+        target = self.folder / world.trial
+        forget(target)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        target.mkdir(mode=0o700)
+        (target / "services").mkdir()
+        notes = list(world.notes)
+        hidden = Hidden({*self._values, *secrets}, self._mask)
+        if sandbox is None:
+            notes.append("there is no workspace: the sandbox was not opened")
+        else:
+            notes += await asyncio.to_thread(_workspace, sandbox.view(), target / "workspace", hidden)
+        for log in logs:
+            if log.exists():
+                (target / log.name).write_text(hidden.text(log.read_text(encoding="utf-8", errors="replace")))
+        for name, service in services.items():
+            found, why = await _held(service)
+            if found is not None:
+                _write(target / "services" / f"{name}.json", found, hidden)
+            why = await _dump(service, dump_of(target, name), hidden) or why
+            notes += [f"{name}: {why}"] if why else []
+        _write(target / ABOUT, replace(world, notes=tuple(notes), run=self._run), hidden)
+
+
+async def _dump(service: Service, path: Path, hidden: Hidden) -> str:
+    """Writes all that it holds; why not, or why not all of it, if it cannot be done."""
+    if not isinstance(service, Lasting):
+        return ""
+    path.touch(mode=0o600)
+    try:
+        missing = await service.dump(path)
+        await asyncio.to_thread(mask_dump, path, hidden, text=service.spec.kind in SQL_KINDS)
+        return missing
+    except (HoldfastError, OSError, ValueError) as refused:
+        path.unlink(missing_ok=True)
+        return f"what it held could not be kept: {' '.join(str(refused).split())}"
+
+
+def _write(path: Path, what: Any, hidden: Hidden) -> None:
+    path.write_text(hidden.text(encode(what).decode()) + "\n")
+
+
+def dump_of(folder: Path, service: str) -> Path:
+    """Where a kept world has all that a service held."""
+    return folder / "services" / f"{service}.dump"
+
+
+def read(folder: Path) -> KeptWorld:
+    """What is known of a kept world; UserError if that is none."""
+    try:
+        return decoder(KeptWorld).decode((folder / ABOUT).read_bytes())
+    except (OSError, ValueError) as broken:
+        raise UserError(f"{folder} is no kept world: {broken}") from broken
+
+
+def kept_worlds(folder: Path) -> list[Path]:
+    """Every kept world in a folder, oldest first."""
+    found = [path for path in folder.glob("*") if (path / ABOUT).is_file()] if folder.is_dir() else []
+    return sorted(found, key=lambda path: (path / ABOUT).stat().st_mtime)
+
+
+def clear(folder: Path, older_than_s: float, now: float) -> list[Path]:
+    """Removes kept worlds that are older; which."""
+    old = [path for path in kept_worlds(folder) if now - (path / ABOUT).stat().st_mtime >= older_than_s]
+    for path in old:
+        forget(path)
+    return [path for path in old if not path.exists()]
+
+
+def without(environ: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
+    """An environment without the variables in which a secret stands."""
+    return {name: text for name, text in environ.items() if not any(value in text for value in secrets.values())}
+
+
+def _workspace(view: Path, target: Path, hidden: Hidden) -> list[str]:
+    """Copies it, without secrets; what there is to say about that."""
+    try:
+        size = sum(_size(os.path.join(at, name)) for at, _, names in os.walk(view) for name in names)
+        if size > MOST_BYTES:
+            return [f"the workspace is not kept: it has {size:,} bytes, and {MOST_BYTES:,} are the most"]
+        notes = _copied(view, target)
+        return [*notes, *mask_files(target, hidden)]
+    except OSError as refused:
+        forget(target)
+        return [f"the workspace could not be copied: {refused}"]
+
+
+def _copied(view: Path, target: Path) -> list[str]:
+    try:
+        copy(view, target)
+    except shutil.Error as some:  # it has copied the others
+        return [f"{len(some.args[0])} files of the workspace could not be copied"]
+    return []
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
+
+
+async def _held(service: Service) -> tuple[Any, str]:
+    """What a service held, and why not all of it."""
+    try:
+        if isinstance(service, Mock):
+            return {"requests": list(service.requests), "dropped": service.dropped}, ""
+        if isinstance(service, Database):
+            return await _tables(service), ""
+    except (HoldfastError, TimeoutError) as refused:
+        return None, f"what it held could not be read: {refused}"
+    if isinstance(service, Lasting) or service.spec.kind == "external":
+        return None, ""
+    return None, "what it held is not kept: it is neither a database nor a mock"
+
+
+async def _tables(database: Database) -> dict[str, Any]:
+    """The first rows of every table."""
+    found = {}
+    quote = "`" if database.spec.kind == "mysql" else '"'
+    for schema, table in (await database.query(_TABLES, timeout_s=_QUERY_S, keep=_ROWS)).rows:
+        name = ".".join(f"{quote}{part.replace(quote, quote * 2)}{quote}" for part in (schema, table))
+        found[f"{schema}.{table}"] = await database.query(f"SELECT * FROM {name}", timeout_s=_QUERY_S, keep=_ROWS)  # noqa: S608
+    return found
+
+
+def forget(folder: Path) -> None:
+    """Removes a kept world, also where an agent took rights away."""
+    for at, folders, _ in os.walk(folder):
+        for name in folders:
+            if not os.path.islink(os.path.join(at, name)):
+                with contextlib.suppress(OSError):  # another's, or gone: then it stays
+                    os.chmod(os.path.join(at, name), 0o700)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,277 @@
+"""A sandbox that a holder keeps, as the rest of Holdfast sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, cast
+
+from holdfast.errors import HarnessError
+from holdfast.model.world import Isolation
+from holdfast.protocols import Command, CommandEnd, FileChange, Ran, SandboxSpec, Stdio
+from holdfast.world.sandbox import wire
+from holdfast.world.sandbox.connections import connected
+from holdfast.world.sandbox.holder_connection import GONE, HolderConnection
+from holdfast.world.sandbox.limits import ControlGroup
+from holdfast.world.sandbox.live_limits import LiveLimits, family
+from holdfast.world.sandbox.mounts import WORKSPACE
+from holdfast.world.sandbox.paths import resolve
+from holdfast.world.sandbox.running_program import NEVER, RunningProgram, run_to_end
+from holdfast.world.sandbox.wire import HolderMessage
+
+_ROUND_MS = 10_000
+"""For the next piece of a list of changes: long, since on a busy machine slowness is ours."""
+
+
+class BubblewrapSandbox:
+    """One sandbox of the bubblewrap backend."""
+
+    workspace = WORKSPACE
+
+    def __init__(
+        self, sandbox_spec: SandboxSpec, isolation: tuple[Isolation, ...], group: ControlGroup, copies: list[Path]
+    ) -> None:
+        self._sandbox_spec = sandbox_spec
+        self._isolation = isolation
+        self._group = group
+        self._strain = LiveLimits(group, sandbox_spec.resources, self._everybody)
+        self._copies = copies
+        self._programs: dict[int, RunningProgram] = {}
+        self._agents: set[int] = set()
+        """Tickets of the programs that are the agent's, not of commands that we run to their end."""
+        self._commands: dict[int, Callable[[CommandEnd], None]] = {}
+        """Who is told of the end of a command, by its number."""
+        self._listeners: dict[tuple[str, int], socket.socket] = {}
+        self._view = -1
+        self._frozen = False
+        self._holder = 0
+        self._line: HolderConnection
+
+    async def open(self, line: HolderConnection) -> None:
+        """Waits until the holder is there; HarnessError if it cannot be."""
+        self._line = line
+        line.expect(0)
+        message = await line.reply(0)
+        self._view, *listeners = message.fds
+        for address, fd in zip(self._sandbox_spec.listen, listeners, strict=True):
+            listener = socket.socket(fileno=fd)
+            listener.setblocking(False)
+            self._listeners[address] = listener
+        self._holder = message.value
+        self._group.add(self._holder)
+
+    @property
+    def isolation(self) -> tuple[Isolation, ...]:
+        return self._isolation
+
+    def listener(self, host: str, port: int) -> socket.socket:
+        return self._listeners[host, port]
+
+    def address(self, host: str, port: int) -> tuple[str, int]:
+        return host, port
+
+    def inside(self, path: str) -> str:
+        return path
+
+    async def connect(self, port: int) -> socket.socket:
+        """ConnectionRefusedError while nothing listens there."""
+        try:
+            return await self._connect(port, b"4")
+        except ConnectionRefusedError:
+            return await self._connect(port, b"6")
+
+    async def start(
+        self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = ""
+    ) -> RunningProgram:
+        if self._frozen:
+            raise HarnessError("the sandbox is frozen: nothing starts in it any more")
+        ticket = self._line.ticket()
+        self._agents.add(ticket)
+        return await self._start(ticket, argv, env, stdio, cwd=cwd)
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        stdin: bytes = b"",
+        timeout_s: float = 120.0,
+        keep: int = 8_000,
+        throwaway: bool = False,
+    ) -> Ran:
+        """From the freeze on, every command is a throwaway one."""
+
+        async def begin(argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> RunningProgram:
+            ticket = self._line.ticket()
+            return await self._start(ticket, argv, env, stdio, throwaway=throwaway or self._frozen)
+
+        return await run_to_end(begin, argv, env, stdin, timeout_s, keep)
+
+    async def snapshot(self) -> None:
+        try:
+            message = await self._line.ask(wire.SNAPSHOT)
+        except OSError as refused:
+            raise HarnessError(f"the workspace could not be kept as it is: {refused}") from refused
+        os.close(self._view)
+        self._view = message.fds[0]
+
+    async def freeze(self) -> None:
+        self._frozen = True
+        await self._line.ask(wire.FREEZE)
+        self._strain.lift()
+
+    async def kill(self) -> int:
+        """Asked for, not awaited: whoever waits for a program may hear of its end only after this is done."""
+        return self._kill()
+
+    async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
+        await self._strain.limit(memory, cpu, self._kill)
+
+    def changes(self) -> Iterator[FileChange]:
+        ours, theirs = os.pipe()
+        with open(ours, "rb", buffering=0) as told:
+            try:
+                self._line.tell(wire.CHANGES, 0, fds=[theirs])
+            finally:
+                os.close(theirs)
+            yield from _changes(self._pieces(told.fileno()))
+
+    def find(self, path: str) -> Path | None:
+        found = resolve(self._view, WORKSPACE, path)
+        return None if found is None else self.view() / found
+
+    def view(self) -> Path:
+        """By a descriptor of ours: the mount itself is in no name space but the holder's."""
+        return Path(f"/proc/{os.getpid()}/fd/{self._view}")
+
+    async def close(self) -> None:
+        for listener in self._listeners.values():
+            listener.close()
+        self._listeners.clear()
+        if self._view >= 0:
+            os.close(self._view)
+            self._view = -1
+        try:
+            await self._line.close()
+        finally:
+            await self._group.close()
+            for copy in self._copies:
+                await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
+
+    def notice(self, message: HolderMessage) -> None:
+        """What the holder tells unasked: programs that ended, commands that began or ended."""
+        if message.what == wire.COMMAND and self._sandbox_spec.commands is not None:
+            self._commands[message.ticket] = self._sandbox_spec.commands(_command(message.text))
+        elif message.what == wire.OVER:
+            self._commands_end(wire.ends_of(message.text))
+        elif message.what == wire.ENDED and (program := self._programs.pop(message.ticket, None)):
+            took_ms = message.took_ns / 1e6
+            if message.value == wire.UNTOLD:
+                program.finish(None, took_ms, lost=True, note=NEVER)
+            else:
+                program.finish(message.value, took_ms)
+
+    def _commands_end(self, ends: Iterable[wire.CommandEndMessage]) -> None:
+        for end in ends:
+            if told := self._commands.pop(end.number, None):
+                told(_command_end(end))
+
+    def lost(self) -> None:
+        """The holder is gone, and with it all that it held."""
+        for program in self._programs.values():
+            program.finish(None, lost=True, note=GONE)
+        self._programs.clear()
+
+    async def _start(
+        self,
+        ticket: int,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        stdio: Stdio,
+        *,
+        cwd: str = "",
+        throwaway: bool = False,
+    ) -> RunningProgram:
+        program = RunningProgram(lambda number: self._signal(ticket, number))
+        order = wire.StartOrder(tuple(argv), dict(env), os.path.normpath(os.path.join(WORKSPACE, cwd)))
+        self._programs[ticket] = program
+        written = wire.written(order)
+        try:
+            fds = [written, stdio.stdin, stdio.stdout, stdio.stderr]
+            await self._line.ask(wire.START, int(throwaway), ticket=ticket, fds=fds)
+        except OSError as refused:
+            del self._programs[ticket]
+            raise OSError(refused.errno, refused.strerror, argv[0]) from None
+        except asyncio.CancelledError:
+            self._signal(ticket, signal.SIGKILL)  # it may start all the same
+            raise
+        finally:
+            os.close(written)
+        return program
+
+    def _kill(self) -> int:
+        under_way = self._agents & self._programs.keys()
+        for ticket in under_way:
+            self._signal(ticket, signal.SIGKILL)
+        return len(under_way)
+
+    def _everybody(self) -> Iterable[int]:
+        return family([self._holder])
+
+    def _signal(self, ticket: int, number: int) -> None:
+        if not self._line.closed.is_set():
+            self._line.tell(wire.SIGNAL, ticket, number)
+
+    async def _connect(self, port: int, family: bytes) -> socket.socket:
+        message = await self._line.ask(wire.CONNECT, port, text=family)
+        return await connected(message.fds[0])
+
+    def _pieces(self, told: int) -> Iterator[bytes]:
+        """What the holder's child writes. Our line is heard meanwhile: its holder must not wait for us."""
+        poll = select.poll()
+        poll.register(told, select.POLLIN)
+        poll.register(self._line.fileno(), select.POLLIN)
+        while True:
+            ready = {fd for fd, _ in poll.poll(_ROUND_MS)}
+            if told in ready:
+                piece = os.read(told, 1 << 16)
+                if not piece:
+                    return
+                yield piece
+                continue
+            self._line.listen()
+            if not ready or self._line.closed.is_set():
+                raise HarnessError("the changes of the workspace could not be read")
+
+
+def _changes(pieces: Iterable[bytes]) -> Iterator[FileChange]:
+    """Path, what became of it, bytes; an empty path is the end."""
+    held = b""
+    for piece in pieces:
+        *words, held = (held + piece).split(b"\0")
+        if len(words) % 3:
+            spare = len(words) % 3
+            held = b"\0".join([*words[-spare:], held])
+            del words[-spare:]
+        for path, op, size in zip(words[::3], words[1::3], words[2::3], strict=True):
+            told = cast(Literal["created", "modified", "deleted"], op.decode())
+            yield FileChange(path.decode("utf-8", "backslashreplace"), told, int(size))
+    if held != b"\0":
+        raise HarnessError("the changes of the workspace could not be read to their end")
+
+
+def _command(text: bytes) -> Command:
+    record = json.loads(text)
+    return Command(tuple(record["argv"]), record["cwd"], record["ts"])
+
+
+def _command_end(end: wire.CommandEndMessage) -> CommandEnd:
+    code = None if end.exit_code == wire.UNTOLD else end.exit_code
+    return CommandEnd(code, None if end.took_ns == wire.UNTOLD else end.took_ns / 1e6)

@@ -1,0 +1,129 @@
+"""What another process is about to execute, read from its memory. Standard library only."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import time
+from typing import NamedTuple
+
+AT_FDCWD = 0xFFFFFF9C
+_ARGUMENTS, _ARGUMENT_BYTES, _TOTAL_BYTES = 256, 4096, 16_000
+"""Of one command line that are kept."""
+_PAGE = 4096
+_AUXILIARY = struct.Struct("=QQ")
+_AT_RANDOM, _RANDOM_BYTES = 25, 16
+"""The kernel puts new random bytes into the memory of each program that it executes."""
+
+
+class ExecImage(NamedTuple):
+    """What a process executes: another one after every exec, also of the same program."""
+
+    auxiliary: bytes
+    random: bytes
+
+
+class ExecAttempt(NamedTuple):
+    """An exec before it is made."""
+
+    record: bytes
+    """Its argv, folder and time, as JSON."""
+    image: ExecImage
+    """What it is to replace."""
+
+
+def attempt(pid: int, folder: int, path: int, argv: int, own: bytes) -> ExecAttempt | None:
+    """Reads it; None if it is `own` or there is no such file. OSError if the process is gone or points nowhere."""
+    at = time.time()
+    memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        name = _text(memory, path, _PAGE)
+        if name == own or not _there(pid, folder & 0xFFFFFFFF, name):
+            return None
+        words = _words(memory, argv) or [name]
+        image = _image(pid, memory)
+    finally:
+        os.close(memory)
+    cwd = os.readlink(f"/proc/{pid}/cwd")
+    return ExecAttempt(json.dumps({"argv": [_shown(w) for w in words], "cwd": cwd, "ts": at}).encode(), image)
+
+
+def executes(pid: int, image: ExecImage) -> bool:
+    """Whether a process, which waits for us, still is what it was."""
+    try:
+        auxiliary = _auxiliary(pid)
+        if auxiliary != image.auxiliary:  # nearly always so: the kernel places each program elsewhere
+            return False
+        memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return _random(memory, auxiliary) == image.random
+        finally:
+            os.close(memory)
+    except (OSError, OverflowError):  # it could be read before
+        return False
+
+
+def leader(pid: int) -> int:
+    """The process that a thread belongs to; OSError if it is gone."""
+    with open(f"/proc/{pid}/status", "rb") as status:
+        return next(int(line[5:]) for line in status if line.startswith(b"Tgid:"))
+
+
+def _image(pid: int, memory: int) -> ExecImage:
+    auxiliary = _auxiliary(pid)
+    return ExecImage(auxiliary, _random(memory, auxiliary))
+
+
+def _auxiliary(pid: int) -> bytes:
+    fd = os.open(f"/proc/{pid}/auxv", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, _PAGE)
+    finally:
+        os.close(fd)
+
+
+def _random(memory: int, auxiliary: bytes) -> bytes:
+    whole = auxiliary[: len(auxiliary) // _AUXILIARY.size * _AUXILIARY.size]
+    at = next((value for key, value in _AUXILIARY.iter_unpack(whole) if key == _AT_RANDOM), 0)
+    return os.pread(memory, _RANDOM_BYTES, at) if at else b""
+
+
+def _there(pid: int, folder: int, name: bytes) -> bool:
+    """Whether there is a file of that name; a link counts, as it cannot be followed from here."""
+    if not name:
+        return True  # by descriptor
+    if name.startswith(b"/"):
+        base = f"/proc/{pid}/root"
+    else:
+        base = f"/proc/{pid}/cwd/" if folder == AT_FDCWD else f"/proc/{pid}/fd/{folder}/"
+    return os.path.lexists(os.fsencode(base) + name)
+
+
+def _words(memory: int, at: int) -> list[bytes]:
+    words: list[bytes] = []
+    left = _TOTAL_BYTES
+    for n in range(_ARGUMENTS):
+        pointer = int.from_bytes(os.pread(memory, 8, at + 8 * n), "little") if at else 0
+        if not pointer or left <= 0:
+            return words
+        words.append(_text(memory, pointer, min(left, _ARGUMENT_BYTES)))
+        left -= len(words[-1])
+    return [*words, "…".encode()]
+
+
+def _text(memory: int, at: int, limit: int) -> bytes:
+    """A string of another process, read page by page: the next one may not be there."""
+    found = bytearray()
+    while len(found) < limit:
+        piece = os.pread(memory, min(_PAGE - at % _PAGE, limit - len(found)), at)
+        end = piece.find(b"\0")
+        if end >= 0 or not piece:
+            return bytes(found + piece[: max(end, 0)])
+        found += piece
+        at += len(piece)
+    return bytes(found)
+
+
+def _shown(word: bytes) -> str:
+    return word.decode("utf-8", "backslashreplace")

@@ -1,0 +1,101 @@
+"""The processes of a sandbox while they run: found, and limited from now on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from holdfast.errors import HarnessError
+from holdfast.model.world import Resources
+from holdfast.processes.program import KILL_S
+from holdfast.world.sandbox.limits import ControlGroup, parents
+
+NO_GROUP = "no control group may be made here, so processor time cannot be limited: it needs root, or delegated groups"
+
+LEAST = 64_000_000
+"""Address space that our own process inside needs, and whatever it starts inherits its limit."""
+_PAUSE_S = 0.01
+
+Everybody = Callable[[], Iterable[int]]
+
+
+def family(pids: Iterable[int]) -> Iterator[int]:
+    """These processes and all below them."""
+    waiting = [*pids]
+    while waiting:
+        pid = waiting.pop()
+        yield pid
+        with contextlib.suppress(OSError):  # it ended
+            for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+                waiting += map(int, listed.read_text().split())
+
+
+class LiveLimits:
+    """Limits that are set while a sandbox is open, and lifted when its agent has ended."""
+
+    def __init__(self, group: ControlGroup, resources: Resources, everybody: Everybody) -> None:
+        """`resources` are the limits that hold otherwise; `everybody` gives the processes that they hold for."""
+        self._group = group
+        self._usual: dict[str, float | None] = {"memory": resources.memory, "cpu": resources.cpu}
+        self._everybody = everybody
+        self._now: dict[str, float] = {}
+
+    async def limit(self, memory: int | None, cpu: float | None, too_big: Callable[[], object]) -> None:
+        """`too_big` ends those that have more memory by now; HarnessError where this machine cannot."""
+        self._now |= {} if memory is None else {"memory": memory}
+        self._now |= {} if cpu is None else {"cpu": cpu}
+        await self.again(too_big)
+
+    async def again(self, too_big: Callable[[], object]) -> None:
+        """The same limits for programs that have started since."""
+        can = parents() if self._now else {}
+        if "cpu" in self._now and "cpu" not in can:
+            raise HarnessError(NO_GROUP)
+        for controller, limit in self._now.items():
+            if controller in can:
+                await self._together(controller, limit, too_big)
+            else:
+                _limit_each(int(limit), self._everybody)
+
+    def lift(self) -> None:
+        """The limits are the usual ones again: what looks at the agent's work is not to suffer from them."""
+        can = parents() if self._now else {}
+        with contextlib.suppress(OSError):
+            for controller in self._now:
+                if controller in can:
+                    self._group.limit(controller, self._usual[controller], self._everybody)
+                else:
+                    _limit_each(None, self._everybody)
+        self._now.clear()
+
+    async def _together(self, controller: str, limit: float, too_big: Callable[[], object]) -> None:
+        until = time.monotonic() + KILL_S
+        try:
+            while not self._group.limit(controller, limit, self._everybody):
+                if time.monotonic() > until:
+                    raise HarnessError("memory could not be limited: more of it is in use and not given back")
+                too_big()
+                await asyncio.sleep(_PAUSE_S)
+        except (OSError, KeyError) as refused:
+            raise HarnessError(f"{controller} could not be limited: {refused}") from refused
+
+
+def _limit_each(size: int | None, everybody: Everybody) -> None:
+    """Address space of each process, which those that it starts inherit; None: as much as it could have before."""
+    if size is not None and size < LEAST:
+        raise HarnessError(f"no control group may be made here, and a single process needs {LEAST} bytes at least")
+    there: set[int] = set()
+    while new := set(everybody()) - there:
+        for pid in new:
+            try:
+                most = resource.prlimit(pid, resource.RLIMIT_AS)[1]
+                resource.prlimit(pid, resource.RLIMIT_AS, (most if size is None else size, most))
+            except ProcessLookupError:
+                continue
+            except OSError as refused:
+                raise HarnessError(f"the memory of its processes cannot be limited: {refused}") from refused
+        there |= new

@@ -1,0 +1,227 @@
+"""The mounts of one sandbox, made in the holder's own mount namespace: they are gone when it is. Standard library only.
+
+Nothing of it is a file of the host. `/sys` is covered, in that namespace alone, since it is on every machine and
+neither a holder nor bubblewrap needs it. The whole tree that programs see is put together here, once: bubblewrap
+takes it as it is, which is three times as fast as building it for every program.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from holdfast.world.sandbox import kernel
+from holdfast.world.sandbox.system import System
+from holdfast.world.sandbox.wire import SandboxLayout
+
+TOP = "/sys"
+SOURCES, ROOT, DISK, VIEW, BEFORE = f"{TOP}/src", f"{TOP}/root", f"{TOP}/disk", f"{TOP}/view", f"{TOP}/before"
+_EMPTY, _NOTHING, _ASIDE = f"{TOP}/empty", f"{TOP}/nothing", f"{TOP}/aside"
+WORKSPACE, TMP, SHM = "/workspace", "/tmp", "/dev/shm"  # noqa: S108  # as programs see them
+_OTHER_TMP = "/var/tmp"  # noqa: S108
+_WRITTEN = (f"{TMP}/", f"{SHM}/")
+_OWN_TMP, _OWN_SHM = f"{DISK}/t", f"{DISK}/s"
+_DEVICES = ("full", "null", "random", "tty", "urandom", "zero")
+_LINKS = {
+    "/dev/fd": "/proc/self/fd",
+    "/dev/ptmx": "pts/ptmx",
+    "/dev/stderr": "/proc/self/fd/2",
+    "/dev/stdin": "/proc/self/fd/0",
+    "/dev/stdout": "/proc/self/fd/1",
+    _OTHER_TMP: "../tmp",
+}
+_FOLDERS = ("/dev/pts", SHM, "/proc", "/run", TMP, WORKSPACE)
+_INODES = 1_000_000
+"""Files that an agent can make: each costs about a kilobyte of the kernel's memory."""
+_LEAST_INODES = 16_384
+_PLAIN = kernel.NOSUID | kernel.NODEV
+
+
+@dataclass(frozen=True)
+class WritableLayer:
+    """What programs write to: the workspace, /tmp and /dev/shm."""
+
+    workspace: str
+    tmp: str
+    shm: str
+    shown: tuple[str, ...] = ()
+    """What is visible below /tmp or /dev/shm: a Python that lives there, for one."""
+
+
+class SandboxMounts:
+    """The place of one sandbox. `layer` is where programs work; changes count from the last `snapshot`."""
+
+    def __init__(self, system: System) -> None:
+        """All that is the same for every sandbox, made ahead."""
+        kernel.unshare(kernel.NEWNS)
+        kernel.mount("none", "/", flags=kernel.REC | kernel.SLAVE)
+        kernel.mount("tmpfs", TOP, "tmpfs", _PLAIN, "mode=0755,size=64m")
+        for folder in (SOURCES, ROOT, DISK, VIEW, BEFORE, _EMPTY, _NOTHING, _ASIDE):
+            os.mkdir(folder)
+        _build(system)
+        self._size = ""
+        self._lower: list[str] = []
+        """Topmost first, as overlayfs wants it."""
+        self._uppers = 0
+        self._asides = 0
+        self._shown: tuple[str, ...] = ()
+        self.upper = ""
+
+    def furnish(self, layout: SandboxLayout, trees: tuple[int, ...]) -> int:
+        """All that is this sandbox's own; the first view of its workspace, for us to read."""
+        self._size = _size(layout.disk)
+        self._lower = [f"{SOURCES}/{n}" for n in reversed(layout.layers)]
+        _place(layout, trees)
+        _add(layout)
+        kernel.seal(ROOT)
+        kernel.mount("tmpfs", DISK, "tmpfs", _PLAIN, self._size)
+        for folder, inside in ((_OWN_TMP, TMP), (_OWN_SHM, SHM)):
+            os.mkdir(folder)
+            os.chmod(folder, 0o1777)  # noqa: S103  # as everywhere
+            _bind(folder, f"{ROOT}{inside}")
+        self._show_again(layout)
+        return self.snapshot()
+
+    def _show_again(self, layout: SandboxLayout) -> None:
+        """What lies below /tmp and /dev/shm was hidden when programs got their own."""
+        sources = {_straight(path): f"{SOURCES}/{n}" for path, n in layout.visible.items()}
+        self._shown = tuple(sorted(path for path in sources if path.startswith(_WRITTEN)))
+        for path in self._shown:
+            os.makedirs(os.path.dirname(f"{ROOT}{path}"), exist_ok=True)
+            _point(f"{ROOT}{path}", os.path.isdir(sources[path]))
+            _show(sources[path], f"{ROOT}{path}")
+        _link({path: says for path, says in layout.links.items() if _straight(path).startswith(_WRITTEN)})
+
+    @property
+    def layer(self) -> WritableLayer:
+        return WritableLayer(f"{DISK}/merged{self._uppers}", _OWN_TMP, _OWN_SHM, self._shown)
+
+    def snapshot(self) -> int:
+        """What is there now is where changes count from; a new view of the workspace, for us to read."""
+        if self.upper:
+            self._lower.insert(0, self.upper)
+            for mounted in (VIEW, BEFORE, f"{ROOT}{WORKSPACE}"):
+                kernel.unmount(mounted)
+        self._uppers += 1
+        self.upper = f"{DISK}/up{self._uppers}"
+        _overlay(self._lower, self.upper, f"{DISK}/work{self._uppers}", self.layer.workspace)
+        kernel.mount("overlay", BEFORE, "overlay", kernel.RDONLY, _lowers([*self._lower, _EMPTY, _NOTHING]))
+        _bind(self.layer.workspace, f"{ROOT}{WORKSPACE}")
+        _bind(self.layer.workspace, VIEW)
+        kernel.seal(VIEW, links=False)  # so that no link that an agent made leads a reader out
+        return os.open(VIEW, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def throwaway(self) -> tuple[str, WritableLayer]:
+        """A layer whose changes are gone with it, and what to tell `forget`."""
+        self._asides += 1
+        aside = f"{_ASIDE}/{self._asides}"
+        os.mkdir(aside)
+        kernel.mount("tmpfs", aside, "tmpfs", _PLAIN, self._size)
+        os.mkdir(f"{aside}/shm")
+        layer = WritableLayer(f"{aside}/merged", f"{aside}/merged-tmp", f"{aside}/shm", self._shown)
+        _overlay([self.upper, *self._lower], f"{aside}/up", f"{aside}/work", layer.workspace)
+        _overlay([self.layer.tmp], f"{aside}/up-tmp", f"{aside}/work-tmp", layer.tmp)
+        return aside, layer
+
+    def forget(self, aside: str) -> None:
+        for mounted in (f"{aside}/merged", f"{aside}/merged-tmp", aside):
+            kernel.unmount(mounted)
+        os.rmdir(aside)
+
+
+def _place(layout: SandboxLayout, trees: tuple[int, ...]) -> None:
+    """The sources, where this user can reach them."""
+    coming = iter(trees)
+    for n, (path, folder) in enumerate(zip(layout.sources, layout.folders, strict=True)):
+        target = f"{SOURCES}/{n}"
+        _point(target, folder)
+        if path is None:
+            tree = next(coming)
+            kernel.place_tree(tree, target)
+            os.close(tree)
+        else:
+            _bind(path, target)
+
+
+def _build(system: System) -> None:
+    """The tree that programs see, as far as it is the machine's."""
+    kernel.mount("tmpfs", ROOT, "tmpfs", _PLAIN, "mode=0755,size=64m")
+    for folder in _FOLDERS:
+        os.makedirs(f"{ROOT}{folder}")
+    for path in system.folders:
+        os.makedirs(f"{ROOT}{path}")
+        _show(path, f"{ROOT}{path}")
+    for path, target in {**system.links, **_LINKS}.items():
+        os.makedirs(os.path.dirname(f"{ROOT}{path}"), exist_ok=True)
+        os.symlink(target, f"{ROOT}{path}")
+    for path, data in system.files.items():
+        _write(path, data)
+    for name in (name for name in _DEVICES if os.path.exists(f"/dev/{name}")):  # a container may lack some
+        _point(f"{ROOT}/dev/{name}", False)
+        _bind(f"/dev/{name}", f"{ROOT}/dev/{name}")
+    kernel.mount("devpts", f"{ROOT}/dev/pts", "devpts", kernel.NOSUID | kernel.NOEXEC, "newinstance,ptmxmode=0666")
+
+
+def _add(layout: SandboxLayout) -> None:
+    """What only this sandbox sees."""
+    for path, text in layout.files.items():
+        _write(path, text.encode())
+    for inside, n in sorted(layout.visible.items()):  # a folder before what lies in it
+        os.makedirs(os.path.dirname(f"{ROOT}{inside}"), exist_ok=True)
+        _point(f"{ROOT}{inside}", layout.folders[n])
+        _show(f"{SOURCES}/{n}", f"{ROOT}{inside}")
+    _link(layout.links)
+
+
+def _link(links: Mapping[str, str]) -> None:
+    """Links, where nothing else is: last, so that no mount is made through one."""
+    for path, says in links.items():
+        if not os.path.lexists(f"{ROOT}{path}"):
+            os.makedirs(os.path.dirname(f"{ROOT}{path}"), exist_ok=True)
+            os.symlink(says, f"{ROOT}{path}")
+
+
+def _straight(path: str) -> str:
+    """The path inside, not through the link that leads to /tmp there."""
+    return TMP + path.removeprefix(_OTHER_TMP) if path.startswith(f"{_OTHER_TMP}/") else path
+
+
+def _write(path: str, data: bytes) -> None:
+    with open(f"{ROOT}{path}", "wb") as file:
+        file.write(data)
+
+
+def _point(target: str, folder: bool) -> None:
+    """Something to mount on."""
+    if folder:
+        os.makedirs(target, exist_ok=True)
+    elif not os.path.lexists(target):
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+
+
+def _bind(source: str, target: str) -> None:
+    kernel.mount(source, target, flags=kernel.BIND | kernel.REC)
+
+
+def _show(source: str, target: str) -> None:
+    """Read-only at once: what is made below it later must not be made on the host."""
+    _bind(source, target)
+    kernel.seal(target, below=True)
+
+
+def _overlay(lower: list[str], upper: str, work: str, target: str) -> None:
+    for folder in (upper, work, target):
+        os.mkdir(folder)
+    data = f"{_lowers(lower or [_EMPTY])},upperdir={upper},workdir={work}"
+    kernel.mount("overlay", target, "overlay", _PLAIN, data)
+
+
+def _lowers(folders: list[str]) -> str:
+    return "userxattr,lowerdir=" + ":".join(folders)
+
+
+def _size(disk: int | None) -> str:
+    if disk is None:
+        return f"mode=0755,nr_inodes={_INODES}"
+    return f"mode=0755,size={disk},nr_inodes={min(_INODES, max(_LEAST_INODES, disk // 1024))}"

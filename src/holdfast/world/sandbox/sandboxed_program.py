@@ -1,0 +1,112 @@
+"""One program in a sandbox, as its holder sees it: how it is started by bubblewrap, and how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import time
+from collections.abc import Sequence
+
+from holdfast.processes.leftovers import kill, kill_group
+from holdfast.world.sandbox.mounts import ROOT, SHM, TMP, WORKSPACE, WritableLayer
+from holdfast.world.sandbox.system import ID
+from holdfast.world.sandbox.wire import StartOrder
+
+_STATUS, _OPTIONS = 3, 4
+"""Descriptors that bubblewrap gets, beside stdin, stdout and stderr; none of them reaches the program."""
+_ABOVE = 100
+"""Descriptors from here on are in nobody's way."""
+ALWAYS = (
+    "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --disable-userns "
+    f"--die-with-parent --new-session --uid {ID} --gid {ID} --hostname holdfast --cap-drop ALL --clearenv "
+    f"--dev-bind {ROOT} / --proc /proc --ro-bind /proc/sys /proc/sys"
+).split()
+
+
+class SandboxedProgram:
+    """A program under way inside."""
+
+    def __init__(self, ticket: int, pid: int, told: int, aside: str) -> None:
+        self.ticket = ticket
+        self.pid = pid
+        """Of bubblewrap, which watches from outside."""
+        self.aside = aside
+        self.killed = False
+        self._told = told
+        """What bubblewrap tells of it: small enough to stay in the pipe until we read it."""
+        self._text = b""
+        self._began = time.monotonic_ns()
+
+    @property
+    def took_ns(self) -> int:
+        return time.monotonic_ns() - self._began
+
+    def signal(self, number: int) -> None:
+        """To the program's group; SIGKILL to all that is inside."""
+        init = self._reported("child-pid")
+        if number == signal.SIGKILL or init is None:
+            self.killed = True
+            if init is not None:
+                kill(init, signal.SIGKILL)  # the kernel ends everything below it
+            kill(self.pid, signal.SIGKILL)
+            return
+        kill_group(init, number)  # the first process of a pid namespace does not heed it, and leads the program's group
+
+    def ran(self) -> bool:
+        """Whether the program was executed at all, once it has ended."""
+        return self.killed or self._reported("exit-code") is not None
+
+    def close(self) -> None:
+        os.close(self._told)
+
+    def _reported(self, key: str) -> int | None:
+        with contextlib.suppress(BlockingIOError):
+            self._text += os.read(self._told, 4096)
+        documents = [json.loads(line) for line in self._text.splitlines(keepends=True) if line.endswith(b"\n")]
+        return next((int(found[key]) for found in documents if key in found), None)
+
+
+def start(bwrap: str, order: StartOrder, instead: WritableLayer | None, stdio: Sequence[int]) -> tuple[int, int]:
+    """Bubblewrap's process id, and the pipe on which it tells of the program."""
+    told, tell = os.pipe()
+    options = _file(b"".join(os.fsencode(word) + b"\0" for word in options_of(order, instead)))
+    fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for fd in (*stdio, tell, options)]
+    words = ["bwrap", "--args", str(_OPTIONS), "--json-status-fd", str(_STATUS)]
+    try:
+        pid = os.posix_spawn(
+            bwrap,
+            [*words, "--", *order.argv],
+            {},
+            file_actions=[(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate(fds)],
+            setsid=True,
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD],  # Python's own settings of these
+        )
+    except BaseException:
+        os.close(told)
+        raise
+    finally:
+        for fd in (tell, options, *fds):
+            os.close(fd)
+    os.set_blocking(told, False)
+    return pid, told
+
+
+def options_of(order: StartOrder, instead: WritableLayer | None) -> list[str]:
+    """All of bubblewrap's options: handed over as a file, as the environment holds secrets."""
+    layer = [] if instead is None else [(instead.workspace, WORKSPACE), (instead.tmp, TMP), (instead.shm, SHM)]
+    binds = [word for source, inside in layer for word in ("--bind", source, inside)]
+    for path in instead.shown if instead is not None else ():
+        binds += ["--ro-bind", f"{ROOT}{path}", path]
+    variables = [word for name, value in order.env.items() for word in ("--setenv", name, value)]
+    return [*ALWAYS, *binds, *variables, "--chdir", order.cwd]
+
+
+def _file(data: bytes) -> int:
+    fd = os.memfd_create("holdfast", os.MFD_CLOEXEC)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

@@ -1,0 +1,112 @@
+"""What stands at every address inside: a TCP plane before each server, our own answers of each mock, the names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from socket import AF_INET, SOCK_STREAM, socket
+from typing import TYPE_CHECKING
+
+from holdfast.model.world import WorldSpec
+from holdfast.planes.tcp.names import NamePlane
+from holdfast.planes.tcp.plane import TcpPlane
+from holdfast.planes.tcp.protocol import speaks
+from holdfast.protocols import ManyPorts, Mock, Sandbox, Service, TrialContext
+from holdfast.world.addresses import ServiceAddress, addresses, hosts
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from holdfast.planes.trial_address import TrialAddress
+
+NAMES = ("127.0.0.53", 53)
+"""Where names are asked for inside, if a fault may keep one from resolving."""
+
+
+@dataclass(frozen=True)
+class ServicePlanes:
+    """The planes of one trial before its services; `parts` closes them."""
+
+    spec: WorldSpec
+    sandbox: Sandbox
+    services: Mapping[str, Service]
+    trial_address: TrialAddress
+    context: TrialContext
+    leaf: Callable[[str], SSLContext | None]
+    """The certificate of a service."""
+    disturbed: Callable[[str], bool]
+    """Whether faults of the trial hit a service."""
+    wrote: Callable[[], None]
+    """Hears of every write to a database."""
+    parts: AsyncExitStack
+
+    async def open(self, unresolved: frozenset[str]) -> dict[str, tuple[str, int]]:
+        """Stands at every address; where each service is found. Names of `unresolved` ones are asked for."""
+        self.context.nearby = self._nearby()
+        if unresolved:
+            await self._name(unresolved)
+        reached = {}
+        for address in addresses(self.spec):
+            await self._stand_before(address)
+            reached[address.service.name] = self._found(address)
+        return reached
+
+    def _nearby(self) -> dict[tuple[str, int], tuple[str, int]]:
+        """Where each mock really is, by every name and port that stands for it."""
+        found: dict[tuple[str, int], tuple[str, int]] = {}
+        for address in addresses(self.spec):
+            mock = self.services[address.service.name]
+            if isinstance(mock, Mock) and not isinstance(mock.upstream, str):
+                names = [name for name, host in hosts(self.spec).items() if host == address.host]
+                found |= {(name, port): mock.upstream for name in names for port in (*address.ports, *address.tls)}
+        return found
+
+    async def _name(self, unresolved: frozenset[str]) -> None:
+        everything = hosts(self.spec)
+        asked = {name: everything[name] for name in everything.keys() - hosts(self.spec, unresolved).keys()}
+        by_host = {address.host: address.service.name for address in addresses(self.spec)}
+        names = {name: (by_host[host], host) for name, host in asked.items()}
+        plane = await NamePlane.open(self.sandbox.listener(*NAMES), names, self.context)
+        self.parts.push_async_callback(plane.close)
+
+    def _found(self, address: ServiceAddress) -> tuple[str, int]:
+        """What the agent is told: the service's name, or where it is without a network of its own."""
+        host, port = self.sandbox.address(address.host, address.ports[0])
+        own = (host, port) == (address.host, address.ports[0])
+        return (address.service.name, port) if own else (host, port)
+
+    async def _stand_before(self, address: ServiceAddress) -> None:
+        for port in (*address.ports, *address.tls):
+            sock = self.sandbox.listener(address.host, port)
+            service = self.services[address.service.name]
+            if not isinstance(service, Mock):
+                upstream = service.upstream_of(port) if isinstance(service, ManyPorts) else service.upstream
+                await self._carry(sock, upstream, address)
+            elif self.spec.determinism.network_latency_ms or self.disturbed(address.service.name):
+                behind = socket(AF_INET, SOCK_STREAM)
+                behind.bind(("127.0.0.1", 0))
+                place = behind.getsockname()
+                await self._stand(behind, address, port)
+                await self._carry(sock, place, address)
+            else:
+                await self._stand(sock, address, port)
+
+    async def _stand(self, sock: socket, address: ServiceAddress, port: int) -> None:
+        """As the service, and as every host that the spec leads there."""
+        name = address.service.name
+        also = {host for host, service in self.spec.network.dns_overrides.items() if service == name}
+        certificate = self.leaf(name) if port in address.tls else None
+        await self.trial_address.stand(sock, name, port, certificate, also)
+
+    async def _carry(self, sock: socket, upstream: tuple[str, int] | str, address: ServiceAddress) -> None:
+        plane = await TcpPlane.open(
+            sock,
+            upstream,
+            address.service.name,
+            speaks(address.service),
+            self.context,
+            latency_ms=self.spec.determinism.network_latency_ms,
+            wrote=lambda statement: self.wrote(),
+        )
+        self.parts.push_async_callback(plane.close)

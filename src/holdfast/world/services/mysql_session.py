@@ -1,0 +1,144 @@
+"""How we reach a MariaDB or MySQL database: queries, fixtures, preparing. PyMySQL blocks, so it works in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from holdfast.errors import HarnessError, QueryFailed
+from holdfast.protocols import Rows
+from holdfast.world.services.rows import KeptRows
+from holdfast.world.services.statements import ScriptStatement, split
+
+CONNECT_S = 10
+LATE_S = 2.0
+"""For the server to stop a query at its own timeout; then we stop waiting."""
+_LATE = {1969, 3024}
+"""A statement that took too long, in MariaDB's and MySQL's words."""
+_LOST = {2006, 2013}
+_DENIED = {1044, 1045, 1698}
+_NO_DATABASE = 1046
+
+
+class MySqlSession:
+    """Opens sessions in one database."""
+
+    def __init__(
+        self, name: str, login: Mapping[str, Any], opened: Callable[[int], None] = lambda number: None
+    ) -> None:
+        self.name = name
+        self._login = dict(login)
+        self._opened = opened
+
+    @contextmanager
+    def session(self, **login: Any) -> Iterator[Any]:
+        """A session of its own in autocommit mode; HarnessError if the server cannot be reached.
+
+        QueryFailed if there is no such database: an agent may have dropped it.
+        """
+        import pymysql
+
+        try:
+            session = pymysql.connect(
+                charset="utf8mb4", connect_timeout=CONNECT_S, autocommit=True, **{**self._login, **login}
+            )
+        except (pymysql.Error, OSError) as refused:
+            raise _failure(self.name, refused) from refused
+        try:
+            self._opened(session.thread_id())
+            yield session
+        finally:
+            session.close()
+
+    async def query(self, sql: str, *, timeout_s: float, keep: int) -> Rows:
+        """One statement in a read-only transaction."""
+        return await asyncio.to_thread(self._query, sql, timeout_s, keep)
+
+    async def execute(self, sql: str, **login: Any) -> None:
+        """Statements one after the other."""
+        await asyncio.to_thread(self._execute, sql, login)
+
+    async def prepare(self, sql: str) -> None:
+        """Lets the server read the statement without running it."""
+        await asyncio.to_thread(self._prepare, sql)
+
+    def _query(self, sql: str, timeout_s: float, keep: int) -> Rows:
+        import pymysql
+
+        try:
+            with self.session(read_timeout=timeout_s + LATE_S) as session:
+                _limit(session, timeout_s)
+                with session.cursor(pymysql.cursors.SSCursor) as cursor:
+                    cursor.execute("START TRANSACTION READ ONLY")
+                    cursor.execute(sql)
+                    kept = KeptRows(keep)
+                    for row in cursor.fetchall_unbuffered():
+                        kept.add(row)
+                    return kept.rows(column[0] for column in cursor.description or ())
+        except pymysql.Error as refused:
+            if _code(refused) in _LATE | _LOST:
+                raise TimeoutError(f"the query took longer than {timeout_s:g} s") from refused
+            raise QueryFailed(said(refused), state=_state(refused)) from refused
+
+    def _execute(self, sql: str, login: Mapping[str, Any]) -> None:
+        with self.session(**login) as session, session.cursor() as cursor:
+            for statement in split(sql, "mysql"):
+                _perform(cursor, statement)
+
+    def _prepare(self, sql: str) -> None:
+        import pymysql
+
+        with self.session() as session, session.cursor() as cursor:
+            try:
+                cursor.execute("PREPARE holdfast FROM %s", (sql,))
+            except pymysql.Error as refused:
+                raise QueryFailed(said(refused), state=_state(refused)) from refused
+
+
+def _limit(session: Any, timeout_s: float) -> None:
+    """The server's own timeout, in its own words."""
+    mariadb = "MariaDB" in session.get_server_info()
+    setting = f"max_statement_time = {timeout_s:.3f}" if mariadb else f"max_execution_time = {round(timeout_s * 1000)}"
+    with session.cursor() as cursor:
+        cursor.execute(f"SET SESSION {setting}")
+
+
+def _perform(cursor: Any, statement: ScriptStatement) -> None:
+    import pymysql
+
+    try:
+        cursor.execute(statement.text)
+    except pymysql.Error as refused:
+        words = " ".join(statement.text.split())
+        short = words if len(words) <= 120 else words[:119] + "…"
+        raise QueryFailed(f"line {statement.line}: {said(refused)}, in: {short}", state=_state(refused)) from refused
+
+
+def _code(refused: BaseException) -> int:
+    return refused.args[0] if refused.args and isinstance(refused.args[0], int) else 0
+
+
+def said(refused: BaseException) -> str:
+    """What the server said."""
+    text = str(refused.args[1]) if len(refused.args) > 1 else str(refused)
+    if _code(refused) != _NO_DATABASE:
+        return text
+    return f"{text}: name one in the service's env (MYSQL_DATABASE: app), or write app.table"
+
+
+def _state(refused: BaseException) -> str:
+    return str(getattr(refused, "sqlstate", None) or _code(refused) or "")
+
+
+def _failure(name: str, refused: BaseException) -> HarnessError | QueryFailed:
+    """Why no session could be opened."""
+    text = said(refused)
+    if _code(refused) == 1049:
+        return QueryFailed(f"service {name}: {text}", state="1049")
+    if _code(refused) in _DENIED:
+        return HarnessError(
+            f"service {name}: the database refuses the login: {text}. Does the password in the spec fit?"
+        )
+    return HarnessError(f"service {name}: the database cannot be reached: {text}. Is the server running, and are host and port right?")  # noqa: E501  # fmt: skip

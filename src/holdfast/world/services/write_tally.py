@@ -1,0 +1,151 @@
+"""Writes of one database, added up by table and operation, whatever their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import Struct
+
+from holdfast.model.world import AuditEvent
+from holdfast.reading.tables import depth
+from holdfast.world.services.written_tables import Write
+
+MOST = 10_000
+"""Tables and operations that are told apart; the rest is one entry."""
+BEYOND = Write("write", "*", counted=False)
+
+
+class WriteEntry(Struct):
+    """One table and operation, as the log has it."""
+
+    ts: float
+    statements: int
+    counted: bool
+
+
+class WriteTally:
+    """Statements that the log showed since the snapshot."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[str, str], WriteEntry] = {}
+
+    def clear(self) -> None:
+        self._entries.clear()
+
+    def add(self, write: Write, ts: float) -> None:
+        if (write.table, write.op) not in self._entries and len(self._entries) >= MOST:
+            write = BEYOND
+        entry = self._entries.setdefault((write.table, write.op), WriteEntry(ts, 0, write.counted))
+        entry.statements += 1
+        entry.counted = entry.counted and write.counted
+
+    def drop(self, write: Write) -> None:
+        """Takes back a statement that failed."""
+        entry = self._entries.get((write.table, write.op))
+        if entry is not None:
+            entry.statements -= 1
+
+    def entries(self) -> Iterator[tuple[str, str, WriteEntry]]:
+        for (table, op), entry in self._entries.items():
+            if entry.statements > 0:
+                yield table, op, entry
+
+
+class Counters(Struct, frozen=True):
+    """Rows that changed since the snapshot, and every table there is."""
+
+    changed: dict[str, dict[str, int]]
+    """By table and operation."""
+    tables: frozenset[str]
+    """By full name: a bare name in a statement means the one table of that name."""
+    by_operation: bool = True
+    """False: the server only counts changes, and all are under `write`."""
+    remade: dict[str, str] = {}
+    """Tables that were made, dropped, altered or got a new file, and by which operation, whatever the log says."""
+    default: str = ""
+    """The schema that a bare name leads to when the agent starts."""
+
+
+def events(service: str, tally: WriteTally, counters: Counters, now: float) -> list[AuditEvent]:
+    """The log and the row counters as one list, in order of time. A statement that changed no row is no write."""
+    whole = _Names(counters.tables)
+    told: dict[tuple[str, str], WriteEntry] = {}
+    for table, op, entry in tally.entries():
+        _merge(told, (whole.of(table), op), entry)
+    found = [_event(service, key, entry, _rows(key, told, counters)) for key, entry in told.items()]
+    found = [event for event in found if event.details["rows"] != 0]
+    for table, op, rows in _untold(told, counters):
+        found.append(_event(service, (table, op), WriteEntry(now, 0, True), rows))
+    for event in found:
+        table = event.details["table"]
+        if counters.default and table not in ("", BEYOND.table) and " " not in table and not depth(table):
+            event.details["schema"] = counters.default
+    found.sort(key=lambda event: event.ts)
+    return [AuditEvent(event.ts, n, event.type, event.details) for n, event in enumerate(found, 1)]
+
+
+def _untold(told: Mapping[tuple[str, str], WriteEntry], counters: Counters) -> Iterator[tuple[str, str, int | None]]:
+    """What no statement of the log stands for: done inside a function, by a trigger or a cascade."""
+    for table, changed in counters.changed.items():
+        for op, rows in changed.items():
+            if rows > 0 and not _explained(table, op, told):
+                yield table, op, rows
+    stated = {table for (table, _), entry in told.items() if not entry.counted}
+    for table, op in counters.remade.items():
+        if table not in stated:
+            yield table, op, None
+
+
+_COUNTED = ("insert", "update", "delete")
+
+
+def _rows(key: tuple[str, str], told: Mapping[tuple[str, str], WriteEntry], counters: Counters) -> int | None:
+    """How many rows, if the counters can say; 0 if the statement changed nothing."""
+    table, op = key
+    if not told[key].counted:
+        return None
+    changed = counters.changed.get(table, {})
+    if counters.by_operation and op in _COUNTED:
+        return changed.get(op, 0)
+    total = sum(changed.values())
+    alone = sum(entry.counted for (name, _), entry in told.items() if name == table) == 1
+    return total if alone or not total else None
+
+
+def _explained(table: str, op: str, told: Mapping[tuple[str, str], WriteEntry]) -> bool:
+    """Whether a statement of the log stands for these rows."""
+    ops = {found for (name, found), entry in told.items() if name == table and entry.counted}
+    return op in ops or bool(ops - set(_COUNTED)) or (op == "write" and bool(ops))
+
+
+def _merge(told: dict[tuple[str, str], WriteEntry], key: tuple[str, str], entry: WriteEntry) -> None:
+    there = told.get(key)
+    if there is None:
+        told[key] = WriteEntry(entry.ts, entry.statements, entry.counted)
+        return
+    there.ts = min(there.ts, entry.ts)
+    there.statements += entry.statements
+    there.counted = there.counted and entry.counted
+
+
+def _event(service: str, key: tuple[str, str], entry: WriteEntry, rows: int | None) -> AuditEvent:
+    details = {"service": service, "table": key[0], "op": key[1], "rows": rows}
+    if entry.statements:
+        details["statements"] = entry.statements
+    return AuditEvent(entry.ts, 0, "db_write", details)
+
+
+class _Names:
+    """Bare names to full ones."""
+
+    def __init__(self, tables: Iterable[str]) -> None:
+        self._full = set(tables)
+        self._by_last: dict[str, list[str]] = {}
+        for table in self._full:
+            self._by_last.setdefault(table.rpartition(".")[2], []).append(table)
+
+    def of(self, name: str) -> str:
+        if name in self._full or "." in name:
+            return name
+        found = self._by_last.get(name, [])
+        return found[0] if len(found) == 1 else name

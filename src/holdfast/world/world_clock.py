@@ -1,0 +1,80 @@
+"""The clock of one world: the agent's programs read it in a file that they cannot write to."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from holdfast.errors import HarnessError
+from holdfast.model.world import Isolation
+from holdfast.protocols import Sandbox
+from holdfast.world.clock.control import OFFSET, Clock, clock_environ
+from holdfast.world.clock.library import FEATURE, clock_inside, clock_library
+
+_LIBRARY, _CONTROL = "clock.so", "clock"
+_BILLION = 1_000_000_000
+
+
+class WorldClock:
+    """Sets the agent's clock, if it can be set. Close it after use."""
+
+    def __init__(self, folder: Path, known: Isolation | None = None) -> None:
+        """`folder` is what the agent sees and cannot change; `known`: it was tried in such a sandbox before."""
+        self._folder = folder
+        self._known = known
+        self._clock: Clock | None = None
+        self.kept = Isolation(FEATURE, False, "no clock was asked for")
+        self.environ: dict[str, str] = {}
+
+    async def wind(
+        self, starts: str | None, sandbox: Sandbox, seen_at: str, environ: Mapping[str, str]
+    ) -> dict[str, str]:
+        """What the agent's environment needs; nothing where the clock cannot be had: `kept` says why.
+
+        `starts` is a moment as the spec writes it, None the real time; `seen_at` is the folder as programs see it.
+        """
+        library = await clock_library()
+        if isinstance(library, Isolation):
+            self.kept = library
+            return {}
+        shutil.copyfile(library, self._folder / _LIBRARY)
+        (self._folder / _LIBRARY).chmod(0o755)
+        clock = self._clock = Clock(self._folder / _CONTROL)
+        moment = datetime.now(UTC) if starts is None else _moment(starts)
+        found = clock_environ(f"{seen_at}/{_LIBRARY}", moment, time.time(), f"{seen_at}/{_CONTROL}")
+        if starts is not None:
+            clock.set(int(found[OFFSET]))
+        self.kept = self._known or await clock_inside(sandbox, {**environ, **found}, clock)
+        self.environ = found if self.kept.enforced else {}
+        return dict(self.environ)
+
+    def time(self) -> float:
+        """What the agent's clock shows."""
+        return self._usable().time_ns / _BILLION
+
+    def set(self, now: float, *, frozen: bool) -> None:
+        clock = self._usable()
+        if frozen:
+            clock.freeze(round(now * _BILLION))
+        else:
+            clock.jump(round(now * _BILLION))
+
+    def close(self) -> None:
+        if self._clock is not None:
+            self._clock.close()
+            self._clock = None
+
+    def _usable(self) -> Clock:
+        if self._clock is None or not self.kept.enforced:
+            raise HarnessError(f"the agent's clock cannot be set here: {self.kept.why}")
+        return self._clock
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise HarnessError(f"determinism.clock is no moment: {text!r}; write it as 2026-01-01T00:00:00Z") from None

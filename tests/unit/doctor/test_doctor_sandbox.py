@@ -1,0 +1,48 @@
+"""The doctor's sandbox: what a world could not open or start is found, and said with a fix."""
+
+import asyncio
+
+import pytest
+
+from holdfast.doctor import sandbox as doctor_sandbox
+from holdfast.doctor.machine import SANDBOX, MachineRoute, tried
+from holdfast.doctor.sandbox import try_sandbox
+from holdfast.errors import UserError
+
+pytestmark = pytest.mark.processes
+
+
+def found():
+    return asyncio.run(tried(None, MachineRoute(SANDBOX, try_sandbox), 3))
+
+
+def test_a_sandbox_in_which_this_python_starts_is_proven():
+    assert (found().outcome, found().fix) == ("ok", "")
+    assert "this Python and Holdfast start in it; sandbox bubblewrap: " in found().detail
+
+
+def test_a_folder_that_cannot_be_shown_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor_sandbox, "interpreter", lambda: {"/gone": tmp_path / "gone"})
+    assert found().broken
+    assert str(tmp_path / "gone") in found().detail
+    assert "python3 -m venv" in found().fix
+
+
+def test_a_folder_that_an_interpreter_lacks_is_told_by_what_it_says(monkeypatch):
+    monkeypatch.setattr(doctor_sandbox, "_IMPORT", "import holdfast.gone")
+    assert found().broken
+    assert "does not run Holdfast in a sandbox: ModuleNotFoundError: No module named 'holdfast.gone'" in found().detail
+
+
+def test_an_interpreter_that_is_not_there_inside_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor_sandbox.sys, "executable", str(tmp_path / "python"))
+    assert found().broken
+    assert str(tmp_path / "python") in found().detail
+
+
+def test_a_machine_that_refuses_gives_its_own_fix(monkeypatch):
+    async def refuse(*_):
+        raise UserError("user namespaces are forbidden", hint="sudo sysctl")
+
+    monkeypatch.setattr(doctor_sandbox, "open_backend", refuse)
+    assert (found().detail, found().fix) == ("user namespaces are forbidden", "sudo sysctl")

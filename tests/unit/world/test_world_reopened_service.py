@@ -1,0 +1,129 @@
+"""Services of a kept world: which are opened again, and what is said of those that are not."""
+
+import asyncio
+
+import pytest
+
+from holdfast.errors import HarnessError, UserError
+from holdfast.model.world import ServiceSpec
+from holdfast.protocols import Database, Mock
+from holdfast.world.kept_world import KeptWorld, dump_of
+from holdfast.world.reopened_service import Reopened, reopen
+from world_kit import TRIAL, FakeDatabase, FakeMock, rows
+
+
+class Server(FakeDatabase):
+    """A database that can be filled again, or cannot."""
+
+    def __init__(self, broken=""):
+        super().__init__(lambda sql: rows([1]))
+        self.broken = broken
+        self.restored = None
+        self.closed = False
+
+    async def dump(self, path):
+        """Nothing is written."""
+        return ""
+
+    async def restore(self, path):
+        if self.broken:
+            raise HarnessError(self.broken)
+        self.restored = path
+
+    async def close(self):
+        self.closed = True
+
+
+class FakeWorlds:
+    """Worlds with one keeper, or without a server."""
+
+    def __init__(self, service=None):
+        self.service = service
+        self.placed = {}
+        self.closed = 0
+
+    async def keeper(self, spec):
+        if self.service is None:
+            raise UserError("none is on this machine", hint="install it")
+        return self
+
+    async def provide(self, trial, *, alone):
+        return self.service
+
+    async def close(self):
+        self.closed += 1
+
+    def place(self, spec, keeper):
+        self.placed[spec.name] = keeper
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "services").mkdir()
+    dump_of(tmp_path, "db").write_text("script")
+    return tmp_path
+
+
+def reopened(folder, worlds, spec, *notes):
+    told = []
+    kept = KeptWorld(TRIAL.id, "/spec", {}, {}, notes)
+    return asyncio.run(reopen(spec, worlds, TRIAL, folder, kept, told.append)), told
+
+
+def provided(worlds, name):
+    return asyncio.run(worlds.placed[name].provide(TRIAL, alone=True))
+
+
+def test_a_server_is_filled_and_nothing_more_is_asked_of_it(folder):
+    worlds = FakeWorlds(server := Server())
+    assert reopened(folder, worlds, server.spec) == (True, [])
+    assert server.restored == dump_of(folder, "db")
+    found = provided(worlds, "db")
+    assert isinstance(found, Reopened)
+    assert not isinstance(found, Database)
+    assert found.upstream == server.upstream
+    asyncio.run(found.close())
+    assert server.closed
+
+
+def test_what_is_missing_in_one_that_is_there_is_told(folder):
+    worlds = FakeWorlds(server := Server())
+    assert reopened(folder, worlds, server.spec, "db: left out: one", "cache: gone") == (
+        True,
+        ["service db: left out: one"],
+    )
+
+
+def test_a_service_that_nobody_took_is_closed_with_its_keeper(folder):
+    worlds = FakeWorlds(server := Server())
+    reopened(folder, worlds, server.spec)
+    asyncio.run(worlds.placed["db"].close())
+    assert (server.closed, worlds.closed) == (True, 1)
+
+
+def test_one_that_was_not_kept_is_told_with_its_reason(folder):
+    worlds = FakeWorlds(Server())
+    cache = ServiceSpec("cache", "redis")
+    assert reopened(folder, worlds, cache, "db: x", "cache: it was gone") == (
+        False,
+        ["service cache is not there: it was gone"],
+    )
+    assert reopened(folder, worlds, ServiceSpec("odd", "container")) == (
+        False,
+        ["service odd is not there: what it held was not kept"],
+    )
+    assert worlds.placed == {}
+
+
+def test_one_whose_server_is_gone_or_refuses_is_told(folder):
+    spec = Server().spec
+    assert reopened(folder, FakeWorlds(), spec) == (False, ["service db is not there: none is on this machine"])
+    worlds = FakeWorlds(server := Server("psql failed:\nno"))
+    assert reopened(folder, worlds, spec) == (False, ["service db is not there: psql failed: no"])
+    assert server.closed
+
+
+def test_a_mock_stays_a_mock(folder):
+    worlds = FakeWorlds(mock := FakeMock())
+    assert reopened(folder, worlds, mock.spec) == (True, [])
+    assert isinstance(provided(worlds, "smtp"), Mock)
