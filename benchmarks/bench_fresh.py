@@ -11,7 +11,7 @@ from pathlib import Path
 
 from measure import project, row
 
-from holdfast.execute.site import open_site
+from holdfast.execute.open_site import open_site
 from holdfast.execute.trial import run_trial
 from holdfast.plan import plan
 from holdfast.spec import load

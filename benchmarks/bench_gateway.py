@@ -14,7 +14,7 @@ from typing import Any
 
 from measure import own_cpu, project, row
 
-from holdfast.execute.trial import LiveContext
+from holdfast.execute.context import LiveContext
 from holdfast.model.spec import AgentSpec, ModelSpec, Scenario, Task
 from holdfast.model.trial import Trial
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes

@@ -13,7 +13,7 @@ from typing import Any
 
 from measure import project, row
 
-from holdfast.execute.trial import LiveContext
+from holdfast.execute.context import LiveContext
 from holdfast.model.spec import Injection, Scenario, Schedule, Task
 from holdfast.model.trial import Trial
 from holdfast.planes.tcp.plane import TcpPlane

@@ -12,7 +12,8 @@ from statistics import median
 from measure import row
 
 from holdfast.execute.local import execute
-from holdfast.execute.site import WorldOptions, open_site
+from holdfast.execute.open_site import open_site
+from holdfast.execute.options import WorldOptions
 from holdfast.model.observation import Observation
 from holdfast.plan import plan
 from holdfast.processes.leftovers import children_of_this
@@ -43,7 +44,7 @@ def memory_mb() -> float:
 async def run(path: Path, slots: int) -> tuple[list[Observation], float, float]:
     """Every trial, and this process's memory after the first quarter and at the end."""
     spec, _ = load(path, environ=os.environ)
-    site = await open_site(spec, environ=os.environ, concurrency=slots, surroundings=WorldOptions())
+    site = await open_site(spec, environ=os.environ, concurrency=slots, world=WorldOptions())
     seen: list[Observation] = []
     early = 0.0
     try:

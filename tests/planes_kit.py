@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.execute.trial import LiveContext
+from holdfast.execute.context import LiveContext
 from holdfast.model.spec import Injection, Scenario, Task
 from holdfast.model.trial import Trial
 

@@ -18,13 +18,14 @@ from msgspec import Struct
 from holdfast.model.delivery import AS_IT_IS, Delivery
 from holdfast.model.observation import Answer, FaultMet, ForbiddenResult, Observation, Turn
 from holdfast.model.run import Run
-from holdfast.model.spec import Injection, Task
+from holdfast.model.spec import AgentSpec, Injection, Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Judged, Trial
 from holdfast.model.verdict import Finding
 from holdfast.model.world import AuditEvent, Evidence, Isolation, Resources, ServiceSpec
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from pathlib import Path
     from socket import socket
 
@@ -463,18 +464,101 @@ class ServiceKeeper(Protocol):
     async def close(self) -> None: ...
 
 
-class World(Protocol):
-    """All that surrounds one trial, alive: what evidence is gathered from."""
+class Left(Struct, frozen=True):
+    """What a command left in a file: its beginning, or why there is none."""
 
-    trial: Trial
-    sandbox: Sandbox
+    data: bytes = b""
+    cut: bool = False
+    absent: bool = False
+    refused: str = ""
+
+
+class AnswerFile(Protocol):
+    """The file in which a command leaves its answer."""
+
+    name: str
+
+    def clear(self) -> None:
+        """Called before a turn: what is there now is no answer to it."""
+        ...
+
+    def read(self, limit: int) -> Left:
+        """What is there now. Call it when every process of the agent's has ended."""
+        ...
+
+
+class ReachablePort(Protocol):
+    """A loopback port of this machine that leads to ports of a place."""
+
+    port: int
+
+    async def leads(self, port: int) -> bool:
+        """Whether something there accepts connections at a port of its own."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Place(Protocol):
+    """Where programs of an agent run, and reach the planes: this machine, or a sandbox."""
+
+    folder: str
+    """Of the agent's own files, as its programs see it."""
     environ: Mapping[str, str]
-    """What the agent was started with."""
-    root: Path
-    """The folder of the spec."""
+    """What its programs find in their environment."""
+
+    def mounted(self, agent: AgentSpec) -> AgentSpec:
+        """The section with the paths that its files have here."""
+        ...
+
+    def argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
+        """The program that a section names, with its arguments; AgentUnavailable if it is known not to be there."""
+        ...
+
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: tuple[int, int, int]) -> Started:
+        """Starts a program with just this environment; AgentUnavailable if it cannot be executed."""
+        ...
+
+    async def forward(self, port: int) -> ReachablePort | None:
+        """The way to a port that a program listens on; None: it is a port of this machine's own."""
+        ...
+
+    def serving(self, context: TrialContext) -> AbstractContextManager[None]:
+        """While this is open, the planes take the calls of its programs for those of this trial."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class World(Protocol):
+    """All that surrounds one trial: where its programs run, its services, what they left.
+
+    Every trial has one. A BareWorld is this machine as it is: it has no sandbox, no service and no audit. A BoxedWorld
+    has a sandbox of its own.
+    """
+
+    context: TrialContext
     audit_log: Path
     trace_log: Path
     """JSONL files that the agent cannot reach."""
+
+    @property
+    def root(self) -> Path:
+        """The folder of the spec."""
+        ...
+
+    @property
+    def trial(self) -> Trial: ...
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """HarnessError where there is none."""
+        ...
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """What the agent was started with."""
+        ...
 
     @property
     def services(self) -> Mapping[str, Service]: ...
@@ -484,25 +568,9 @@ class World(Protocol):
         """What the audit could not see, as `http_calls`, and why: nothing can be concluded from its not being there."""
         ...
 
-    def lend(self, name: str, content: bytes) -> str:
-        """Puts a file where programs inside can read it and not change it; its path inside."""
+    async def place(self) -> Place:
+        """Where this trial's programs run; opened when it is first asked for, closed with the world."""
         ...
-
-    def changes(self) -> Iterable[FileChange]:
-        """How the agent changed the workspace since the snapshot; what a fault did there is left out."""
-        ...
-
-    def audit(self) -> Iterator[AuditEvent]:
-        """What the agent did, in order; complete once the sandbox is frozen."""
-        ...
-
-
-class House(Protocol):
-    """A world as the agent in it needs it."""
-
-    sandbox: Sandbox
-    environ: Mapping[str, str]
-    """All that its programs find in their environment."""
 
     def time_left_s(self) -> float:
         """Until the trial's time is over, below 0 afterwards; infinite where it has no end."""
@@ -513,7 +581,19 @@ class House(Protocol):
         ...
 
     def lend(self, name: str, content: bytes) -> str:
-        """Puts a file where the agent can read it and not change it; its path inside."""
+        """Puts a file where programs of the agent can read it; its path as they see it."""
+        ...
+
+    def answer_file(self, name: str) -> AnswerFile:
+        """The file in which the agent leaves its answer."""
+        ...
+
+    def changes(self) -> Iterable[FileChange]:
+        """How the agent changed the workspace since the snapshot; what a fault did there is left out."""
+        ...
+
+    def audit(self) -> Iterator[AuditEvent]:
+        """What the agent did, in order; complete once the sandbox is frozen."""
         ...
 
 
@@ -636,11 +716,9 @@ class Clocked(Protocol):
 
 # -- agents -------------------------------------------------------------------------------------
 class TrialContext(Protocol):
-    """What surrounds one trial, for the agent to run in. The world's seam."""
+    """What agents and planes know of the trial they serve: how it is asked, its ledger and its trace."""
 
     trial: Trial
-    house: House | None
-    """Where a sandboxed agent runs; None: on this machine as it is."""
     nearby: Mapping[tuple[str, int], tuple[str, int]]
     """Hosts and ports that stand for services of this trial, and where those really are."""
 
@@ -737,7 +815,7 @@ class TrialContext(Protocol):
 class Agent(Protocol):
     """The thing under test, behind one method. May raise: that is a result."""
 
-    async def run(self, task: Task, context: TrialContext) -> Answer: ...
+    async def run(self, task: Task, world: World) -> Answer: ...
 
     async def reset(self, trial: Trial) -> None:
         """Called before every trial if the spec names a reset; raises HarnessError if it fails."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.execute.site import open_site
+from holdfast.execute.open_site import open_site
 from holdfast.execute.trial import run_trial
 from holdfast.judge import Judge
 from holdfast.model.trial import Trial

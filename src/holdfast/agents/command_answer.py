@@ -8,12 +8,12 @@ from codecs import getincrementaldecoder
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from holdfast.agents.answer_file import Left
 from holdfast.agents.http_path import text_of
 from holdfast.model.codec import encodable
 from holdfast.model.observation import EndingKind, Turn
 from holdfast.planes.describe import shorten
 from holdfast.processes.program import how_it_ended
+from holdfast.protocols import Left
 from holdfast.reading.json_path import MISSING, Find
 
 TEXT_KEPT = 1_000_000

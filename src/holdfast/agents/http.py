@@ -15,7 +15,7 @@ from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec, Task
 from holdfast.model.trial import Trial
-from holdfast.protocols import TrialContext
+from holdfast.protocols import World
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
@@ -66,16 +66,16 @@ class HttpAgent:
         wire = HttpClient(headers=form.headers, timeout_ms=agent.timeout_ms, limit=limit, keep=not agent.has_reset)
         return cls(form, wire, reader, reset, fate)
 
-    async def run(self, task: Task, context: TrialContext) -> Answer:
+    async def run(self, task: Task, world: World) -> Answer:
         """Asks turn after turn until one ends badly. AgentUnavailable if the agent cannot be reached."""
         notes: list[str] = []
         if len(task.turns) == 1:
-            turn = await self._turn(task.turns[0], context, notes)
+            turn = await self._turn(task.turns[0], world, notes)
             return Answer(turns=(turn,), notes=tuple(notes))
         async with self._wire.conversation() as session:
             turns: list[Turn] = []
             for text in task.turns:
-                turns.append(await self._turn(text, context, notes, session))
+                turns.append(await self._turn(text, world, notes, session))
                 if turns[-1].ending != "answered":
                     break
         return Answer(turns=tuple(turns), notes=tuple(notes))
@@ -88,14 +88,13 @@ class HttpAgent:
         await self._wire.close()
         await self._reset.close()
 
-    async def _turn(
-        self, text: str, context: TrialContext, notes: list[str], session: ClientSession | None = None
-    ) -> Turn:
+    async def _turn(self, text: str, world: World, notes: list[str], session: ClientSession | None = None) -> Turn:
+        context = world.context
         asked = context.ask(text)
         if asked is not text and self._form.loses(asked, text):
             notes.append(_LOST)
             context.lost()
-        seen = await self._send(self._form.fill(asked, text), session, left_s(context))
+        seen = await self._send(self._form.fill(asked, text), session, left_s(world))
         if seen.retried:
             notes.append(_RETRIED)
         said = self._reader.read(seen, notes)

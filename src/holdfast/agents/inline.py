@@ -28,7 +28,7 @@ from holdfast.planes.install import Installed
 from holdfast.planes.open_call import under
 from holdfast.planes.traced_call import CallTrace
 from holdfast.planes.weather import Weather
-from holdfast.protocols import TrialContext
+from holdfast.protocols import TrialContext, World
 
 
 class InlineAgent:
@@ -50,7 +50,7 @@ class InlineAgent:
         self._reset = reset
         self._timeout_ms = agent.timeout_ms
         self._scenarios = {s.name: s for s in scenarios}
-        self._place = place
+        self._folder = place
         self._env = agent.env
         self._output = Output()
         self.installed = installed
@@ -71,7 +71,8 @@ class InlineAgent:
             raise AgentUnavailable(why.message, hint=why.hint, body=why.trace, config=True, key=why.key) from broken
         return cls(agent, scenarios, loaded, reset, installed, place, guard)
 
-    async def run(self, task: Task, context: TrialContext) -> Answer:
+    async def run(self, task: Task, world: World) -> Answer:
+        context = world.context
         trial, output = context.trial, self._output
         weather: Weather | None = None
         if self.installed.tools or self.installed.llm:
@@ -83,7 +84,7 @@ class InlineAgent:
         before = sys.stdout, sys.stderr
         sys.stdout = sys.stderr = output
         try:
-            with self._place:
+            with self._folder:
                 if weather is None:
                     turns, notes = await self._converse(task, context)
                 else:
@@ -140,7 +141,7 @@ class InlineAgent:
         if self._reset is None:
             return
         try:
-            with self._place:
+            with self._folder:
                 result = self._reset()
                 if inspect.isawaitable(result):
                     async with asyncio.timeout(RESET_S):
@@ -153,7 +154,7 @@ class InlineAgent:
     async def close(self) -> None:
         self.installed.remove()
         clear_environment()
-        self._place.close()
+        self._folder.close()
         self._guard.close()
 
 

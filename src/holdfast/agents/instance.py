@@ -1,27 +1,25 @@
-"""One started copy of an HTTP agent: its process, what it talks through, and the client that asks it."""
+"""One started copy of an HTTP agent: its process, where it runs, and the client that asks it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec.structs import replace
 
 from holdfast.agents.http import HttpAgent
-from holdfast.agents.launcher import Launcher
 from holdfast.agents.placeholders import with_mcp_config, with_port
 from holdfast.agents.readiness import await_ready
-from holdfast.agents.startable import BEGIN, argv_of, start
+from holdfast.agents.time_limit import reset_in_time
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, EndingKind
 from holdfast.model.spec import AgentSpec, Task
 from holdfast.processes.pipes import Pipes, Tail
-from holdfast.processes.program import Program, how_it_ended
-from holdfast.protocols import TrialContext
-
-if TYPE_CHECKING:
-    from holdfast.planes.trial_address import TrialAddress
+from holdfast.processes.program import ended_after, how_it_ended
+from holdfast.processes.startable import BEGIN
+from holdfast.protocols import Place, ReachablePort, Started, World
 
 NOTICE_S = 0.5
 """How long a lost connection may be ahead of the news that the process has ended."""
@@ -29,73 +27,78 @@ WORN: frozenset[EndingKind] = frozenset(("timeout", "crashed", "closed"))
 """Endings after which an instance is not used again."""
 
 
-OpenAddress: TypeAlias = "Callable[[], Awaitable[TrialAddress]]"
-"""Opens an address for one more instance."""
-
-
-@dataclass(frozen=True)
-class InstanceSettings:
-    """All that the instances of one agent have in common."""
-
-    agent: AgentSpec
-    root: Path
-    environ: Mapping[str, str]
-    launcher: Launcher
-    open_address: OpenAddress
-
-
 class Instance:
     """A started copy that was ready. `end` it after use."""
 
-    def __init__(self, agent: AgentSpec, address: TrialAddress, program: Program, pipes: Pipes, printed: Tail) -> None:
+    def __init__(self, agent: AgentSpec, place: Place, program: Started, pipes: Pipes, printed: Tail) -> None:
         self._agent = agent
-        self._address = address
+        self._place = place
         self._program = program
         self._pipes = pipes
         self._printed = printed
         self._http: HttpAgent
         self._parts: AsyncExitStack
+        self.of_trial = False
+        """It was started in the world of its one trial: all that it prints belongs to that."""
         self.worn = False
         """Its last trial left it in a state that the next one must not meet."""
 
     @classmethod
-    async def start(cls, plan: InstanceSettings, port: int) -> Instance:
-        """Starts a copy on this port and waits until it is ready; AgentUnavailable if it does not get there."""
-        agent = with_port(plan.agent, port)
+    async def start(cls, written: AgentSpec, port: int, place: Place, root: Path) -> Instance:
+        """Starts a copy on this port and waits until it is ready; AgentUnavailable if it does not get there.
+
+        The place is closed with it, or here if it cannot be started.
+        """
+        agent = with_port(place.mounted(written), port)
         async with AsyncExitStack() as parts:
-            address = await plan.open_address()
-            parts.push_async_callback(address.close)
-            env = {**BEGIN, **plan.environ, **agent.env, "PORT": str(port), **address.environ}
+            parts.push_async_callback(place.close)
+            env = {**BEGIN, **place.environ, **_with_port(written, agent), "PORT": str(port)}
             printed = Tail()
             pipes = Pipes(b"", printed, printed)
             parts.callback(pipes.close)
-            argv = argv_of(with_mcp_config(agent, env), plan.root, env)
-            program = await start(plan.launcher, argv, env, plan.root, pipes.stdio)
-            address.process_tree.first = program.keeper
+            program = await place.start(place.argv(with_mcp_config(agent, env), env), env, pipes.stdio)
+            await parts.enter_async_context(ended_after(program))
             pipes.give()
-            await parts.enter_async_context(program)
-            self = cls(agent, address, program, pipes, printed)
-            await await_ready(agent, program, pipes, printed)
-            self._http = await HttpAgent.open(agent, limit=1, root=plan.root, fate=self._fate)
+            self = cls(agent, place, program, pipes, printed)
+            forward = await place.forward(port)
+            if forward is not None:
+                parts.push_async_callback(forward.close)
+            self._http = await self._ready(port, forward, root)
             parts.push_async_callback(self._http.close)
             self._parts = parts.pop_all()
         return self
+
+    async def _ready(self, port: int, forward: ReachablePort | None, root: Path) -> HttpAgent:
+        """The client that asks it, when it is ready."""
+        if forward is None:
+            seen, accepts = self._agent, None
+        else:
+            seen = _seen_from_outside(self._agent, port, forward.port)
+
+            async def accepts(host: str, wanted: int) -> bool:
+                return await forward.leads(port if wanted == forward.port else wanted)
+
+        await await_ready(seen, self._program, self._pipes, self._printed, accepts)
+        return await HttpAgent.open(seen, limit=1, root=root, fate=self._fate)
 
     @property
     def alive(self) -> bool:
         return not self._program.ended
 
-    async def perform(self, task: Task, context: TrialContext) -> Answer:
+    async def perform(self, task: Task, world: World) -> Answer:
         """One trial: reset, if the spec names one, then asked turn after turn."""
         if self._agent.has_reset:
-            await self._http.reset(context.trial)
+            await reset_in_time(self._http, world)
+        if not self.of_trial:
+            self._pipes.drain()
+            self._printed.restart()
+        self._printed.watch = world.heard
+        with self._place.serving(world.context):
+            answer = await self._http.run(task, world)
         self._pipes.drain()
-        self._printed.restart()
-        with self._address.carry(context):
-            answer = await self._http.run(task, context)
-        self._pipes.drain()
+        self._printed.watch = None
         if self._program.lost:
-            raise HarnessError("the launch host died, and the agent with it")
+            raise HarnessError("our side lost sight of the agent's process")
         self.worn = any(turn.ending in WORN for turn in answer.turns)
         notes = (*answer.notes, *self._printed.notes)
         return Answer(answer.turns, output=self._printed.text, notes=notes)
@@ -116,3 +119,23 @@ class Instance:
 
 def _last(printed: Tail) -> str:
     return f": {printed.last_line[:200]}" if printed.last_line else ""
+
+
+def _with_port(written: AgentSpec, agent: AgentSpec) -> Mapping[str, str]:
+    """Variables of the section that name its port."""
+    return {name: value for name, value in agent.env.items() if value != written.env[name]}
+
+
+def _seen_from_outside(agent: AgentSpec, port: int, ours: int) -> AgentSpec:
+    """The section with our port where the agent's own stands."""
+
+    def moved(url: str) -> str:
+        return re.sub(rf"(//[^/]*):{port}\b", rf"\1:{ours}", url)
+
+    def maybe(url: str | None) -> str | None:
+        return None if url is None else str(ours) if url == str(port) else moved(url)
+
+    endpoint = moved(agent.endpoint)
+    if endpoint == agent.endpoint:  # the port was left out
+        endpoint = re.sub(r"^(https?://[^/]+)", rf"\1:{ours}", endpoint)
+    return replace(agent, endpoint=endpoint, ready=maybe(agent.ready), reset_endpoint=maybe(agent.reset_endpoint))

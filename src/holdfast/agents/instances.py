@@ -1,4 +1,4 @@
-"""Which instance serves which trial: a new one each, with spares started ahead, or one kept per slot."""
+"""Which instance serves which trial: one that was started ahead, one kept per slot, or one in the trial's own world."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import Protocol, TypeAlias
 
 from holdfast.agents.instance import Instance
+from holdfast.agents.time_limit import left_s
 from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.protocols import World
 
 Begin: TypeAlias = Callable[[], Awaitable[Instance]]
 """Starts one more instance and waits until it is ready."""
+BeginIn: TypeAlias = Callable[[World], Awaitable[Instance]]
+"""The same in the world of a trial."""
 
 
 class Instances(Protocol):
@@ -22,8 +27,8 @@ class Instances(Protocol):
         """Starts the first one; AgentUnavailable if that fails."""
         ...
 
-    async def take(self) -> Instance:
-        """One that no other trial uses; AgentUnavailable if none can be started."""
+    async def take(self, world: World) -> Instance | None:
+        """One that no other trial uses; None if the trial's time is over first, AgentUnavailable if none can start."""
         ...
 
     async def give_back(self, instance: Instance) -> tuple[str, ...]:
@@ -49,7 +54,7 @@ class SpareInstances:
         self._waiting.append(first)
         await first
 
-    async def take(self) -> Instance:
+    async def take(self, world: World) -> Instance:
         spare = self._waiting.popleft() if self._waiting else None
         self._top_up()
         ready = await self._ready(spare) if spare is not None else None
@@ -99,7 +104,7 @@ class KeptInstances:
     async def open(self) -> None:
         self._idle.append(await self._begin())
 
-    async def take(self) -> Instance:
+    async def take(self, world: World) -> Instance:
         while self._idle:
             instance = self._idle.pop()
             if instance.alive:
@@ -116,3 +121,31 @@ class KeptInstances:
     async def close(self) -> None:
         idle, self._idle = self._idle, []
         await asyncio.gather(*(instance.end() for instance in idle))
+
+
+class WorldInstances:
+    """A new instance in the world of each trial."""
+
+    def __init__(self, begin: BeginIn) -> None:
+        self._begin = begin
+
+    async def open(self) -> None:
+        """Nothing is started before there is a world."""
+
+    async def take(self, world: World) -> Instance | None:
+        limit_s = left_s(world)
+        try:
+            async with asyncio.timeout(None if limit_s == inf else limit_s) as limit:
+                instance = await self._begin(world)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return None
+        instance.of_trial = True
+        return instance
+
+    async def give_back(self, instance: Instance) -> tuple[str, ...]:
+        return await instance.end()
+
+    async def close(self) -> None:
+        """Every instance ended with its trial."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -13,14 +12,13 @@ from holdfast.agents.placeholders import PROMPT, PROMPT_FILE, holds, in_argument
 from holdfast.errors import AgentUnavailable
 from holdfast.model.codec import encodable
 from holdfast.model.spec import AgentSpec
-from holdfast.processes import scratch
 
 WORD_LIMIT = 128 * 1024 - 64
 """Bytes of one argument or variable that the system takes, less a name."""
 
 
-Lend: TypeAlias = Callable[[str], AbstractContextManager[str]]
-"""Gives the path of a file with this content, while it is open."""
+Lend: TypeAlias = Callable[[str, bytes], str]
+"""Puts a file of that name and content where the program can read it; its path there."""
 
 
 @dataclass(frozen=True)
@@ -49,23 +47,19 @@ class PromptChannel:
         self._agent = agent
         self._command = None if agent.command is None else in_shell(agent.command)
 
-    @contextmanager
-    def give(self, prompt: str, mcp_config: str = "", lend: Lend | None = None) -> Iterator[GivenPrompt]:
-        """The prompt, delivered while this is open; `mcp_config` is the path for its place in an argument.
-
-        `lend` writes the file that a prompt is read from, if that is not one of this machine's own.
-        """
+    def give(self, prompt: str, lend: Lend, mcp_config: str = "") -> GivenPrompt:
+        """The prompt, ready to be delivered; `mcp_config` is the path for its place in an argument."""
         prompt = encodable(prompt)
         if self._word:
             _check_word(prompt)
-        with (lend or _on_disk)(prompt) if self._file else nullcontext("") as path:
-            env = {PROMPT_FILE: path} if self._file else {}
-            if self._way == "env" or (self._command is not None and self._word):
-                env[PROMPT] = prompt
-            values = {"prompt": prompt, "prompt_file": path, "mcp_config": mcp_config}
-            args = tuple([in_argument(arg, values) for arg in self._agent.args])
-            called = replace(self._agent, command=self._command, args=args)
-            yield GivenPrompt(called, env, prompt.encode() if self._way == "stdin" else b"")
+        path = lend("prompt.txt", prompt.encode()) if self._file else ""
+        env = {PROMPT_FILE: path} if self._file else {}
+        if self._way == "env" or (self._command is not None and self._word):
+            env[PROMPT] = prompt
+        values = {"prompt": prompt, "prompt_file": path, "mcp_config": mcp_config}
+        args = tuple([in_argument(arg, values) for arg in self._agent.args])
+        called = replace(self._agent, command=self._command, args=args)
+        return GivenPrompt(called, env, prompt.encode() if self._way == "stdin" else b"")
 
 
 def _with_last(agent: AgentSpec) -> AgentSpec:
@@ -85,12 +79,3 @@ def _check_word(prompt: str) -> None:
             hint="use agent.prompt: stdin or file",
             config=True,
         )
-
-
-@contextmanager
-def _on_disk(prompt: str) -> Iterator[str]:
-    """The path of a file that only its owner can read; removed afterwards."""
-    with scratch.folder("prompt") as folder:
-        path = folder / "prompt.txt"
-        path.write_bytes(prompt.encode())
-        yield str(path)

@@ -103,7 +103,7 @@ class PythonHost:
             raise AgentUnavailable(news.message, hint=news.hint, body=news.trace, config=True, key=news.key)
         return cls(process, ours, news, setup, mark)
 
-    async def hosted(self, context: TrialContext, turns: Sequence[str], begun: Begun | None = None) -> Answer:
+    async def perform(self, context: TrialContext, turns: Sequence[str], begun: Begun | None = None) -> Answer:
         """Runs one trial to its end, which may be ours to make. `begun` is told its process as soon as it is known."""
         hosted = HostedTrial(self._loop, context)
         hosted.asked.append(context.ask(turns[0]))

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from holdfast.agents.startable import NOT_RUN, not_run
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
 from holdfast.processes.pipes import Pipes, Tail
 from holdfast.processes.program import how_it_ended
+from holdfast.processes.startable import NOT_RUN, not_run
 from holdfast.protocols import Started
 
 READY_S = 60.0

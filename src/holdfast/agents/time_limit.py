@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from math import inf
-
 from holdfast.errors import HarnessError
 from holdfast.model.observation import WHOLE
-from holdfast.protocols import Agent, TrialContext
+from holdfast.protocols import Agent, World
 
 
-def left_s(context: TrialContext) -> float:
+def left_s(world: World) -> float:
     """What is left of the trial's time, never below 0."""
-    return inf if context.house is None else max(0.0, context.house.time_left_s())
+    return max(0.0, world.time_left_s())
 
 
-def patience_ms(timeout_ms: float, context: TrialContext) -> float:
+def patience_ms(timeout_ms: float, world: World) -> float:
     """For the turn that begins now."""
-    return min(timeout_ms, left_s(context) * 1000)
+    return min(timeout_ms, left_s(world) * 1000)
 
 
-async def reset_in_time(agent: Agent, context: TrialContext) -> None:
+async def reset_in_time(agent: Agent, world: World) -> None:
     """Resets the agent; HarnessError if that leaves no time to ask it, for that is not its doing."""
-    await agent.reset(context.trial)
-    if left_s(context) <= 0:
+    await agent.reset(world.trial)
+    if left_s(world) <= 0:
         raise HarnessError(f"no time was left to ask the agent: it was being reset when the trial's was over ({WHOLE})")

@@ -57,7 +57,7 @@ def command(config: Path | None, port: int | None, only_print: bool, as_json: bo
 
 def _settings(config: Path | None) -> PlaneSettings | None:
     """What the spec says of the agent; None if there is no spec here yet."""
-    from holdfast.execute.site import resolve_agent
+    from holdfast.execute.agent_section import resolve_agent
     from holdfast.planes.site_planes import PlaneSettings
     from holdfast.spec import load
 

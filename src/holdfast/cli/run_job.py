@@ -67,7 +67,8 @@ def _check_recording(path: Path) -> None:
 
 def _check_models(spec: Spec, given: RunOptions) -> None:
     """A recording of an agent whose calls nobody sees would be empty, and a replay would answer nothing."""
-    from holdfast.execute.site import ModelOptions, needs_planes
+    from holdfast.execute.options import ModelOptions
+    from holdfast.execute.plane_needs import needs_planes
 
     option = "--record" if given.record else "--replay" if given.replay else ""
     if option and not needs_planes(spec, ModelOptions(given.record, given.replay)):

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from holdfast.doctor.waits import waits
 from holdfast.errors import AgentUnavailable
-from holdfast.execute.site import ModelOptions, WorldOptions, needs_planes, on_web, open_site
+from holdfast.execute.open_site import open_site
+from holdfast.execute.options import ModelOptions, WorldOptions
+from holdfast.execute.plane_needs import needs_planes, on_web
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Spec
@@ -31,7 +33,7 @@ async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions
     assert trial is not None, "a contract asks something"
     try:
         world = WorldOptions(secrets=world_secrets(spec, RunOptions(), environ))
-        site = await open_site(spec, environ=environ, concurrency=1, models=models, surroundings=world)
+        site = await open_site(spec, environ=environ, concurrency=1, models=models, world=world)
         try:
             seen = await run_trial(site, trial)
         finally:

@@ -6,7 +6,7 @@ import shutil
 import sys
 
 from holdfast.doctor.probe_site import SERVED, Absent, ProbeSite, Unmet, said_by
-from holdfast.execute.trial import LiveContext
+from holdfast.execute.context import LiveContext
 from holdfast.model.spec import Injection
 from holdfast.planes.http.trust import TRUST_VARIABLES
 

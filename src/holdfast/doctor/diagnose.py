@@ -9,7 +9,8 @@ from holdfast.doctor.agent import ask_agent
 from holdfast.doctor.machine import needed, try_machine
 from holdfast.doctor.needs import what_is_needed
 from holdfast.doctor.spec import look_at_spec
-from holdfast.execute.site import ModelOptions, resolve_agent
+from holdfast.execute.agent_section import resolve_agent
+from holdfast.execute.options import ModelOptions
 from holdfast.model.spec import Problem, Spec
 from holdfast.report.diagnosis import AskedAgent, Diagnosis, DoctorFinding
 from holdfast.report.wording import plural

@@ -15,7 +15,8 @@ from holdfast.doctor.formats import FIX, FORMATS, try_format
 from holdfast.doctor.mcp import try_stdio
 from holdfast.doctor.probe_site import LIMIT_S, Absent, ProbeSite, Unmet, opened
 from holdfast.doctor.sandbox import try_sandbox
-from holdfast.execute.site import ModelOptions, needs_planes
+from holdfast.execute.options import ModelOptions
+from holdfast.execute.plane_needs import needs_planes
 from holdfast.model.spec import Spec
 from holdfast.planes.describe import said
 from holdfast.report.diagnosis import DoctorFinding
@@ -52,9 +53,9 @@ def needed(spec: Spec | None, models: ModelOptions) -> Container[str]:
     """The routes that this agent's faults and its world depend on."""
     if spec is None:
         return _OURS
-    housed = () if spec.world is None else (SANDBOX,)
+    boxed = () if spec.world is None else (SANDBOX,)
     if not needs_planes(spec, models):
-        return housed
+        return boxed
     faults = [fault for scenario in spec.scenarios for fault in scenario.injections]
     urls = [url for f in faults if (url := f.target if f.plane == "http" else f.match_url) is not None]
     wanted = {
@@ -63,7 +64,7 @@ def needed(spec: Spec | None, models: ModelOptions) -> Container[str]:
         MCP: spec.agent.mcp_config is not None,
         FORKS: spec.agent.in_python and spec.agent.isolation == "fresh",
     }
-    return {*housed, *[kind.name for kind in FORMATS], *[name for name, true in wanted.items() if true]}
+    return {*boxed, *[kind.name for kind in FORMATS], *[name for name, true in wanted.items() if true]}
 
 
 async def try_machine(environ: Mapping[str, str], wanted: Container[str]) -> tuple[DoctorFinding, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from holdfast.errors import UserError
-from holdfast.execute.site import ModelOptions
+from holdfast.execute.options import ModelOptions
 from holdfast.model.spec import AgentSpec, ModelSpec, Spec
 from holdfast.planes.llm.sources.cassette import Cassette
 from holdfast.planes.llm.sources.provider_hosts import HOSTS, named_base, own_key

@@ -13,16 +13,16 @@ from typing import Any
 from holdfast.agents.placeholders import PORT
 from holdfast.agents.ports import check_free
 from holdfast.agents.readiness import address_of
-from holdfast.agents.startable import SHELL, argv_of
 from holdfast.doctor.models import place, takes_connections
 from holdfast.doctor.probe_site import said_by
 from holdfast.errors import AgentUnavailable, UserError
-from holdfast.execute.housed import usual_environ
-from holdfast.execute.moored import GATEWAY_FOLDER
+from holdfast.execute.open_site import GATEWAY_FOLDER
+from holdfast.execute.sandbox_backend import usual_environ
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.planes.handover import place_in
 from holdfast.planes.mcp.config import read
+from holdfast.processes.startable import SHELL, argv_of
 from holdfast.report.diagnosis import DoctorFinding
 
 _LOOK_S = 5.0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from holdfast.execute.trial import LiveContext
+from holdfast.execute.context import LiveContext
 from holdfast.http1.server import Exchange, serve
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario, Task
 from holdfast.model.trial import Trial
@@ -25,7 +25,7 @@ SERVED = "from the server"
 """What the local server always answers."""
 LIMIT_S = 15.0
 """For one route: a machine that is busy must not look broken."""
-MCP_SERVER = Path(__file__).with_name("doctor_mcp_server.py")
+MCP_SERVER = Path(__file__).with_name("mcp_server.py")
 _SCRIPT = f'replies: [{{text: "{SAID}"}}]\n'
 
 

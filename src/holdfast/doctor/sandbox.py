@@ -6,12 +6,12 @@ import sys
 
 from holdfast.doctor.probe_site import LIMIT_S, ProbeSite, Unmet
 from holdfast.errors import HarnessError, UserError
-from holdfast.execute.housed import interpreter, kept_here, open_backend, usual_environ
-from holdfast.execute.site import USUAL
+from holdfast.execute.options import USUAL
+from holdfast.execute.sandbox_backend import interpreter, kept_here, open_backend, usual_environ
 from holdfast.processes import scratch
 from holdfast.protocols import Ran, SandboxBackend, SandboxSpec
 
-_IMPORT = "import holdfast.agents.housed.inside"
+_IMPORT = "import holdfast.agents.sandbox_host"
 """What a Python agent's program in a sandbox begins with."""
 _FIX = (
     "install Holdfast in an environment of its own, in a folder that others may read: python3 -m venv; "

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from holdfast.doctor.models import where_models_go
-from holdfast.execute.site import ModelOptions, needs_planes
+from holdfast.execute.options import ModelOptions
+from holdfast.execute.plane_needs import needs_planes
 from holdfast.model.spec import NOT_ON_RESULTS, AgentSpec, Injection, Problem, Scenario, Spec
 from holdfast.planes.weather import ON_LISTINGS
 from holdfast.report.diagnosis import DoctorFinding

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from time import perf_counter
 
+from holdfast.execute.context import Met, Saw
 from holdfast.execute.site import Site
-from holdfast.execute.trial import Met, Saw, run_trial
+from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 

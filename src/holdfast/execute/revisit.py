@@ -11,11 +11,12 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.agents.environment import variables
 from holdfast.errors import UserError
-from holdfast.execute.housed import filling, settings
-from holdfast.execute.site import ASKED, resolve_agent
-from holdfast.execute.trial import LiveContext
+from holdfast.execute.agent_section import resolve_agent
+from holdfast.execute.context import LiveContext
+from holdfast.execute.options import ASKED
+from holdfast.execute.plane_settings import plane_settings
+from holdfast.execute.world_values import filling
 from holdfast.model.spec import CALM, AgentSpec, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.world import Fixture, Secret, ServiceSpec, Setup, WorldSpec
@@ -26,7 +27,8 @@ from holdfast.world.kept_world import KeptWorld
 from holdfast.world.reopened_service import reopen
 from holdfast.world.sandbox.bubblewrap import open_backend
 from holdfast.world.sandbox_shell import visit
-from holdfast.world.world_factory import WorldFactory, WorldSettings
+from holdfast.world.site_worlds import SiteWorlds, WorldSettings
+from holdfast.world.world_factory import WorldFactory
 
 INSIDE = "/kept"
 """Where the whole kept folder is seen inside, read-only."""
@@ -75,27 +77,28 @@ async def _worlds(
     written = spec.world or WorldSpec()
     there: list[ServiceSpec] = []
     world = _emptied(folder, _filled(written, past, environ, tell), past.secrets)
-    order = WorldSettings(
+    settings = WorldSettings(
         fill=lambda trial: replace(world, services=tuple(there)),
         root=Path(kept.spec),
         secrets=past.secrets,
         visible={**_visible(kept), INSIDE: folder.resolve()},
         environ={"PATH": kept.environ["PATH"]} if "PATH" in kept.environ else {},
         agent_environ=agent.env,
-        variables=variables,
     )
     async with AsyncExitStack() as opened:
-        site_planes = SitePlanes(settings(replace(spec, world=world), agent, Path(kept.spec), environ, ASKED))
+        root = Path(kept.spec)
+        planes = plane_settings(replace(spec, world=world), agent, root, environ, ASKED, web=True)
+        site_planes = SitePlanes(planes)
         opened.push_async_callback(site_planes.close)
         place = scratch.make("look")
         opened.callback(scratch.remove, place)
         place.chmod(0o711)  # servers have users of their own
-        worlds = WorldFactory(order, await open_backend(place), site_planes, place)
-        opened.push_async_callback(worlds.close)
+        shared = SiteWorlds(settings, await open_backend(place), site_planes, place)
+        opened.push_async_callback(shared.close)
         for service in world.services:
-            if await reopen(service, worlds, past.trial, folder, kept, tell):
+            if await reopen(service, shared, past.trial, folder, kept, tell):
                 there.append(service)
-        yield worlds
+        yield WorldFactory(shared)
 
 
 def _agent(spec: Spec, trial: Trial, environ: Mapping[str, str], tell: Tell) -> AgentSpec:

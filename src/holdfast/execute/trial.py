@@ -3,232 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from asyncio import current_task
 from time import perf_counter
-from typing import TypeVar
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, HarnessError
-from holdfast.execute.needed import Needed, silent
+from holdfast.execute.context import LiveContext, Met, Saw
+from holdfast.execute.needed import silent
 from holdfast.execute.simulate import damage
 from holdfast.execute.site import Site
-from holdfast.model.canary import echoes
-from holdfast.model.codec import HALVES, carried, encodable
-from holdfast.model.observation import Answer, FaultMet, Observation
-from holdfast.model.spec import CALM, Scenario
-from holdfast.model.trace import EVENTS_KEPT, TraceEvent
+from holdfast.model.codec import encodable
+from holdfast.model.observation import Answer, Observation
+from holdfast.model.spec import CALM
 from holdfast.model.trial import Trial
-from holdfast.planes.describe import TARGET_KEPT, brief, said, shorten
-from holdfast.planes.firing import DELAYED
-from holdfast.planes.weather import Weather
-from holdfast.protocols import Call, Forward, House, Reply, Sleep, WorldFindings
-
-Met = Callable[[Trial, FaultMet], None]
-Saw = Callable[[Trial, TraceEvent], None]
-
-S = TypeVar("S", bound=Struct)
+from holdfast.planes.describe import said
 
 _NOTHING = Answer(turns=())
-_NO_WORLD = WorldFindings({}, (), (), ())
-
-NOTES_KEPT = 100
-"""Notes and troubles of one trial that are kept."""
-_NOTE_SIZE = 1_000
-_MORE = "and more"
-
-
-class LiveContext:
-    """What surrounds one trial: its weather, its ledger and its trace."""
-
-    def __init__(
-        self, trial: Trial, scenario: Scenario, on_fault: Met | None = None, on_call: Saw | None = None
-    ) -> None:
-        self.trial = trial
-        self.house: House | None = None
-        self.nearby: Mapping[tuple[str, int], tuple[str, int]] = {}
-        self.watch: Callable[[str], None] | None = None
-        self.left: WorldFindings | None = None
-        """What was found in the world after the agent had ended."""
-        self.ledger: list[FaultMet] = []
-        self.trace: list[TraceEvent] = []
-        self.troubles: list[str] = []
-        self.notes: list[str] = []
-        self.needed = Needed()
-        self.closed = False
-        """The observation is made: what a plane tells now is nobody's."""
-        self._on_fault = on_fault
-        self._on_call = on_call
-        self._before = 0
-        self._held: set[tuple[str, str, int]] = set()
-        """Calls that faults may act on and that were not passed on yet."""
-        self._began = perf_counter()
-        self._scenario = scenario
-        self._weather: Weather | None = None
-        self.stormy = not scenario.calm
-        self.on_calls = self.stormy and scenario.on_calls
-
-    @property
-    def concurrent(self) -> bool:
-        return self._weather is not None and self._weather.concurrent
-
-    @property
-    def called(self) -> bool:
-        """Whether a plane of ours was asked about a call."""
-        return self._weather is not None
-
-    @property
-    def weather(self) -> Weather:
-        """Made when first needed: most trials of a fast agent in calm never look."""
-        if self._weather is None:
-            self._weather = Weather(self.trial, self._scenario, self.met)
-        return self._weather
-
-    def ask(self, turn: str) -> str:
-        self._before = len(self.ledger)
-        return self.weather.rewrite(turn) if self.stormy else turn
-
-    def lost(self) -> None:
-        self.ledger[self._before :] = [replace(met, effect="no_effect") for met in self.ledger[self._before :]]
-
-    def met(self, fault: FaultMet) -> None:
-        if self.closed:
-            return
-        fault = self._storable(fault)
-        self.ledger.append(fault)
-        if self._on_fault is not None:
-            self._on_fault(self.trial, fault)
-
-    def saw(self, event: TraceEvent) -> None:
-        if self.closed:
-            return
-        if len(self.trace) >= EVENTS_KEPT:
-            self.note(f"more than {EVENTS_KEPT} calls were seen; the rest is not in the trace")
-            return
-        event = self._storable(_short(event))
-        if self._held:
-            event = self._released(event)
-        self.trace.append(event)
-        if self.watch is not None:
-            self.watch(event.event_type)
-        if self._on_call is not None:
-            self._on_call(self.trial, event)
-
-    def _released(self, event: TraceEvent) -> TraceEvent:
-        """The event, marked if the call was never passed on."""
-        target = event.tool.partition(" ")[2] if event.event_type == "http_call" else event.tool
-        call = (event.plane, target, event.n)
-        if call not in self._held:
-            return event
-        self._held.discard(call)
-        return replace(event, unsent=True) if event.plane != "tool_result" else event
-
-    def traced(self) -> Sequence[TraceEvent]:
-        return sorted(self.trace, key=_when)
-
-    def found(self, found: WorldFindings) -> None:
-        self.left = found
-
-    def seen(self, answer: Answer) -> Observation:
-        """All that was seen. Whatever text the agent sent, it can be stored from here on."""
-        left = _NO_WORLD if self.left is None else self._storable(self.left)
-        answer = self._storable(answer)
-        broken = dict.fromkeys((*self.troubles, *(silent(answer, self.trace, self.needed) if self.trace else ())))
-        return Observation(
-            trial=self.trial.id,
-            turns=answer.turns,
-            ledger=tuple(self.ledger),
-            output=answer.output,
-            notes=(*answer.notes, *self.notes),
-            calls=_counted(answer, self),
-            concurrent=answer.concurrent or self.concurrent,
-            at=round(time.time() - self.now(), 6),
-            trace=tuple(sorted(self.trace, key=_when)) if self.trace else (),
-            evidence=left.evidence,
-            audit=left.audit,
-            isolation=left.isolation,
-            forbidden=left.forbidden,
-            error="; ".join(broken),
-        )
-
-    def _storable(self, value: S) -> S:
-        """The value with text that can be stored; a note says where the agent's own could not."""
-        found = carried(value)
-        if found is not value:
-            self.note(HALVES)
-        return found
-
-    def now(self) -> float:
-        return perf_counter() - self._began
-
-    def broke(self, why: str) -> None:
-        _keep(self.troubles, why)
-
-    def reached(self, at: str) -> None:
-        self.needed.answered(at, self.now())
-
-    def note(self, text: str) -> None:
-        _keep(self.notes, text)
-
-    def count(self, plane: str, target: str) -> int:
-        return self.weather.count(plane, target)
-
-    def met_by(self, plane: str, target: str, n: int) -> str:
-        if not self.ledger:
-            return ""
-        call = (plane, brief(target), n)
-        met = [f.mode for f in self.ledger if f.effect == "met" and (f.plane, f.target, f.call) == call]
-        return "+".join(dict.fromkeys(met))
-
-    def undelivered(
-        self,
-        plane: str,
-        target: str,
-        n: int,
-        why: str = "the client had left",
-        modes: Collection[str] = (),
-        *,
-        waits: bool = False,
-    ) -> None:
-        call = (plane, brief(target), n)
-        for at, met in enumerate(self.ledger):
-            meant = (met.plane, met.target, met.call) == call and (not modes or met.mode in modes)
-            if meant and met.effect == "met" and (waits or not met.got.startswith(DELAYED)):
-                self.ledger[at] = replace(met, effect="no_effect", note=why)
-
-    def overlapped(self) -> None:
-        self.weather.concurrent = True
-
-    def faces(self, plane: str, target: str) -> bool:
-        return self.stormy and bool(self.weather.facing(plane, target))
-
-    async def through(
-        self, call: Call, forward: Forward, sleep: Sleep, *, untouched: Forward | None = None, retry: int = 0
-    ) -> Reply:
-        held = (call.plane, brief(call.target), call.n)
-        if len(self.trace) < EVENTS_KEPT:
-            self._held.add(held)
-        sent = partial(self._held.discard, held)
-        return await self.weather.through(call, forward, sleep, untouched=untouched, retry=retry, sent=sent)
-
-
-def _short(event: TraceEvent) -> TraceEvent:
-    """The event with a target of bounded size; canaries in what is left out of it are told."""
-    if len(event.tool) <= TARGET_KEPT:
-        return event
-    method, space, url = event.tool.partition(" ") if event.event_type == "http_call" else ("", "", event.tool)
-    found = dict.fromkeys((*event.canaries, *echoes(event.tool)))
-    return replace(event, tool=f"{brief(method)}{space}{brief(url)}", canaries=tuple(found))
-
-
-def _keep(texts: list[str], text: str) -> None:
-    """Adds a text that is not there yet, while there is room."""
-    text = encodable(shorten(text, _NOTE_SIZE))
-    if len(texts) <= NOTES_KEPT and text not in texts:
-        texts.append(text if len(texts) < NOTES_KEPT else _MORE)
 
 
 async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_call: Saw | None = None) -> Observation:
@@ -238,7 +27,6 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
         attempt += 1
         started = perf_counter()
         context = LiveContext(trial, site.scenarios.get(trial.scenario, CALM), on_fault, on_call)
-        error: str | None
         try:
             answer = await _run(site, trial, context)
         except AgentUnavailable as broken:
@@ -250,19 +38,20 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
         except Exception as broken:  # a bug of ours or of a plug-in ends one trial, not the run
             answer, error = _NOTHING, said(broken)
         else:
-            error = None
+            error = ""
         _stop_if_ended()
-        if error is None:
-            return _seen(site, context, answer, attempt, started)
-        if attempt > site.spec.retries or any(turn.ending != "answered" for turn in answer.turns):
-            return replace(_seen(site, context, answer, attempt, started), error=error)
+        if not error or attempt > site.spec.retries or any(turn.ending != "answered" for turn in answer.turns):
+            context.closed = True
+            took_ms = (perf_counter() - started) * 1000
+            simulated = site.simulate and context.on_calls
+            return context.seen(answer, error, attempts=attempt, duration_ms=took_ms, simulated=simulated)
         context.closed = True
         await asyncio.sleep(0.05 * attempt)
 
 
 def _stop_if_ended() -> None:
     """What a trial came to that we ended ourselves is nobody's doing, and not kept."""
-    task = asyncio.current_task()
+    task = current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
 
@@ -273,9 +62,12 @@ def _unavailable(broken: AgentUnavailable) -> str:
 
 
 async def _run(site: Site, trial: Trial, context: LiveContext) -> Answer:
+    here, task = site, trial.task
+    if site.has_params:
+        here, task = site.of(trial), site.task(trial)
     if site.has_reset:
-        await site.agent.reset(trial)
-    answer = await site.agent.run(trial.task, context)
+        await here.agent.reset(trial)
+    answer = await here.worlds.run(here.agent, task, context)
     if context.trace:
         for why in silent(answer, context.trace, context.needed):
             context.broke(why)
@@ -284,23 +76,3 @@ async def _run(site: Site, trial: Trial, context: LiveContext) -> Answer:
     if site.simulate and context.on_calls:
         return await damage(answer, context.weather, site.spec.agent.timeout_ms)
     return answer
-
-
-def _seen(site: Site, context: LiveContext, answer: Answer, attempts: int, started: float) -> Observation:
-    context.closed = True
-    return replace(
-        context.seen(answer),
-        simulated=site.simulate and context.on_calls,
-        attempts=attempts,
-        duration_ms=(perf_counter() - started) * 1000,
-        error="",
-    )
-
-
-def _counted(answer: Answer, context: LiveContext) -> dict[str, int]:
-    """Calls by target: those the agent's own process counted, and those that our planes did."""
-    return answer.calls | context.weather.calls if context.called else answer.calls
-
-
-def _when(event: TraceEvent) -> float:
-    return event.ts

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from holdfast.errors import HarnessError
 from holdfast.processes.leftovers import kill_group, survived
 from holdfast.processes.limits import GRACE_S
+from holdfast.protocols import Started
 
 KILL_S = 10.0
 """For the system to end a killed process: long, since on a busy machine slowness is ours."""
@@ -64,13 +65,6 @@ class Program:
         if not await self.within(KILL_S):
             raise HarnessError(f"process {self.pid} of the agent could not be ended")
 
-    async def __aenter__(self) -> Program:
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, _: object, __: TracebackType | None) -> None:
-        """Whatever happens, it is ended; at once if we were interrupted."""
-        await self.end(0.0 if kind is asyncio.CancelledError else None)
-
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader should know of how it ended."""
@@ -81,6 +75,20 @@ class Program:
         if not self._ended.done():
             self.status, self.took_ms, self.left = status, took_ms, left
             self._ended.set_result(None)
+
+
+@asynccontextmanager
+async def ended_after(program: Started) -> AsyncIterator[None]:
+    """Whatever happens, the program is ended afterwards; at once if we were interrupted."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        await program.end(0.0)
+        raise
+    except BaseException:
+        await program.end()
+        raise
+    await program.end()
 
 
 def how_it_ended(status: int | None) -> str:

@@ -9,15 +9,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
 
 from holdfast.reading.node import Node
-
-if TYPE_CHECKING:
-    from holdfast.reading.reader import Reader
 
 Schema = dict[str, Any]
 """A JSON Schema, or a part of one."""
@@ -26,7 +23,7 @@ Schema = dict[str, Any]
 class ValueForm(Struct, frozen=True):
     """A value with a spelling of its own: how it is read, its JSON Schema, and its name in the reference."""
 
-    read: Callable[[Reader, Node, str], Any]
+    read: Callable[[Any, Node, str], Any]
     schema: Callable[[], Schema]
     words: str
 

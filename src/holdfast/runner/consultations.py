@@ -40,7 +40,7 @@ class Consultations:
     def open(self) -> None:
         """From here on, what others put among the kept replies is not believed: to be called before an agent runs."""
         if self._asking and self._consultation is None:
-            from holdfast.execute.moored import resolved_models
+            from holdfast.execute.agent_section import resolved_models
             from holdfast.judge.advice_cache import AdviceCache
             from holdfast.judge.consult import Consultation
 

@@ -10,7 +10,10 @@ from contextlib import aclosing
 
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.local import execute
-from holdfast.execute.site import ModelOptions, Site, WorldOptions, open_site, unused_proxy
+from holdfast.execute.open_site import open_site
+from holdfast.execute.options import ModelOptions, WorldOptions
+from holdfast.execute.plane_needs import unused_proxy
+from holdfast.execute.site import Site
 from holdfast.model import events
 from holdfast.model.trial import Judged, Trial
 from holdfast.plan import FailFast, Once
@@ -72,7 +75,7 @@ class RunInProgress:
         keep = intake.kept.keeping(intake.masker.text, self.run.path, intake.went_wrong)
         surroundings = WorldOptions(options.backend, job.secrets, options.strict_world, keep, self._aside)
         site = await open_site(
-            job.spec, environ=job.environ, concurrency=options.concurrency, models=models, surroundings=surroundings
+            job.spec, environ=job.environ, concurrency=options.concurrency, models=models, world=surroundings
         )
         try:
             self.notes = site.notes

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.errors import AgentUnavailable
-from holdfast.execute.site import WorldOptions, open_site
+from holdfast.execute.open_site import open_site
+from holdfast.execute.options import WorldOptions
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Spec
 from holdfast.plan import plan
@@ -23,7 +24,7 @@ async def ask_once(spec: Spec, environ: Mapping[str, str]) -> tuple[Observation,
     secrets = world_secrets(spec, RunOptions(), environ)
     mask = Masker((*secret_values(spec, environ), *secrets.values()))
     try:
-        site = await open_site(spec, environ=environ, surroundings=WorldOptions(secrets=secrets))
+        site = await open_site(spec, environ=environ, world=WorldOptions(secrets=secrets))
         try:
             return mask.struct(await preflight(site, first, lambda message: None)), site.targets
         finally:

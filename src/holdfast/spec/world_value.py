@@ -24,8 +24,8 @@ def world_spec(file: File) -> world.WorldSpec | None:
         file.determinism.at.has(key) for key in ("clock", "network_latency", "dns")
     )
     rules = (*file.invariants, *(file.contract.invariants if file.contract else ()))
-    housed = file.agent.sandbox or file.agent.kind == "snapshot"
-    asked = held or housed or any(rule.reads_state for rule in rules)
+    boxed = file.agent.sandbox or file.agent.kind == "snapshot"
+    asked = held or boxed or any(rule.reads_state for rule in rules)
     if not asked and not any(file.at.has(key) for key in WORLD_KEYS):
         return None
     return world.WorldSpec(

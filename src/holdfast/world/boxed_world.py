@@ -15,6 +15,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent, Isolation, PlacedFile, WorldSpec
 from holdfast.planes.site_planes import placeholders
 from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, unresolved
+from holdfast.processes.environment import variables as trial_variables
 from holdfast.protocols import (
     Command,
     CommandEnd,
@@ -28,6 +29,7 @@ from holdfast.protocols import (
 )
 from holdfast.world.addresses import GATEWAY, hosts, listening, variables
 from holdfast.world.audit import AuditLog
+from holdfast.world.boxed_place import BoxedPlace, WorkspaceAnswerFile
 from holdfast.world.disturbances import Disturbances
 from holdfast.world.forbidden import Overheard
 from holdfast.world.ingress import IngressPorts
@@ -35,12 +37,12 @@ from holdfast.world.kept_world import KeptWorld, WorldKeeper, without
 from holdfast.world.preparation import fill, set_up
 from holdfast.world.service_planes import NAMES, ServicePlanes
 from holdfast.world.shortcomings import CLOCK_FAULTS, LIMIT_FAULTS, with_modes
+from holdfast.world.site_worlds import SiteWorlds
 from holdfast.world.workspace import lay_out, place_files
 from holdfast.world.world_clock import WorldClock
 
 if TYPE_CHECKING:
     from holdfast.planes.trial_address import TrialAddress
-    from holdfast.world.world_factory import WorldFactory
 
 LENT = "/run/holdfast"
 """Where the agent finds what it is lent: its prompt, its configuration, certificates."""
@@ -49,14 +51,12 @@ _SYSTEM = {"HOME": "/workspace", "LANG": "C.UTF-8", "TERM": "dumb"}
 
 
 class BoxedWorld:
-    """One trial's world. Opened by `WorldFactory.open`."""
+    """A sandbox with services around one trial. Opened by `WorldFactory.open`."""
 
-    def __init__(
-        self, worlds: WorldFactory, spec: WorldSpec, trial: Trial, folder: Path, context: TrialContext
-    ) -> None:
+    def __init__(self, site: SiteWorlds, spec: WorldSpec, folder: Path, context: TrialContext) -> None:
         self.spec = spec
-        self.trial = trial
-        self.root = worlds.order.root
+        self.context = context
+        self.root = site.settings.root
         self.sandbox: Sandbox
         self.services: dict[str, Service] = {}
         self.address: TrialAddress
@@ -64,24 +64,23 @@ class BoxedWorld:
         self.audit_log = folder / "audit.jsonl"
         self.trace_log = folder / "trace.jsonl"
         self.log = AuditLog(self.audit_log, spec.audit)
-        self.overheard = Overheard(worlds.order.secrets)
+        self.overheard = Overheard(site.settings.secrets)
         self.worth_a_look = True
         """Whether it is kept, if worlds are; one that broke always is."""
         self.doing = ""
         """What of the spec is being put in place."""
-        self.disturbances = Disturbances(worlds.scenario(trial), context)
+        self.disturbances = Disturbances(site.scenario(context.trial), context)
         self._events: tuple[AuditEvent, ...] = ()
         self._leads: frozenset[str] = frozenset()
         """Variables that lead to our planes."""
         self._opened = False
         self._watched = False
         """From the snapshot on, what happens inside is the agent's doing."""
-        self._worlds = worlds
+        self._site = site
         self._folder = folder
-        self._context = context
         self._lent = folder / "lent"
-        self._clock = WorldClock(self._lent, worlds.clock)
-        self._ingress = IngressPorts(spec.network, worlds.backend.name)
+        self._clock = WorldClock(self._lent, site.clock)
+        self._ingress = IngressPorts(spec.network, site.backend.name)
         self._parts = AsyncExitStack()
 
     async def open(self) -> None:
@@ -106,8 +105,18 @@ class BoxedWorld:
         self._parts.push_async_callback(self._ingress.close)
         await self._ingress.open(self.sandbox, {self.sandbox.listener(*GATEWAY).getsockname()[1]})
         for note in self._ingress.notes:
-            self._context.note(note)
-            self._worlds.order.told(self.trial, note)
+            self.context.note(note)
+            self._site.settings.told(self.trial, note)
+
+    @property
+    def trial(self) -> Trial:
+        return self.context.trial
+
+    async def place(self) -> BoxedPlace:
+        return BoxedPlace(self.sandbox, self._site.settings.mounts, self.environ)
+
+    def answer_file(self, name: str) -> WorkspaceAnswerFile:
+        return WorkspaceAnswerFile(self.sandbox, name)
 
     @property
     def databases(self) -> dict[str, Database]:
@@ -125,7 +134,7 @@ class BoxedWorld:
 
     def time_left_s(self) -> float:
         limit_ms = self.spec.resources.timeout_ms
-        return inf if limit_ms is None else limit_ms / 1000 - self._context.now()
+        return inf if limit_ms is None else limit_ms / 1000 - self.context.now()
 
     def heard(self, data: bytes) -> None:
         self.overheard.add(data)
@@ -151,7 +160,7 @@ class BoxedWorld:
         """The agent has ended: its processes are stopped, the audit is closed, the workspace frozen."""
         await self._ingress.close()
         await self.sandbox.freeze()
-        trace = self._context.traced()
+        trace = self.context.traced()
         self.trace_log.write_bytes(b"".join(encode(event) + b"\n" for event in trace))
         self.log.files(self.changes())
         for database in self.databases.values():
@@ -161,22 +170,22 @@ class BoxedWorld:
         for service in self.services.values():
             self._note(service)  # also of what is only known now
         if self.spec.forbidden.file_writes_outside is not None:
-            self._context.note(
+            self.context.note(
                 "file writes are read from what is left: a file that was made and removed again is not seen"
             )
         if self.log.cut:
-            self._context.note("more happened than the audit log keeps; its end is missing")
+            self.context.note("more happened than the audit log keeps; its end is missing")
 
     async def keep(self, keeping: WorldKeeper) -> None:
         """Leaves all that can be had of it for a look; the trial says so where something cannot."""
-        secrets = self._worlds.order.secrets
-        visible = {inside: str(path) for inside, path in self._worlds.order.visible.items()}
+        secrets = self._site.settings.secrets
+        visible = {inside: str(path) for inside, path in self._site.settings.visible.items()}
         about = KeptWorld(self.trial.id, str(self.root), without(self._lasting(), secrets), visible)
         sandbox = self.sandbox if self._opened else None
         try:
             await keeping.keep(about, sandbox, self.services, [self.audit_log, self.trace_log], secrets.values())
         except (OSError, HoldfastError) as refused:
-            self._context.note(f"its world could not be kept: {refused}")
+            self.context.note(f"its world could not be kept: {refused}")
 
     @property
     def unseen(self) -> dict[str, str]:
@@ -197,12 +206,12 @@ class BoxedWorld:
     def isolation(self) -> tuple[Isolation, ...]:
         """What the sandbox enforces, and what of the spec this world could not do."""
         own = (*((self._clock.kept,) if self._wants_clock else ()), *self._ingress.isolation)
-        told = [one for one in self._worlds.shortcomings if one.feature not in {one.feature for one in own}]
+        told = [one for one in self._site.shortcomings if one.feature not in {one.feature for one in own}]
         return (*self.sandbox.isolation, *told, *own)
 
     def _note(self, service: Service) -> None:
         for note in service.notes:
-            self._context.note(note)
+            self.context.note(note)
 
     # -- step by step ---------------------------------------------------------------------------
     def _lasting(self) -> dict[str, str]:
@@ -213,53 +222,53 @@ class BoxedWorld:
     @property
     def _wants_clock(self) -> bool:
         asked = self.spec.determinism.clock is not None
-        return asked or with_modes(self._worlds.scenario(self.trial), CLOCK_FAULTS)
+        return asked or with_modes(self._site.scenario(self.trial), CLOCK_FAULTS)
 
     async def _wind(self) -> None:
         """The agent's clock is set; where it cannot be, `isolation` says why."""
         seen_at = self.sandbox.inside(LENT)
         found = await self._clock.wind(self.spec.determinism.clock, self.sandbox, seen_at, self.environ)
-        self._worlds.clock = self._clock.kept
+        self._site.clock = self._clock.kept
         if "LD_PRELOAD" in self.environ and found:
             found["LD_PRELOAD"] += f" {self.environ['LD_PRELOAD']}"
         self.environ = {**self.environ, **found}
 
     def _hide_secrets(self, layer: Path) -> None:
         files = [
-            PlacedFile(s.file, self._worlds.order.secrets[s.name], mode=0o600) for s in self.spec.secrets if s.file
+            PlacedFile(s.file, self._site.settings.secrets[s.name], mode=0o600) for s in self.spec.secrets if s.file
         ]
         place_files(layer, self.root, files)
 
     async def _open_services(self) -> None:
         for service in self.spec.services:
-            keeper = await self._worlds.keeper(service)
-            alone = self._worlds.disturbs(self.trial, service.name)
+            keeper = await self._site.keeper(service)
+            alone = self._site.disturbs(self.trial, service.name)
             live = await keeper.provide(self.trial, alone=alone)
             self._parts.push_async_callback(live.close)
             self.services[service.name] = live
             self._note(live)
 
     async def _open_sandbox(self, layer: Path) -> None:
-        worlds = self._worlds
+        site = self._site
         named = self._unresolved
         sandbox_spec = SandboxSpec(
             name=self._folder.name,
             layers=(layer,),
             listen=tuple(dict.fromkeys((*listening(self.spec), *((NAMES,) if named else ())))),
             hosts=hosts(self.spec, named),
-            visible={**worlds.order.visible, LENT: self._lent, **(self._name_files() if named else {})},
+            visible={**site.settings.visible, LENT: self._lent, **(self._name_files() if named else {})},
             resources=self.spec.resources,
-            limits=with_modes(worlds.scenario(self.trial), LIMIT_FAULTS),
+            limits=with_modes(site.scenario(self.trial), LIMIT_FAULTS),
             commands=self._command,
         )
-        self.sandbox = await worlds.backend.open(sandbox_spec)
+        self.sandbox = await site.backend.open(sandbox_spec)
         self._opened = True
         self._parts.push_async_callback(self.sandbox.close)
 
     @property
     def _unresolved(self) -> frozenset[str]:
         """Services whose names a fault may keep from resolving: those are asked for, and not in the hosts file."""
-        return unresolved(self._worlds.scenario(self.trial))
+        return unresolved(self._site.scenario(self.trial))
 
     def _name_files(self) -> dict[str, Path]:
         found = {}
@@ -277,8 +286,8 @@ class BoxedWorld:
 
     async def _connect(self) -> None:
         """Our planes stand at every address inside."""
-        worlds = self._worlds
-        self.address = await worlds.site_planes.open_address(sock=self.sandbox.listener(*GATEWAY))
+        site = self._site
+        self.address = await site.site_planes.open_address(sock=self.sandbox.listener(*GATEWAY))
         self._parts.push_async_callback(self.address.close)
         reached = await self._fronts().open(self._unresolved)
         told = {name: service.variables for name, service in self.services.items()}
@@ -287,36 +296,36 @@ class BoxedWorld:
         self.environ = {
             **_SYSTEM,
             "HOME": self.sandbox.workspace,
-            **worlds.order.environ,
+            **site.settings.environ,
             **variables(self.spec, reached, told),
             **self.spec.setup.env,
             **self._secret_variables(),
             **led,
-            **worlds.order.agent_environ,
-            **worlds.order.variables(self.trial),
+            **site.settings.agent_environ,
+            **trial_variables(self.trial),
         }
 
     def _fronts(self) -> ServicePlanes:
-        worlds, authority = self._worlds, self._worlds.site_planes.authority
+        site, authority = self._site, self._site.site_planes.authority
         return ServicePlanes(
             self.spec,
             self.sandbox,
             self.services,
             self.address,
-            self._context,
+            self.context,
             leaf=lambda name: None if authority is None else authority.leaf(name),
-            disturbed=lambda name: worlds.disturbs(self.trial, name),
+            disturbed=lambda name: site.disturbs(self.trial, name),
             wrote=lambda: self.disturbances.saw("db_write"),
             parts=self._parts,
         )
 
     def _secret_variables(self) -> dict[str, str]:
-        return {s.name: self._worlds.order.secrets[s.name] for s in self.spec.secrets if s.env}
+        return {s.name: self._site.settings.secrets[s.name] for s in self.spec.secrets if s.env}
 
     def _led(self) -> dict[str, str]:
         """The variables that lead the agent's calls to us; files of ours that they name are lent."""
         found = {**placeholders({}), **self.address.environ}  # keys of the user's are added by the gateway, not shown
-        folder = str(self._worlds.site_planes.folder)
+        folder = str(self._site.site_planes.folder)
         for name, value in found.items():
             if value.startswith(folder):
                 path = Path(value)

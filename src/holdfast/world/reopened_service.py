@@ -10,7 +10,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Lasting, Mock, Service, ServiceKeeper
 from holdfast.world.kept_world import KeptWorld, dump_of
-from holdfast.world.world_factory import WorldFactory
+from holdfast.world.site_worlds import SiteWorlds
 
 HELD = frozenset(("postgres", "mysql", "redis", "container"))
 """Kinds that are nothing without what they held."""
@@ -53,7 +53,7 @@ class ReopenedKeeper:
 
 
 async def reopen(
-    spec: ServiceSpec, worlds: WorldFactory, trial: Trial, folder: Path, kept: KeptWorld, tell: Callable[[str], None]
+    spec: ServiceSpec, worlds: SiteWorlds, trial: Trial, folder: Path, kept: KeptWorld, tell: Callable[[str], None]
 ) -> bool:
     """Has the worlds provide a service as the trial's agent left it; False, with a word why, if that cannot be had."""
     path = dump_of(folder, spec.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from math import inf
 from typing import Any
 
 from aiohttp import web
@@ -21,14 +22,17 @@ RawHandler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[No
 
 
 class Plain:
-    """A trip whose prompts reach the agent through `rewrite`."""
+    """A world whose prompts reach the agent through `rewrite`; it is its own context."""
 
     trial = TRIAL
-    house = None
 
     def __init__(self, rewrite: Callable[[str], str] = lambda text: text) -> None:
         self.ask = rewrite
         self.losses = 0
+        self.context = self
+
+    def time_left_s(self) -> float:
+        return inf
 
     def lost(self) -> None:
         self.losses += 1

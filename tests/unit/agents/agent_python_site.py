@@ -9,7 +9,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from holdfast.execute.site import Site, open_site
+from holdfast.execute.open_site import open_site
+from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.spec import AgentSpec, Injection, Scenario, Schedule, Spec, Task, ToolRef

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from holdfast.agents.launching import open_launched
-from holdfast.execute.trial import LiveContext
+from holdfast.agents.command import CommandAgent
+from holdfast.agents.launched import LaunchedHttpAgent
+from holdfast.execute.context import LiveContext
+from holdfast.execute.worlds import BareWorlds
 from holdfast.model.observation import Answer
 from holdfast.model.spec import CALM, AgentSpec, Task
 from holdfast.model.trial import Trial
 from holdfast.planes.process_tree import ProcessTree
+from holdfast.protocols import TrialContext
+from holdfast.world.machine import Machine
 
 PYTHON = sys.executable
 
@@ -56,7 +59,7 @@ def daemon():
     subprocess.Popen(["setsid", "sleep", "60"])
     return "left one"
 def pid(): return str(os.getpid())
-def env(): return os.environ["PORT"] + " " + os.environ.get("BERTH", "-")
+def env(): return os.environ["PORT"] + " " + os.environ.get("ADDRESS", "-")
 def floods():
     for _ in range(70): os.write(1, b"x" * 1_000_000)
     return "said"
@@ -67,16 +70,16 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Agent).s
 """
 
 
-def trip_of(*turns: str, **fields: Any) -> LiveContext:
+def context_of(*turns: str, **fields: Any) -> LiveContext:
     return LiveContext(Trial("0123456789ab", "contract", "calm", Task(turns or ("hi",)), **fields), CALM)
 
 
 class Noted:
-    """A address that remembers what was done with it."""
+    """An address that remembers what was done with it."""
 
     def __init__(self) -> None:
         self.process_tree = ProcessTree()
-        self.environ: Mapping[str, str] = {"BERTH": f"berth-{id(self):x}"}
+        self.environ: Mapping[str, str] = {"ADDRESS": f"address-{id(self):x}"}
         self.carried: list[str] = []
         self.carries = False
         self.closed = False
@@ -94,49 +97,47 @@ class Noted:
         self.closed = True
 
 
-class Pier:
+class NotedPlanes:
     """Opens addresses and keeps them for a look afterwards."""
 
     def __init__(self) -> None:
-        self.berths: list[Noted] = []
+        self.addresses: list[Noted] = []
 
-    async def __call__(self) -> Any:
-        self.berths.append(Noted())
-        return self.berths[-1]
-
-
-class Unmoored:
-    """A address without planes: calls go where they always went."""
-
-    environ: Mapping[str, str] = {}
-
-    def __init__(self) -> None:
-        self.process_tree = ProcessTree()
-
-    @contextmanager
-    def carry(self, context: Any) -> Iterator[None]:
-        yield
-
-    async def close(self) -> None:
-        return
+    async def open_address(self) -> Any:
+        self.addresses.append(Noted())
+        return self.addresses[-1]
 
 
-async def unmoored() -> Any:
-    """Opens a address without planes."""
-    return Unmoored()
+class Launched:
+    """An opened agent, asked in bare worlds of one machine."""
+
+    def __init__(self, agent: CommandAgent | LaunchedHttpAgent, machine: Machine) -> None:
+        self.agent = agent
+        self.limit = agent.limit
+        self.notes = agent.notes
+        self._worlds = BareWorlds(machine)
+
+    async def run(self, task: Task, context: TrialContext) -> Answer:
+        return await self._worlds.run(self.agent, task, context)
 
 
 @asynccontextmanager
-async def launched(
-    folder: Path, *, limit: int = 1, open_address: Any = unmoored, **settings: Any
-) -> AsyncIterator[Any]:
-    """An opened agent, its references resolved."""
+async def launched(folder: Path, *, limit: int = 1, planes: Any = None, **settings: Any) -> AsyncIterator[Launched]:
+    """An opened agent, its references resolved; without planes, its calls go where they always went."""
     environ = settings.pop("environ", dict(os.environ))
-    agent = await open_launched(AgentSpec(**settings), folder, environ, limit, open_address)
+    section = AgentSpec(**settings)
+    machine = Machine(folder, {**environ, **section.env}, planes)
+    agent: CommandAgent | LaunchedHttpAgent | None = None
     try:
-        yield agent
+        if section.type == "command":
+            agent = CommandAgent.on_machine(section, folder, environ)
+        else:
+            agent = await LaunchedHttpAgent.on_machine(section, folder, limit, machine.place)
+        yield Launched(agent, machine)
     finally:
-        await agent.close()
+        if agent is not None:
+            await agent.close()
+        await machine.close()
 
 
 def ask(folder: Path, *turns: str, context: Any = None, **settings: Any) -> Answer:
@@ -144,7 +145,7 @@ def ask(folder: Path, *turns: str, context: Any = None, **settings: Any) -> Answ
 
     async def go() -> Answer:
         async with launched(folder, **{"type": "command", **settings}) as agent:
-            return await agent.run(Task(turns or ("hi",)), context or trip_of(*turns))
+            return await agent.run(Task(turns or ("hi",)), context or context_of(*turns))
 
     return asyncio.run(go())
 
@@ -153,27 +154,3 @@ def python(folder: Path, code: str) -> str:
     """A command that runs that code."""
     (folder / "agent.py").write_text(dedent(code), encoding="utf-8")
     return f"{PYTHON} agent.py"
-
-
-def marked(name: str, value: str) -> list[int]:
-    """The live processes whose environment holds this variable."""
-    found = []
-    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
-        try:
-            environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-            alive = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-        except OSError:
-            continue
-        if alive and f"{name}={value}".encode() in environ:
-            found.append(pid)
-    return found
-
-
-def gone(name: str, value: str, within_s: float = 5.0) -> bool:
-    """Whether no such process is left, now or soon."""
-    until = time.monotonic() + within_s
-    while marked(name, value):
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True

@@ -9,14 +9,13 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from agent_http_servers import TRIAL, recorded, web_server
+from agent_http_servers import TRIAL, Plain, recorded, web_server
 from aiohttp import web
 
 from holdfast.agents import http_reset
 from holdfast.agents.http import HttpAgent
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
-from planes_kit import FakeTrip
 
 
 async def reset(url: str, root: Path = Path(), **settings: Any) -> None:
@@ -176,7 +175,7 @@ def test_reset_and_question_do_not_block_a_server_that_has_one_connection_at_a_t
         said = []
         for _ in range(3):
             await agent.reset(TRIAL)
-            answer = await agent.run(TRIAL.task, FakeTrip())
+            answer = await agent.run(TRIAL.task, Plain())
             said.append(answer.turns[0].text or "")
         await agent.close()
         return said

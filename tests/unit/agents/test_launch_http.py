@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launch_kit import PYTHON, SERVER, Pier, gone, launched, marked, python, trip_of
+from launch_kit import PYTHON, SERVER, NotedPlanes, context_of, launched, python
 
 from holdfast.agents import readiness
 from holdfast.agents.ports import Ports, check_free
@@ -19,6 +19,7 @@ from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer
 from holdfast.model.spec import Task
 from holdfast.processes import program
+from processes_kit import gone, marked
 
 pytestmark = pytest.mark.processes
 
@@ -26,7 +27,7 @@ URL = "http://127.0.0.1:{port}/ask"
 
 
 async def run(agent: Any, *turns: str) -> Answer:
-    answer: Answer = await agent.run(Task(turns or ("hi",)), trip_of(*turns))
+    answer: Answer = await agent.run(Task(turns or ("hi",)), context_of(*turns))
     return answer
 
 
@@ -141,11 +142,11 @@ def test_the_place_is_filled_in_the_command_its_arguments_and_its_environment(tm
     (tmp_path / "server.py").write_text("import os, sys; os.environ['PORT'] = sys.argv[1]\n" + SERVER)
 
     async def use(agent: Any) -> None:
-        port, berth = ((await run(agent, "env")).turns[0].text or "").split()
-        assert port == berth
+        port, address = ((await run(agent, "env")).turns[0].text or "").split()
+        assert port == address
 
-    using(tmp_path, use, command=f"{PYTHON} server.py {{port}}", env={"BERTH": "{port}"})
-    using(tmp_path, use, command=None, binary=PYTHON, args=("server.py", "{port}"), env={"BERTH": "{port}"})
+    using(tmp_path, use, command=f"{PYTHON} server.py {{port}}", env={"ADDRESS": "{port}"})
+    using(tmp_path, use, command=None, binary=PYTHON, args=("server.py", "{port}"), env={"ADDRESS": "{port}"})
 
 
 @pytest.mark.parametrize(
@@ -217,7 +218,7 @@ def test_an_instance_that_died_before_it_was_asked_crashed_too(tmp_path: Path) -
     )
 
     async def use(agent: Any) -> None:
-        context = trip_of("pid", "a")
+        context = context_of("pid", "a")
         context.ask = lambda text: (time.sleep(0.3) if text == "a" else None) or text  # type: ignore[method-assign]
         answer = await agent.run(Task(("pid", "a")), context)
         assert [turn.ending for turn in answer.turns] == ["answered", "crashed"]
@@ -298,28 +299,28 @@ def test_an_interrupt_while_instances_start_leaves_nothing(tmp_path: Path) -> No
     using(tmp_path, use, "import time; time.sleep(0.5)\n" + SERVER, limit=3, spares=2)
 
 
-@pytest.mark.parametrize(("isolation", "berths"), [("fresh", 2), ("worker", 1)])
-def test_a_berth_opens_and_closes_with_its_instance_and_carries_each_trial(
-    tmp_path: Path, isolation: str, berths: int
+@pytest.mark.parametrize(("isolation", "opened"), [("fresh", 2), ("worker", 1)])
+def test_an_address_opens_and_closes_with_its_instance_and_carries_each_trial(
+    tmp_path: Path, isolation: str, opened: int
 ) -> None:
-    pier = Pier()
+    planes = NotedPlanes()
 
     async def use(agent: Any) -> None:
         for _ in range(2):
             said = (await run(agent, "env")).turns[0].text or ""
-            assert said.split()[1] in [berth.environ["BERTH"] for berth in pier.berths]
+            assert said.split()[1] in [address.environ["ADDRESS"] for address in planes.addresses]
 
-    using(tmp_path, use, isolation=isolation, open_address=pier)
-    assert len(pier.berths) == berths
-    assert sum(len(berth.carried) for berth in pier.berths) == 2
-    assert all(berth.closed and not berth.carries for berth in pier.berths)
+    using(tmp_path, use, isolation=isolation, planes=planes)
+    assert len(planes.addresses) == opened
+    assert sum(len(address.carried) for address in planes.addresses) == 2
+    assert all(address.closed and not address.carries for address in planes.addresses)
 
 
-def test_a_berth_is_closed_when_its_instance_cannot_be_started(tmp_path: Path) -> None:
-    pier = Pier()
+def test_an_address_is_closed_when_its_instance_cannot_be_started(tmp_path: Path) -> None:
+    planes = NotedPlanes()
     with pytest.raises(AgentUnavailable):
-        using(tmp_path, unused, "raise SystemExit(1)", open_address=pier)
-    assert [berth.closed for berth in pier.berths] == [True]
+        using(tmp_path, unused, "raise SystemExit(1)", planes=planes)
+    assert [address.closed for address in planes.addresses] == [True]
 
 
 def test_ports_come_from_below_the_range_of_outgoing_connections_and_not_twice_in_a_row() -> None:

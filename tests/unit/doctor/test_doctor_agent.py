@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.doctor.agent import told
-from holdfast.execute.site import ModelOptions
+from holdfast.execute.options import ModelOptions
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Injection, Scenario, Schedule, Spec
 from holdfast.model.trace import Cost, TraceEvent

@@ -11,7 +11,7 @@ from holdfast.doctor import machine as doctor_machine
 from holdfast.doctor.clients import _try, try_curl
 from holdfast.doctor.machine import FORKS, HTTP, HTTPS, MCP, ROUTES, SANDBOX, MachineRoute, needed, tried, try_machine
 from holdfast.doctor.probe_site import Absent, Unmet, opened, started
-from holdfast.execute.site import ModelOptions
+from holdfast.execute.options import ModelOptions
 from holdfast.model.spec import AgentSpec, Injection, Scenario, Spec
 from holdfast.model.world import WorldSpec
 

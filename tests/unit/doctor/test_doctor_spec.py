@@ -12,7 +12,8 @@ import yaml
 
 from holdfast.doctor.needs import first_word, what_is_needed
 from holdfast.doctor.spec import look_at_spec
-from holdfast.execute.site import ModelOptions, resolve_agent
+from holdfast.execute.agent_section import resolve_agent
+from holdfast.execute.options import ModelOptions
 from holdfast.planes.handover import Standby, place_in
 from holdfast.spec import load
 

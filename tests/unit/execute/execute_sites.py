@@ -11,7 +11,7 @@ from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Answer, Observation, Turn
 from holdfast.model.spec import AgentSpec, Injection, Scenario, Schedule, Spec, Task
 from holdfast.model.trial import Trial
-from holdfast.protocols import TrialContext
+from holdfast.protocols import TrialContext, World
 
 Act = Callable[[Task, TrialContext], Awaitable[Answer]]
 
@@ -24,8 +24,8 @@ class Scripted:
         self.resets = 0
         self.closed = False
 
-    async def run(self, task: Task, context: TrialContext) -> Answer:
-        return await self._act(task, context)
+    async def run(self, task: Task, world: World) -> Answer:
+        return await self._act(task, world.context)
 
     async def reset(self, trial: Trial) -> None:
         self.resets += 1

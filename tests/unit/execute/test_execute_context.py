@@ -9,7 +9,8 @@ import pytest
 from execute_sites import Scripted, seen_of, site_of, trial_of
 
 from holdfast.errors import AgentUnavailable, HarnessError
-from holdfast.execute.trial import NOTES_KEPT, LiveContext, run_trial
+from holdfast.execute.context import NOTES_KEPT, LiveContext
+from holdfast.execute.trial import run_trial
 from holdfast.model.codec import HALVES, encode
 from holdfast.model.observation import Answer, FaultMet, Turn
 from holdfast.model.spec import CALM, Task

@@ -12,7 +12,7 @@ from execute_sites import fault, trial_of
 
 from holdfast.agents import python_host
 from holdfast.errors import SpecError
-from holdfast.execute.site import open_site
+from holdfast.execute.open_site import open_site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
 from holdfast.model.spec import AgentSpec, Scenario, Spec, ToolRef

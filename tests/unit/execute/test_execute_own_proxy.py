@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.execute.site import ModelOptions, unused_proxy
+from holdfast.execute.options import ModelOptions
+from holdfast.execute.plane_needs import unused_proxy
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario, Spec
 
 SET = {"HTTPS_PROXY": "http://user:secret@proxy:3128"}

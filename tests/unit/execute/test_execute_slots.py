@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.execute.site import slots
+from holdfast.execute.slots import slots
 from holdfast.model.spec import AgentSpec, Spec
 
 CORES = os.cpu_count() or 1

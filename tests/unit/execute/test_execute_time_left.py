@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.agents.time_limit import reset_in_time
 from holdfast.errors import HarnessError
-from holdfast.execute.surrounded import Surrounded
+from holdfast.execute.worlds import BoxedWorlds
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import CALM, AgentSpec, Spec
 from holdfast.model.world import Resources
@@ -23,7 +23,7 @@ class Agent:
 
     asked = 0
 
-    async def run(self, task, context):
+    async def run(self, task, world):
         self.asked += 1
         return Answer((Turn(task.turns[0], "hi", 1.0),))
 
@@ -40,6 +40,8 @@ class World:
         self.spec = SimpleNamespace(resources=Resources(timeout_ms=2_000), forbidden=SimpleNamespace(rules=()))
         self.disturbances = Disturbances(CALM, context)
         self.address = self
+        self.context = context
+        self.trial = context.trial
         self._left_s = left_s
 
     @contextmanager
@@ -57,7 +59,7 @@ class World:
 
 
 class Worlds:
-    order = SimpleNamespace(keeping=None)
+    shared = SimpleNamespace(settings=SimpleNamespace(keeping=None, secrets={}))
 
     def __init__(self, left_s):
         self._left_s = left_s
@@ -69,8 +71,8 @@ class Worlds:
 
 def ran(left_s):
     context, agent = FakeTrip(), Agent()
-    surrounded = Surrounded(agent, Worlds(left_s), None, Spec("spec.yaml", AgentSpec()))
-    return agent, context, lambda: asyncio.run(surrounded.run(context.trial.task, context))
+    worlds = BoxedWorlds(Worlds(left_s), Spec("spec.yaml", AgentSpec()))
+    return agent, context, lambda: asyncio.run(worlds.run(agent, context.trial.task, context))
 
 
 @pytest.mark.parametrize("left_s", [0.0, -0.5])
@@ -91,10 +93,9 @@ def test_a_world_that_takes_most_of_the_time_is_noted(left_s, told):
 
 @pytest.mark.parametrize("left_s", [0.0, 1.0])
 def test_a_reset_that_takes_what_was_left_is_no_timeout_of_the_agents(left_s):
-    context = FakeTrip()
-    context.house = World(context, left_s)
+    world = World(FakeTrip(), left_s)
     if left_s:
-        asyncio.run(reset_in_time(Agent(), context))
+        asyncio.run(reset_in_time(Agent(), world))
         return
     with pytest.raises(HarnessError, match="being reset"):
-        asyncio.run(reset_in_time(Agent(), context))
+        asyncio.run(reset_in_time(Agent(), world))

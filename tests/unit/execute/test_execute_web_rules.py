@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.execute.site import needs_planes, on_web, rule_urls
+from holdfast.execute.plane_needs import needs_planes, on_web, rule_urls
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 
 PYTHON = AgentSpec(type="python", endpoint="agent:ask")

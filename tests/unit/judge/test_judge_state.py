@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.checks.state.paths import Place
+from holdfast.checks.state.paths import PathFound
 from holdfast.checks.state.recorded import record
 from holdfast.judge import Judge
 from holdfast.model.observation import Observation, Turn
@@ -15,8 +15,8 @@ from holdfast.model.verdict import Verdict
 from holdfast.model.world import Evidence
 from world_kit import TRIAL
 
-THERE = {"r": record(["out.json"], Place("file"))}
-GONE = {"r": record(["out.json"], Place("nothing"))}
+THERE = {"r": record(["out.json"], PathFound("file"))}
+GONE = {"r": record(["out.json"], PathFound("nothing"))}
 
 
 def judged(evidence: dict[str, Evidence], *turns: Turn, negate: bool = False, **more: Any) -> Verdict:
@@ -36,7 +36,7 @@ def test_the_state_is_judged_whatever_the_agent_said(turns: tuple[Turn, ...]) ->
 def test_evidence_of_another_rule_or_none_is_an_error_and_never_a_guess() -> None:
     assert judged({}, Turn("q", "a")).reason == "not recorded in this run"
     assert judged({"other": THERE["r"]}, Turn("q", "a")).outcome == "error"
-    assert judged({"r": record(["b.json"], Place("file"))}, Turn("q", "a")).outcome == "error"
+    assert judged({"r": record(["b.json"], PathFound("file"))}, Turn("q", "a")).outcome == "error"
 
 
 def test_what_could_not_be_gathered_is_an_error_that_says_why() -> None:

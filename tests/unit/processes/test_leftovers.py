@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from holdfast.agents.launch_host import EXITED, NOTICE
-from holdfast.agents.launcher import Launcher
 from holdfast.processes import leftovers
+from holdfast.processes.launch_host import EXITED, NOTICE
+from holdfast.processes.launcher import Launcher
 from holdfast.processes.program import KILLED, Program
 
 NOBODY = 2**22 + 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from holdfast.checks.patterns import fault_in, search
-from holdfast.checks.state.paths import Place, look
+from holdfast.checks.state.paths import PathFound, look
 from holdfast.checks.state.recorded import KEPT, record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
@@ -36,7 +36,7 @@ class FileContent:
         return record([self.path, "content"], look(world.sandbox, self.path, read=True))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        place = recorded(exhibit, [self.path, "content"], Place)
+        place = recorded(exhibit, [self.path, "content"], PathFound)
         name = shorten(self.path, 60)
         if place.kind != "file":
             why = {"nothing": f"there is no {name}", "folder": f"{name} {_FOLDER}"}.get(place.kind, place.why)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from holdfast.checks.state.paths import Place, look
+from holdfast.checks.state.paths import PathFound, look
 from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
@@ -30,7 +30,7 @@ class FileExists:
         return record([self.path], look(world.sandbox, self.path))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        place = recorded(exhibit, [self.path], Place)
+        place = recorded(exhibit, [self.path], PathFound)
         if place.kind == "out_of_reach":
             return Finding(False, shorten(place.why, 200))
         there = place.kind != "nothing"

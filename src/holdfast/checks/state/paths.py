@@ -11,7 +11,7 @@ from holdfast.errors import OutsideError
 from holdfast.protocols import Sandbox
 
 
-class Place(Struct, frozen=True, omit_defaults=True):
+class PathFound(Struct, frozen=True, omit_defaults=True):
     """A path as it was when the agent had ended."""
 
     kind: Literal["file", "folder", "nothing", "out_of_reach"]
@@ -22,20 +22,20 @@ class Place(Struct, frozen=True, omit_defaults=True):
     """Our limit cut the content."""
 
 
-def look(sandbox: Sandbox, path: str, *, read: bool = False) -> Place:
+def look(sandbox: Sandbox, path: str, *, read: bool = False) -> PathFound:
     """What is there; with `read` a file's content, too. What an agent can do to a path is told, not raised."""
     try:
         found = sandbox.find(path)
         if found is None:
-            return Place("nothing")
+            return PathFound("nothing")
         if found.is_dir():
-            return Place("folder")
+            return PathFound("folder")
         if not read:
-            return Place("file")
+            return PathFound("file")
         with found.open("rb") as file:
             data = file.read(KEPT + 1)
     except OutsideError as left:
-        return Place("out_of_reach", str(left))
+        return PathFound("out_of_reach", str(left))
     except OSError as refused:
-        return Place("out_of_reach", f"{path} cannot be read: {refused.strerror}")
-    return Place("file", content=data[:KEPT].decode("utf-8", "replace"), cut=len(data) > KEPT)
+        return PathFound("out_of_reach", f"{path} cannot be read: {refused.strerror}")
+    return PathFound("file", content=data[:KEPT].decode("utf-8", "replace"), cut=len(data) > KEPT)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from llm_replies import ASKED, BOTH, SAID
 
-from holdfast.execute.trial import LiveContext
+from holdfast.execute.context import LiveContext
 from holdfast.model.spec import Injection, Scenario, Schedule, Task
 from holdfast.model.trial import Trial
 from holdfast.protocols import Call, Failed, Reply

@@ -1,4 +1,4 @@
-"""A Python agent inside a sandbox: a new interpreter for every trial."""
+"""The processes of a Python agent in the worlds of its trials: a new interpreter for each."""
 
 from __future__ import annotations
 
@@ -12,52 +12,51 @@ import msgspec
 
 from holdfast.agents.host_protocol import HostSetup, MessageFrames, Ready, Unusable, framed
 from holdfast.agents.hosted_trial import HostedTrial
-from holdfast.agents.housed.command import start_inside
-from holdfast.agents.housed.placing import MountedAgent
-from holdfast.agents.startable import BEGIN
 from holdfast.agents.time_limit import left_s, patience_ms
 from holdfast.agents.trial_pipes import TrialPipes
 from holdfast.agents.turns import TrialRequest
-from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.errors import AgentUnavailable
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
-from holdfast.model.spec import Scenario, Task
-from holdfast.model.trial import Trial
+from holdfast.model.spec import AgentSpec, Scenario, Task
 from holdfast.processes.limits import GRACE_S
-from holdfast.protocols import Started, TrialContext
+from holdfast.processes.startable import BEGIN
+from holdfast.protocols import Started, World
 
 _news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unusable)
-_PROGRAM = "from holdfast.agents.housed.inside import main; main()"
+_PROGRAM = "from holdfast.agents.sandbox_host import main; main()"
 IMPORT_S = 120.0
 
 
-class HousedPython:
-    """Imports the agent in its trial's sandbox and asks it there."""
+class WorldHosts:
+    """Imports the agent in the world of each trial and asks it there."""
 
-    def __init__(self, seen: MountedAgent, scenarios: tuple[Scenario, ...]) -> None:
-        self._seen = seen
+    ready: Ready | None = None
+    """What it has is only known in a trial."""
+    cost_note = ""
+
+    def __init__(self, agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> None:
+        self._agent = agent
         self._scenarios = scenarios
-        self._timeout_ms = seen.agent.timeout_ms
+        self._timeout_ms = agent.timeout_ms
 
-    async def run(self, task: Task, context: TrialContext) -> Answer:
-        house = context.house
-        if house is None:
-            raise HarnessError("this agent runs in a sandbox, and there is none")
-        hosted = HostedTrial(asyncio.get_running_loop(), context)
-        hosted.watch = house.heard
-        hosted.asked.append(context.ask(task.turns[0]))
+    async def perform(self, task: Task, world: World) -> Answer:
+        place = await world.place()
+        hosted = HostedTrial(asyncio.get_running_loop(), world.context)
+        hosted.watch = world.heard
+        hosted.asked.append(world.context.ask(task.turns[0]))
         ends = TrialPipes(asyncio.get_running_loop(), hosted)
         line, output = ends.theirs
         argv = [sys.executable, "-P", "-c", _PROGRAM]
-        env = {"PYTHONHASHSEED": "0", **BEGIN, **house.environ}
+        env = {"PYTHONHASHSEED": "0", **BEGIN, **place.environ}
         try:
-            program = await start_inside(house.sandbox, argv, env, (line, output, output))
+            program = await place.start(argv, env, (line, output, output))
         except BaseException:
             ends.close()
             raise
         try:
-            setup = HostSetup(self._seen.agent, self._seen.folder(house.sandbox), self._scenarios, "place")
-            limit_s = await self._perform(program, hosted, ends, task.turns, context, setup)
+            setup = HostSetup(self._agent, place.folder, self._scenarios, "place")
+            limit_s = await self._perform(program, hosted, ends, task.turns, world, setup)
         finally:
             await program.end(0.0)
             hosted.finish(program.status)
@@ -66,11 +65,8 @@ class HousedPython:
         hosted.notes.extend(program.notes)
         return hosted.answer(limit_s)
 
-    async def reset(self, trial: Trial) -> None:
-        """The reset function runs in the agent's own process, before it is asked."""
-
     async def close(self) -> None:
-        """Its world closes what it has started."""
+        """Every process ended with its trial."""
 
     async def _perform(
         self,
@@ -78,19 +74,19 @@ class HousedPython:
         hosted: HostedTrial,
         ends: TrialPipes,
         turns: Sequence[str],
-        context: TrialContext,
+        world: World,
         setup: HostSetup,
     ) -> float:
         """How long the last turn might take."""
         watching = asyncio.create_task(_watch(program, hosted))
         try:
-            if not await self._introduced(ends, setup, left_s(context)):
+            if not await self._introduced(ends, setup, left_s(world)):
                 hosted.late = True
                 return 0.0
             ends.listen()
-            began = perf_counter() - context.now()
-            await ends.say(framed(encode(TrialRequest(context.trial, hosted.asked[0], len(turns), began))))
-            limit_s = await self._turns(hosted, ends, turns, context)
+            began = perf_counter() - world.context.now()
+            await ends.say(framed(encode(TrialRequest(world.trial, hosted.asked[0], len(turns), began))))
+            limit_s = await self._turns(hosted, ends, turns, world)
             if not hosted.late:
                 await hosted.wait(lambda: hosted.exited, GRACE_S)
             return limit_s
@@ -121,17 +117,17 @@ class HousedPython:
             raise AgentUnavailable(news.message, hint=news.hint, body=news.trace, config=True, key=news.key)
         return True
 
-    async def _turns(self, hosted: HostedTrial, ends: TrialPipes, turns: Sequence[str], context: TrialContext) -> float:
+    async def _turns(self, hosted: HostedTrial, ends: TrialPipes, turns: Sequence[str], world: World) -> float:
         """Asks turn after turn; one that takes too long ends it. How long the last one might take."""
-        limit_s = patience_ms(self._timeout_ms, context) / 1000
+        limit_s = patience_ms(self._timeout_ms, world) / 1000
         while not hosted.broke:
             if not await hosted.wait(lambda: hosted.all_said, limit_s):
                 hosted.late = True
                 break
             if hosted.exited or hosted.done or hosted.turns[-1].ending != "answered" or len(hosted.asked) == len(turns):
                 break
-            limit_s = patience_ms(self._timeout_ms, context) / 1000
-            hosted.asked.append(context.ask(turns[len(hosted.asked)]))
+            limit_s = patience_ms(self._timeout_ms, world) / 1000
+            hosted.asked.append(world.context.ask(turns[len(hosted.asked)]))
             await ends.say(framed(encode(hosted.asked[-1])))
         return limit_s
 

@@ -5,21 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import NamedTuple
 
 from holdfast.errors import AgentUnavailable
+from holdfast.protocols import Left
 
 
-class Left(NamedTuple):
-    """What a command left: the file's beginning, or why there is none."""
-
-    data: bytes = b""
-    cut: bool = False
-    absent: bool = False
-    refused: str = ""
-
-
-class AnswerFile:
+class FolderAnswerFile:
     """`agent.answer_file`, checked against the folder it must be in."""
 
     def __init__(self, root: Path, name: str) -> None:

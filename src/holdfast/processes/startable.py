@@ -8,9 +8,9 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from holdfast.agents.launcher import Launcher, Stdio
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
+from holdfast.processes.launcher import Launcher, Stdio
 from holdfast.processes.program import Program
 
 SHELL = "/bin/sh"

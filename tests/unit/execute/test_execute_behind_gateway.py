@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.agents.http import HttpAgent
-from holdfast.execute import moored
-from holdfast.execute.moored import open_moored
-from holdfast.execute.site import ModelOptions, Site
+from holdfast.execute import open_site as opening
+from holdfast.execute.open_site import open_site
+from holdfast.execute.site import Site
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.planes.handover import Standby, place_in
 from holdfast.planes.site_planes import SitePlanes
@@ -28,12 +28,12 @@ class Broken(Exception):
 
 
 def opened(folder: Path, monkeypatch: pytest.MonkeyPatch, *, closing: bool) -> list[Path]:
-    """Opens the agent and, if it gets there, closes it, each of which fails; the folders of its harbours."""
+    """Opens the agent and, if it gets there, closes it, each of which fails; the folders of its planes."""
     folders: list[Path] = []
-    open_harbour = SitePlanes.__init__
+    open_planes = SitePlanes.__init__
 
     def noted(self: SitePlanes, *args: object) -> None:
-        open_harbour(self, *args)  # type: ignore[arg-type]
+        open_planes(self, *args)  # type: ignore[arg-type]
         folders.append(self.folder)
 
     close = HttpAgent.close
@@ -43,17 +43,17 @@ def opened(folder: Path, monkeypatch: pytest.MonkeyPatch, *, closing: bool) -> l
             await close(*self)
         raise Broken
 
-    monkeypatch.setattr(moored, "GATEWAY_FOLDER", folder)
+    monkeypatch.setattr(opening, "GATEWAY_FOLDER", folder)
     monkeypatch.setattr(SitePlanes, "__init__", noted)
     monkeypatch.setattr(HttpAgent, "close" if closing else "open", broken)
 
     async def one() -> Site:
-        return await open_moored(Spec(path="holdfast.yaml", agent=AGENT), AGENT, folder, {}, 1, ModelOptions())
+        return await open_site(Spec(path="holdfast.yaml", agent=AGENT), environ={})
 
     async def main() -> None:
         with pytest.raises(Broken):  # noqa: PT012
             site = await one()
-            await site.agent.close()
+            await site.close()
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     with standing_by(folder) as port:

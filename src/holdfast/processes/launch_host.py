@@ -1,6 +1,6 @@
 """The small program that starts agents for Holdfast: single-threaded, standard library only.
 
-Started by `agents/launcher.py` with a control socket. Each order is taken by a keeper: a fork of this process
+Started by `processes/launcher.py` with a control socket. Each order is taken by a keeper: a fork of this process
 that starts one program in a session of its own, adopts whatever daemonises below it, and ends all of that when
 the program has ended. When the control socket closes, Holdfast is gone, and everything is ended.
 """
@@ -17,7 +17,7 @@ import struct
 import sys
 import time
 
-from holdfast.agents.launch_request import LaunchRequest, next_order, packed
+from holdfast.processes.launch_request import LaunchRequest, next_order, packed
 from holdfast.processes.leftovers import end_orphans, keep_orphans, kill_group
 from holdfast.processes.spares import SpareChild
 

@@ -18,24 +18,22 @@ AGENT = "/agent"
 _WORD = re.compile(r"""(?<![^\s'"=;&|(])[^\s'"=;&|()<>$`\\]+""")
 
 
-class MountedAgent(Struct, frozen=True):
-    """An agent's section with the paths that hold inside, and what is seen there."""
+class Mounts(Struct, frozen=True):
+    """The agent's own files by the path that they have in a sandbox."""
 
-    agent: AgentSpec
     visible: Mapping[str, Path]
 
-    def within(self, sandbox: Sandbox) -> AgentSpec:
+    def within(self, agent: AgentSpec, sandbox: Sandbox) -> AgentSpec:
         """The section with the paths of one sandbox: a backend that cannot place files leaves them where they are."""
         moved = {path: sandbox.inside(path) for path in sorted(self.visible, key=len, reverse=True)}
         if all(path == there for path, there in moved.items()):
-            return self.agent
+            return agent
 
         def put(text: str) -> str:
             for path, there in moved.items():
                 text = there.join(re.split(rf"(?<![\w/.-]){re.escape(path)}(?![\w.-])", text))
             return text
 
-        agent = self.agent
         changes: dict[str, object] = {"args": tuple(map(put, agent.args))}
         changes |= {n: put(t) for n, t in (("command", agent.command), ("binary", agent.binary)) if t is not None}
         return replace(agent, **changes)
@@ -48,7 +46,17 @@ class MountedAgent(Struct, frozen=True):
         return AGENT if first is None else str(PurePosixPath(sandbox.inside(first)).parent)
 
 
-def placed(agent: AgentSpec, root: Path) -> MountedAgent:
+NO_MOUNTS = Mounts({})
+
+
+class MountedAgent(Struct, frozen=True):
+    """An agent's section with the paths that hold inside, and what is seen there."""
+
+    agent: AgentSpec
+    mounts: Mounts
+
+
+def mount(agent: AgentSpec, root: Path) -> MountedAgent:
     """Puts `agent.dir`, and every file beside the spec that the command names, read-only into /agent."""
     visible: dict[str, Path] = {}
     if agent.dir is not None:
@@ -72,7 +80,7 @@ def placed(agent: AgentSpec, root: Path) -> MountedAgent:
         changes["binary"] = word(agent.binary)
     if agent.in_python and agent.dir is None:
         visible |= _modules(agent, root)
-    return MountedAgent(replace(agent, **changes), visible)
+    return MountedAgent(replace(agent, **changes), Mounts(visible))
 
 
 def _moved(text: str, root: Path, visible: dict[str, Path]) -> str:

@@ -12,14 +12,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from launch_kit import gone, marked
 
-from holdfast.agents.launch_request import packed, unpacked
-from holdfast.agents.launcher import Launcher
 from holdfast.errors import HarnessError
 from holdfast.processes import program as programs
+from holdfast.processes.launch_request import packed, unpacked
+from holdfast.processes.launcher import Launcher
 from holdfast.processes.pipes import Pipes, Tail
-from holdfast.processes.program import Program, how_it_ended
+from holdfast.processes.program import Program, ended_after, how_it_ended
+from processes_kit import gone, marked
 
 pytestmark = pytest.mark.processes
 
@@ -147,7 +147,7 @@ def test_a_program_that_ignores_sigterm_is_killed_after_its_grace(
 
 def test_an_exception_and_a_cancellation_end_the_program(tmp_path: Path, mark: str) -> None:
     async def held(launcher: Launcher, raises: bool) -> None:
-        async with await sh(launcher, DAEMON + "sleep 60", mark, tmp_path):
+        async with ended_after(await sh(launcher, DAEMON + "sleep 60", mark, tmp_path)):
             if raises:
                 raise LookupError
             await asyncio.sleep(60)
@@ -232,9 +232,9 @@ def test_a_keeper_that_the_agent_kills_loses_the_agent_and_nobody_else(tmp_path:
 PARENT = """
 import asyncio, os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {tests!r}
 from pathlib import Path
-from holdfast.agents.launcher import Launcher
+from holdfast.processes.launcher import Launcher
 from test_launch_programs import DAEMON, sh
 
 async def main():
@@ -251,7 +251,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_is_left_when_holdfast_itself_is_killed(mark: str, number: int) -> None:
-    code = PARENT.format(tests=str(Path(__file__).parent))
+    code = PARENT.format(tests=[str(Path(__file__).parent), str(Path(__file__).parents[2])])
     command = [sys.executable, "-c", code, mark]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
         assert parent.stdout is not None

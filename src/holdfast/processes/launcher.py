@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TypeAlias
 
-from holdfast.agents.launch_host import EXITED, LOST, NOTICE, REFUSED, STARTED
-from holdfast.agents.launch_request import TICKET, packed
 from holdfast.errors import HarnessError
+from holdfast.processes.launch_host import EXITED, LOST, NOTICE, REFUSED, STARTED
+from holdfast.processes.launch_request import TICKET, packed
 from holdfast.processes.leftovers import end_marked, kill_group
 from holdfast.processes.nonblocking import read_now
 from holdfast.processes.program import KILL_S, Program
@@ -23,7 +23,7 @@ from holdfast.processes.program import KILL_S, Program
 MARK = "HOLDFAST_INSTANCE"
 """In the environment of every program and all below it, so that they are found if the launch host is killed."""
 
-_PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop()); from holdfast.agents.launch_host import main; main()"
+_PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop()); from holdfast.processes.launch_host import main; main()"
 
 
 Stdio: TypeAlias = tuple[int, int, int]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agents.housed.placing import placed
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
+from holdfast.world.mounted_agent import mount
 
 
 @pytest.fixture
@@ -36,30 +36,30 @@ def root(tmp_path: Path) -> Path:
     ],
 )
 def test_files_that_the_command_names_are_placed(command: str, inside: str, root: Path) -> None:
-    assert placed(AgentSpec(type="command", command=command), root).agent.command == inside
+    assert mount(AgentSpec(type="command", command=command), root).agent.command == inside
 
 
 def test_only_those_files_are_seen(root: Path) -> None:
-    found = placed(AgentSpec(type="command", command="python agent.py"), root)
-    assert found.visible == {"/agent/agent.py": root / "agent.py"}
+    found = mount(AgentSpec(type="command", command="python agent.py"), root)
+    assert found.mounts.visible == {"/agent/agent.py": root / "agent.py"}
 
 
 def test_a_binary_and_its_arguments(root: Path) -> None:
-    found = placed(AgentSpec(type="command", binary="tools/run.sh", args=("helper.py", "-v")), root)
+    found = mount(AgentSpec(type="command", binary="tools/run.sh", args=("helper.py", "-v")), root)
     assert (found.agent.binary, found.agent.args) == ("/agent/tools/run.sh", ("/agent/helper.py", "-v"))
 
 
 def test_a_folder_is_seen_whole(root: Path) -> None:
-    found = placed(AgentSpec(type="command", command="sh run.sh agent.py", dir="tools"), root)
-    assert found.visible == {"/agent": root / "tools"}
+    found = mount(AgentSpec(type="command", command="sh run.sh agent.py", dir="tools"), root)
+    assert found.mounts.visible == {"/agent": root / "tools"}
     assert found.agent.command == "sh /agent/run.sh agent.py"
 
 
 def test_a_folder_outside_is_refused(root: Path) -> None:
     with pytest.raises(AgentUnavailable, match="no folder beside the spec"):
-        placed(AgentSpec(type="command", command="x", dir=".."), root / "tools")
+        mount(AgentSpec(type="command", command="x", dir=".."), root / "tools")
 
 
 def test_a_python_agents_modules_are_seen(root: Path) -> None:
-    found = placed(AgentSpec(type="python", endpoint="pkg.inner:agent", tool_registry="helper:TOOLS"), root)
-    assert found.visible == {"/agent/pkg": root / "pkg", "/agent/helper.py": root / "helper.py"}
+    found = mount(AgentSpec(type="python", endpoint="pkg.inner:agent", tool_registry="helper:TOOLS"), root)
+    assert found.mounts.visible == {"/agent/pkg": root / "pkg", "/agent/helper.py": root / "helper.py"}

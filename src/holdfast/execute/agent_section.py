@@ -1,0 +1,74 @@
+"""The agent's section, and what models mean, with references replaced by values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from holdfast.model.spec import AgentSpec, ModelSpec, Spec
+from holdfast.spec.references import interpolate, names, resolve
+
+
+def resolve_agent(agent: AgentSpec, environ: Mapping[str, str], params: Mapping[str, Any] | None = None) -> AgentSpec:
+    """The agent section with every reference replaced by its value."""
+
+    def value(text: str) -> str:
+        return resolve(text, environ, params=params)
+
+    def values(mapping: Mapping[str, str]) -> dict[str, str]:
+        return {key: value(text) for key, text in mapping.items()}
+
+    changes: dict[str, Any] = {name: values(mapping) for name, mapping in _mappings(agent).items()}
+    changes |= {name: value(text) for name, text in _texts(agent).items() if text is not None}
+    changes["args"] = tuple(interpolate(text, params or {}) for text in agent.args)
+    if agent.command is not None:  # a dollar in it is the shell's
+        changes["command"] = interpolate(agent.command, params or {})
+    if isinstance(agent.mcp_config, dict):
+        changes["mcp_config"] = _filled(agent.mcp_config, value)
+    return replace(agent, **changes)
+
+
+def _filled(part: Any, value: Callable[[str], str]) -> Any:
+    """Every text of a nested value with its references replaced."""
+    if isinstance(part, str):
+        return value(part)
+    if isinstance(part, Mapping):
+        return {key: _filled(inner, value) for key, inner in part.items()}
+    return [_filled(inner, value) for inner in part] if isinstance(part, list) else part
+
+
+def refers_to_params(agent: AgentSpec) -> bool:
+    """Whether the section has a `{{ params.x }}` in it."""
+    mapped = [text for mapping in _mappings(agent).values() for text in mapping.values()]
+    texts = [*_texts(agent).values(), agent.command, *agent.args, *mapped]
+    return any(names(text).params for text in texts if text is not None)
+
+
+def _texts(agent: AgentSpec) -> dict[str, str | None]:
+    """The strings of the section that may hold references."""
+    return {
+        "endpoint": agent.endpoint,
+        "request_template": agent.request_template,
+        "response_path": agent.response_path,
+        "reset_endpoint": agent.reset_endpoint,
+        "binary": agent.binary,
+        "ready": agent.ready,
+        "answer_file": agent.answer_file,
+    }
+
+
+def _mappings(agent: AgentSpec) -> dict[str, dict[str, str]]:
+    """The maps of the section whose values may hold references."""
+    return {"headers": agent.headers, "query_params": agent.query_params, "env": agent.env}
+
+
+def resolved_models(spec: Spec, environ: Mapping[str, str]) -> dict[str, ModelSpec]:
+    """What each model's name means, references replaced by values."""
+    return {name: _resolved(model, environ) for name, model in spec.models.items()}
+
+
+def _resolved(model: ModelSpec, environ: Mapping[str, str]) -> ModelSpec:
+    texts = {"name": model.name, "api_key": model.api_key, "base_url": model.base_url, "script": model.script}
+    return replace(model, **{key: resolve(text, environ) for key, text in texts.items() if text})

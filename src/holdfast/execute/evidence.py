@@ -1,0 +1,83 @@
+"""The evidence of a trial: what its checks record while its world is alive, and what it did that is forbidden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from holdfast.errors import HarnessError, HoldfastError
+from holdfast.model.observation import Answer, ForbiddenResult, Observation
+from holdfast.model.spec import Invariant, Scenario, Spec
+from holdfast.model.trial import Trial
+from holdfast.model.when import applies
+from holdfast.model.world import Evidence
+from holdfast.plan.checks import make_check, runs_inside
+from holdfast.plan.params import with_params
+from holdfast.planes.describe import said
+from holdfast.protocols import Check, ForeseeingCheck, GatheringCheck, WorldFindings
+from holdfast.world.boxed_world import BoxedWorld
+from holdfast.world.forbidden import forbidden
+
+
+def checks_of(spec: Spec, trial: Trial, scenario: Scenario) -> Iterator[tuple[str, Check]]:
+    """The checks that the trial serves, by rule."""
+    own = frozenset(spec.cell_rules)
+    for rule in spec.invariants if trial.kind != "control" else ():
+        shared = trial.invariant == "*" and rule.id not in own and not rule.probes
+        if (shared or trial.invariant == rule.id) and applies(rule.when, scenario):
+            yield rule.id, make_check(_filled(rule, trial))
+
+
+async def foresee(world: BoxedWorld, checks: Mapping[str, Check]) -> None:
+    """HarnessError if a rule could never be judged: told before the agent starts."""
+    for rule, check in checks.items():
+        if isinstance(check, ForeseeingCheck):
+            try:
+                await check.foresee(world)
+            except HoldfastError as broken:
+                raise HarnessError(f"{rule} could never be judged: {broken}") from broken
+
+
+async def found_in(
+    world: BoxedWorld, answer: Answer, checks: Mapping[str, Check], secrets: Mapping[str, str]
+) -> WorldFindings:
+    """What the agent left, as every check wants it recorded."""
+    seen = Observation(
+        world.trial.id,
+        turns=answer.turns,
+        output=answer.output,
+        trace=tuple(world.context.traced()),
+        audit=tuple(world.audit()),
+    )
+    evidence = {}
+    for rule, check in sorted(checks.items(), key=lambda one: runs_inside(one[1])):
+        if isinstance(check, GatheringCheck):
+            evidence[rule] = await _gathered(check, world, seen)
+    return WorldFindings(evidence, seen.audit, world.isolation, _forbidden(world, seen, secrets))
+
+
+def _forbidden(world: BoxedWorld, seen: Observation, secrets: Mapping[str, str]) -> tuple[ForbiddenResult, ...]:
+    rules = world.spec.forbidden
+    if not rules.rules:
+        return ()
+    if rules.http_except is not None:  # a service may be reached by other names
+        led = world.spec.network.dns_overrides.items()
+        also = tuple(host for host, service in led if service in rules.http_except)
+        rules = replace(rules, http_except=(*rules.http_except, *also))
+    answers = "\n".join(turn.text or "" for turn in seen.turns)
+    overheard = "\n".join(secrets[name] for name in sorted(world.overheard.names))
+    printed = {"its answer": answers, "its output": f"{seen.output}\n{overheard}"}
+    return forbidden(rules, seen.audit, printed, secrets, world.unseen)
+
+
+def _filled(rule: Invariant, trial: Trial) -> Invariant:
+    return with_params(rule, trial.params) if trial.params else rule
+
+
+async def _gathered(check: GatheringCheck, world: BoxedWorld, seen: Observation) -> Evidence:
+    """What a check records; where it cannot, why: an error of that rule alone."""
+    try:
+        return await check.gather(world, seen)
+    except Exception as broken:  # a bug of ours or of a plug-in is one rule's error, not the trial's
+        return Evidence(error=str(broken) if isinstance(broken, HoldfastError) else said(broken))

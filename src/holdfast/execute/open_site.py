@@ -1,0 +1,206 @@
+"""Opens a Site: the agent that a spec names, on this machine or for sandboxes, with the planes it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.errors import AgentUnavailable
+from holdfast.execute.agent_section import refers_to_params, resolve_agent
+from holdfast.execute.options import ASKED, USUAL, ModelOptions, WorldOptions
+from holdfast.execute.plane_needs import needs_planes, on_web
+from holdfast.execute.site import Site
+from holdfast.execute.slots import slots
+from holdfast.execute.targets import check_targets
+from holdfast.execute.worlds import BareWorlds
+from holdfast.model.spec import AgentSpec, Spec
+from holdfast.protocols import Agent
+from holdfast.world.machine import Machine
+
+if TYPE_CHECKING:
+    from holdfast.planes.site_planes import SitePlanes
+
+GATEWAY_FOLDER = Path(".holdfast")
+"""Where a gateway that stands by is found."""
+_INLINE = "the agent runs inside Holdfast's own process: a hang or crash ends the run"
+
+
+async def open_site(
+    spec: Spec,
+    *,
+    environ: Mapping[str, str],
+    concurrency: int | None = None,
+    models: ModelOptions = ASKED,
+    world: WorldOptions = USUAL,
+) -> Site:
+    """Opens the agent and what surrounds it; raises AgentUnavailable or SpecError where it cannot be used."""
+    opening = _Opening(spec, environ, slots(spec, concurrency), models, world)
+    try:
+        return await opening.all()
+    except AgentUnavailable as gone:
+        at = spec.agent.position
+        if not gone.key or at is None:
+            raise
+        message = f"{spec.path}:{at.line}: {gone}"
+        raise AgentUnavailable(message, hint=gone.hint, body=gone.body, config=gone.config) from gone
+
+
+class _Opening:
+    """What a site is opened from."""
+
+    def __init__(
+        self, spec: Spec, environ: Mapping[str, str], at_once: int, models: ModelOptions, world: WorldOptions
+    ) -> None:
+        self.spec = spec
+        self.environ = environ
+        self.at_once = at_once
+        self.models = models
+        self.world = world
+        self.root = Path(spec.path).resolve().parent
+
+    async def all(self) -> Site:
+        """The site of the agent, or of all that its parameters make of it."""
+        spec = self.spec
+        if spec.params == ({},):
+            return await self.one(resolve_agent(spec.agent, self.environ))
+        if not refers_to_params(spec.agent):
+            return await self.one(resolve_agent(spec.agent, self.environ, spec.params[0]))
+        first: Site | None = None
+        try:
+            for params in spec.params:
+                site = await self.one(resolve_agent(spec.agent, self.environ, params))
+                first = first or site
+                first.add(params, site)
+        except BaseException:
+            if first is not None:
+                await first.close()
+            raise
+        assert first is not None, "a spec has at least one combination of parameters"
+        return first
+
+    async def one(self, agent: AgentSpec) -> Site:
+        """The site of an agent whose references are resolved."""
+        async with AsyncExitStack() as parts:
+            site = await (self.bare(agent, parts) if self.spec.world is None else self.boxed(agent, parts))
+            site.close_rest = parts.pop_all().aclose
+        return site
+
+    # -- on this machine as it is -------------------------------------------------------------------
+    async def bare(self, agent: AgentSpec, parts: AsyncExitStack) -> Site:
+        if agent.gateway:
+            return await self.behind_gateway(agent, parts)
+        planes = None
+        if needs_planes(self.spec, self.models):
+            planes = self.planes(agent, web=on_web(self.spec))
+            parts.push_async_callback(planes.close)
+        machine = Machine(self.root, {**self.environ, **agent.env}, planes)
+        parts.push_async_callback(machine.close)
+        site = await self.on_machine(agent, machine)
+        site.worlds = BareWorlds(machine)
+        return site
+
+    async def on_machine(self, agent: AgentSpec, machine: Machine) -> Site:
+        """The agent of a section, opened on this machine."""
+        if agent.in_python:
+            return await (self.inline(agent) if agent.isolation == "inline" else self.python(agent, machine))
+        if agent.type == "command":
+            from holdfast.agents.command import CommandAgent
+
+            command = CommandAgent.on_machine(agent, self.root, self.environ)
+            return Site(self.spec, command, _at_most(self.at_once, command.limit), command.notes)
+        if agent.launched:
+            from holdfast.agents.launched import LaunchedHttpAgent
+
+            server = await LaunchedHttpAgent.on_machine(agent, self.root, self.at_once, machine.place)
+            return Site(self.spec, server, _at_most(self.at_once, server.limit), server.notes)
+        from holdfast.agents.http import HttpAgent
+
+        return Site(self.spec, await HttpAgent.open(agent, root=self.root, limit=self.at_once), self.at_once)
+
+    async def inline(self, agent: AgentSpec) -> Site:
+        from holdfast.agents.inline import InlineAgent
+
+        inline = await InlineAgent.open(agent, self.root, self.spec.scenarios)
+        targets = await self.targets(inline, inline.installed.tools, inline.installed.llm)
+        return Site(self.spec, inline, 1, (_INLINE,), targets)
+
+    async def python(self, agent: AgentSpec, machine: Machine) -> Site:
+        from holdfast.agents.machine_hosts import MachineHosts
+        from holdfast.agents.python import PythonAgent
+
+        planes = machine.site_planes
+        hosts = await MachineHosts.open(agent, self.root, self.spec.scenarios, machine.environ, planes)
+        python = PythonAgent(hosts)
+        if planes is not None:
+            planes.tools = frozenset(python.tools)
+        targets = await self.targets(python, python.tools, python.llm, on_wire=planes is not None)
+        return Site(self.spec, python, self.at_once, python.notes, targets)
+
+    async def targets(
+        self, agent: Agent, tools: Sequence[str], llm: Sequence[str], *, on_wire: bool = False
+    ) -> tuple[str, ...]:
+        """What faults can hit in the agent, which is closed again if a fault names anything else."""
+        try:
+            check_targets(self.spec, tools, llm, on_wire=on_wire)
+        except BaseException:
+            await agent.close()
+            raise
+        return (*tools, *llm)
+
+    async def behind_gateway(self, agent: AgentSpec, parts: AsyncExitStack) -> Site:
+        """A running HTTP agent that was started with a gateway's variables: one trial at a time."""
+        from holdfast.agents.http import HttpAgent
+        from holdfast.planes.handover import take
+
+        taken = take(GATEWAY_FOLDER)
+        parts.callback(taken.give_back)
+        planes = self.planes(agent, web=on_web(self.spec), authority=taken.handed.authority)
+        parts.push_async_callback(planes.close)
+        address = await planes.open_address(sock=taken.listening, token=taken.handed.token)
+        parts.push_async_callback(address.close)
+        http = await HttpAgent.open(agent, limit=1, root=self.root)
+        return Site(self.spec, http, 1, worlds=BareWorlds(Machine(self.root, {}), address))
+
+    def planes(self, agent: AgentSpec, *, web: bool, authority: bytes | None = None) -> SitePlanes:
+        from holdfast.execute.plane_settings import plane_settings
+        from holdfast.planes.site_planes import SitePlanes
+
+        return SitePlanes(plane_settings(self.spec, agent, self.root, self.environ, self.models, web=web), authority)
+
+    # -- in sandboxes -------------------------------------------------------------------------------
+    async def boxed(self, written: AgentSpec, parts: AsyncExitStack) -> Site:
+        from holdfast.execute.boxed_site import open_factory
+        from holdfast.execute.sandbox_backend import kept_here
+        from holdfast.execute.worlds import BoxedWorlds
+        from holdfast.world.mounted_agent import mount
+
+        assert self.spec.world is not None
+        seen = mount(written, self.root)
+        planes = self.planes(seen.agent, web=True)
+        parts.push_async_callback(planes.close)
+        factory = await open_factory(self.spec, seen, self.root, self.environ, self.world, planes)
+        parts.push_async_callback(factory.close)
+        at_once = _at_most(self.at_once, self.spec.world.resources.concurrency_limit)
+        notes = (kept_here(factory.shared.backend),)
+        return Site(self.spec, self.in_worlds(seen.agent), at_once, notes, worlds=BoxedWorlds(factory, self.spec))
+
+    def in_worlds(self, agent: AgentSpec) -> Agent:
+        """The agent of a section, to be started in the world of each trial."""
+        if agent.in_python:
+            from holdfast.agents.python import PythonAgent
+            from holdfast.agents.world_hosts import WorldHosts
+
+            return PythonAgent(WorldHosts(agent, self.spec.scenarios))
+        if agent.type == "http":
+            from holdfast.agents.launched import LaunchedHttpAgent
+
+            return LaunchedHttpAgent(agent, self.root)
+        from holdfast.agents.command import CommandAgent
+
+        return CommandAgent(agent)
+
+
+def _at_most(at_once: int, limit: int | None) -> int:
+    return at_once if limit is None else min(at_once, limit)

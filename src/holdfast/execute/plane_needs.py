@@ -1,0 +1,61 @@
+"""What a spec asks of the planes: whether the agent's traffic is met at all, and which of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from holdfast import plugins
+from holdfast.execute.options import ASKED, ModelOptions
+from holdfast.model.spec import AgentSpec, Injection, Spec
+from holdfast.plan.checks import make_check, urls_read
+
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+
+
+def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
+    """Whether the agent's traffic is met: always if we start it or it stands behind the gateway, else if asked for."""
+    agent = spec.agent
+    if agent.launched or agent.gateway:
+        return True
+    if not agent.in_python or agent.isolation == "inline":
+        return False
+    asked = spec.models or agent.mcp_config is not None or models.record or models.replay
+    return bool(asked) or on_web(spec) or reads_cost(spec) or any(_on_wire(i, agent) for i in _injections(spec))
+
+
+def unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = ASKED) -> str:
+    """A warning where the user's own proxy is set and what the agent asks for goes past it; else empty."""
+    named = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
+    told_beforehand = models.replay is not None or (spec.models and all(m.script for m in spec.models.values()))
+    if not named or not needs_planes(spec, models) or (told_beforehand and not on_web(spec)):
+        return ""
+    return (
+        f"{' and '.join(named)} {'are' if len(named) > 1 else 'is'} set, and not gone through: Holdfast connects to "
+        "models and hosts directly. Where no other way leads out, those calls fail and their trials are errors"
+    )
+
+
+def on_web(spec: Spec) -> bool:
+    """Whether a fault waits at a URL, a rule reads requests, or the agent is one whose HTTP is watched anyway."""
+    agent = spec.agent
+    named = any(i.plane == "http" or i.match_url is not None for i in _injections(spec))
+    return named or agent.launched or agent.gateway or bool(rule_urls(spec))
+
+
+def rule_urls(spec: Spec) -> tuple[str, ...]:
+    """URL globs of the requests that rules about calls read."""
+    known = (rule for rule in spec.invariants if plugins.find("checks", rule.check) is not None)
+    return tuple(dict.fromkeys(url for rule in known for url in urls_read(make_check(rule))))
+
+
+def reads_cost(spec: Spec) -> bool:
+    """Whether a rule asks what the model calls used."""
+    return any(rule.check in ("max_tokens", "max_cost") for rule in spec.invariants)
+
+
+def _on_wire(injection: Injection, agent: AgentSpec) -> bool:
+    return injection.plane == "mcp" or (injection.plane == "llm" and not agent.llm)
+
+
+def _injections(spec: Spec) -> Iterator[Injection]:
+    return (injection for scenario in spec.scenarios for injection in scenario.injections)

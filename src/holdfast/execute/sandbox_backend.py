@@ -1,0 +1,48 @@
+"""The sandbox backend of a site, and what of this machine every sandbox is shown."""
+
+from __future__ import annotations
+
+import site as python_site
+import sys
+from pathlib import Path
+
+import holdfast
+from holdfast import plugins
+from holdfast.errors import UserError
+from holdfast.protocols import SandboxBackend
+from holdfast.world.sandbox.system import present
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def interpreter() -> dict[str, Path]:
+    """This Python and Holdfast itself, as a Python agent and MCP relays need them; nothing of the user's."""
+    packages = [*python_site.getsitepackages(), str(Path(holdfast.__file__).parents[1])]
+    return present([sys.prefix, sys.base_prefix, *packages], without=("/usr",))
+
+
+def usual_environ() -> dict[str, str]:
+    """The variables that every program in a world has."""
+    return {"PATH": f"{Path(sys.executable).parent}:{PATH}"}
+
+
+async def open_backend(name: str, folder: Path, image: str | None) -> SandboxBackend:
+    """The backend of that name, tried on this machine; UserError if there is none, or if it does not work here."""
+    opening = plugins.find("sandboxes", name)
+    if opening is None:
+        raise UserError(
+            f"there is no sandbox backend {name!r}", hint=f"there are: {', '.join(plugins.names('sandboxes'))}"
+        )
+    opened: SandboxBackend = await opening(folder, image)
+    return opened
+
+
+def kept_here(backend: SandboxBackend) -> str:
+    """One line: how much of what a sandbox promises is kept here, and what is not."""
+    missing: dict[str, list[str]] = {}
+    for one in backend.isolation:
+        if not one.enforced:
+            missing.setdefault(one.why, []).append(one.feature)
+    held = f"sandbox {backend.name}: {sum(one.enforced for one in backend.isolation)} of {len(backend.isolation)} kept"
+    told = "; ".join(f"{', '.join(features)} ({why})" for why, features in missing.items())
+    return f"{held}. Not enforced here: {told}" if told else held

@@ -1,0 +1,33 @@
+"""How many trials run at once."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.model.spec import AgentSpec, Spec
+
+
+def slots(spec: Spec, asked: int | None) -> int:
+    """How many trials run at once: what was asked, else `advanced.concurrency` for HTTP and cores for others."""
+    agent = spec.agent
+    if agent.gateway or (agent.isolation == "inline" and agent.in_python):
+        return 1
+    if _reset_for_all(agent):
+        return 1
+    if asked is not None:
+        return asked
+    return spec.concurrency if agent.type == "http" and not agent.launched else os.cpu_count() or 1
+
+
+def _reset_for_all(agent: AgentSpec) -> bool:
+    """Whether a reset brings back what all trials share, so that they may not overlap.
+
+    A Python agent is reset in its own process, a started server on its own port; a function beside them, or an address
+    that is always the same, reaches none of them in particular.
+    """
+    if agent.in_python or not agent.has_reset:
+        return False
+    if agent.type != "http" or not agent.launched or agent.reset_function is not None:
+        return True
+    url = agent.reset_endpoint or ""
+    return "://" in url and "{port}" not in url

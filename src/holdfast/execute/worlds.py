@@ -1,0 +1,108 @@
+"""The worlds of a site: one around each trial, this machine as it is or a sandbox with services."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec.structs import replace
+
+from holdfast.errors import HarnessError
+from holdfast.model.observation import WHOLE, Answer
+from holdfast.model.spec import CALM, Spec, Task
+from holdfast.protocols import Agent, TrialContext
+from holdfast.world.bare_world import BareWorld
+
+if TYPE_CHECKING:
+    from holdfast.planes.trial_address import TrialAddress
+    from holdfast.world.boxed_world import BoxedWorld
+    from holdfast.world.machine import Machine
+    from holdfast.world.world_factory import WorldFactory
+
+
+class Worlds(Protocol):
+    """Gives each trial a world."""
+
+    async def run(self, agent: Agent, task: Task, context: TrialContext) -> Answer:
+        """Asks the agent in a world of this trial's own. What that cannot do is a HarnessError, never the agent's."""
+        ...
+
+
+class BareWorlds:
+    """This machine as it is. `address` is that of a gateway which the agent was started with."""
+
+    def __init__(self, machine: Machine, address: TrialAddress | None = None) -> None:
+        self._machine = machine
+        self._address = address
+
+    async def run(self, agent: Agent, task: Task, context: TrialContext) -> Answer:
+        world = BareWorld(context, self._machine)
+        try:
+            if self._address is None:
+                return await agent.run(task, world)
+            with self._address.carry(context):
+                return await agent.run(task, world)
+        finally:
+            if world.used:
+                await world.close()
+
+
+class BoxedWorlds:
+    """A sandbox with services, new for each trial; what the agent leaves there is recorded."""
+
+    def __init__(self, factory: WorldFactory, spec: Spec) -> None:
+        self._factory = factory
+        self._spec = spec
+        self._scenarios = {scenario.name: scenario for scenario in spec.scenarios}
+
+    async def run(self, agent: Agent, task: Task, context: TrialContext) -> Answer:
+        from holdfast.execute.evidence import checks_of, foresee, found_in
+
+        settings = self._factory.shared.settings
+        scenario = self._scenarios.get(context.trial.scenario, CALM)
+        async with self._factory.open(context) as world:
+            checks = dict(checks_of(self._spec, context.trial, scenario))
+            await foresee(world, checks)
+            began = time.time() - context.now()
+            context.watch = world.disturbances.saw
+            async with world.disturbances.around(world):
+                with world.address.carry(context):
+                    answer = await self._answer(agent, task, world)
+            context.watch = None
+            await world.settle(began)
+            context.found(await found_in(world, answer, checks, settings.secrets))
+            if settings.keeping is not None:
+                wants, seen = settings.keeping.wants, context.seen(answer)
+                world.worth_a_look = await asyncio.to_thread(wants, context.trial, seen)
+        return answer
+
+    async def _answer(self, agent: Agent, task: Task, world: BoxedWorld) -> Answer:
+        """What the agent gives in the time that the trial has; one that was killed may be started again."""
+        _leave_time(world)
+        answer = await agent.run(task, world)
+        while world.disturbances.restart():
+            answer = await agent.run(task, world)
+        return _with_cause(answer, world, self._spec.agent.timeout_ms)
+
+
+def _leave_time(world: BoxedWorld) -> None:
+    """HarnessError if nothing is left of the trial's time before the agent was asked at all: that is our doing."""
+    limit_ms = world.spec.resources.timeout_ms
+    if limit_ms is None:
+        return
+    if world.time_left_s() <= 0:
+        why = f"no time was left to ask the agent: its world took all of the trial's {limit_ms} ms ({WHOLE})"
+        raise HarnessError(why)
+    if world.time_left_s() < limit_ms / 2000:
+        world.context.note(f"its world took over half of the trial's time ({WHOLE})")
+
+
+def _with_cause(answer: Answer, world: BoxedWorld, agents_ms: int) -> Answer:
+    """The answer, with what ended it where that was the trial's time and not `agent.timeout`."""
+    limit_ms = world.spec.resources.timeout_ms
+    *before, last = answer.turns
+    if limit_ms is None or last.ending != "timeout" or last.latency_ms >= agents_ms or world.time_left_s() > 0:
+        return answer
+    why = f"the trial had {limit_ms / 1000:g} s ({WHOLE}), its world included"
+    return replace(answer, turns=(*before, replace(last, detail=why)))

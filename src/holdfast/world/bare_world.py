@@ -1,0 +1,96 @@
+"""A BareWorld: this machine as it is, around one trial. Opening it does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.errors import HarnessError
+from holdfast.model.trial import Trial
+from holdfast.model.world import AuditEvent
+from holdfast.processes import scratch
+from holdfast.processes.answer_file import FolderAnswerFile
+from holdfast.protocols import FileChange, Sandbox, Service, TrialContext
+
+if TYPE_CHECKING:
+    from holdfast.world.machine import Machine, MachinePlace
+
+_NOWHERE = Path("/dev/null")
+
+
+class BareWorld:
+    """What an agent is given where no sandbox is asked for. Close it if anything was opened in it."""
+
+    __slots__ = ("_lent", "_machine", "_place", "context", "used")
+
+    audit_log = trace_log = _NOWHERE
+
+    def __init__(self, context: TrialContext, machine: Machine) -> None:
+        self.context = context
+        self._machine = machine
+        self._place: MachinePlace | None = None
+        self._lent: Path | None = None
+        self.used = False
+        """Whether anything is to be closed."""
+
+    @property
+    def root(self) -> Path:
+        return self._machine.root
+
+    @property
+    def trial(self) -> Trial:
+        return self.context.trial
+
+    @property
+    def sandbox(self) -> Sandbox:
+        raise HarnessError("there is no sandbox around this agent, so its state cannot be looked at")
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        return self._machine.environ
+
+    @property
+    def services(self) -> Mapping[str, Service]:
+        return {}
+
+    @property
+    def unseen(self) -> Mapping[str, str]:
+        return {}
+
+    async def place(self) -> MachinePlace:
+        self.used = True
+        if self._place is None:
+            self._place = await self._machine.place()
+        return self._place
+
+    def time_left_s(self) -> float:
+        return inf
+
+    def heard(self, data: bytes) -> None:
+        """Nobody looks for secrets in it as it comes."""
+
+    def lend(self, name: str, content: bytes) -> str:
+        self.used = True
+        if self._lent is None:
+            self._lent = scratch.make("lent")
+        path = self._lent / name
+        path.write_bytes(content)
+        return str(path)
+
+    def answer_file(self, name: str) -> FolderAnswerFile:
+        return FolderAnswerFile(self.root, name)
+
+    def changes(self) -> Iterator[FileChange]:
+        return iter(())
+
+    def audit(self) -> Iterator[AuditEvent]:
+        return iter(())
+
+    async def close(self) -> None:
+        """Nothing of the trial is left."""
+        if self._lent is not None:
+            scratch.remove(self._lent)
+        if self._place is not None:
+            await self._place.close()

@@ -1,0 +1,96 @@
+"""What the boxed worlds of a site share: the sandbox backend, services kept warm, planes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from holdfast.model.codec import canonical
+from holdfast.model.spec import CALM, Scenario
+from holdfast.model.trial import Trial
+from holdfast.model.world import Isolation, ServiceSpec, WorldSpec
+from holdfast.planes.site_planes import SitePlanes
+from holdfast.processes import scratch
+from holdfast.protocols import SandboxBackend, ServiceKeeper
+from holdfast.world.kept_world import WorldKeeper
+from holdfast.world.mounted_agent import NO_MOUNTS, Mounts
+
+
+class WorldSettings(Struct, frozen=True):
+    """What the worlds of a site are opened with."""
+
+    fill: Callable[[Trial], WorldSpec]
+    """The world of one trial, its references replaced by values."""
+    root: Path
+    """The spec's folder."""
+    secrets: Mapping[str, str] = {}
+    visible: Mapping[str, Path] = {}
+    """What of this machine the agent sees, beside the system: its own files, its interpreter."""
+    mounts: Mounts = NO_MOUNTS
+    """The agent's own files among them."""
+    environ: Mapping[str, str] = {}
+    """What every program inside finds in its environment."""
+    agent_environ: Mapping[str, str] = {}
+    scenarios: tuple[Scenario, ...] = ()
+    keeping: WorldKeeper | None = None
+    """Where worlds are kept for a look."""
+    told: Callable[[Trial, str], None] = lambda trial, what: None
+    """Hears what is of use only while a trial runs."""
+
+
+class SiteWorlds:
+    """Kept between trials. Close it when the last world is closed."""
+
+    def __init__(self, settings: WorldSettings, backend: SandboxBackend, site_planes: SitePlanes, folder: Path) -> None:
+        self.settings = settings
+        self.backend = backend
+        self.site_planes = site_planes
+        self.shortcomings: tuple[Isolation, ...] = ()
+        self.clock: Isolation | None = None
+        """Whether agents see the clock that is set for them, once that was tried."""
+        self.folder = folder
+        self._keepers: dict[bytes, ServiceKeeper] = {}
+        self._opening = asyncio.Lock()
+        self._scenarios = {scenario.name: scenario for scenario in settings.scenarios}
+        self._stormy = {
+            scenario.name: frozenset(i.target for i in scenario.injections if i.plane in ("service", "world"))
+            for scenario in settings.scenarios
+        }
+
+    async def keeper(self, service: ServiceSpec) -> ServiceKeeper:
+        """What is kept warm of a service: the same for all trials that want the same."""
+        key = canonical(service)
+        async with self._opening:
+            if key not in self._keepers:
+                from holdfast.world.services import open_keeper
+
+                folder = self.folder / f"service-{len(self._keepers)}"
+                folder.mkdir(mode=0o755, exist_ok=True)  # an attempt that failed has left it
+                disturbed = any(service.name in names for names in self._stormy.values())
+                docker = self.backend.name == "docker"
+                self._keepers[key] = await open_keeper(service, folder, server_faults=disturbed, docker=docker)
+        return self._keepers[key]
+
+    def place(self, service: ServiceSpec, keeper: ServiceKeeper) -> None:
+        """From now on that keeper, which is closed with the others, provides the service."""
+        self._keepers[canonical(service)] = keeper
+
+    def scenario(self, trial: Trial) -> Scenario:
+        return self._scenarios.get(trial.scenario, CALM)
+
+    def disturbs(self, trial: Trial, service: str) -> bool:
+        """Whether the trial's scenario hits the service itself."""
+        return service in self._stormy.get(trial.scenario, ())
+
+    async def close(self) -> None:
+        try:
+            for keeper in self._keepers.values():
+                await keeper.close()
+        finally:
+            try:
+                await self.backend.close()
+            finally:
+                scratch.remove(self.folder)
