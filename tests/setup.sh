@@ -18,6 +18,7 @@ missing=""
 ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || missing="$missing postgresql"
 [ -x /usr/sbin/mariadbd ] || missing="$missing mariadb-server"
 [ -x /usr/bin/redis-server ] || missing="$missing redis-server"
+command -v strace >/dev/null 2>&1 || missing="$missing strace"
 /usr/bin/python3 -c "import venv" 2>/dev/null || missing="$missing python3"
 if [ -z "$missing" ]; then
   exit 0

@@ -1,0 +1,111 @@
+"""What Holdfast costs, counted: calls, bytes and system calls a cell, modules at start-up. No clock is read.
+
+`kept.json` has the numbers for each minor version of Python, on the pinned requirements. More than 3 % above one of
+them fails. `UPDATE_COUNTS=1 pytest tests/counts` writes them anew; a higher one needs its reason in the commit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+KEPT = HERE / "kept.json"
+VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+SLACK = 1.03
+FEW, MANY = 200, 1200
+"""Cells of two runs: what they differ by is a cell's own."""
+
+AGENT = 'def agent(prompt):\n    return "source: " + prompt\n'
+HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
+RUN = ("contract", "run", "--no-report", "-q")
+
+
+def spec(cells: int) -> str:
+    rules = "\n".join(f"    - {{id: r{n}, type: contains, value: source, description: x}}" for n in range(cells // 20))
+    scenarios = "\n".join(f"  - {{name: s{n}}}" for n in range(20))
+    return (
+        'agent: {type: python, endpoint: "fast:agent", isolation: inline}\n'
+        'golden_prompts: ["What was revenue?"]\n'
+        f"contract:\n  name: counted\n  invariants:\n{rules}\nchaos_matrix:\n{scenarios}\n"
+    )
+
+
+def project(folder: Path, cells: int) -> Path:
+    where = folder / str(cells)
+    where.mkdir()
+    (where / "fast.py").write_text(AGENT)
+    (where / "holdfast.yaml").write_text(spec(cells))
+    return where
+
+
+def counted(folder: Path, *words: str) -> dict[str, int]:
+    """Calls and modules of one command, run in a process of its own."""
+    out = folder / "counted.json"
+    env = {**os.environ, "PYTHONHASHSEED": "0", "NO_COLOR": "1"}
+    command = [sys.executable, str(HERE / "count_calls.py"), str(out), *words]
+    subprocess.run(command, cwd=folder, env=env, check=True, capture_output=True)
+    found: dict[str, int] = json.loads(out.read_text())
+    assert found["code"] == 0
+    return found
+
+
+def calls_a_cell(folder: Path) -> float:
+    few, many = (counted(project(folder, cells), *RUN)["calls"] for cells in (FEW, MANY))
+    return (many - few) / (MANY - FEW)
+
+
+def bytes_a_cell(folder: Path) -> float:
+    sizes = []
+    for cells in (FEW, MANY):
+        where = project(folder, cells)
+        subprocess.run([HOLDFAST, *RUN], cwd=where, check=True, capture_output=True)
+        sizes.append(sum(file.stat().st_size for file in (where / ".holdfast/runs").rglob("*") if file.is_file()))
+    return (sizes[1] - sizes[0]) / (MANY - FEW)
+
+
+def system_calls_a_cell(folder: Path) -> float:
+    if shutil.which("strace") is None:
+        assert "CI" not in os.environ, "strace is missing: tests/setup.sh installs it"
+        pytest.skip("strace is missing")
+    made = []
+    for cells in (FEW, MANY):
+        where = project(folder, cells)
+        out = where / "strace"
+        command = ["strace", "-f", "-qq", "-c", "-U", "calls,name", "-o", str(out), HOLDFAST]
+        subprocess.run([*command, *RUN], cwd=where, check=True, capture_output=True)
+        made.append(int(out.read_text().splitlines()[-1].split()[0]))
+    return (made[1] - made[0]) / (MANY - FEW)
+
+
+COUNTS: dict[str, Callable[[Path], float]] = {
+    "calls a cell": calls_a_cell,
+    "bytes a cell": bytes_a_cell,
+    "system calls a cell": system_calls_a_cell,
+    "modules for --version": lambda folder: counted(folder, "--version")["modules"],
+    "modules for --help": lambda folder: counted(folder, "--help")["modules"],
+    "modules for a run of one cell": lambda folder: counted(project(folder, 20), *RUN)["modules"],
+}
+
+
+@pytest.mark.parametrize("what", COUNTS)
+def test_it_costs_no_more_than_it_did(what: str, tmp_path: Path) -> None:
+    found = round(COUNTS[what](tmp_path), 2)
+    kept = json.loads(KEPT.read_text())
+    if "UPDATE_COUNTS" in os.environ:
+        kept.setdefault(VERSION, {})[what] = found
+        KEPT.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n")
+        return
+    if VERSION not in kept:
+        assert "CI" not in os.environ, f"kept.json has no numbers for Python {VERSION}: UPDATE_COUNTS=1 writes them"
+        pytest.skip(f"no numbers are kept for Python {VERSION}")
+    most = kept[VERSION][what] * SLACK
+    why = f"{what}: {found}, and {kept[VERSION][what]} is kept. Find what was added, or raise it with the reason"
+    assert found <= most, why
