@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from cli import CALM, DOWN, MakeProject, Project, contract, rule
 
+import holdfast
+
 KEY = "sk-1234567890-secret"
 
 ON_WIRE = """
@@ -195,7 +197,7 @@ def test_an_unset_variable_is_refused_as_a_run_would_refuse_it(project: MakeProj
 
 
 def test_an_mcp_server_is_looked_for_and_met(project: MakeProject) -> None:
-    server = str(Path(sys.modules["holdfast"].__file__ or "").parent / "doctor" / "mcp_server.py")
+    server = str(Path(holdfast.__file__).parent / "doctor" / "mcp_server.py")
     source = (
         "import json, os, subprocess\n"
         "entry = json.load(open(os.environ['HOLDFAST_MCP_CONFIG']))['mcpServers']['box']\n"
