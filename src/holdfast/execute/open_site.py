@@ -183,7 +183,7 @@ class _Opening:
         factory = await open_factory(self.spec, seen, self.root, self.environ, self.world, planes)
         parts.push_async_callback(factory.close)
         at_once = _at_most(self.at_once, self.spec.world.resources.concurrency_limit)
-        notes = (kept_here(factory.shared.backend),)
+        notes = (kept_here(factory.shared.backend), *seen.mounts.notes(self.root))
         return Site(self.spec, self.in_worlds(seen.agent), at_once, notes, worlds=BoxedWorlds(factory, self.spec))
 
     def in_worlds(self, agent: AgentSpec) -> Agent:

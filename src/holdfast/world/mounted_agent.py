@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
 from holdfast.protocols import Sandbox
+from holdfast.world.program_word import program_span, script_of
 
 AGENT = "/agent"
 """Where a sandboxed agent finds its own files."""
-_WORD = re.compile(r"""(?<![^\s'"=;&|(])[^\s'"=;&|()<>$`\\]+""")
 
 
 class Mounts(Struct, frozen=True):
@@ -38,6 +38,11 @@ class Mounts(Struct, frozen=True):
         changes |= {n: put(t) for n, t in (("command", agent.command), ("binary", agent.binary)) if t is not None}
         return replace(agent, **changes)
 
+    def notes(self, root: Path) -> tuple[str, ...]:
+        """A line that says what of the spec's folder was placed, where anything was."""
+        placed = [str(path.relative_to(root)) for path in self.visible.values() if path.is_relative_to(root)]
+        return (f"of the spec's folder the agent sees {', '.join(placed)}, read-only in {AGENT}",) if placed else ()
+
     def folder(self, sandbox: Sandbox) -> str:
         """Where a Python agent's modules are found inside."""
         if AGENT in self.visible:
@@ -57,7 +62,7 @@ class MountedAgent(Struct, frozen=True):
 
 
 def mount(agent: AgentSpec, root: Path) -> MountedAgent:
-    """Puts `agent.dir`, and every file beside the spec that the command names, read-only into /agent."""
+    """Puts `agent.dir`, or the program alone where it lies beside the spec, read-only into /agent."""
     visible: dict[str, Path] = {}
     if agent.dir is not None:
         folder = _inside(root, agent.dir)
@@ -70,17 +75,28 @@ def mount(agent: AgentSpec, root: Path) -> MountedAgent:
             )
         visible[AGENT] = folder
 
-    def word(text: str) -> str:
-        return _moved(text, root, visible)
-
-    changes: dict[str, object] = {"args": tuple(map(word, agent.args))}
+    changes: dict[str, object] = {}
     if agent.command is not None:
-        changes["command"] = _WORD.sub(lambda found: word(found[0]), agent.command)
+        at = program_span(agent.command)
+        if at is not None:
+            start, end = at
+            changes["command"] = (
+                agent.command[:start] + _moved(agent.command[start:end], root, visible) + agent.command[end:]
+            )
     if agent.binary is not None:
-        changes["binary"] = word(agent.binary)
+        changes |= _binary(agent.binary, agent.args, root, visible)
     if agent.in_python and agent.dir is None:
         visible |= _modules(agent, root)
     return MountedAgent(replace(agent, **changes), Mounts(visible))
+
+
+def _binary(binary: str, args: tuple[str, ...], root: Path, visible: dict[str, Path]) -> dict[str, object]:
+    """The program, or the script that it interprets, as it is found inside; every other argument as written."""
+    moved = _moved(binary, root, visible)
+    script = script_of(binary, args) if moved == binary else None
+    if script is None:
+        return {"binary": moved}
+    return {"args": (*args[:script], _moved(args[script], root, visible), *args[script + 1 :])}
 
 
 def _moved(text: str, root: Path, visible: dict[str, Path]) -> str:

@@ -26,17 +26,46 @@ def root(tmp_path: Path) -> Path:
     ("command", "inside"),
     [
         ("python agent.py", "python /agent/agent.py"),
-        ("python agent.py --config=spec.yaml", "python /agent/agent.py --config=/agent/spec.yaml"),
-        (
-            "sh tools/run.sh 'agent.py' && echo agent.python",
-            "sh /agent/tools/run.sh '/agent/agent.py' && echo agent.python",
-        ),
+        ("python -u -W ignore agent.py", "python -u -W ignore /agent/agent.py"),
+        ("LANG=C exec python3.12 'agent.py'", "LANG=C exec python3.12 '/agent/agent.py'"),
+        ("sh tools/run.sh", "sh /agent/tools/run.sh"),
         ("./agent.py {prompt}", "/agent/agent.py {prompt}"),
-        ("cat ../secret /etc/passwd missing.py", "cat ../secret /etc/passwd missing.py"),
+        ("uv run agent.py", "uv run /agent/agent.py"),
+        ("agent.py < spec.yaml", "/agent/agent.py < spec.yaml"),
+        ("python agent.py; cat spec.yaml", "python /agent/agent.py; cat spec.yaml"),
     ],
 )
-def test_files_that_the_command_names_are_placed(command: str, inside: str, root: Path) -> None:
+def test_the_program_is_placed_where_it_lies_beside_the_spec(command: str, inside: str, root: Path) -> None:
     assert mount(AgentSpec(type="command", command=command), root).agent.command == inside
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat ../secret /etc/passwd missing.py",
+        "cat spec.yaml",
+        "my-agent --config=spec.yaml agent.py",
+        "python -m agent spec.yaml",
+        "python -c 'print(1)' agent.py",
+        "sh -c agent.py",
+        "cd tools && python agent.py",
+        "$PYTHON agent.py",
+        "",
+        " ",
+        "A=1",
+        "python",
+        "python '",
+    ],
+)
+def test_no_other_word_is_placed_or_changed(command: str, root: Path) -> None:
+    found = mount(AgentSpec(type="command", command=command), root)
+    assert (found.agent.command, found.mounts.visible) == (command, {})
+
+
+def test_what_stands_beside_the_program_stays_as_written_and_unseen(root: Path) -> None:
+    found = mount(AgentSpec(type="command", command="python agent.py --expect=spec.yaml helper.py"), root)
+    assert found.agent.command == "python /agent/agent.py --expect=spec.yaml helper.py"
+    assert found.mounts.visible == {"/agent/agent.py": root / "agent.py"}
 
 
 def test_only_those_files_are_seen(root: Path) -> None:
@@ -46,7 +75,9 @@ def test_only_those_files_are_seen(root: Path) -> None:
 
 def test_a_binary_and_its_arguments(root: Path) -> None:
     found = mount(AgentSpec(type="command", binary="tools/run.sh", args=("helper.py", "-v")), root)
-    assert (found.agent.binary, found.agent.args) == ("/agent/tools/run.sh", ("/agent/helper.py", "-v"))
+    assert (found.agent.binary, found.agent.args) == ("/agent/tools/run.sh", ("helper.py", "-v"))
+    found = mount(AgentSpec(type="command", binary="python3", args=("-u", "agent.py", "helper.py")), root)
+    assert (found.agent.binary, found.agent.args) == ("python3", ("-u", "/agent/agent.py", "helper.py"))
 
 
 def test_a_folder_is_seen_whole(root: Path) -> None:
