@@ -94,3 +94,9 @@ def test_a_folder_outside_is_refused(root: Path) -> None:
 def test_a_python_agents_modules_are_seen(root: Path) -> None:
     found = mount(AgentSpec(type="python", endpoint="pkg.inner:agent", tool_registry="helper:TOOLS"), root)
     assert found.mounts.visible == {"/agent/pkg": root / "pkg", "/agent/helper.py": root / "helper.py"}
+
+
+def test_what_was_placed_is_told(root: Path) -> None:
+    one = mount(AgentSpec(type="command", command="python agent.py"), root)
+    assert one.mounts.notes(root) == ("of the spec's folder the agent sees agent.py, read-only in /agent",)
+    assert mount(AgentSpec(type="command", command="my-agent"), root).mounts.notes(root) == ()
