@@ -156,7 +156,7 @@ def test_without_walls_nothing_is_restored(
 ) -> None:
     async def look(db: Postgres | Mysql) -> None:
         await db.dump(dump)
-        monkeypatch.setattr(programs, "walls", lambda user: (None, "forbidden here"))
+        monkeypatch.setattr(programs, "confinement", lambda user: (None, "forbidden here"))
         with pytest.raises(HarnessError, match="there are none: forbidden here"):
             await db.restore(dump)
 

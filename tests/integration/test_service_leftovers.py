@@ -36,7 +36,7 @@ from holdfast.model.spec import Task
 from holdfast.world.services import open_keeper, server
 
 if sys.argv[5:] == ["bare"]:
-    server.walls = lambda user: (None, "forbidden")
+    server.confinement = lambda user: (None, "forbidden")
 
 async def main():
     env = {"POSTGRES_PASSWORD": "pw"} if sys.argv[1] == "postgres" else {}
@@ -174,7 +174,7 @@ def test_an_interrupted_start_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("kind", "walls"), [("postgres", "walls"), ("postgres", "bare"), ("redis", "walls")])
+@pytest.mark.parametrize(("kind", "confinement"), [("postgres", "walls"), ("postgres", "bare"), ("redis", "walls")])
 def test_kill_9_at_any_moment_leaves_no_process_and_the_next_run_sweeps_the_folder(
     kind: str, confinement: str, tmp_path: Path
 ) -> None:
@@ -204,7 +204,7 @@ def test_kill_9_at_any_moment_leaves_no_process_and_the_next_run_sweeps_the_fold
 
 def test_without_walls_a_server_works_and_still_dies_with_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needed(SPECS[0], tmp_path)
-    monkeypatch.setattr(server, "walls", lambda user: (None, "forbidden here"))
+    monkeypatch.setattr(server, "confinement", lambda user: (None, "forbidden here"))
     seen: set[int] = set()
 
     async def scene() -> None:

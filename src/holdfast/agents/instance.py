@@ -44,16 +44,18 @@ class Instance:
         """Its last trial left it in a state that the next one must not meet."""
 
     @classmethod
-    async def start(cls, written: AgentSpec, port: int, place: Place, root: Path) -> Instance:
+    async def start(
+        cls, written: AgentSpec, port: int, place: Place, root: Path, printed: Tail | None = None
+    ) -> Instance:
         """Starts a copy on this port and waits until it is ready; AgentUnavailable if it does not get there.
 
-        The place is closed with it, or here if it cannot be started.
+        The place is closed with it, or here if it cannot be started. `printed` keeps what it prints.
         """
         agent = with_port(place.mounted(written), port)
         async with AsyncExitStack() as parts:
             parts.push_async_callback(place.close)
             env = {**BEGIN, **place.environ, **_with_port(written, agent), "PORT": str(port)}
-            printed = Tail()
+            printed = printed or Tail()
             pipes = Pipes(b"", printed, printed)
             parts.callback(pipes.close)
             program = await place.start(place.argv(with_mcp_config(agent, env), env), env, pipes.stdio)

@@ -12,12 +12,21 @@ from typing import Protocol, TypeAlias
 from holdfast.agents.instance import Instance
 from holdfast.agents.time_limit import left_s
 from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.processes.pipes import Tail
 from holdfast.protocols import World
 
 Begin: TypeAlias = Callable[[], Awaitable[Instance]]
 """Starts one more instance and waits until it is ready."""
-BeginIn: TypeAlias = Callable[[World], Awaitable[Instance]]
-"""The same in the world of a trial."""
+BeginIn: TypeAlias = Callable[[World, Tail], Awaitable[Instance]]
+"""The same in the world of a trial; what it prints is kept."""
+
+
+class NotReadyInTime(Exception):
+    """The trial was over before its instance was ready; `printed` is what that had said."""
+
+    def __init__(self, printed: Tail) -> None:
+        super().__init__("it was not ready in time")
+        self.printed = printed
 
 
 class Instances(Protocol):
@@ -27,8 +36,11 @@ class Instances(Protocol):
         """Starts the first one; AgentUnavailable if that fails."""
         ...
 
-    async def take(self, world: World) -> Instance | None:
-        """One that no other trial uses; None if the trial's time is over first, AgentUnavailable if none can start."""
+    async def take(self, world: World) -> Instance:
+        """One that no other trial uses; NotReadyInTime if the trial's time is over first.
+
+        AgentUnavailable if none can be started.
+        """
         ...
 
     async def give_back(self, instance: Instance) -> tuple[str, ...]:
@@ -132,15 +144,15 @@ class WorldInstances:
     async def open(self) -> None:
         """Nothing is started before there is a world."""
 
-    async def take(self, world: World) -> Instance | None:
-        limit_s = left_s(world)
+    async def take(self, world: World) -> Instance:
+        limit_s, printed = left_s(world), Tail()
         try:
             async with asyncio.timeout(None if limit_s == inf else limit_s) as limit:
-                instance = await self._begin(world)
+                instance = await self._begin(world, printed)
         except TimeoutError:
             if not limit.expired():
                 raise
-            return None
+            raise NotReadyInTime(printed) from None
         instance.of_trial = True
         return instance
 

@@ -10,13 +10,14 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from holdfast.agents.instance import Instance
-from holdfast.agents.instances import Instances, KeptInstances, SpareInstances, WorldInstances
+from holdfast.agents.instances import Instances, KeptInstances, NotReadyInTime, SpareInstances, WorldInstances
 from holdfast.agents.placeholders import PORT
 from holdfast.agents.ports import Ports, check_free
 from holdfast.agents.readiness import address_of
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec, Task
 from holdfast.model.trial import Trial
+from holdfast.processes.pipes import Tail
 from holdfast.protocols import Place, World
 
 OpenPlace: TypeAlias = Callable[[], Awaitable[Place]]
@@ -76,9 +77,11 @@ class LaunchedHttpAgent:
             return await self._run(task, world)
 
     async def _run(self, task: Task, world: World) -> Answer:
-        instance = await self._instances.take(world)
-        if instance is None:
-            return Answer((Turn(task.turns[0], None, 0.0, "timeout", "it was not ready in time"),))
+        try:
+            instance = await self._instances.take(world)
+        except NotReadyInTime as late:
+            turn = Turn(task.turns[0], None, 0.0, "timeout", str(late))
+            return Answer((turn,), output=late.printed.text, notes=late.printed.notes)
         try:
             answer = await instance.perform(task, world)
         except BaseException as broken:
@@ -96,5 +99,5 @@ class LaunchedHttpAgent:
     def _own_port(self) -> int:
         return self._ports.take() if self._port is None else self._port
 
-    async def _begin_in(self, world: World) -> Instance:
-        return await Instance.start(self._agent, self._own_port(), await world.place(), self._root)
+    async def _begin_in(self, world: World, printed: Tail) -> Instance:
+        return await Instance.start(self._agent, self._own_port(), await world.place(), self._root, printed)

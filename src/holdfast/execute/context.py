@@ -66,6 +66,11 @@ class LiveContext:
         self.on_calls = self.stormy and scenario.on_calls
 
     @property
+    def concurrent(self) -> bool:
+        """Whether calls overlapped, so that the order of faults may differ between runs."""
+        return self._weather is not None and self._weather.concurrent
+
+    @property
     def weather(self) -> Weather:
         """Made when first needed: most trials of a fast agent in calm never look."""
         if self._weather is None:
