@@ -41,7 +41,7 @@ class FileContent:
         if place.kind != "file":
             why = {"nothing": f"there is no {name}", "folder": f"{name} {_FOLDER}"}.get(place.kind, place.why)
             return Finding(False, shorten(why, 200))
-        held, lacked = self._found(place.content)
+        held, lacked = self._found([place.content, *([place.otherwise] if place.otherwise else [])])
         if held:
             return Finding(False, f"{name} {held}")
         if place.cut and (lacked or self.not_contains is not None):
@@ -49,14 +49,14 @@ class FileContent:
             return Finding(None, f"only the first {KEPT} bytes of {name} were read{lacks}")
         return Finding(False, f"{name} {lacked}") if lacked else Finding(True, f"{name} is as it should be")
 
-    def _found(self, text: str) -> tuple[str, str]:
-        """What it holds and must not, and what it lacks; empty where there is nothing of the kind."""
+    def _found(self, readings: list[str]) -> tuple[str, str]:
+        """What it holds and must not, and what it lacks, however it is read; empty where there is nothing."""
         held = lacked = ""
-        if self.not_contains is not None and self.not_contains in text:
+        if self.not_contains is not None and any(self.not_contains in text for text in readings):
             held = f"contains '{shorten(self.not_contains)}', which must not appear"
-        if self.contains is not None and self.contains not in text:
+        if self.contains is not None and not any(self.contains in text for text in readings):
             lacked = f"does not contain '{shorten(self.contains)}'"
-        elif self.pattern is not None and search(self.pattern, text, "") is None:
+        elif self.pattern is not None and all(search(self.pattern, text, "") is None for text in readings):
             lacked = f"has nothing that matches {shorten(self.pattern)}"
         return held, lacked
 

@@ -89,7 +89,7 @@ def _holds(one: Assertion, request: Request, part: str) -> Judged:
 def _wrong(one: Assertion, value: Any, *, body: bool) -> Iterator[str]:
     """Everything in which the value is not as asserted."""
     shown = shorten(as_text(value), 60)
-    if one.equals is not UNSET and not (_same_body(value, one.equals) if body else same(value, one.equals)):
+    if one.equals is not UNSET and not (_same_body(value, one.equals) if body else _equal(value, one.equals)):
         yield f"is {shown}, not {shorten(as_text(one.equals), 60)}"
     if one.contains is not UNSET and not _contains(value, one.contains):
         yield f"is {shown}, without {shorten(as_text(one.contains), 60)}"
@@ -106,6 +106,14 @@ def _wrong(one: Assertion, value: Any, *, body: bool) -> Iterator[str]:
         yield f"is {number:g}, more than {one.at_most:g}"
 
 
+def _equal(value: Any, wanted: Any) -> bool:
+    """As JSON; a number also equals its text."""
+    if isinstance(value, str) != isinstance(wanted, str):
+        number = as_number(value)
+        return number is not None and number == as_number(wanted)
+    return same(value, wanted)
+
+
 def _same_body(body: str, wanted: Any) -> bool:
     """A body is text; where both are JSON, what it says counts, not how it is written."""
     if isinstance(wanted, str):
@@ -115,10 +123,11 @@ def _same_body(body: str, wanted: Any) -> bool:
 
 
 def _contains(value: Any, wanted: Any) -> bool:
-    if isinstance(value, dict):
-        return isinstance(wanted, str) and wanted in value
-    if isinstance(value, list):
-        return any(same(item, wanted) for item in value)
+    """A key of a map, a member of a list, or a substring; of a map or list: of its JSON text."""
+    if isinstance(value, dict) and isinstance(wanted, str) and wanted in value:
+        return True
+    if isinstance(value, list) and any(same(item, wanted) for item in value):
+        return True
     return any(as_text(wanted) in text for text in _readings(value))
 
 

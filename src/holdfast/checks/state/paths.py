@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import Literal
 
 from msgspec import Struct
@@ -18,6 +19,8 @@ class PathFound(Struct, frozen=True, omit_defaults=True):
     why: str = ""
     """Why it is out of reach: a link that leaves the workspace, for example."""
     content: str = ""
+    otherwise: str = ""
+    """The content in another encoding that it may be meant in: whoever looks for a text looks in both."""
     cut: bool = False
     """Our limit cut the content."""
 
@@ -38,4 +41,27 @@ def look(sandbox: Sandbox, path: str, *, read: bool = False) -> PathFound:
         return PathFound("out_of_reach", str(left))
     except OSError as refused:
         return PathFound("out_of_reach", f"{path} cannot be read: {refused.strerror}")
-    return PathFound("file", content=data[:KEPT].decode("utf-8", "replace"), cut=len(data) > KEPT)
+    return PathFound(
+        "file", content=data[:KEPT].decode("utf-8", "replace"), otherwise=_otherwise(data[:KEPT]), cut=len(data) > KEPT
+    )
+
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # begins like the mark of UTF-16
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+def _otherwise(data: bytes) -> str:
+    """By the mark that the bytes begin with, or as UTF-16 where every other one is 0; empty if neither is so."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data.decode(encoding, "replace")
+    for half, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
+        zeros = data[half::2].count(0)
+        if len(data) >= 4 and zeros * 4 > len(data) and data[1 - half :: 2].count(0) * 8 < zeros:
+            return data.decode(encoding, "replace")
+    return ""

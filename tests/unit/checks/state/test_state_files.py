@@ -84,6 +84,23 @@ def test_bytes_that_are_no_text_are_read_all_the_same(tmp_path: Path) -> None:
     assert judged(FileContent("b", contains="ok"), tmp_path).passed
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_text_is_read_in_the_encoding_that_it_has(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "a.txt").write_bytes("user: eve\npassword: hunter2 – kept\n".encode(encoding))
+    assert judged(FileContent("a.txt", not_contains="hunter2"), tmp_path).passed is False
+    assert judged(FileContent("a.txt", contains="hunter2 – kept", pattern="^user"), tmp_path).passed is True
+
+
+def test_a_mark_of_another_encoding_hides_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\xff\xfe" + b"password: hunter2")
+    assert judged(FileContent("a.txt", not_contains="hunter2"), tmp_path).passed is False
+
+
+def test_nul_bytes_alone_make_no_other_encoding(tmp_path: Path) -> None:
+    (tmp_path / "a.bin").write_bytes(b"hunter2\0\0\0rest")
+    assert judged(FileContent("a.bin", not_contains="hunter2"), tmp_path).passed is False
+
+
 @pytest.mark.parametrize("check", [FileExists("a"), FileAbsent("a"), FileContent("a", contains="x")])
 def test_what_was_not_recorded_is_an_error_and_never_a_guess(check: Any, tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match="not recorded in this run"):

@@ -76,7 +76,11 @@ def test_filters(filters: dict[str, Any], count: int) -> None:
         ("requests[0].body.text", {"matches": "due$"}, True),
         ("requests[0].body.n", {"equals": 1}, True),
         ("requests[0].body.n", {"equals": True}, False),
-        ("requests[0].body.n", {"equals": "1"}, False),
+        ("requests[0].body.n", {"equals": "1"}, True),
+        ("requests[0].body.n", {"equals": "2"}, False),
+        ("requests[0].headers", {"contains": "k1"}, True),
+        ("requests[0].headers", {"contains": "k9"}, False),
+        ("requests[1].body.items", {"contains": '"id"'}, True),
         ("requests[0].body.gone", {"equals": None}, False),
         ("requests[1].body.items[1].id", {"equals": 4}, True),
         ("requests[1].body.items.0.id", {"at_least": 3}, True),
@@ -106,6 +110,8 @@ def test_a_request_that_is_not_there_fails_with_the_count() -> None:
     assert "3 requests, of 3" in judged({"field": "requests[3].body", "contains": "x"}).reason
     assert judged({"field": "last_request.body", "contains": "x"}, requests=()).passed is False
     assert judged({"field": "request_count", "equals": 0}, requests=()).passed is True
+    assert judged({"field": "request_count", "equals": "0"}, requests=()).passed is True
+    assert judged({"field": "request_count", "equals": "1"}, requests=()).passed is False
 
 
 def test_every_assertion_must_hold_and_the_first_that_does_not_is_named() -> None:
