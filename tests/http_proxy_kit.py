@@ -20,9 +20,9 @@ import requests
 from holdfast.http1.client import Upstreams
 from holdfast.http1.server import Exchange, serve
 from holdfast.model.spec import Injection
+from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http import trust
 from holdfast.planes.http.authority import Authority
-from holdfast.planes.http.policy import Policy
 from holdfast.planes.http.proxy import Proxy
 from planes_kit import FakeTrip
 

@@ -30,7 +30,7 @@ class Upstreams:
         self.idle_s = idle_s
         """How long an idle connection is kept."""
         self._idle: dict[Key, list[UpstreamConnection]] = {}
-        self._links: set[UpstreamConnection] = set()
+        self._open: set[UpstreamConnection] = set()
         self._trust: ssl_module.SSLContext | None = None
         self._closed = False
 
@@ -57,54 +57,54 @@ class Upstreams:
         place = locate(url)
         request = outgoing(method, place, headers, body)
         key = (place.scheme, place.host, place.port, address or place.host, ssl)
-        link = None if once else self._kept(key)
-        if link is not None:
+        connection = None if once else self._kept(key)
+        if connection is not None:
             try:
-                return await link.ask(request, read_s)
+                return await connection.ask(request, read_s)
             except UpstreamFailed as failed:
-                if failed.kind != "closed" or link.heard or request.stream is not None:
+                if failed.kind != "closed" or connection.heard or request.stream is not None:
                     raise  # else the server had closed a connection that we held to be open
-        link = await self._connect(key, place, connect_s, ssl)
-        return await link.ask(request, read_s)
+        connection = await self._connect(key, place, connect_s, ssl)
+        return await connection.ask(request, read_s)
 
     async def close(self) -> None:
         """Ends every connection, those in use too."""
         self._closed = True
-        links = list(self._links)
-        for link in links:
-            link.give_up()
-        for link in links:
-            await link.closed()
+        connections = list(self._open)
+        for connection in connections:
+            connection.give_up()
+        for connection in connections:
+            await connection.closed()
 
-    # -- for its links --------------------------------------------------------------------------
-    def give_back(self, link: UpstreamConnection) -> None:
-        """The link is free for another request."""
-        idle = self._idle.setdefault(link.key, [])
+    # -- for its connections --------------------------------------------------------------------------
+    def give_back(self, connection: UpstreamConnection) -> None:
+        """The connection is free for another request."""
+        idle = self._idle.setdefault(connection.key, [])
         if self._closed or len(idle) >= KEPT:
-            link.abort()
+            connection.abort()
         else:
-            idle.append(link)
+            idle.append(connection)
 
-    def leave(self, link: UpstreamConnection) -> None:
-        """The link is of no more use."""
-        idle = self._idle.get(link.key, [])
-        if link in idle:
-            idle.remove(link)
+    def leave(self, connection: UpstreamConnection) -> None:
+        """The connection is of no more use."""
+        idle = self._idle.get(connection.key, [])
+        if connection in idle:
+            idle.remove(connection)
         if not idle:
-            self._idle.pop(link.key, None)
+            self._idle.pop(connection.key, None)
 
-    def forget(self, link: UpstreamConnection) -> None:
-        """The link is gone."""
-        self.leave(link)
-        self._links.discard(link)
+    def forget(self, connection: UpstreamConnection) -> None:
+        """The connection is gone."""
+        self.leave(connection)
+        self._open.discard(connection)
 
     # -- inside ---------------------------------------------------------------------------------
     def _kept(self, key: Key) -> UpstreamConnection | None:
         idle = self._idle.get(key, [])
         while idle:
-            link = idle.pop()
-            if not link.gone:
-                return link
+            connection = idle.pop()
+            if not connection.gone:
+                return connection
         return None
 
     async def _connect(
@@ -113,14 +113,14 @@ class Upstreams:
         if self._closed:
             raise UpstreamFailed("closed", "no more requests are sent")
         secure = (ssl or self.trusted()) if place.scheme == "https" else None
-        link = UpstreamConnection(self, key)
-        await link.connect(key[3], place.port, connect_s, secure, place.host)
-        self._links.add(link)
-        if self._closed or link.lost:
-            self._links.discard(link)
-            link.abort()
+        connection = UpstreamConnection(self, key)
+        await connection.connect(key[3], place.port, connect_s, secure, place.host)
+        self._open.add(connection)
+        if self._closed or connection.lost:
+            self._open.discard(connection)
+            connection.abort()
             raise UpstreamFailed("closed", "the connection was closed at once")
-        return link
+        return connection
 
     def trusted(self) -> ssl_module.SSLContext:
         """Whom servers are checked against; by default the system's trust."""

@@ -1,35 +1,84 @@
-"""The server's side of a connection: requests answered one after another, by one task."""
+"""The server's side of a connection: who the client is, whether it is still there, and what takes the place of TCP."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from holdfast.http1.exchange import SPARE, BadRequest, Exchange
-from holdfast.http1.frame import framed
+from holdfast.http1.bad_request import BadRequest
 from holdfast.http1.presence import has_left
-from holdfast.http1.request_parser import RequestParser
 from holdfast.http1.socket_stream import SocketStream
 
 if TYPE_CHECKING:
     import ssl
 
-    from holdfast.http1.server import Listener
-
-Serve: TypeAlias = Callable[[Exchange], Awaitable[None]]
-"""Answers one request."""
-
-LINGER_S = 1.0
-"""So long a client may go on sending after its answer: closing earlier could destroy the answer on its way."""
 WATCH_S = 0.02
 """How often a client is looked at whose leaving nothing tells us: as soon as a person could tell."""
+
+
+class ConnectionOwner(Protocol):
+    """Keeps the connections of its clients, and is told what goes wrong on them."""
+
+    def admit(self, connection: ClientConnection) -> bool:
+        """Keeps a connection; False if no more are taken."""
+        ...
+
+    def forget(self, connection: ClientConnection) -> None:
+        """The connection is gone."""
+        ...
+
+    def watch(self, task: asyncio.Task[None]) -> None:
+        """Keeps a task that answers on a connection."""
+        ...
+
+    def failed(self, connection: ClientConnection, method: str, error: Exception) -> None:
+        """A request with this method could not be answered: our failure."""
+        ...
+
+    def refused(self, connection: ClientConnection, refused: BadRequest) -> None:
+        """A request could not be read."""
+        ...
+
+
+class Requests(Protocol):
+    """What a client asks on one connection, and who answers it."""
+
+    @property
+    def idle(self) -> bool:
+        """Between two requests."""
+        ...
+
+    @property
+    def due(self) -> bool:
+        """All of a request has come, and its reply has not gone."""
+        ...
+
+    @property
+    def taken(self) -> bool:
+        """HTTP has ended here, the connection has not."""
+        ...
+
+    def feed(self, data: bytes) -> None: ...
+
+    def lost(self) -> None:
+        """The client sends no more."""
+        ...
+
+    async def run(self) -> None:
+        """Answers one request after another; ends the connection."""
+        ...
+
+
+MakeRequests: TypeAlias = "Callable[[ClientConnection], Requests]"
 
 
 class ClientConnection(SocketStream):
     """One client of a listener."""
 
-    def __init__(self, listener: Listener, serve: Serve, *, born: int, outer: ClientConnection | None = None) -> None:
+    def __init__(
+        self, owner: ConnectionOwner, requests: MakeRequests, *, born: int, outer: ClientConnection | None = None
+    ) -> None:
         super().__init__()
         self.outer = outer
         """The connection that this one took over: a CONNECT, whose tunnel speaks HTTP again."""
@@ -37,20 +86,17 @@ class ClientConnection(SocketStream):
         """The listener's epoch when the client came."""
         self.peer = ("", 0)
         """Host and port of the client."""
-        self.listener = listener
-        self.serve = serve
+        self.owner = owner
         self.task: asyncio.Task[None] | None = None
-        self._requests = RequestParser(self)
+        self._requests = requests(self)
         self.into = self._requests.feed
-        self._busy = False
-        self._taken = False
         self._half = False
         """The client has asked all that it will, and reads on."""
 
     @property
     def idle(self) -> bool:
         """Between two requests."""
-        return not self._busy and not self._taken and self._requests.idle
+        return self._requests.idle
 
     @property
     def root(self) -> ClientConnection:
@@ -97,27 +143,27 @@ class ClientConnection(SocketStream):
     def _accepted(self) -> None:
         address = self.transport.get_extra_info("peername")
         self.peer = (str(address[0]), int(address[1])) if isinstance(address, tuple) else ("", 0)
-        if not self.listener.admit(self):
+        if not self.owner.admit(self):
             self.abort()
         else:
-            self._begin(self._run())
+            self._begin()
 
     async def adopt(self, outer: ClientConnection, context: ssl.SSLContext, early: bytes) -> None:
         """Goes on with TLS on another connection's transport; raises OSError if the client will not."""
         self.raw, self.transport, self.peer = outer.raw, outer.transport, outer.peer
-        self.listener.forget(outer)
-        self.listener.admit(self)
+        self.owner.forget(outer)
+        self.owner.admit(self)
         await self.secure(outer.transport, context, early)
-        self._begin(self._run())
+        self._begin()
 
     def succeed(self, outer: ClientConnection, early: bytes) -> None:
         """Goes on with another connection's transport, as it is; `early` was read from it before."""
         self.raw, self.peer = outer.raw, outer.peer
-        self.listener.forget(outer)
-        self.listener.admit(self)
+        self.owner.forget(outer)
+        self.owner.admit(self)
         outer.transport.set_protocol(self)
         self.connection_made(outer.transport)
-        self._begin(self._run())
+        self._begin()
         if not self.held:
             self.transport.resume_reading()
         if early:
@@ -135,111 +181,20 @@ class ClientConnection(SocketStream):
 
     def _reads_on(self) -> bool:
         """Whether all of a request has come, its reply is due, and the client's end is open."""
-        asked = not self.idle and not self._taken and not self._requests.partial
-        return asked and self.other is None and self._plain and not self.left
+        return self._requests.due and self.other is None and self._plain and not self.left
 
     def _watch(self) -> None:
         """Nothing more is read that would tell when the client leaves."""
         if self.left:
             self.abort()
-        elif not self._taken:
+        elif not self._requests.taken:
             self.loop.call_later(WATCH_S, self._watch)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self.listener.forget(self)
+        self.owner.forget(self)
         self._requests.lost()
 
-    def _begin(self, serving: Coroutine[Any, Any, None]) -> None:
-        self.task = self.loop.create_task(serving)
-        self.listener.watch(self.task)
-
-    # -- for its exchange -----------------------------------------------------------------------
-    def stay(self, exchange: Exchange) -> None:
-        """The exchange is answered in HTTP although it offered something else."""
-        self._requests.stay(exchange)
-
-    def hand_over(self) -> bytes:
-        """Ends HTTP here; what the client has sent beyond its request. Nothing is read until it is asked for."""
-        self._taken = True
-        return self._requests.hand_over()
-
-    # -- serving --------------------------------------------------------------------------------
-    async def _run(self) -> None:
-        clean = False
-        try:
-            while (entry := await self._requests.next()) is not None:
-                self._busy = True
-                if not await self._answer(entry):
-                    break
-                self._busy = False
-            clean = True
-        finally:
-            if not self._taken:
-                self.close() if clean else self.abort()
-
-    async def _answer(self, entry: Exchange | BadRequest) -> bool:
-        """Answers a request; whether the connection can serve another."""
-        if isinstance(entry, BadRequest):
-            await self._turn_away(entry)
-            return False
-        try:
-            await self.serve(entry)
-            if not entry.finished and not entry.gone:
-                raise RuntimeError(f"{entry.head.method} was not answered to the end")
-        except BadRequest as refused:
-            await self._turn_away(refused, entry)
-            return False
-        except Exception as error:
-            if not self.gone:
-                self.listener.tell(entry, error)
-            self.abort()
-            return False
-        if self._taken or self.gone:
-            return False
-        return entry.inflow.ended or await self._spent(entry) if entry.keep_alive else await self._last(entry)
-
-    async def _last(self, exchange: Exchange) -> bool:
-        """Sees to it that the last reply arrives."""
-        if not exchange.inflow.ended:
-            await self._linger()
-        return False
-
-    async def _spent(self, exchange: Exchange) -> bool:
-        """Reads what is left of a request that nobody read to its end, if it is short and comes soon."""
-        spent = 0
-        try:
-            async with asyncio.timeout(LINGER_S):
-                while data := await exchange.inflow.get():
-                    spent += len(data)
-                    if spent > SPARE:
-                        break
-                else:
-                    return True
-        except (TimeoutError, BadRequest, ConnectionResetError):
-            pass
-        await self._linger()
-        return False
-
-    async def _turn_away(self, refused: BadRequest, exchange: Exchange | None = None) -> None:
-        """Says what is wrong with a request, unless an answer was begun, and ends the connection."""
-        self.listener.refused(self, refused)
-        if exchange is not None and exchange.answered:
-            self.abort()
-        elif not self.gone:
-            text = f"{refused}\n".encode()
-            headers = [("Content-Type", "text/plain; charset=utf-8")]
-            frame = framed(refused.status, headers, len(text), method="GET", modern=True, keep_alive=False)
-            self.send(frame.head + text)
-            await self._linger()
-
-    async def _linger(self) -> None:
-        """Ends our side, and reads and drops what the client still sends, for a moment."""
-        self.into = self.spill
-        self.release_all()
-        self.end()
-        try:
-            async with asyncio.timeout(LINGER_S):
-                await self.over.wait()
-        except TimeoutError:
-            self.abort()
+    def _begin(self) -> None:
+        self.task = self.loop.create_task(self._requests.run())
+        self.owner.watch(self.task)

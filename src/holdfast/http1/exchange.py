@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from holdfast.http1.bad_request import BadRequest
 from holdfast.http1.body_buffer import BodyBuffer
+from holdfast.http1.client_connection import ClientConnection
 from holdfast.http1.frame import framed, switching
 from holdfast.http1.heads import Fields, RequestHead, announced
-
-if TYPE_CHECKING:
-    from holdfast.http1.client_connection import ClientConnection
-    from holdfast.http1.tunnel import Tunnel
+from holdfast.http1.tunnel import Tunnel
 
 SPARE = 262_144
 """So much of a body that nobody read is read and dropped to keep the connection; for more it is closed."""
@@ -20,12 +19,16 @@ SPARE = 262_144
 _UNSENT, _OPEN, _DONE = range(3)
 
 
-class BadRequest(Exception):
-    """A request that cannot be read: the client gets `status`, and the connection ends."""
+class Framing(Protocol):
+    """What reads the bytes of a connection as requests, and is told what becomes of one that offers to leave HTTP."""
 
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+    def stay(self, exchange: Exchange) -> None:
+        """The exchange is answered in HTTP although it offered something else."""
+        ...
+
+    def hand_over(self) -> bytes:
+        """Ends HTTP here; what the client has sent beyond its request. Nothing is read until it is asked for."""
+        ...
 
 
 class Exchange:
@@ -35,6 +38,7 @@ class Exchange:
         "_body",
         "_chunked",
         "_expects",
+        "_framing",
         "_left",
         "_modern",
         "_pending",
@@ -50,9 +54,17 @@ class Exchange:
     )
 
     def __init__(
-        self, connection: ClientConnection, head: RequestHead, *, version: str, keep_alive: bool, upgrade: bool
+        self,
+        connection: ClientConnection,
+        framing: Framing,
+        head: RequestHead,
+        *,
+        version: str,
+        keep_alive: bool,
+        upgrade: bool,
     ) -> None:
         self.connection = connection
+        self._framing = framing
         self.head = head
         self.inflow = BodyBuffer(connection)
         self.keep_alive = keep_alive
@@ -74,7 +86,7 @@ class Exchange:
 
     # -- the request ----------------------------------------------------------------------------
     async def body(self, limit: int = 64_000_000) -> bytes:
-        """The whole body. A longer one is answered with 413 and ends the exchange by raising Refused."""
+        """The whole body. A longer one is answered with 413 and ends the exchange by raising BadRequest."""
         if self._body is None:
             if (self.length or 0) > limit:
                 raise BadRequest(413, f"a body of {self.length} bytes; at most {limit} are read")
@@ -186,8 +198,6 @@ class Exchange:
 
     async def take_over(self) -> Tunnel:
         """The connection itself, for CONNECT (or `Upgrade`); answers 200 if nothing was answered yet."""
-        from holdfast.http1.tunnel import Tunnel
-
         if not self.upgrade:
             raise RuntimeError("only CONNECT and Upgrade turn into something else")
         if self._phase == _UNSENT:
@@ -195,7 +205,7 @@ class Exchange:
         self._flush()
         self._phase = _DONE
         self.taken = True
-        return Tunnel(self.connection, self.connection.hand_over())
+        return Tunnel(self.connection, self._framing.hand_over())
 
     # -- inside ---------------------------------------------------------------------------------
     async def _read(self, limit: int) -> bytes:
@@ -241,4 +251,4 @@ class Exchange:
         """Decides for HTTP where the request offered something else."""
         if self.upgrade:
             self.upgrade = False
-            self.connection.stay(self)
+            self._framing.stay(self)

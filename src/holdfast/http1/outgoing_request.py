@@ -29,6 +29,11 @@ class Endpoint(Struct, frozen=True, gc=False):
     target: str
     """Path and query."""
 
+    @property
+    def place(self) -> str:
+        """Host and port, whatever the port."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
 
 class OutgoingRequest(Struct, frozen=True):
     """A request."""

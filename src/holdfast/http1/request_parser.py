@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from holdfast.http1.exchange import BadRequest, Exchange
+from holdfast.http1.bad_request import BadRequest
+from holdfast.http1.client_connection import ClientConnection
+from holdfast.http1.exchange import Exchange
 from holdfast.http1.heads import HEAD_LIMIT, RequestHead, size
 from holdfast.http1.socket_stream import PIPELINE, UPGRADE
-
-if TYPE_CHECKING:
-    from holdfast.http1.client_connection import ClientConnection
 
 PIPELINED = 256
 """More requests than that, sent ahead of their answers, are refused."""
@@ -22,9 +20,11 @@ _BODY_FIELDS = frozenset((b"content-length", b"transfer-encoding"))
 
 
 class RequestParser:
-    """What a client asks on one connection. `feed` never raises: what cannot be read becomes a Refused in the queue."""
+    """What a client asks on one connection. `feed` never raises: what cannot be read becomes a BadRequest."""
 
     def __init__(self, connection: ClientConnection) -> None:
+        self.taken = False
+        """HTTP has ended here."""
         self._connection = connection
         self._queue: deque[Exchange | BadRequest] = deque()
         self._waiter: asyncio.Future[None] | None = None
@@ -104,7 +104,8 @@ class RequestParser:
         self._connection.release(UPGRADE)
 
     def hand_over(self) -> bytes:
-        """Ends HTTP; what the client has sent beyond its request."""
+        """Ends HTTP here; what the client has sent beyond its request. Nothing is read until it is asked for."""
+        self.taken = True
         if self._receiving is not None:
             self._receiving.inflow.end()
         self._receiving = self._parser = None
@@ -149,6 +150,7 @@ class RequestParser:
     def _add(self, parser: HttpRequestParser, head: RequestHead) -> None:
         self._receiving = exchange = Exchange(
             self._connection,
+            self,
             head,
             version=parser.get_http_version(),
             keep_alive=parser.should_keep_alive(),

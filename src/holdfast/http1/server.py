@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Container
+from functools import partial
 from typing import TYPE_CHECKING
 
-from holdfast.http1.client_connection import ClientConnection, Serve
-from holdfast.http1.exchange import BadRequest, Exchange
+from holdfast.http1.bad_request import BadRequest
+from holdfast.http1.client_connection import ClientConnection
+from holdfast.http1.exchange import Exchange
 from holdfast.http1.heads import RequestHead
+from holdfast.http1.request_loop import RequestLoop, Serve
 from holdfast.http1.tunnel import Tunnel
 
 if TYPE_CHECKING:
@@ -43,11 +46,11 @@ class Listener:
         """Those that are alive."""
         self.epoch = 0
         """Set by the owner; each connection remembers the value at its accept."""
-        self.on_error: Callable[[Exchange, Exception], None] | None = None
+        self.on_error: Callable[[ClientConnection, Exception], None] | None = None
         """Told what went wrong in the handler."""
         self.on_refused: Callable[[ClientConnection, BadRequest], None] | None = None
         """Told of a request that could not be read, and what its client got."""
-        self._handler = handler
+        self._requests = partial(RequestLoop, handler)
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -107,19 +110,19 @@ class Listener:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def tell(self, exchange: Exchange, error: Exception) -> None:
+    def failed(self, connection: ClientConnection, method: str, error: Exception) -> None:
         if self.on_error is not None:
-            self.on_error(exchange, error)
+            self.on_error(connection, error)
         else:
             loop = asyncio.get_running_loop()
-            loop.call_exception_handler({"message": f"answering {exchange.head.method} failed", "exception": error})
+            loop.call_exception_handler({"message": f"answering {method} failed", "exception": error})
 
     def refused(self, connection: ClientConnection, refused: BadRequest) -> None:
         if self.on_refused is not None:
             self.on_refused(connection, refused)
 
     def _accept(self) -> ClientConnection:
-        return ClientConnection(self, self._handler, born=self.epoch)
+        return ClientConnection(self, self._requests, born=self.epoch)
 
     def _end(self, connection: ClientConnection) -> None:
         """Aborts a connection, and stops whoever is answering on it, unless that is who asks for it."""

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from holdfast.http1.body_buffer import BodyBuffer
-from holdfast.http1.client_connection import ClientConnection, Serve
+from holdfast.http1.client_connection import ClientConnection
 from holdfast.http1.socket_stream import UPGRADE
-
-if TYPE_CHECKING:
-    import ssl
 
 
 class Tunnel:
@@ -19,6 +14,11 @@ class Tunnel:
         self.connection = connection
         self._early = early
         self._inflow: BodyBuffer | None = None
+
+    @property
+    def read_from(self) -> bool:
+        """Somebody has begun to read here."""
+        return self._inflow is not None
 
     async def read(self) -> bytes:
         """What has come, at least a byte; b"" when the client has left."""
@@ -62,23 +62,3 @@ class Tunnel:
         """What came before anybody read here; given once."""
         early, self._early = self._early, b""
         return early
-
-    async def serve(self, serve: Serve) -> ClientConnection:
-        """Speaks HTTP again from here on: requests that a client sends through a tunnel without TLS."""
-        outer = self.connection
-        inner = ClientConnection(outer.listener, serve, born=outer.born, outer=outer)
-        inner.succeed(outer, self.early())
-        return inner
-
-    async def start_tls(self, context: ssl.SSLContext, serve: Serve | None = None) -> ClientConnection:
-        """Speaks TLS from here on, and serves the requests inside it with `serve` (default: as this connection's).
-
-        Returns once the client has agreed; raises OSError if it does not: an ssl.SSLError where it says why,
-        ConnectionResetError where it just leaves.
-        """
-        if self._inflow is not None:
-            raise RuntimeError("TLS begins before anything is read")
-        outer = self.connection
-        inner = ClientConnection(outer.listener, serve or outer.serve, born=outer.born, outer=outer)
-        await inner.adopt(outer, context, self.early())
-        return inner

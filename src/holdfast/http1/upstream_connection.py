@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from holdfast.http1.body_buffer import BodyBuffer
 from holdfast.http1.failures import UpstreamFailed
@@ -16,8 +16,6 @@ from holdfast.http1.upstream_reply import UpstreamReply
 if TYPE_CHECKING:
     import ssl
 
-    from holdfast.http1.client import Upstreams
-
 Key: TypeAlias = "tuple[str, str, int, str, ssl.SSLContext | None]"
 """Scheme, host, port, address and TLS context: what two requests must share to share a connection."""
 
@@ -25,16 +23,37 @@ _JOINED = 65_536
 """Up to here head and body leave in one piece; a longer body is not copied for that."""
 
 
+class ConnectionPool(Protocol):
+    """Keeps connections between requests."""
+
+    @property
+    def idle_s(self) -> float:
+        """How long an idle connection is kept."""
+        ...
+
+    def give_back(self, connection: UpstreamConnection) -> None:
+        """The connection is free for another request."""
+        ...
+
+    def leave(self, connection: UpstreamConnection) -> None:
+        """The connection is of no more use."""
+        ...
+
+    def forget(self, connection: UpstreamConnection) -> None:
+        """The connection is gone."""
+        ...
+
+
 class UpstreamConnection(SocketStream):
     """A connection to an upstream server."""
 
-    def __init__(self, upstreams: Upstreams, key: Key) -> None:
+    def __init__(self, pool: ConnectionPool, key: Key) -> None:
         super().__init__()
         self.key = key
         self.heard = False
         """Whether anything has come since the last request."""
         self.into = self._received
-        self._upstreams = upstreams
+        self._pool = pool
         self._replies = ReplyParser(self)
         self._answer: asyncio.Future[UpstreamReply] | None = None
         self._incoming: UpstreamReply | None = None
@@ -92,7 +111,7 @@ class UpstreamConnection(SocketStream):
         if self._sending is not None:
             await asyncio.wait({self._sending})
 
-    # -- what Replies tells ---------------------------------------------------------------------
+    # -- what the parser of replies tells -------------------------------------------------------
     def begun(self, status: int, reason: str, headers: RawFields, length: int | None) -> None:
         answer, self._answer = self._answer, None
         incoming = UpstreamReply(status, reason, headers, BodyBuffer(self), length=length, abort=self._aborted)
@@ -109,14 +128,14 @@ class UpstreamConnection(SocketStream):
         if incoming is not None:
             incoming.inflow.end()
         if reusable and self._sending is None and not self.gone:
-            self._within(self._upstreams.idle_s)
-            self._upstreams.give_back(self)
+            self._within(self._pool.idle_s)
+            self._pool.give_back(self)
         else:
             self._stop_sending()
             self.abort()
 
     def broken(self, failure: Exception) -> None:
-        self._upstreams.leave(self)
+        self._pool.leave(self)
         answer, self._answer = self._answer, None
         incoming, self._incoming = self._incoming, None
         if answer is not None and not answer.done():
@@ -129,7 +148,7 @@ class UpstreamConnection(SocketStream):
     # -- inside ---------------------------------------------------------------------------------
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._upstreams.forget(self)
+        self._pool.forget(self)
         if self._timer is not None:
             self._timer.cancel()
         self._replies.lost(clean=exc is None)
@@ -162,5 +181,5 @@ class UpstreamConnection(SocketStream):
         if now >= self._deadline:
             self.broken(UpstreamFailed("timeout", f"nothing came for {self._read_s:g} s"))
         else:
-            soon = min(self._deadline, now + self._upstreams.idle_s)
+            soon = min(self._deadline, now + self._pool.idle_s)
             self._timer = self.loop.call_at(soon, self._look)

@@ -83,8 +83,8 @@ def variables(
     `chart` is what its spec says: a URL on loopback goes through the proxy only if a fault names it, and the MCP
     configuration is written where the variable says.
     """
+    from holdfast.planes.egress_policy import Policy
     from holdfast.planes.http import trust
-    from holdfast.planes.http.policy import Policy
     from holdfast.planes.site_planes import mcp_variables, model_variables, placeholders
 
     url = f"http://127.0.0.1:{place.port}/{place.token}"

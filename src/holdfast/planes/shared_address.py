@@ -24,25 +24,25 @@ WAIT_S = 0.5
 class SharedAddress(LoopbackAddress):
     """One listener on loopback for many trials at once."""
 
-    def __init__(self, board: OpenTrial, variables: Variables) -> None:
+    def __init__(self, open_trial: OpenTrial, variables: Variables) -> None:
         super().__init__(secrets.token_urlsafe(18), variables)
-        self._board = board
+        self._open_trial = open_trial
         self._served: dict[int, TrialServer] = {}
         self._of: dict[ClientConnection, tuple[int, TrialServer | None]] = {}
         """Connections whose process is known, as they were made: inside of one, TLS may have taken it over."""
 
     @classmethod
-    async def open(cls, board: OpenTrial, variables: Variables) -> SharedAddress:
-        shared_address = cls(board, variables)
+    async def open(cls, open_trial: OpenTrial, variables: Variables) -> SharedAddress:
+        shared_address = cls(open_trial, variables)
         shared_address.listener = await serve(shared_address.answer)
-        shared_address.listener.on_error = shared_address._wrong
+        shared_address.listener.on_error = shared_address._failed
         shared_address.listener.on_refused = shared_address._unread
         return shared_address
 
     @contextmanager
     def carry(self, context: TrialContext) -> Iterator[Callable[[int], None]]:
         """Serves a trial from the moment its process is known: the given function is called with it."""
-        served = self._board(self, context)
+        served = self._open_trial(self, context)
         pids: list[int] = []
 
         def began(pid: int) -> None:
@@ -70,8 +70,8 @@ class SharedAddress(LoopbackAddress):
             del self._of[connection]
         self.listener.drop(theirs)
 
-    def _wrong(self, exchange: Exchange, error: Exception) -> None:
-        _, served = self._of.get(exchange.connection.root, (0, None))
+    def _failed(self, connection: ClientConnection, error: Exception) -> None:
+        _, served = self._of.get(connection.root, (0, None))
         if served is not None:
             served.broke(f"a plane broke: {said(error)}")
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from holdfast.http1.client import Upstreams
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario
 from holdfast.model.world import Network
-from holdfast.planes.http.policy import Policy
+from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http.trust import environ as trust_environ
 from holdfast.planes.http.trust import proxy_environ
 from holdfast.planes.llm.gateway import Gateway
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class PlaneSettings(Struct, frozen=True):
-    """What the planes of a site is opened for: an agent whose references are resolved, and the weather it will meet."""
+    """What the planes of a site are opened for: an agent with its references resolved, and the weather it will meet."""
 
     agent: AgentSpec
     root: Path
@@ -75,6 +75,7 @@ class SitePlanes:
         self.environ = {**settings.environ, **settings.agent.env}
         self.upstreams = Upstreams(self._trusted)
         self.policy = _policy(settings)
+        self.urls = settings.urls
         self.authority: Authority | None = None
         self._served: WeakSet[TrialPlanes] = WeakSet()
         try:
@@ -114,20 +115,20 @@ class SitePlanes:
 
     async def open_address(self, *, sock: socket | None = None, token: str | None = None) -> TrialAddress:
         """An address for one instance of the agent."""
-        return await TrialAddress.open(self.board, self.variables, sock=sock, token=token)
+        return await TrialAddress.open(self.open_trial, self.variables, sock=sock, token=token)
 
     async def shared_address(self) -> SharedAddress:
         """An address for all trials that are forked from one process."""
-        return await SharedAddress.open(self.board, self.variables)
+        return await SharedAddress.open(self.open_trial, self.variables)
 
     async def close(self) -> None:
         self.router.close()
         await self.upstreams.close()
         scratch.remove(self.folder)
 
-    def board(self, place: LoopbackAddress, context: TrialContext) -> TrialPlanes:
+    def open_trial(self, address: LoopbackAddress, context: TrialContext) -> TrialPlanes:
         """The planes as one trial meets them."""
-        trial_planes = TrialPlanes(self, place, context)
+        trial_planes = TrialPlanes(self, address, context)
         self._served.add(trial_planes)
         return trial_planes
 
@@ -136,14 +137,14 @@ class SitePlanes:
         for trial_planes in self._served:
             trial_planes.note(text)
 
-    def variables(self, place: LoopbackAddress) -> dict[str, str]:
+    def variables(self, address: LoopbackAddress) -> dict[str, str]:
         """What an agent is started with so that its calls come here."""
-        found = {**model_variables(place.url), **placeholders(self.environ)}
+        found = {**model_variables(address.url), **placeholders(self.environ)}
         if self.authority is not None:
-            found |= proxy_environ(place.proxy_url, self.policy.on_loopback)
+            found |= proxy_environ(address.proxy_url, self.policy.on_loopback)
             found |= trust_environ(self.authority.ca_file, self.authority.own_file)
-        path = self.folder / f"mcp-{place.port}.json"
-        found |= mcp_variables(self.settings.agent, self.settings.root, path, place.url, place.proxy_url)
+        path = self.folder / f"mcp-{address.port}.json"
+        found |= mcp_variables(self.settings.agent, self.settings.root, path, address.url, address.proxy_url)
         return found
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 MCP_HOST = "holdfast.mcp:"
 """What an MCP relay asks to be connected to; the name of its server follows."""
 
-
 PLANES = frozenset(("mcp", "openai", "anthropic", "google", "ollama"))
 """What follows the token in a path: MCP servers, and the providers whose API is spoken."""
 NO_TRIAL = b'{"error": {"message": "no trial is under way", "type": "holdfast"}}'
@@ -50,11 +49,11 @@ class TrialServer(Protocol):
         ...
 
     async def visit(self, exchange: Exchange, scheme: str, host: str, port: int) -> None:
-        """A request to a host that we stand for."""
+        """A request to a host that we answer for."""
         ...
 
     async def mcp(self, exchange: Exchange, server: str) -> None:
-        """A request to an MCP server over HTTP, or the line of a relay."""
+        """A request to an MCP server over HTTP, or the connection of a relay."""
         ...
 
     def broke(self, why: str) -> None:
@@ -106,9 +105,9 @@ Variables = Callable[[LoopbackAddress], Mapping[str, str]]
 class TrialAddress(LoopbackAddress):
     """One listener on loopback, tied to one trial at a time."""
 
-    def __init__(self, board: OpenTrial, token: str, variables: Variables) -> None:
+    def __init__(self, open_trial: OpenTrial, token: str, variables: Variables) -> None:
         super().__init__(token, variables)
-        self._board = board
+        self._open_trial = open_trial
         self._served: TrialServer | None = None
         self._early = 0
         """Requests that came before the first trial, and were refused."""
@@ -117,22 +116,22 @@ class TrialAddress(LoopbackAddress):
         """Connections whose process was looked at."""
         self.process_tree = ProcessTree()
         """Who may come; anybody who knows the token, unless its first process is told."""
-        self._standing: list[Listener] = []
-        """Where we stand for hosts of the agent's own network."""
+        self._host_listeners: list[Listener] = []
+        """Where we answer for hosts of the agent's own network."""
 
     @classmethod
     async def open(
         cls,
-        board: OpenTrial,
+        open_trial: OpenTrial,
         variables: Variables,
         *,
         sock: socket.socket | None = None,
         token: str | None = None,
     ) -> TrialAddress:
         """Binds a free port, or takes over a socket that is bound already."""
-        address = cls(board, token or secrets.token_urlsafe(18), variables)
+        address = cls(open_trial, token or secrets.token_urlsafe(18), variables)
         address.listener = await serve(address.answer, sock=sock)
-        address.listener.on_error = address._wrong
+        address.listener.on_error = address._failed
         address.listener.on_refused = address._unread
         return address
 
@@ -140,7 +139,7 @@ class TrialAddress(LoopbackAddress):
     def carry(self, context: TrialContext) -> Iterator[None]:
         """Ties the address to a trial; when it is over, whatever is still under way is cut off."""
         self.listener.epoch += 1
-        self._served = served = self._board(self, context)
+        self._served = served = self._open_trial(self, context)
         if self._early:
             context.broke(f"{EARLY}: {self._early} got 503")
         self._early, self._used = 0, True
@@ -168,20 +167,20 @@ class TrialAddress(LoopbackAddress):
                 asked = _named(exchange)
                 await self._served.visit(exchange, scheme, asked if asked in also else host, port)
 
-        standing = await serve(visit, sock=sock, tls=tls)
-        standing.on_error = self._wrong_here
-        standing.on_refused = self._unread_here
-        self._standing.append(standing)
+        listener = await serve(visit, sock=sock, tls=tls)
+        listener.on_error = self._failed_here
+        listener.on_refused = self._unread_here
+        self._host_listeners.append(listener)
 
     async def close(self) -> None:
-        for listener in (self.listener, *self._standing):
+        for listener in (self.listener, *self._host_listeners):
             await listener.close()
 
     async def answer(self, exchange: Exchange) -> None:
         """One request: is it ours, is there a trial, and which plane is it for?"""
         if self.process_tree.first and exchange.connection not in self._known and await self._excluded(exchange):
             return
-        served = self._current(exchange)
+        served = self._current(exchange.connection)
         if served is None:
             self._refused(exchange)
         await serve_request(exchange, self.token, served)
@@ -204,12 +203,12 @@ class TrialAddress(LoopbackAddress):
         elif not self._used:
             self._early += 1
 
-    def _wrong_here(self, exchange: Exchange, error: Exception) -> None:
+    def _failed_here(self, connection: ClientConnection, error: Exception) -> None:
         if self._served is not None:
             self._served.broke(f"a plane broke: {said(error)}")
 
-    def _wrong(self, exchange: Exchange, error: Exception) -> None:
-        if (served := self._current(exchange)) is not None:
+    def _failed(self, connection: ClientConnection, error: Exception) -> None:
+        if (served := self._current(connection)) is not None:
             served.broke(f"a plane broke: {said(error)}")
 
     def _unread_here(self, connection: ClientConnection, refused: BadRequest) -> None:
@@ -220,8 +219,8 @@ class TrialAddress(LoopbackAddress):
         if connection.born == self.listener.epoch:
             self._unread_here(connection, refused)
 
-    def _current(self, exchange: Exchange) -> TrialServer | None:
-        return self._served if exchange.connection.born == self.listener.epoch else None
+    def _current(self, connection: ClientConnection) -> TrialServer | None:
+        return self._served if connection.born == self.listener.epoch else None
 
 
 def unread(refused: BadRequest) -> str:

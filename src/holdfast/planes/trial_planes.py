@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from holdfast.http1.client import Upstreams
 from holdfast.http1.server import Exchange
+from holdfast.planes.egress_policy import Policy
 from holdfast.planes.llm.codecs.formats import provider_of_host
+from holdfast.planes.llm.gateway import Gateway
+from holdfast.planes.mcp.plane import McpPlane
 from holdfast.planes.trial_address import LoopbackAddress, route
 from holdfast.protocols import TrialContext
 
 if TYPE_CHECKING:
+    from holdfast.planes.http.authority import Authority
     from holdfast.planes.http.proxy import Proxy
-    from holdfast.planes.site_planes import SitePlanes
+
+
+class SharedPlanes(Protocol):
+    """What the trials of a site share."""
+
+    upstreams: Upstreams
+    policy: Policy
+    gateway: Gateway
+    mcp: McpPlane
+    tools: frozenset[str]
+    """Tools that are wrapped in the agent's own process."""
+    urls: tuple[str, ...]
+    """The URL globs that faults and rules name."""
+    authority: Authority | None
+    """Signs certificates for the proxy; None if there is no HTTP plane."""
 
 
 class TrialPlanes:
     """Serves the requests of one trial, each on its plane."""
 
-    def __init__(self, site_planes: SitePlanes, place: LoopbackAddress, context: TrialContext) -> None:
-        self._site_planes = site_planes
-        self._place = place
+    def __init__(self, shared: SharedPlanes, address: LoopbackAddress, context: TrialContext) -> None:
+        self._shared = shared
+        self._address = address
         self._context = context
-        self._traffic = site_planes.gateway.traffic(context, self._elsewhere)
+        self._traffic = shared.gateway.traffic(context, self._elsewhere)
         self._proxy: Proxy | None = None
 
     async def model(self, exchange: Exchange, provider: str, path: str) -> None:
         await self._traffic.serve(exchange, provider, path)
 
     async def web(self, exchange: Exchange) -> None:
-        if self._site_planes.authority is None:
+        if self._shared.authority is None:
             await exchange.respond(403, body=b"this run has no HTTP plane\n")
             return
         await self._web().serve(exchange, self._context)
@@ -39,7 +58,7 @@ class TrialPlanes:
         await self._web().request(exchange, self._context, Origin(scheme, host, port))
 
     async def mcp(self, exchange: Exchange, server: str) -> None:
-        await self._site_planes.mcp.serve(exchange, server, self._context)
+        await self._shared.mcp.serve(exchange, server, self._context)
 
     def broke(self, why: str) -> None:
         self._context.broke(why)
@@ -51,27 +70,27 @@ class TrialPlanes:
         self._traffic.close()
         if self._proxy is not None:
             self._proxy.leave(self._context)
-        self._site_planes.mcp.leave(self._context)  # last: until then the traffic knows which tools are MCP's
+        self._shared.mcp.leave(self._context)  # last: until then the traffic knows which tools are MCP's
 
     def _elsewhere(self) -> frozenset[str]:
         """Tools that are met by another plane than the model's traffic."""
-        return self._site_planes.mcp.names(self._context) | self._site_planes.tools
+        return self._shared.mcp.names(self._context) | self._shared.tools
 
     def _web(self) -> Proxy:
         if self._proxy is None:
             from holdfast.planes.http.proxy import Proxy
 
-            site_planes = self._site_planes
-            assert site_planes.authority is not None
+            shared = self._shared
+            assert shared.authority is not None
             self._proxy = Proxy(
-                upstreams=site_planes.upstreams,
-                authority=site_planes.authority,
-                policy=site_planes.policy,
-                looked_into=site_planes.settings.urls,
+                upstreams=shared.upstreams,
+                authority=shared.authority,
+                policy=shared.policy,
+                looked_into=shared.urls,
                 model=self._by_host,
                 is_model=lambda host: provider_of_host(host) is not None,
                 nearby=self._context.nearby,
-                own=("127.0.0.1", self._place.port),
+                own=("127.0.0.1", self._address.port),
                 own_handler=self._own,
             )
         return self._proxy
@@ -85,4 +104,4 @@ class TrialPlanes:
 
     async def _own(self, exchange: Exchange, context: TrialContext, path: str) -> None:
         """A call to our own address that a client sent through the proxy."""
-        await route(exchange, path, self._place.token, self)
+        await route(exchange, path, self._address.token, self)

@@ -55,7 +55,7 @@ def test_connections_are_kept_and_dropped_when_idle_for_long() -> None:
             for _ in range(3):
                 await (await upstreams.send("GET", url)).read()
             assert connections == 1
-            await until(lambda: not upstreams._links)
+            await until(lambda: not upstreams._open)
             assert not upstreams._idle
             await (await upstreams.send("GET", url)).read()
             assert connections == 2
@@ -306,7 +306,7 @@ def test_aborting_or_leaving_a_reply_ends_its_connection() -> None:
             task = asyncio.create_task((await upstreams.send("GET", url)).read())
             await asyncio.sleep(0.01)
             task.cancel()
-            await until(lambda: ended == 3 and not upstreams._links)
+            await until(lambda: ended == 3 and not upstreams._open)
             reply = await upstreams.send("GET", url)
             await upstreams.close()
             with pytest.raises(UpstreamFailed):
@@ -321,7 +321,7 @@ def test_cancelling_a_request_ends_its_connection() -> None:
             upstreams = Upstreams()
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(upstreams.send("GET", url), 0.05)
-            await until(lambda: not upstreams._links)
+            await until(lambda: not upstreams._open)
             await upstreams.close()
 
     run(test())

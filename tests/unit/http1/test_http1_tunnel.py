@@ -13,6 +13,7 @@ from holdfast.http1.client import UpstreamFailed
 from holdfast.http1.relay import join
 from holdfast.http1.server import ClientConnection, Exchange, Serve, Tunnel
 from holdfast.http1.socket_stream import UPGRADE, SocketStream
+from holdfast.http1.tunnel_server import serve_plain, serve_tls
 
 CONNECT = b"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n"
 
@@ -38,7 +39,7 @@ def by_tls(context: ssl.SSLContext, serve: Serve) -> Serve:
     """Opens the TLS in a CONNECT."""
 
     async def intercept(exchange: Exchange) -> None:
-        await (await exchange.take_over()).start_tls(context, serve)
+        await serve_tls(await exchange.take_over(), context, serve)
 
     return intercept
 
@@ -162,7 +163,7 @@ def test_drop_ends_the_tls_in_a_connection_and_whoever_answers_there() -> None:
             stopped.append("inner")
 
     async def intercept(exchange: Exchange) -> None:
-        inner = await (await exchange.take_over()).start_tls(server, slow)
+        inner = await serve_tls(await exchange.take_over(), server, slow)
         assert inner.root is exchange.connection
         try:
             await asyncio.sleep(60)
@@ -199,7 +200,7 @@ def test_tls_begins_inside_a_tunnel_also_for_a_client_that_does_not_wait(ahead: 
         tunnel = await exchange.take_over()
         if ahead:
             await asyncio.sleep(0.02)
-        connections.append(await tunnel.start_tls(server, inside))
+        connections.append(await serve_tls(tunnel, server, inside))
 
     async def test() -> None:
         async with serving(intercept) as listener:
@@ -257,7 +258,7 @@ def test_a_client_that_refuses_our_certificate_is_told_to_who_began_tls() -> Non
     async def intercept(exchange: Exchange) -> None:
         tunnel = await exchange.take_over()
         try:
-            await tunnel.start_tls(server, inside)
+            await serve_tls(tunnel, server, inside)
         except OSError as error:
             refusals.append(error)
 
@@ -283,7 +284,7 @@ def test_a_tunnel_can_be_looked_into_and_go_on_as_http_without_tls() -> None:
     async def plain(exchange: Exchange) -> None:
         tunnel = await exchange.take_over()
         looks.append(await tunnel.peek())
-        await tunnel.serve(inside)
+        serve_plain(tunnel, inside)
 
     async def test() -> None:
         async with serving(plain) as listener, raw(listener.port) as client:

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from holdfast.http1.tunnel_server import serve_plain
 from holdfast.planes.shared_address import SharedAddress
 from holdfast.processes.peers import owner
 from planes_kit import FakeTrip
@@ -137,7 +138,7 @@ def test_the_end_of_a_trial_cuts_a_connection_that_was_taken_over():
     async def main():
         class Tunnelling(Aboard):
             async def web(self, exchange):
-                inner = await (await exchange.take_over()).serve(lambda asked: asked.respond(200, body=b"in"))
+                inner = serve_plain(await exchange.take_over(), lambda asked: asked.respond(200, body=b"in"))
                 await inner.closed()
 
         shared_address = await SharedAddress.open(lambda place, context: Tunnelling(context), lambda place: {})

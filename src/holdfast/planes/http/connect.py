@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 from holdfast.errors import HarnessError
 from holdfast.http1.client import UpstreamFailed
 from holdfast.http1.relay import join
 from holdfast.http1.server import Exchange, Tunnel
+from holdfast.http1.tunnel_server import serve_plain, serve_tls
+from holdfast.planes.egress_policy import NotPermitted
 from holdfast.planes.http.outgoing_reply import send_failure
-from holdfast.planes.http.policy import NotPermitted
+from holdfast.planes.http.proxy_rules import ProxyRules
 from holdfast.planes.http.request import Origin, Wanted
 from holdfast.planes.http.request_trace import RequestTrace
 from holdfast.planes.http.trust import TRUST_VARIABLES
 from holdfast.protocols import Call, Failed, Reply, TrialContext
 
-if TYPE_CHECKING:
-    from holdfast.planes.http.proxy import Proxy
+Request: TypeAlias = Callable[[Exchange, TrialContext, Origin], Awaitable[None]]
+"""Answers a request inside of a connection to an origin."""
 
 _TLS = 0x16
 _ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
@@ -29,8 +32,11 @@ _TEXT = (("content-type", "text/plain; charset=utf-8"),)
 class ConnectRequest:
     """One CONNECT."""
 
-    def __init__(self, proxy: Proxy, exchange: Exchange, context: TrialContext, origin: Origin) -> None:
-        self._proxy = proxy
+    def __init__(
+        self, rules: ProxyRules, exchange: Exchange, context: TrialContext, origin: Origin, request: Request
+    ) -> None:
+        self._rules = rules
+        self._answer = request
         self._exchange = exchange
         self.context = context
         self._origin = origin
@@ -46,10 +52,10 @@ class ConnectRequest:
         try:
             await self._connect()
         except NotPermitted as refused:
-            self._proxy.refuse(self.context, self._origin, str(refused))
+            self._rules.refuse(self.context, self._origin, str(refused))
             await self._turn_away(403, "refused", str(refused))
         except UpstreamFailed as failed:
-            self._proxy.blame(self.context, self._origin, str(self._origin), str(failed))
+            self._rules.blame(self.context, self._origin, str(self._origin), str(failed))
             await self._turn_away(504 if failed.kind == "timeout" else 502, "upstream", str(failed))
         except Failed as failed:
             await self._fail(failed)
@@ -72,20 +78,20 @@ class ConnectRequest:
             self._seen.tell()
 
     async def _connect(self) -> None:
-        proxy, origin = self._proxy, self._origin
-        if proxy.is_own(origin):
+        rules, origin = self._rules, self._origin
+        if rules.is_own(origin):
             await self._open()
             return
-        if proxy.is_model(origin):
-            proxy.policy.permit(origin.host, origin.port)
+        if rules.is_model(origin):
+            rules.policy.permit(origin.host, origin.port)
             await self._open()
             return
-        proxy.say_around(self.context, origin)
-        proxy.policy.permit(origin.host, origin.port)
+        rules.say_around(self.context, origin)
+        rules.policy.permit(origin.host, origin.port)
         if self.context.faces("http", str(origin)):
             await self.context.through(self._call(), _reached, _never, untouched=_reached)
-        if proxy.looks_into(origin):
-            await proxy.reach.addresses(origin)  # refused, or not found, before the client is told that all is well
+        if rules.looks_into(origin):
+            await rules.connector.addresses(origin)  # refused, or not found, before the client is told that all is well
             await self._open()
         else:
             await self._pass_by()
@@ -104,7 +110,7 @@ class ConnectRequest:
     # -- the ways on ----------------------------------------------------------------------------
     async def _pass_by(self) -> None:
         seen = self._event()
-        wire = await self._proxy.reach.dial(self._origin, tls=False)
+        wire = await self._rules.connector.dial(self._origin, tls=False)
         seen.status = 200
         await join(await self._exchange.take_over(), wire)
 
@@ -115,11 +121,11 @@ class ConnectRequest:
             return
         if first[0] != _TLS:
             self._origin = Origin("http", self._origin.host, self._origin.port)
-            await (await tunnel.serve(self._request)).closed()
+            await serve_plain(tunnel, self._request).closed()
             return
         self._shown_at = self.context.now()
         try:
-            inner = await tunnel.start_tls(self._proxy.authority.leaf(self._origin.host), self._request)
+            inner = await serve_tls(tunnel, self._rules.authority.leaf(self._origin.host), self._request)
         except OSError as broken:
             self._mistrusted(broken)
             return
@@ -135,7 +141,7 @@ class ConnectRequest:
 
     async def _request(self, exchange: Exchange) -> None:
         self._asked += 1
-        await self._proxy.request(exchange, self.context, self._origin)
+        await self._answer(exchange, self.context, self._origin)
 
     # -- what can go wrong ----------------------------------------------------------------------
     def _mistrusted(self, broken: OSError | None) -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
 from holdfast.http1.socket_stream import UPGRADE, SocketStream
-from holdfast.planes.http.policy import Policy
+from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http.request import Origin, Wanted
 
 KEPT_S = 10.0

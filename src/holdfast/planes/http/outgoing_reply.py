@@ -14,9 +14,9 @@ from holdfast.http1.heads import end_to_end, length_of
 from holdfast.http1.server import Exchange
 from holdfast.model.delivery import Delivery
 from holdfast.planes.describe import same, witness
-from holdfast.planes.http.paced_delivery import PacedDelivery, felt
 from holdfast.planes.http.request_trace import RequestTrace
 from holdfast.planes.http.values import write
+from holdfast.planes.paced_delivery import PacedDelivery, felt
 from holdfast.protocols import Dropped, Failed, Reply, Sleep, TimedOut
 
 _JSON = "application/json"

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from holdfast.errors import HarnessError
 from holdfast.http1.client import UpstreamFailed, UpstreamReply
-from holdfast.http1.heads import end_to_end
+from holdfast.http1.heads import RequestHead, end_to_end
 from holdfast.http1.relay import pump
 from holdfast.http1.server import Exchange
+from holdfast.http1.upgrade import Upgraded, asks_for_upgrade, switch
 from holdfast.model.delivery import Delivery
 from holdfast.planes.describe import witness
+from holdfast.planes.egress_policy import NotPermitted
 from holdfast.planes.http.outgoing_reply import UpstreamAnswer, send, send_failure
-from holdfast.planes.http.policy import NotPermitted
+from holdfast.planes.http.proxy_rules import ProxyRules
 from holdfast.planes.http.request import Wanted, arguments
 from holdfast.planes.http.request_trace import RequestTrace
-from holdfast.planes.http.upgrade import Upgraded, asks_for_upgrade, switch
 from holdfast.planes.http.values import accepted, read, unpacked
 from holdfast.protocols import Call, Failed, Forward, Reply, TrialContext
-
-if TYPE_CHECKING:
-    from holdfast.planes.http.proxy import Proxy
 
 LIMIT = 10_000_000
 """Bytes of a body that faults can see."""
@@ -35,13 +33,13 @@ class ProxiedRequest:
     """One request."""
 
     def __init__(
-        self, proxy: Proxy, exchange: Exchange, context: TrialContext, want: Wanted, *, among_others: bool
+        self, rules: ProxyRules, exchange: Exchange, context: TrialContext, want: Wanted, *, among_others: bool
     ) -> None:
-        self._proxy = proxy
+        self._rules = rules
         self._exchange = exchange
         self.context = context
         self._want = want
-        self._seen = RequestTrace(context, want, exchange.head, proxy.declares)
+        self._seen = RequestTrace(context, want, exchange.head, rules.declares)
         self._body: bytes | AsyncIterator[bytes] | None = None
         self._answered: UpstreamAnswer | None = None
         self._among_others = among_others
@@ -57,10 +55,10 @@ class ProxiedRequest:
         except Failed as failed:
             await self._told(send_failure(self._exchange, failed, self._seen))
         except NotPermitted as refused:
-            self._proxy.refuse(self.context, self._want.origin, str(refused))
+            self._rules.refuse(self.context, self._want.origin, str(refused))
             await self._turn_away(403, "refused", f"Holdfast: {refused}")
         except UpstreamFailed as failed:
-            self._proxy.blame(self.context, self._want.origin, self._want.url, str(failed))
+            self._rules.blame(self.context, self._want.origin, self._want.url, str(failed))
             await self._turn_away(_GATEWAY_STATUS.get(failed.kind, 502), "upstream", f"Holdfast: {failed}")
         except HarnessError as broken:
             self.context.broke(str(broken))
@@ -128,7 +126,7 @@ class ProxiedRequest:
             ]
         told = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
         self._seen.asking()
-        incoming = await self._proxy.reach.ask(self._want, told, self._body)
+        incoming = await self._rules.connector.ask(self._want, told, self._body)
         if not self._exchange.gone:  # else upstream was silent until the client left
             self._seen.heard()
             self.context.reached(str(self._want.origin))
@@ -142,8 +140,8 @@ class ProxiedRequest:
         return _PASSED
 
     async def _switch(self, call: Call) -> Reply:
-        wire = await self._proxy.reach.dial(self._want.origin)
-        await switch(self._exchange, self._want, wire)
+        wire = await self._rules.connector.dial(self._want.origin)
+        await switch(self._exchange, RequestHead(self._want.method, self._want.path, self._exchange.head.headers), wire)
 
     async def _forward(self, call: Call) -> Reply:
         incoming = await self._ask()

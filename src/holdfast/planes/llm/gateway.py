@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from holdfast.errors import HarnessError
 from holdfast.http1.heads import end_to_end
 from holdfast.http1.server import Exchange
+from holdfast.http1.upgrade import asks_for_upgrade
 from holdfast.model.spec import ModelSpec
 from holdfast.planes.describe import shorten
-from holdfast.planes.http.upgrade import asks_for_upgrade
 from holdfast.planes.llm.attempts import Attempts
 from holdfast.planes.llm.codecs.codec import Codec, Headers
 from holdfast.planes.llm.codecs.formats import ApiRoute, find

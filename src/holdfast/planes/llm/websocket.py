@@ -8,12 +8,12 @@ import msgspec
 
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.http1.heads import RequestHead
+from holdfast.http1.outgoing_request import Endpoint, locate
 from holdfast.http1.socket_stream import UPGRADE, SocketStream
+from holdfast.http1.upgrade import Upgraded, switch
 from holdfast.model.trace import TraceEvent
-from holdfast.planes.http.request import Wanted, wanted
-from holdfast.planes.http.upgrade import Upgraded, switch
 from holdfast.planes.llm.sources.assigned import Assigned
-from holdfast.planes.llm.sources.provider import Provider, down
+from holdfast.planes.llm.sources.provider import Provider, down, origin
 from holdfast.planes.llm.sources.provider_hosts import without_key
 from holdfast.planes.llm.sources.source import Destination, ModelSource, Query, UpstreamDown
 from holdfast.protocols import TrialContext
@@ -42,9 +42,9 @@ class Websocket:
     async def run(self, source: ModelSource, upstreams: Upstreams) -> None:
         """Stays until it has ended, and tells the trace."""
         try:
-            want, head, wire = await self._reached(source, upstreams)
+            head, wire = await self._reached(source, upstreams)
             self._status = 101
-            await switch(self._exchange, want, wire, head)
+            await switch(self._exchange, head, wire)
         except Upgraded as passed:
             self._status = passed.status
         except (UpstreamDown, UpstreamFailed) as failed:
@@ -77,7 +77,7 @@ class Websocket:
             )
         )
 
-    async def _reached(self, source: ModelSource, upstreams: Upstreams) -> tuple[Wanted, RequestHead, SocketStream]:
+    async def _reached(self, source: ModelSource, upstreams: Upstreams) -> tuple[RequestHead, SocketStream]:
         if not isinstance(source, Provider | Assigned):
             bare = self._path.partition("?")[0]
             raise UpstreamDown(
@@ -85,10 +85,10 @@ class Websocket:
                 "which cannot be recorded: have it use HTTP, or a provider"
             )
         to = await source.destination(self._query)
-        want = wanted(RequestHead(self._query.method, to.url, ()))
-        headers = [*to.headers, *_SWITCHING, ("host", want.origin.place)]
+        endpoint = locate(to.url)
+        headers = [*to.headers, *_SWITCHING, ("host", endpoint.place)]
         fields = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in headers)
-        return want, RequestHead(self._query.method, want.path, fields), await _dialled(want, to, upstreams)
+        return RequestHead(self._query.method, endpoint.target, fields), await _connected(endpoint, to, upstreams)
 
     async def _refuse(self, why: str, status: int) -> None:
         self._status, self._trouble = status, "upstream"
@@ -100,17 +100,17 @@ class Websocket:
             await self._exchange.respond(status, _JSON, msgspec.json.encode(error))
 
 
-async def _dialled(want: Wanted, to: Destination, upstreams: Upstreams) -> SocketStream:
-    origin = want.origin
-    context = upstreams.trusted() if origin.scheme == "https" else None
+async def _connected(endpoint: Endpoint, to: Destination, upstreams: Upstreams) -> SocketStream:
+    host = endpoint.host
+    context = upstreams.trusted() if endpoint.scheme == "https" else None
     failure = UpstreamFailed("dns", "no address")
     for address in to.addresses:
         wire = SocketStream()
         wire.hold(UPGRADE)
         try:
-            await wire.connect(address or origin.host, origin.port, _CONNECT_S, context, origin.host)
+            await wire.connect(address or host, endpoint.port, _CONNECT_S, context, host)
         except UpstreamFailed as failed:
             failure = failed
         else:
             return wire
-    raise down(failure, str(origin)) from failure
+    raise down(failure, origin(to.url.partition("?")[0])) from failure

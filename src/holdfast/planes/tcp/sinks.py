@@ -8,7 +8,7 @@ from random import Random
 from typing import Protocol
 
 from holdfast.model.delivery import Delivery, Lag
-from holdfast.planes.http.paced_delivery import FELT_MS, PacedDelivery
+from holdfast.planes.paced_delivery import FELT_MS, PacedDelivery
 from holdfast.planes.tcp.connection_end import ConnectionEnd
 from holdfast.protocols import Sleep
 

@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from holdfast.model.spec import Injection
-from holdfast.planes.http.policy import Policy
+from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http.trust import TRUST_VARIABLES
 from http_proxy_kit import ROWS
 

@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from holdfast.model.spec import Injection, Schedule
-from holdfast.planes.http.policy import Policy
+from holdfast.planes.egress_policy import Policy
 from holdfast.planes.urls import declares
 from http_proxy_kit import wait_for
 

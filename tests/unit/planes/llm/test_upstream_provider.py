@@ -10,7 +10,7 @@ from aiohttp import web
 from upstream_kit import chat, query
 from upstream_server import AGENT, PLACEHOLDER, SAID, Server, answer, free_port, served
 
-from holdfast.planes.http.policy import Policy
+from holdfast.planes.egress_policy import Policy
 from holdfast.planes.llm.sources.source import (
     PLACEHOLDER_KEY,
     NoModel,

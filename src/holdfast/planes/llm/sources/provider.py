@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
 from holdfast.planes.describe import shorten
-from holdfast.planes.http.policy import NotPermitted, Policy
+from holdfast.planes.egress_policy import NotPermitted, Policy
 from holdfast.planes.llm.sources.provider_hosts import HOSTS, join, key_given, named_base, onward, own_key, without_key
 from holdfast.planes.llm.sources.source import (
     PLACEHOLDER_KEY,
@@ -140,7 +140,8 @@ async def send(
     """
     if not url.startswith(("http://", "https://")):
         raise UpstreamDown(f"the model cannot be asked at {shorten(url, 80)}: it is not an http or https URL")
-    origin, told, failure = _origin(url.partition("?")[0]), list(headers), None
+    bare, told, failure = url.partition("?")[0], list(headers), None
+    asked = origin(bare)
     for address in addresses:
         try:
             incoming = await upstreams.send(method, url, told, body or None, address=address)
@@ -149,13 +150,14 @@ async def send(
             if failed.kind != "refused":  # else nothing was sent, and another address may do
                 break
         else:
-            return PassedReply(Flow(incoming, origin), origin, url=url.partition("?")[0])
+            return PassedReply(Flow(incoming, asked), asked, url=bare)
     failure = failure or UpstreamFailed("dns", "no address")
-    raise down(failure, origin) from failure
+    raise down(failure, asked) from failure
 
 
 @lru_cache(512)
-def _origin(url: str) -> str:
+def origin(url: str) -> str:
+    """Scheme, host and port of a URL without its query."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from holdfast.errors import UsageError
 from holdfast.http1.client import Upstreams
 from holdfast.model.spec import ModelSpec
-from holdfast.planes.http.policy import Policy
+from holdfast.planes.egress_policy import Policy
 from holdfast.planes.llm.sources.assigned import Assigned
 from holdfast.planes.llm.sources.cassette import Cassette
 from holdfast.planes.llm.sources.model_name import entry_for, is_glob

@@ -11,7 +11,6 @@ from holdfast.http1.heads import HEAD_LIMIT, RawFields, RequestHead, block, end_
 from holdfast.http1.relay import join
 from holdfast.http1.reply_parser import ReplyParser
 from holdfast.http1.socket_stream import UPGRADE, SocketStream
-from holdfast.planes.http.request import Wanted
 
 _OURS = frozenset((b"proxy-authorization", b"proxy-connection"))
 _END = b"\r\n\r\n"
@@ -31,13 +30,13 @@ def asks_for_upgrade(head: RequestHead) -> bool:
     return (head.get("upgrade") or "").strip().lower() == "websocket"
 
 
-async def switch(exchange: Exchange, want: Wanted, wire: SocketStream, head: RequestHead | None = None) -> NoReturn:
-    """Passes the request on over `wire`, with another head if one is given, and then bytes both ways until they end.
+async def switch(exchange: Exchange, head: RequestHead, wire: SocketStream) -> NoReturn:
+    """Passes the request on over `wire`, with the head that is given, and then bytes both ways until they end.
 
-    Raises Passed at the end, so that no fault takes it for a reply that it could change.
+    Raises Upgraded at the end, so that no fault takes it for a reply that it could change.
     """
     try:
-        status, fields, data = await _handshake(wire, _asking(head or exchange.head, want))
+        status, fields, data = await _handshake(wire, _written(head))
         if status == 101:
             await exchange.respond(101, fields)
             tunnel = await exchange.take_over()
@@ -51,8 +50,8 @@ async def switch(exchange: Exchange, want: Wanted, wire: SocketStream, head: Req
     raise Upgraded(status)
 
 
-def _asking(head: RequestHead, want: Wanted) -> bytes:
-    return block(f"{want.method} {want.path} HTTP/1.1".encode("latin-1"), lines(head.headers, _OURS)[0])
+def _written(head: RequestHead) -> bytes:
+    return block(f"{head.method} {head.target} HTTP/1.1".encode("latin-1"), lines(head.headers, _OURS)[0])
 
 
 async def _handshake(wire: SocketStream, request: bytes) -> tuple[int, RawFields, bytes]:

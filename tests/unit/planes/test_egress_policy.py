@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from holdfast.planes.http.policy import NotPermitted, Policy
+from holdfast.planes.egress_policy import NotPermitted, Policy
 
 
 def where(policy, host, port=80):

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.model.delivery import Delivery, Slices
-from holdfast.planes.http.paced_delivery import FELT_MS, PacedDelivery, felt
+from holdfast.planes.paced_delivery import FELT_MS, PacedDelivery, felt
 
 SLICES = st.builds(Slices, st.integers(1, 50), st.integers(0, 60), st.just(1.0), st.integers(0, 9))
 DELIVERIES = st.builds(

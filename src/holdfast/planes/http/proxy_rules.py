@@ -1,0 +1,81 @@
+"""ProxyRules: which places are whose, where TLS is opened, and what is said of a place that cannot be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from urllib.request import proxy_bypass_environment as bypassed  # type: ignore[attr-defined]  # not in its stubs
+
+from holdfast.planes.egress_policy import Policy
+from holdfast.planes.http.authority import Authority
+from holdfast.planes.http.connector import Connector
+from holdfast.planes.http.request import Origin
+from holdfast.planes.urls import declares, host_matches
+from holdfast.protocols import TrialContext
+
+
+class ProxyRules:
+    """The rules of one proxy.
+
+    `looked_into` are URL globs: TLS to a host that one of them can mean, or for which `is_model` is true, is opened;
+    all other TLS passes unread. `environ` is the user's own, where a proxy may be named.
+    """
+
+    def __init__(
+        self,
+        connector: Connector,
+        authority: Authority,
+        policy: Policy,
+        *,
+        looked_into: Iterable[str],
+        is_model: Callable[[str], bool],
+        own: tuple[str, int] | None,
+        environ: Mapping[str, str],
+    ) -> None:
+        self.connector = connector
+        self.authority = authority
+        self.policy = policy
+        self._looked_into = tuple(looked_into)
+        self._is_model = is_model
+        self._own = own
+        self._around = {name.lower().removesuffix("_proxy"): value for name, value in environ.items() if _leads(name)}
+
+    def is_own(self, origin: Origin) -> bool:
+        """Whether it is our own listener."""
+        return self._own is not None and origin.port == self._own[1] and origin.host in (self._own[0], "localhost")
+
+    def is_model(self, origin: Origin) -> bool:
+        """Whether it is a provider whose calls go to the gateway: at its own port, not whatever its name is put to."""
+        return origin.scheme == "https" and origin.port == 443 and self._is_model(origin.host)
+
+    def looks_into(self, origin: Origin) -> bool:
+        """Whether TLS to this place is opened."""
+        return self.is_model(origin) or any(host_matches(glob, origin.host, origin.port) for glob in self._looked_into)
+
+    def declares(self, url: str) -> bool:
+        """Whether the spec names this URL, or a URL at this origin."""
+        return declares(self._looked_into, url)
+
+    def refuse(self, context: TrialContext, origin: Origin, why: str) -> None:
+        """Tells of a place that the policy forbids. If we led loopback calls here, the refusal is our doing."""
+        text = f"the proxy refused {origin}: {why}"
+        led = self.policy.on_loopback and "loopback" in why
+        (context.broke if led else context.note)(text)
+
+    def blame(self, context: TrialContext, origin: Origin, url: str, why: str) -> None:
+        """Upstream failed and no fault did it: an error if the spec names the URL, else the agent's own choice."""
+        text = f"{origin.place} could not be reached through the proxy, and no fault is why: {why}"
+        if self.declares(url):
+            context.broke(text)
+        else:
+            context.note(text)
+
+    def say_around(self, context: TrialContext, origin: Origin) -> None:
+        """The user's own proxy is not gone through, which may be why something cannot be reached."""
+        if self._around.get(origin.scheme) and not bypassed(origin.host, self._around):
+            name = f"{origin.scheme.upper()}_PROXY"
+            context.note(f"your {name} is not used: Holdfast's proxy connects to {origin.place} directly")
+
+
+def _leads(variable: str) -> bool:
+    """Whether a variable names a proxy, or hosts that need none."""
+    return variable.lower() in ("http_proxy", "https_proxy", "no_proxy")
