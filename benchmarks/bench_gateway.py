@@ -12,17 +12,21 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from byte_proxy import byte_proxy
 from measure import own_cpu, project, row
 
 from holdfast.execute.context import LiveContext
-from holdfast.model.spec import AgentSpec, ModelSpec, Scenario, Task
+from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario, Task
 from holdfast.model.trial import Trial
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 
 HERE = Path(__file__).parent
-DIRECT, THROUGH = 0, 1
+DIRECT, THROUGH, BYTES = 0, 1, 2
 CALLS = 1500
 """Of one round: an agent that calls more often than any."""
+CALM = Scenario("calm")
+HIT = Scenario("hit", injections=(Injection("llm", "*", "truncated_response"),))
+"""Every reply is read, changed and written again."""
 
 
 async def measured(folder: Path, upstream: int) -> None:
@@ -30,23 +34,35 @@ async def measured(folder: Path, upstream: int) -> None:
     models = {"*": ModelSpec("openai", base_url=base)}
     site_planes = SitePlanes(PlaneSettings(AgentSpec(type="command", command="x"), folder, dict(os.environ), models))
     address = await site_planes.open_address()
-    urls = [f"{base}/chat/completions", f"{address.url}/openai/v1/chat/completions"]
+    passed = await byte_proxy(upstream)
+    bytes_port = passed.sockets[0].getsockname()[1]
+    urls = [
+        f"{base}/chat/completions",
+        f"{address.url}/openai/v1/chat/completions",
+        f"http://127.0.0.1:{bytes_port}/v1/chat/completions",
+    ]
     client = await asyncio.create_subprocess_exec(
         sys.executable, str(HERE / "gateway_client.py"), *urls, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
 
-    async def ask(name: str, which: int, *args: int) -> Any:
+    async def ask(name: str, which: int, *args: int, scenario: Scenario = CALM) -> Any:
         """One round of the client, as one trial: an agent of a few hundred calls."""
         assert client.stdin is not None
         assert client.stdout is not None
-        trial = Trial(f"{time.monotonic_ns() % 16**12:012x}", "contract", "calm", Task(("q",)))
-        with address.carry(LiveContext(trial, Scenario("calm"))):
+        trial = Trial(f"{time.monotonic_ns() % 16**12:012x}", "contract", scenario.name, Task(("q",)))
+        with address.carry(LiveContext(trial, scenario)):
             client.stdin.write((json.dumps([name, which, *args]) + "\n").encode())
             await client.stdin.drain()
             return json.loads(await client.stdout.readline())
 
     async def pairs(name: str, rounds: int, *args: int) -> list[tuple[float, float]]:
         return [(await ask(name, DIRECT, *args), await ask(name, THROUGH, *args)) for _ in range(rounds)]
+
+    async def cpu(which: int, scenario: Scenario) -> tuple[float, float]:
+        """CPU that this process spends on a call, and calls a second."""
+        before = own_cpu()
+        rate = await ask("rate", which, CALLS, 32, scenario=scenario)
+        return (own_cpu() - before) / CALLS, rate
 
     try:
         await pairs("p50", 1, 200)
@@ -56,16 +72,22 @@ async def measured(folder: Path, upstream: int) -> None:
         row("gateway adds, p50", f"{added:.2f} ms", "target 0.6 ms")
         rounds = await pairs("first_byte", 5, 60)
         row("first byte of a stream comes later by", f"{median(t - d for d, t in rounds):.2f} ms", "target 2 ms")
-        rounds, spent = [], []
+        rounds, spent, bare, hit = [], [], [], []
         for _ in range(5):
             theirs = await ask("rate", DIRECT, CALLS, 32)
-            before = own_cpu()
-            rounds.append((theirs, await ask("rate", THROUGH, CALLS, 32)))
-            spent.append((own_cpu() - before) / CALLS)
+            bare.append((await cpu(BYTES, CALM))[0])
+            cost, ours = await cpu(THROUGH, CALM)
+            spent.append(cost)
+            rounds.append((theirs, ours))
+            hit.append((await cpu(THROUGH, HIT))[0])
         theirs, ours = max(d for d, _ in rounds), max(t for _, t in rounds)
         row("direct, 32 in flight", f"{theirs:.0f}/s")
         row("gateway, 32 in flight", f"{ours:.0f}/s", f"{ours / theirs:.2f} of direct, target 2500/s")
-        row("CPU of the gateway a call", f"{min(spent) * 1e6:.0f} µs", "disturbed less by a busy machine")
+        row("CPU of a byte proxy a call", f"{min(bare) * 1e6:.0f} µs", "two sockets and Python, nothing read")
+        ratio = f"{min(spent) / min(bare):.1f} byte proxies, target 4"
+        row("CPU of the gateway a call", f"{min(spent) * 1e6:.0f} µs", ratio)
+        ratio = f"{min(hit) / min(bare):.1f} byte proxies, target 7.5"
+        row("CPU of the gateway a call that a fault hits", f"{min(hit) * 1e6:.0f} µs", ratio)
         whole = await ask("streams", DIRECT, 1, 50)
         many = await ask("streams", THROUGH, 500, 50)
         lost = "none" if many["digests"] == whole["digests"] and many["count"] == 500 else "SOME"
@@ -73,6 +95,7 @@ async def measured(folder: Path, upstream: int) -> None:
     finally:
         client.kill()
         await client.wait()
+        passed.close()
         await address.close()
         await site_planes.close()
 

@@ -13,7 +13,7 @@ HIGH = 262_144
 class BodyBuffer:
     """Bytes in, bytes out, in order; one taker at a time."""
 
-    __slots__ = ("_failure", "_parts", "_size", "_waiter", "_wire", "ended")
+    __slots__ = ("_failure", "_held", "_parts", "_size", "_waiter", "_wire", "ended")
 
     def __init__(self, wire: SocketStream) -> None:
         self.ended = False
@@ -21,6 +21,8 @@ class BodyBuffer:
         self._wire: SocketStream | None = wire
         self._parts: deque[bytes] = deque()
         self._size = 0
+        self._held = False
+        """The connection is not read because of what waits here."""
         self._failure: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
 
@@ -33,8 +35,10 @@ class BodyBuffer:
         self._parts.append(data)
         self._size += len(data)
         if self._size > HIGH and self._wire is not None:
+            self._held = True
             self._wire.hold(BODY)
-        self._wake()
+        if self._waiter is not None:
+            self._wake()
 
     def end(self) -> None:
         """That was all: the connection is free for what comes next."""
@@ -60,18 +64,28 @@ class BodyBuffer:
 
     def take(self) -> bytes:
         """All that is here, without waiting."""
-        data = self._parts.popleft() if len(self._parts) == 1 else b"".join(self._parts)
-        self._parts.clear()
+        parts = self._parts
+        if len(parts) == 1:
+            data = parts.popleft()
+        else:
+            data = b"".join(parts)
+            parts.clear()
         self._size = 0
-        if self._wire is not None:
-            self._wire.release(BODY)
+        if self._held:
+            self._release()
         return data
 
     def _detach(self) -> None:
-        wire, self._wire = self._wire, None
-        if wire is not None:
-            wire.release(BODY)
-        self._wake()
+        if self._held:
+            self._release()
+        self._wire = None
+        if self._waiter is not None:
+            self._wake()
+
+    def _release(self) -> None:
+        self._held = False
+        if self._wire is not None:
+            self._wire.release(BODY)
 
     def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None

@@ -10,7 +10,7 @@ from holdfast.http1.bad_request import BadRequest
 from holdfast.http1.body_buffer import BodyBuffer
 from holdfast.http1.client_connection import ClientConnection
 from holdfast.http1.frame import framed, switching
-from holdfast.http1.heads import Fields, RequestHead, announced
+from holdfast.http1.heads import Announced, Fields, RequestHead, announced
 from holdfast.http1.tunnel import Tunnel
 
 SPARE = 262_144
@@ -35,9 +35,10 @@ class Exchange:
     """One request, to be answered once: by `respond`, or `start`, `write` and `finish`; or broken by `cut`."""
 
     __slots__ = (
+        "_announced",
         "_body",
         "_chunked",
-        "_expects",
+        "_continued",
         "_framing",
         "_left",
         "_modern",
@@ -48,7 +49,6 @@ class Exchange:
         "head",
         "inflow",
         "keep_alive",
-        "length",
         "taken",
         "upgrade",
     )
@@ -71,12 +71,12 @@ class Exchange:
         """Whether the connection serves another request after this one."""
         self.upgrade = upgrade
         """CONNECT or `Upgrade`: until it is answered, nobody knows what the bytes after the head are."""
-        self.length, _, awaited = announced(head.headers)
-        """The declared length of the request's body."""
         self.taken = False
         """`take_over` was called: the connection is no longer HTTP."""
         self._modern = version == "1.1"
-        self._expects = self._modern and awaited
+        self._announced: Announced | None = None
+        self._continued = False
+        """A client that waits to be told has been told to send its body."""
         self._body: bytes | None = None
         self._phase = _UNSENT
         self._pending = b""
@@ -85,13 +85,19 @@ class Exchange:
         self._left: int | None = None
 
     # -- the request ----------------------------------------------------------------------------
+    @property
+    def length(self) -> int | None:
+        """The declared length of the request's body."""
+        return self._told().length
+
     async def body(self, limit: int = 64_000_000) -> bytes:
         """The whole body. A longer one is answered with 413 and ends the exchange by raising BadRequest."""
         if self._body is None:
-            if (self.length or 0) > limit:
-                raise BadRequest(413, f"a body of {self.length} bytes; at most {limit} are read")
-            self._wanted()
-            body = self.inflow.take() if self.inflow.ended else await self._read(limit)
+            if self.inflow.ended:
+                self._stay()
+                body = self.inflow.take()
+            else:
+                body = await self._read(limit)
             if len(body) > limit:
                 raise BadRequest(413, f"a body of over {limit} bytes")
             self._body = body
@@ -210,6 +216,9 @@ class Exchange:
     # -- inside ---------------------------------------------------------------------------------
     async def _read(self, limit: int) -> bytes:
         """The body, and no more of it than one piece beyond the limit."""
+        if (self.length or 0) > limit:
+            raise BadRequest(413, f"a body of {self.length} bytes; at most {limit} are read")
+        self._wanted()
         parts, total = [], 0
         while total <= limit and (data := await self.inflow.get()):
             parts.append(data)
@@ -227,7 +236,7 @@ class Exchange:
             self._pending, self._silent, self._phase = switching(status, headers), True, _OPEN
             return
         self._stay()
-        if not self.inflow.ended and (self._expects or (self.length or 0) > SPARE):
+        if not self.inflow.ended and (self._expects() or (self.length or 0) > SPARE):
             self.keep_alive = False
         frame = framed(
             status, headers, length, method=method, modern=self._modern, keep_alive=self.keep_alive, reason=reason
@@ -238,9 +247,18 @@ class Exchange:
     def _wanted(self) -> None:
         """The body is asked for: a client that waits for that is told to send it."""
         self._stay()
-        if self._expects and self._phase == _UNSENT and not self.inflow.ended and not self.inflow.waiting:
-            self._expects = False
+        if self._phase == _UNSENT and not self.inflow.ended and not self.inflow.waiting and self._expects():
+            self._continued = True
             self.connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _told(self) -> Announced:
+        if self._announced is None:
+            self._announced = announced(self.head.headers)
+        return self._announced
+
+    def _expects(self) -> bool:
+        """Whether the client waits to be told before it sends its body."""
+        return self._modern and not self._continued and self._told().awaited
 
     def _flush(self) -> None:
         head, self._pending = self._pending, b""

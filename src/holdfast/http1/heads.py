@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -14,7 +14,7 @@ HEAD_LIMIT = 65_536
 
 RawFields: TypeAlias = tuple[tuple[bytes, bytes], ...]
 """Header fields as they came: order, spelling and repetitions kept."""
-Fields: TypeAlias = Iterable[tuple[str, str]] | Iterable[tuple[bytes, bytes]]
+Fields: TypeAlias = Sequence[tuple[str, str]] | Sequence[tuple[bytes, bytes]]
 """Header fields to send."""
 
 HOP_BY_HOP = frozenset(

@@ -15,6 +15,7 @@ _DROPPED = HOP_BY_HOP | {b"content-length", b"expect"}
 _WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
 _METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f]")
+_LINE = b"\r\n"
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
@@ -81,27 +82,36 @@ def locate(url: str) -> Endpoint:
 def outgoing(
     method: str, place: Endpoint, headers: Fields, body: bytes | AsyncIterator[bytes] | None
 ) -> OutgoingRequest:
-    """The request as it is sent; ValueError for a method or header that would break its frame."""
+    """The request as it is sent; ValueError for a method or header that would break its frame.
+
+    Headers in a tuple are written once, however often they are sent.
+    """
+    start = (_known_head if isinstance(headers, tuple) else _head)(method, place, headers)
+    if body is None or isinstance(body, bytes):
+        data = body or b""
+        if data or method in _WITH_BODY:
+            return OutgoingRequest(method, b"%bContent-Length: %d\r\n\r\n" % (start, len(data)), data)
+        return OutgoingRequest(method, start + _LINE, b"")
+    length = _declared(headers)
+    framing = b"Transfer-Encoding: chunked\r\n\r\n" if length is None else b"Content-Length: %d\r\n\r\n" % length
+    return OutgoingRequest(method, start + framing, b"", body, length)
+
+
+def _head(method: str, place: Endpoint, headers: Fields) -> bytes:
+    """The head up to the line that says how long the body is."""
     if method not in _WITH_BODY and not _METHOD.fullmatch(method):
         raise ValueError(f"not a method: {method[:80]!r}")
-    fields: list[tuple[str, str] | tuple[bytes, bytes]] = list(headers)
-    rest, names = lines(fields, _DROPPED)  # type: ignore[arg-type]  # a list of either kind
+    rest, names = lines(headers, _DROPPED)
     if b"host" not in names:
         name = place.authority
         rest.insert(0, b"Host: " + name.encode("ascii" if name.isascii() else "idna"))
-    length: int | None = None
-    if body is None or isinstance(body, bytes):
-        if body or method in _WITH_BODY:
-            rest.append(b"Content-Length: %d" % len(body or b""))
-        stream = None
-    else:
-        length, stream = _declared(fields), body
-        rest.append(b"Transfer-Encoding: chunked" if length is None else b"Content-Length: %d" % length)
-    head = block(f"{method} {place.target} HTTP/1.1".encode("ascii"), rest)
-    return OutgoingRequest(method, head, body if isinstance(body, bytes) else b"", stream, length)
+    return block(f"{method} {place.target} HTTP/1.1".encode("ascii"), rest).removesuffix(_LINE)
 
 
-def _declared(fields: list[tuple[str, str] | tuple[bytes, bytes]]) -> int | None:
+_known_head = lru_cache(256)(_head)
+
+
+def _declared(fields: Fields) -> int | None:
     """The length that the caller gave for a stream."""
     for name, value in fields:
         key = name.lower()

@@ -77,7 +77,7 @@ class RequestLoop:
                 connection.owner.failed(connection, entry.head.method, error)
             connection.abort()
             return False
-        if self.taken or connection.gone:
+        if entry.taken or connection.gone:
             return False
         return entry.inflow.ended or await self._spent(entry) if entry.keep_alive else await self._last(entry)
 

@@ -30,6 +30,8 @@ class RequestParser:
         self._waiter: asyncio.Future[None] | None = None
         self._receiving: Exchange | None = None
         self._replaying = False
+        self._held = False
+        """The connection is not read because of the requests that wait."""
         self._refused = False
         self._over = False
         self._rest = b""
@@ -56,9 +58,10 @@ class RequestParser:
         while not self._queue:
             if self._over:
                 return None
-            self._waiter = asyncio.get_running_loop().create_future()
+            self._waiter = self._connection.loop.create_future()
             await self._waiter
-        if len(self._queue) == 1:
+        if self._held and len(self._queue) == 1:
+            self._held = False
             self._connection.release(PIPELINE)
         return self._queue.popleft()
 
@@ -157,6 +160,7 @@ class RequestParser:
             upgrade=parser.should_upgrade(),
         )
         if self._queue:
+            self._held = True
             self._connection.hold(PIPELINE)
         self._queue.append(exchange)
         self._wake()

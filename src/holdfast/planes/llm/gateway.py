@@ -13,13 +13,12 @@ from urllib.parse import parse_qsl
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
-from holdfast.http1.heads import end_to_end
 from holdfast.http1.server import Exchange
 from holdfast.http1.upgrade import asks_for_upgrade
 from holdfast.model.spec import ModelSpec
 from holdfast.planes.describe import shorten
 from holdfast.planes.llm.attempts import Attempts
-from holdfast.planes.llm.codecs.codec import Codec, Headers
+from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.formats import ApiRoute, find
 from holdfast.planes.llm.codecs.loose import dump, parse
 from holdfast.planes.llm.codecs.request import ModelRequest
@@ -28,6 +27,7 @@ from holdfast.planes.llm.model_call import ModelCall
 from holdfast.planes.llm.results.continued_calls import Continued
 from holdfast.planes.llm.results.settlements import Faulted
 from holdfast.planes.llm.results.tool_results import ToolResults
+from holdfast.planes.llm.sources.agent_headers import agent_headers
 from holdfast.planes.llm.sources.router import Router
 from holdfast.planes.llm.sources.source import Query
 from holdfast.protocols import Call, TrialContext
@@ -84,7 +84,9 @@ class Traffic:
         data = parse(body) if body else None
         route = find(exchange.head.method, path)
         method, trial = exchange.head.method, self._context.trial.id
-        query = Query(provider, method, path, _headers(exchange), body, trial, data, base_url=base_url)
+        query = Query(
+            provider, method, path, agent_headers(exchange.head.headers), body, trial, data, base_url=base_url
+        )
         if route is not None and route.kind == "completion" and route.codec and isinstance(data, Mapping):
             await self._complete(exchange, query, route.codec)
         else:
@@ -118,7 +120,7 @@ class Traffic:
         from holdfast.planes.llm.websocket import Websocket
 
         named = dict(parse_qsl(path.partition("?")[2])).get("model", "")
-        method, trial, headers = exchange.head.method, self._context.trial.id, _headers(exchange)
+        method, trial, headers = exchange.head.method, self._context.trial.id, agent_headers(exchange.head.headers)
         query = Query(provider, method, path, headers, b"", trial, {"model": named}, base_url=base_url)
         socket = Websocket(self._context, exchange, query)
         self._sockets.add(socket)
@@ -225,8 +227,3 @@ def _arguments(asked: ModelRequest) -> dict[str, Any]:
         "stream": asked.stream,
         "tools": [t.name for t in asked.tools],
     }
-
-
-def _headers(exchange: Exchange) -> Headers:
-    """The agent's own, without those of the connection."""
-    return tuple([(n.decode("latin-1"), v.decode("latin-1")) for n, v in end_to_end(exchange.head.headers)])

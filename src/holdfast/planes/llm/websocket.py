@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.http1.server import Exchange
 
 _JSON = (("content-type", "application/json"),)
-_SWITCHING = (("connection", "Upgrade"), ("upgrade", "websocket"))
+_SWITCHING = ((b"connection", b"Upgrade"), (b"upgrade", b"websocket"))
 _CONNECT_S = 10.0
 
 
@@ -86,8 +86,7 @@ class Websocket:
             )
         to = await source.destination(self._query)
         endpoint = locate(to.url)
-        headers = [*to.headers, *_SWITCHING, ("host", endpoint.place)]
-        fields = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in headers)
+        fields = (*to.headers, *_SWITCHING, (b"host", endpoint.place.encode("latin-1")))
         return RequestHead(self._query.method, endpoint.target, fields), await _connected(endpoint, to, upstreams)
 
     async def _refuse(self, why: str, status: int) -> None:

@@ -11,15 +11,14 @@ from holdfast.http1.client import Upstreams
 from holdfast.model.spec import ModelSpec
 from holdfast.planes.describe import shorten
 from holdfast.planes.llm.codecs.loose import dump, parse
+from holdfast.planes.llm.sources.agent_headers import AgentHeaders
 from holdfast.planes.llm.sources.provider import send
 from holdfast.planes.llm.sources.provider_hosts import (
     HOSTS,
     Key,
     join,
     key_for,
-    key_given,
     named_base,
-    onward,
     own_key,
     without_key,
 )
@@ -42,7 +41,7 @@ COMPATIBLE = ("openai", "ollama")
 _PATHS = {"openai_chat": "/v1/chat/completions", "openai_responses": "/v1/responses"}
 _NO_JSON = object()
 _GEMINI_MODEL = re.compile(r"(?<=/models/)[^/:?]+")
-_JSON = (("content-type", "application/json"),)
+_JSON = AgentHeaders(((b"content-type", b"application/json"),))
 _NOT_THERE = (404, 405, 501)
 
 
@@ -88,7 +87,7 @@ class Assigned:
             raise WrongFormat(self._mismatch(query))
         replaces = self._replaces_key(query)
         path = without_key(query.path) if replaces else query.path
-        headers = onward(query.headers, self._key if replaces else None, strip=replaces)
+        headers = query.headers.onward(self._key if replaces else None, strip=replaces)
         return Destination(join(self._spec.provider, self._base, path), headers)
 
     async def _passed(self, query: Query) -> PassedReply:
@@ -101,7 +100,7 @@ class Assigned:
             path = _GEMINI_MODEL.sub(self._spec.name, path) if query.provider == "google" else path
             if isinstance(query.data, dict) and "model" in query.data:
                 body = dump({**query.data, "model": self._spec.name})
-        headers = onward(query.headers, self._key if replaces else None, strip=replaces)
+        headers = query.headers.onward(self._key if replaces else None, strip=replaces)
         return await send(self._upstreams, query.method, join(self._spec.provider, self._base, path), headers, body)
 
     async def _translated(self, query: Query) -> Answered:
@@ -112,7 +111,7 @@ class Assigned:
 
         body = dump(to_openai_chat(query.asked, self._spec.name or query.asked.model))
         url = join(self._spec.provider, self._base, _PATHS["openai_chat"])
-        passed = await send(self._upstreams, "POST", url, onward(_JSON, self._key), body)
+        passed = await send(self._upstreams, "POST", url, _JSON.onward(self._key), body)
         wire, route = passed.wire, find("POST", _PATHS["openai_chat"])
         assert route is not None
         assert route.codec is not None
@@ -129,7 +128,7 @@ class Assigned:
     def _replaces_key(self, query: Query) -> bool:
         """The agent's own key goes to the provider it is for, and to no other server."""
         elsewhere = self._spec.base_url is not None or query.provider != self._spec.provider
-        keyless = key_given(query.headers, query.path) in ("", PLACEHOLDER_KEY)
+        keyless = query.key in ("", PLACEHOLDER_KEY)
         return elsewhere or keyless or self._spec.api_key is not None
 
     def _mismatch(self, query: Query) -> str:

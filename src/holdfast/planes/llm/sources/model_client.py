@@ -15,6 +15,7 @@ from holdfast.planes.llm.codecs.gemini import GEMINI
 from holdfast.planes.llm.codecs.loose import dump
 from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
+from holdfast.planes.llm.sources.agent_headers import agent_headers
 from holdfast.planes.llm.sources.assigned import error_message, json_reply
 from holdfast.planes.llm.sources.question import Question, written
 from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, UpstreamDown, WrittenReply
@@ -63,7 +64,7 @@ async def ask(source: ModelSource, provider: str, question: Question, conversati
         provider,
         "POST",
         letter.path,
-        letter.headers,
+        agent_headers(tuple((name.encode(), value.encode()) for name, value in letter.headers)),
         dump(letter.body),
         conversation,
         letter.body,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import lru_cache
 from urllib.parse import urlsplit
 
 from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
+from holdfast.http1.heads import RawFields
 from holdfast.planes.describe import shorten
 from holdfast.planes.egress_policy import NotPermitted, Policy
-from holdfast.planes.llm.sources.provider_hosts import HOSTS, join, key_given, named_base, onward, own_key, without_key
+from holdfast.planes.llm.sources.provider_hosts import HOSTS, join, named_base, own_key, without_key
 from holdfast.planes.llm.sources.source import (
     PLACEHOLDER_KEY,
     READ_LIMIT,
@@ -56,7 +57,7 @@ class Provider:
 
     async def destination(self, query: Query) -> Destination:
         """Where a request goes, and with whose key."""
-        keyless = key_given(query.headers, query.path) in ("", PLACEHOLDER_KEY)
+        keyless = query.key in ("", PLACEHOLDER_KEY)
         if keyless and self._key is None and self._named is None and self._provider != "ollama":
             variable = HOSTS[self._provider].key_variables[0][0]
             raise NoModel(query.model, f"{variable} is not set")
@@ -64,7 +65,7 @@ class Provider:
         key = self._key if keyless and self._trusted(base) else None
         path = without_key(query.path) if keyless else query.path
         url = base + path if query.base_url else join(self._provider, base, path)
-        headers = onward(query.headers, key, strip=keyless)
+        headers = query.headers.onward(key, strip=keyless)
         if not query.base_url:
             return Destination(url, headers)
         return Destination(url, headers, await self._checked(query.base_url))
@@ -130,7 +131,7 @@ async def send(
     upstreams: Upstreams,
     method: str,
     url: str,
-    headers: Iterable[tuple[str, str]],
+    headers: RawFields,
     body: bytes,
     addresses: Sequence[str | None] = (None,),
 ) -> PassedReply:
@@ -140,11 +141,12 @@ async def send(
     """
     if not url.startswith(("http://", "https://")):
         raise UpstreamDown(f"the model cannot be asked at {shorten(url, 80)}: it is not an http or https URL")
-    bare, told, failure = url.partition("?")[0], list(headers), None
+    failure = None
+    bare = url.partition("?")[0]
     asked = origin(bare)
     for address in addresses:
         try:
-            incoming = await upstreams.send(method, url, told, body or None, address=address)
+            incoming = await upstreams.send(method, url, headers, body or None, address=address)
         except UpstreamFailed as failed:
             failure = failed
             if failed.kind != "refused":  # else nothing was sent, and another address may do

@@ -8,8 +8,6 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from msgspec import Struct
 
-from holdfast.planes.llm.codecs.codec import Headers
-
 
 class Key(Struct, frozen=True):
     """A key and the header it is sent in."""
@@ -19,8 +17,9 @@ class Key(Struct, frozen=True):
     scheme: str = ""
 
     @property
-    def pair(self) -> tuple[str, str]:
-        return self.header, f"{self.scheme} {self.value}".strip()
+    def field(self) -> tuple[bytes, bytes]:
+        """The header."""
+        return self.header.encode("latin-1"), f"{self.scheme} {self.value}".strip().encode("latin-1")
 
 
 class ProviderHost(Struct, frozen=True):
@@ -58,9 +57,6 @@ HOSTS: Mapping[str, ProviderHost] = {
 }
 
 OLLAMA_PORT = 11434
-_KEY_HEADERS = frozenset({"authorization", "x-api-key", "x-goog-api-key", "api-key"})
-_OURS_TO_SET = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "expect"})
-_OURS_AND_KEYS = _OURS_TO_SET | _KEY_HEADERS
 
 
 def named_base(provider: str, environ: Mapping[str, str]) -> str | None:
@@ -83,12 +79,8 @@ def key_for(provider: str, value: str) -> Key:
     return Key(value, header, scheme)
 
 
-def key_given(headers: Headers, path: str) -> str:
-    """The key that a request carries, in whatever place; empty if none."""
-    for name, value in headers:
-        if name.lower() in _KEY_HEADERS:
-            words = value.split(None, 1)
-            return words[-1].strip() if words and words[0].lower() != "bearer" else "".join(words[1:]).strip()
+def key_in_query(path: str) -> str:
+    """The key that a path carries; empty if none."""
     return dict(parse_qsl(urlsplit(path).query)).get("key", "") if "?" in path else ""
 
 
@@ -99,16 +91,6 @@ def without_key(path: str) -> str:
         return path
     kept = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != "key"]
     return f"{bare}?{urlencode(kept)}" if kept else bare
-
-
-def onward(headers: Headers, key: Key | None = None, *, strip: bool = False) -> list[tuple[str, str]]:
-    """The headers to send upstream; with a key of ours, or with none if `strip`, the agent's own is left out.
-
-    The reply is asked for uncompressed, so that what passes can be read.
-    """
-    drop = _OURS_AND_KEYS if key is not None or strip else _OURS_TO_SET
-    kept = [field for field in headers if field[0].lower() not in drop]
-    return [*kept, ("accept-encoding", "identity"), *([key.pair] if key else [])]
 
 
 def join(provider: str, base: str, path: str) -> str:

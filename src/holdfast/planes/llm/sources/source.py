@@ -18,9 +18,12 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from holdfast.errors import HarnessError
+from holdfast.http1.heads import RawFields
 from holdfast.model.completion import Completion
 from holdfast.planes.llm.codecs.codec import Codec, Headers
 from holdfast.planes.llm.codecs.request import ModelRequest
+from holdfast.planes.llm.sources.agent_headers import AgentHeaders
+from holdfast.planes.llm.sources.provider_hosts import key_in_query
 
 PLACEHOLDER_KEY = "holdfast-no-key"
 """What an agent is given as its key where the user has none: client libraries refuse to start without one."""
@@ -64,8 +67,7 @@ class Query(Struct, frozen=True):
     method: str
     path: str
     """What follows the base URL, with its query."""
-    headers: Headers
-    """The agent's own, without those of the connection."""
+    headers: AgentHeaders
     body: bytes
     trial: str
     data: Any = None
@@ -75,6 +77,11 @@ class Query(Struct, frozen=True):
     asked: ModelRequest | None = None
     base_url: str | None = None
     """Where the agent itself would have sent it, if it came through the proxy."""
+
+    @property
+    def key(self) -> str:
+        """The key that it carries, in whatever place; empty if none."""
+        return key_in_query(self.path) if self.headers.key is None else self.headers.key
 
     @property
     def stream(self) -> bool:
@@ -94,7 +101,7 @@ class Destination(Struct, frozen=True):
     """How a request reaches its server."""
 
     url: str
-    headers: list[tuple[str, str]]
+    headers: RawFields
     addresses: tuple[str | None, ...] = (None,)
     """Where to connect to, in order; None is whatever the name resolves to."""
 
@@ -109,7 +116,7 @@ class RawReply(Protocol):
     def reason(self) -> str: ...
 
     @property
-    def headers(self) -> tuple[tuple[bytes, bytes], ...]: ...
+    def headers(self) -> RawFields: ...
 
     @property
     def length(self) -> int | None:
