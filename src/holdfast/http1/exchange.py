@@ -94,7 +94,8 @@ class Exchange:
         """The whole body. A longer one is answered with 413 and ends the exchange by raising BadRequest."""
         if self._body is None:
             if self.inflow.ended:
-                self._stay()
+                if self.upgrade:
+                    self._stay()
                 body = self.inflow.take()
             else:
                 body = await self._read(limit)
@@ -229,13 +230,14 @@ class Exchange:
         """Makes the head of the reply, to be sent with whatever comes next."""
         if self._phase != _UNSENT:
             raise RuntimeError("a reply was begun already")
-        if self.gone:
+        if self.connection.gone:
             raise ConnectionResetError("the client is gone")
         method = self.head.method
         if self.upgrade and (status == 101 or (method == "CONNECT" and 200 <= status < 300)):
             self._pending, self._silent, self._phase = switching(status, headers), True, _OPEN
             return
-        self._stay()
+        if self.upgrade:
+            self._stay()
         if not self.inflow.ended and (self._expects() or (self.length or 0) > SPARE):
             self.keep_alive = False
         frame = framed(
@@ -246,7 +248,8 @@ class Exchange:
 
     def _wanted(self) -> None:
         """The body is asked for: a client that waits for that is told to send it."""
-        self._stay()
+        if self.upgrade:
+            self._stay()
         if self._phase == _UNSENT and not self.inflow.ended and not self.inflow.waiting and self._expects():
             self._continued = True
             self.connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -267,6 +270,5 @@ class Exchange:
 
     def _stay(self) -> None:
         """Decides for HTTP where the request offered something else."""
-        if self.upgrade:
-            self.upgrade = False
-            self._framing.stay(self)
+        self.upgrade = False
+        self._framing.stay(self)

@@ -37,7 +37,7 @@ _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 def value_of(fields: RawFields, name: str) -> str | None:
     """The first field of that name, in any spelling."""
-    wanted = name.lower().encode("latin-1")
+    _, wanted = _token(name)
     length = len(wanted)
     for key, value in fields:
         if len(key) == length and key.lower() == wanted:

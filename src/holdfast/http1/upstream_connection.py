@@ -127,7 +127,7 @@ class UpstreamConnection(SocketStream):
         incoming, self._incoming = self._incoming, None
         if incoming is not None:
             incoming.inflow.end()
-        if reusable and self._sending is None and not self.gone:
+        if reusable and self._sending is None:  # should it be closed by now, nobody is given it
             self._within(self._pool.idle_s)
             self._pool.give_back(self)
         else:

@@ -73,6 +73,7 @@ Delta: TypeAlias = Text | ToolCall | Finish | Usage | Trouble | Hollow | Pause |
 
 
 _PLAIN = (Text, Usage, Hollow, Pause)
+_BROKEN = (Trouble, Cut)
 _ENDED = ("stop", "tool_calls")
 
 
@@ -119,11 +120,16 @@ class Completion(Struct, frozen=True, omit_defaults=True):
         """What it says, for people: text, the calls it asks for, and an unusual end."""
         if self._only_says:
             return self.text
-        calls = [f"{call.name}({call.arguments})" for call in self.tool_calls]
-        odd_ends = [f"[{d.message}]" if isinstance(d, Trouble) else "[cut off]" for d in self.deltas if _odd(d)]
-        end = [f"[{self.finish}]"] if self.finish in ("length", "content_filter") else []
+        calls, odd_ends = [], []
+        for delta in self.deltas:
+            if isinstance(delta, ToolCall):
+                calls.append(f"{delta.name}({delta.arguments})")
+            elif isinstance(delta, _BROKEN):
+                odd_ends.append(f"[{delta.message}]" if isinstance(delta, Trouble) else "[cut off]")
+        finish = self.finish
+        end = [f"[{finish}]"] if finish in ("length", "content_filter") else []
         lacks = [f"[no {self.lacks}]"] if self.lacks else []
-        return "\n".join(part for part in (self.text, *calls, *lacks, *odd_ends, *end) if part)
+        return "\n".join([part for part in (self.text, *calls, *lacks, *odd_ends, *end) if part])
 
     @property
     def _only_says(self) -> bool:
@@ -148,7 +154,3 @@ class Completion(Struct, frozen=True, omit_defaults=True):
         kept = [delta for delta in self.deltas if not isinstance(delta, Finish)]
         at = next((i for i, delta in enumerate(self.deltas) if isinstance(delta, Finish)), len(kept))
         return replace(self, deltas=(*kept[:at], Finish(reason), *kept[at:]))
-
-
-def _odd(delta: Delta) -> bool:
-    return isinstance(delta, Trouble | Cut)

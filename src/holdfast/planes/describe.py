@@ -18,7 +18,7 @@ TARGET_KEPT = 500
 """Characters of a tool's name, a model's or a URL that are kept."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_PLAIN = (dict, list, tuple, int, float, bool, type(None))
+_JSON = (dict, list, tuple, int, float, bool, type(None), Completion)
 
 
 def shorten(text: str, limit: int = LIMIT) -> str:
@@ -31,7 +31,8 @@ def shorten(text: str, limit: int = LIMIT) -> str:
 
 def brief(target: str) -> str:
     """A target as counters, ledger and trace know it: one that is too long by its ends and a digest."""
-    target = encodable(target)
+    if not target.isascii():
+        target = encodable(target)
     if len(target) <= TARGET_KEPT:
         return target
     return f"{shorten(target, TARGET_KEPT - 20)} #{digest(target.encode())}"
@@ -51,7 +52,7 @@ def describe(value: Any) -> str:
 
 def witness(value: Any) -> str:
     """All that can be told of a value, as text that does not depend on memory addresses."""
-    if isinstance(value, _PLAIN):
+    if isinstance(value, _JSON):
         try:
             return _steady(canonical(value).decode())
         except Exception:  # an odd value inside

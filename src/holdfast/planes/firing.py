@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import HarnessError
 from holdfast.model.canary import MARK, canaries
+from holdfast.model.completion import Completion
 from holdfast.model.delivery import AS_IT_IS
 from holdfast.model.observation import FaultMet
 from holdfast.model.spec import Injection
@@ -77,7 +78,8 @@ class Firing:
             self._theirs, self._would = raised, _instead(raised)
             raise
         self._value, self._would, self._delivery = reply.value, describe(reply.value), reply.delivery
-        self._witness = witness(reply.value)  # a fault may change the value in its place
+        if not isinstance(reply.value, Completion):  # a fault may change the value in its place
+            self._witness = witness(reply.value)
         return reply
 
     async def _wait(self, sleep: Sleep, ms: float) -> None:
@@ -100,7 +102,9 @@ class Firing:
             raise self._broke(said(raised)) from raised
 
     def _unchanged(self, value: Any) -> bool:
-        return same(value, self._value) and witness(value) == self._witness
+        if not same(value, self._value):
+            return False
+        return isinstance(value, Completion) or witness(value) == self._witness
 
     def _broke(self, why: str) -> HarnessError:
         return HarnessError(f"fault {self._injection.mode} broke: {why}")

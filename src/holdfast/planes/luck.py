@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from random import Random
+from typing import Any, cast
 
 from holdfast.model.codec import canonical
 from holdfast.model.trial import Trial
@@ -31,4 +32,18 @@ class Luck:
 
     def rng(self, fault: int, key: str) -> Random:
         """Dice for a fault to throw as often as it likes."""
-        return Random(self.number(fault, "rng:" + key))
+        return cast("Random", _Dice(self, fault, "rng:" + key))
+
+
+class _Dice:
+    """A Random that is made when it is first thrown: seeding it takes longer than a fault, and most throw none."""
+
+    def __init__(self, luck: Luck, fault: int, key: str) -> None:
+        self._luck = luck
+        self._where = (fault, key)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_made":
+            self._made = Random(self._luck.number(*self._where))
+            return self._made
+        return getattr(self._made, name)

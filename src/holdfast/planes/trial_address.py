@@ -10,7 +10,7 @@ import base64
 import hmac
 import secrets
 import socket
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
@@ -40,19 +40,19 @@ STRANGER = "a process that is not of this trial called through its address, and 
 class TrialServer(Protocol):
     """Serves the requests of one trial."""
 
-    async def model(self, exchange: Exchange, provider: str, path: str) -> None:
+    def model(self, exchange: Exchange, provider: str, path: str) -> Awaitable[None]:
         """A call of a model's API; `path` is what follows the base URL, with its query."""
         ...
 
-    async def web(self, exchange: Exchange) -> None:
+    def web(self, exchange: Exchange) -> Awaitable[None]:
         """A request to a forward proxy."""
         ...
 
-    async def visit(self, exchange: Exchange, scheme: str, host: str, port: int) -> None:
+    def visit(self, exchange: Exchange, scheme: str, host: str, port: int) -> Awaitable[None]:
         """A request to a host that we answer for."""
         ...
 
-    async def mcp(self, exchange: Exchange, server: str) -> None:
+    def mcp(self, exchange: Exchange, server: str) -> Awaitable[None]:
         """A request to an MCP server over HTTP, or the connection of a relay."""
         ...
 
@@ -176,14 +176,21 @@ class TrialAddress(LoopbackAddress):
         for listener in (self.listener, *self._host_listeners):
             await listener.close()
 
-    async def answer(self, exchange: Exchange) -> None:
+    def answer(self, exchange: Exchange) -> Awaitable[None]:
         """One request: is it ours, is there a trial, and which plane is it for?"""
-        if self.process_tree.first and exchange.connection not in self._known and await self._excluded(exchange):
-            return
+        if self.process_tree.first and exchange.connection not in self._known:
+            return self._answer_if_ours(exchange)
+        return self._answer(exchange)
+
+    async def _answer_if_ours(self, exchange: Exchange) -> None:
+        if not await self._excluded(exchange):
+            await self._answer(exchange)
+
+    def _answer(self, exchange: Exchange) -> Awaitable[None]:
         served = self._current(exchange.connection)
         if served is None:
             self._refused(exchange)
-        await serve_request(exchange, self.token, served)
+        return serve_request(exchange, self.token, served)
 
     async def _excluded(self, exchange: Exchange) -> bool:
         """Turns away who read the token in another's environment; looked at once a connection."""
@@ -228,31 +235,30 @@ def unread(refused: BadRequest) -> str:
     return f"a request could not be read, and was answered {refused.status}: {refused}"
 
 
-async def serve_request(exchange: Exchange, token: str, served: TrialServer | None) -> None:
+def serve_request(exchange: Exchange, token: str, served: TrialServer | None) -> Awaitable[None]:
     """Serves a request that knows the token, if a trial is under way."""
     head = exchange.head
     if head.method != "CONNECT" and "://" not in head.target[:12]:
-        await route(exchange, head.target, token, served)
-    elif not _knows(head.get("proxy-authorization"), token):
-        await exchange.respond(407, (("proxy-authenticate", "Basic"),), b"the proxy's password is missing or wrong\n")
-    elif served is None:
-        await _nobody(exchange)
-    elif head.method == "CONNECT" and head.target.startswith(MCP_HOST):
-        await served.mcp(exchange, unquote(head.target.removeprefix(MCP_HOST)))
-    else:
-        await served.web(exchange)
+        return route(exchange, head.target, token, served)
+    if not _knows(head.get("proxy-authorization"), token):
+        wanted = (("proxy-authenticate", "Basic"),)
+        return exchange.respond(407, wanted, b"the proxy's password is missing or wrong\n")
+    if served is None:
+        return _nobody(exchange)
+    if head.method == "CONNECT" and head.target.startswith(MCP_HOST):
+        return served.mcp(exchange, unquote(head.target.removeprefix(MCP_HOST)))
+    return served.web(exchange)
 
 
-async def route(exchange: Exchange, path: str, token: str, served: TrialServer | None) -> None:
+def route(exchange: Exchange, path: str, token: str, served: TrialServer | None) -> Awaitable[None]:
     """Serves a request to one of our own paths, `/token/plane/...`."""
     first, _, rest = path[1:].partition("/")
     plane, slash, rest = rest.partition("/")
     if not slash or not _same(first, token) or plane not in PLANES:
-        await exchange.respond(404, body=b"not found\n")
-    elif served is None:
-        await _nobody(exchange)
-    else:
-        await (served.mcp(exchange, rest) if plane == "mcp" else served.model(exchange, plane, f"/{rest}"))
+        return exchange.respond(404, body=b"not found\n")
+    if served is None:
+        return _nobody(exchange)
+    return served.mcp(exchange, rest) if plane == "mcp" else served.model(exchange, plane, f"/{rest}")
 
 
 async def _nobody(exchange: Exchange) -> None:
@@ -277,4 +283,4 @@ def _knows(authorization: str | None, token: str) -> bool:
 
 
 def _same(given: str, token: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
+    return given.isascii() and hmac.compare_digest(given, token)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.http1.client import Upstreams
@@ -43,8 +44,8 @@ class TrialPlanes:
         self._traffic = shared.gateway.traffic(context, self._elsewhere)
         self._proxy: Proxy | None = None
 
-    async def model(self, exchange: Exchange, provider: str, path: str) -> None:
-        await self._traffic.serve(exchange, provider, path)
+    def model(self, exchange: Exchange, provider: str, path: str) -> Awaitable[None]:
+        return self._traffic.serve(exchange, provider, path)
 
     async def web(self, exchange: Exchange) -> None:
         if self._shared.authority is None:

@@ -93,4 +93,4 @@ def _last(query: Query) -> str:
     if asked is None or not asked.messages:
         return ""
     last = asked.messages[-1]
-    return "\n".join(result.text for result in last.results) or last.text
+    return "\n".join([result.text for result in last.results]) or last.text if last.results else last.text

@@ -18,14 +18,13 @@ from holdfast.http1.upgrade import asks_for_upgrade
 from holdfast.model.spec import ModelSpec
 from holdfast.planes.describe import shorten
 from holdfast.planes.llm.attempts import Attempts
-from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.formats import ApiRoute, find
 from holdfast.planes.llm.codecs.loose import dump, parse
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.written_tools import asked_in
 from holdfast.planes.llm.model_call import ModelCall
 from holdfast.planes.llm.results.continued_calls import Continued
-from holdfast.planes.llm.results.settlements import Faulted
+from holdfast.planes.llm.results.settlements import Faulted, Settled
 from holdfast.planes.llm.results.tool_results import ToolResults
 from holdfast.planes.llm.sources.agent_headers import agent_headers
 from holdfast.planes.llm.sources.router import Router
@@ -82,17 +81,19 @@ class Traffic:
             return
         body = await exchange.body()
         data = parse(body) if body else None
-        route = find(exchange.head.method, path)
-        method, trial = exchange.head.method, self._context.trial.id
-        query = Query(
-            provider, method, path, agent_headers(exchange.head.headers), body, trial, data, base_url=base_url
-        )
-        if route is not None and route.kind == "completion" and route.codec and isinstance(data, Mapping):
-            await self._complete(exchange, query, route.codec)
-        else:
+        method, headers = exchange.head.method, agent_headers(exchange.head.headers)
+        route, trial = find(method, path), self._context.trial.id
+        if route is None or route.kind != "completion" or not route.codec or not isinstance(data, dict):
             if route is not None and route.kind == "completion":
                 self._context.note(f"a model call with a body that is no JSON object passed unread: {shorten(path)}")
+            query = Query(provider, method, path, headers, body, trial, data, base_url=base_url)
             await self._pass_by(exchange, query, route)
+        else:
+            codec = route.codec
+            asked = codec.asked(path, data)
+            await self._complete(
+                exchange, Query(provider, method, path, headers, body, trial, data, codec, asked, base_url)
+            )
 
     async def _pass_by(self, exchange: Exchange, query: Query, route: ApiRoute | None) -> None:
         """Whatever is no completion."""
@@ -140,23 +141,16 @@ class Traffic:
         self._results.close()
         self._gateway.router.forget(self._context.trial.id)
 
-    async def _complete(self, exchange: Exchange, query: Query, codec: Codec) -> None:
-        context = self._context
+    async def _complete(self, exchange: Exchange, query: Query) -> None:
         key = self._attempts.key(query.body)
-        self._note_left(key)
+        if key in self._under_way.values():
+            self._note_left(key)
         retry = self._attempts.which(exchange.head.get, key)
-        query, carries = await self._settled(query, codec, again=self._attempts.failed(key))
-        asked = query.asked
-        assert asked is not None
-        faulty = self._gateway.on_calls and context.faces(PLANE, asked.model)
-        call = Call(PLANE, asked.model, _arguments(asked) if faulty else {}, context.count(PLANE, asked.model))
-        model_call = ModelCall(context, exchange, query, self._gateway.models, call=call, retry=retry, carries=carries)
-        if self._alone and self._gateway.on_calls and any(not other.over for other in self._under_way):
-            self._alone = False
-            context.overlapped()
+        query, carries = await self._settled(query, again=self._attempts.failed(key))
+        model_call = self._model_call(exchange, query, retry, carries)
         self._under_way[model_call] = key
         try:
-            await model_call.through(self._gateway.router, exchange.wait, faulty=faulty)
+            await model_call.through(self._gateway.router, exchange.wait)
         finally:
             left = not self._under_way.pop(model_call)
         if not left:
@@ -164,6 +158,17 @@ class Traffic:
         self._note_read(model_call)
         self._declare(model_call)
         self._declared.discard(model_call)
+
+    def _model_call(self, exchange: Exchange, query: Query, retry: int, carries: tuple[Faulted, ...]) -> ModelCall:
+        context, asked = self._context, query.asked
+        assert asked is not None
+        faulty = self._gateway.on_calls and context.faces(PLANE, asked.model)
+        call = Call(PLANE, asked.model, _arguments(asked) if faulty else {}, context.count(PLANE, asked.model))
+        if self._alone and self._gateway.on_calls and any(not other.over for other in self._under_way):
+            self._alone = False
+            context.overlapped()
+        models = self._gateway.models
+        return ModelCall(context, exchange, query, models, call=call, retry=retry, carries=carries, faulty=faulty)
 
     def _note_read(self, model_call: ModelCall) -> None:
         if model_call.carries and model_call.read:
@@ -179,9 +184,12 @@ class Traffic:
         if given is None or given.lacks:
             return
         self._declared.add(model_call)
-        calls = (*given.tool_calls, *given.other_calls)
-        self._continued.keep(calls, given.text, model_call.asked)
-        self._results.declared(calls or asked_in(given.text), model_call.asked, sure=bool(calls))
+        calls, text = (*given.tool_calls, *given.other_calls), given.text
+        if calls:
+            self._continued.keep(calls, text, model_call.asked)
+            self._results.declared(calls, model_call.asked)
+        elif calls := asked_in(text):
+            self._results.declared(calls, model_call.asked, sure=False)
 
     def _catch_up(self) -> None:
         """An agent may go on while the end of the reply is still on its way."""
@@ -199,24 +207,29 @@ class Traffic:
                 self._attempts.ended(key, model_call.account.retry, well=False, lost=True)
                 self._under_way[model_call] = ""
 
-    async def _settled(self, query: Query, codec: Codec, *, again: bool) -> tuple[Query, tuple[Faulted, ...]]:
+    async def _settled(self, query: Query, *, again: bool) -> tuple[Query, tuple[Faulted, ...]]:
         """The request, with the tool results that the model is to read otherwise than the tools gave them.
 
         And the calls of those among them that no model has read yet.
         """
-        asked = codec.asked(query.path, query.data)
-        try:
-            changed = await self._results.settle(asked, again=again, late=self._catch_up)
-        except HarnessError as broken:  # a bug of a fault: the trial is an error, and the agent goes on
-            self._context.broke(str(broken))
-            changed = {}
+        asked, codec = query.asked, query.codec
+        assert asked is not None
+        assert codec is not None
+        changed = await self._changed(asked, again=again) if asked.results else {}
         if not changed:
-            return replace(query, codec=codec, asked=self._continued.whole(asked)), ()
+            whole = self._continued.whole(asked)
+            return query if whole is asked else replace(query, asked=whole), ()
         texts = {name: settled.text or "" for name, settled in changed.items()}
         data = codec.with_results(query.data, texts, frozenset(n for n, s in changed.items() if s.failed))
         asked = self._continued.whole(codec.asked(query.path, data))
-        query = replace(query, body=dump(data), data=data, codec=codec, asked=asked)
-        return query, self._results.unread(changed.values())
+        return replace(query, body=dump(data), data=data, asked=asked), self._results.unread(changed.values())
+
+    async def _changed(self, asked: ModelRequest, *, again: bool) -> dict[str, Settled]:
+        try:
+            return await self._results.settle(asked, again=again, late=self._catch_up)
+        except HarnessError as broken:  # a bug of a fault: the trial is an error, and the agent goes on
+            self._context.broke(str(broken))
+            return {}
 
 
 def _arguments(asked: ModelRequest) -> dict[str, Any]:

@@ -54,12 +54,12 @@ class ModelCall:
         call: Call | None = None,
         retry: int = 0,
         carries: tuple[Faulted, ...] = (),
+        faulty: bool = False,
     ) -> None:
         self._context = context
         self.carries = carries
         """Calls whose results in it faults have changed, and that no model has read yet."""
         self._exchange = exchange
-        self._speaker = ReplySender(exchange, query, call.n if call else 0)
         self._query = query
         self._call = call or Call("llm", query.model, {}, 0)
         self.account = Account(context, query, models, self._call, retry)
@@ -71,9 +71,14 @@ class ModelCall:
         self._passing: PassedReply | None = None
         self._kept = bytearray()
         """What has passed so far."""
-        self._faced = False
+        self._faulty = faulty
+        """Faults may act on it."""
         self._understood = False
         """The model's own reply was read, whatever became of it then."""
+
+    @property
+    def _sender(self) -> ReplySender:
+        return ReplySender(self._exchange, self._query, self._call.n)
 
     @property
     def well(self) -> bool:
@@ -153,12 +158,11 @@ class ModelCall:
         runs = route.kind == "embeddings" or self._query.path.partition("?")[0].endswith("/completions")
         return runs and self._query.method == "POST"
 
-    async def through(self, router: Router, sleep: Sleep, *, faulty: bool) -> None:
+    async def through(self, router: Router, sleep: Sleep) -> None:
         """A completion, through the faults of the trial."""
         account, call = self.account, self._call
-        self._faced = faulty and self._context.faces(call.plane, call.target)
         try:
-            await (self._through_faults(router, sleep) if faulty else self._pass(router))
+            await (self._through_faults(router, sleep) if self._faulty else self._pass(router))
         except Sent as sent:
             await self._forward(sent)
         except HarnessError as broken:
@@ -190,7 +194,7 @@ class ModelCall:
             reply = await self._context.through(call, forward, wait, untouched=untouched, retry=self.account.retry)
         except Failed as failed:
             self._exchange.ensure_there()
-            self.account.note(await self._speaker.fail(failed))
+            self.account.note(await self._sender.fail(failed))
             return
         if reply.value is None:
             return
@@ -232,7 +236,7 @@ class ModelCall:
     async def _pump(self, wire: RawReply) -> None:
         """Sends the reply on as it comes, and keeps what came of it, up to a limit."""
         self.account.status = wire.status
-        whole = None if self.gone else wire.arrived()
+        whole = None if self._exchange.connection.gone else wire.arrived()
         try:
             if whole is None:
                 await self._stream(wire)
@@ -280,9 +284,9 @@ class ModelCall:
         account.waits()
         answered = await router.source(self._query.provider, self._query.model).answer(self._query)
         account.billed = answered.billed
-        if self._faced and not answered.billed:
+        if self._faulty and not answered.billed:
             await self._exchange.wait(AT_ONCE_MS - account.age_ms)
-        if not self.gone:  # else it was silent until the client left
+        if not self._exchange.connection.gone:  # else it was silent until the client left
             account.since = None
         return answered
 
@@ -300,8 +304,7 @@ class ModelCall:
         completion = heard.understood(answered.wire, body, keep=True)
         if completion is None or heard.foreign(answered.wire, body):
             raise Sent(answered, body)
-        heard.ended(completion, answered.origin)
-        self._understood = not error_in(completion)
+        self._understood = not heard.ended(completion, answered.origin)
         self._came = (completion, answered.wire, body)
         return completion
 
@@ -314,7 +317,7 @@ class ModelCall:
             self._context.note(
                 f"a fault changed what {self._query.model} said, and its {', '.join(lost)} could not be kept"
             )
-        account.note(await self._speaker.say(completion, like, sleep))
+        account.note(await self._sender.say(completion, like, sleep))
 
     async def _repeat(self, wire: RawReply, body: bytes) -> None:
         """A reply that was read for a fault which changed nothing: it goes on as it came."""
@@ -332,11 +335,11 @@ class ModelCall:
 
     async def _send(self, wire: RawReply, body: bytes) -> None:
         headers = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in end_to_end(wire.headers)]
-        self.account.note(await self._speaker.send(wire.status, tuple(headers), body))
+        self.account.note(await self._sender.send(wire.status, tuple(headers), body))
 
     async def _down(self, down: HarnessError) -> None:
         """No answer, and no fault is why: the trial is an error. 400 where trying again is no use."""
         self._heard.broke(str(down))
         status = 502 if type(down) is UpstreamDown else 400
         self.account.status, self.account.trouble = status, "upstream"
-        self.account.note(await self._speaker.refuse(str(down), status))
+        self.account.note(await self._sender.refuse(str(down), status))

@@ -33,13 +33,15 @@ class ProviderReply:
         """The provider's own reply, to write another like it."""
         self.codec: Codec | None = query.codec
         """Reads it; None if it cannot be read."""
+        self._kind = ""
+        """The content type of what was read."""
 
     def understood(self, wire: RawReply, body: bytes, *, keep: bool = False) -> Completion | None:
         """The reply in neutral form; `keep`: it may be written again."""
         codec = self.codec
         if wire.status >= 300 or codec is None:
             return None
-        kind = content_type(wire)
+        self._kind = kind = content_type(wire)
         streamed = self._query.stream or self._query.codec is None  # what is fetched says itself how it comes
         if streamed and (kind != "application/json" or kind == codec.stream_type):
             reader = codec.reader(keep=keep)
@@ -51,7 +53,7 @@ class ProviderReply:
 
     def foreign(self, wire: RawReply, body: bytes) -> str:
         """What came instead of a model's reply, if one was asked."""
-        if isinstance(self.like, dict) and content_type(wire) == "application/json":
+        if isinstance(self.like, dict) and self._kind == "application/json":
             return ""  # it was read, and is an object
         whole = self._account.trouble != "client_gone" and len(body) < KEPT
         return foreign(wire, body, stream=self._query.stream, whole=whole) if self.at else ""
@@ -67,15 +69,17 @@ class ProviderReply:
     def _settle_passed(self, completion: Completion | None, origin: str) -> None:
         account = self._account
         account.completion = completion
-        if completion is not None:
-            self.ended(completion, origin)
-            gone = account.trouble if completion.finish is None else ""
-            account.trouble = error_in(completion) or gone
+        if completion is None:
+            return
+        kind = self.ended(completion, origin)
+        if kind or (account.trouble and completion.finish is not None):
+            account.trouble = kind
 
-    def ended(self, completion: Completion, origin: str) -> None:
-        """A reply that began well may end in an error which is the provider's own."""
+    def ended(self, completion: Completion, origin: str) -> str:
+        """The error in which a reply that began well may end, which is the provider's own."""
         if kind := error_in(completion):
             self.broke(f"{origin} ended its reply with an error, which was not injected: {kind}")
+        return kind
 
     def failed(self, answered: PassedReply, body: bytes) -> None:
         """It is no reply of a model."""

@@ -11,6 +11,8 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 
 class _Draft:
+    """A message that has calls or results, and may get more."""
+
     __slots__ = ("calls", "results", "role", "text")
 
     def __init__(self, role: Role, text: str) -> None:
@@ -27,7 +29,7 @@ class Conversation:
     """Takes entries as they come. An id that comes again, or none, gets a number, so that every key is one result's."""
 
     def __init__(self) -> None:
-        self._drafts: list[_Draft] = []
+        self._said: list[ChatMessage | _Draft] = []
         self._numbers: dict[str, int] = {}
         self._latest: dict[str, ToolCall] = {}
         """By the id on the wire: the call that a result with that id answers."""
@@ -36,7 +38,7 @@ class Conversation:
         self._answered: set[str] = set()
 
     def say(self, role: Role, text: str) -> None:
-        self._drafts.append(_Draft(role, text))
+        self._said.append(ChatMessage(role, text))
 
     def call(self, id: str, name: str, arguments: str) -> None:
         """A call in the last message, if it is the assistant's, else in a message of its own."""
@@ -45,9 +47,7 @@ class Conversation:
         if id:
             self._latest[id] = made
         self._open.append(made)
-        if not self._drafts or self._drafts[-1].role != "assistant":
-            self.say("assistant", "")
-        self._drafts[-1].calls.append(made)
+        self._last("assistant").calls.append(made)
 
     def result(self, id: str, name: str, text: str, failed: bool = False) -> None:
         """A result, in the last message if it holds results too."""
@@ -56,16 +56,24 @@ class Conversation:
         if key in self._answered:  # one call, two results
             key = f"{key}+{self._number(f'again {key}')}"
         self._answered.add(key)
-        if not self._drafts or self._drafts[-1].role != "tool":
-            self.say("tool", "")
         if call:
             made = ToolResult(key, call.name or name, text, call.arguments, failed)
         else:
             made = ToolResult(key, name, text, failed=failed)
-        self._drafts[-1].results.append(made)
+        self._last("tool").results.append(made)
 
     def messages(self) -> tuple[ChatMessage, ...]:
-        return tuple([draft.message() for draft in self._drafts])
+        return tuple([said.message() if isinstance(said, _Draft) else said for said in self._said])
+
+    def _last(self, role: Role) -> _Draft:
+        """The last message, if it is this role's, else one of its own; to be added to."""
+        last = self._said[-1] if self._said else None
+        if last is None or last.role != role:
+            last = _Draft(role, "")
+            self._said.append(last)
+        elif not isinstance(last, _Draft):
+            last = self._said[-1] = _Draft(role, last.text)
+        return last
 
     def _answers(self, id: str, name: str) -> ToolCall | None:
         """The call with the result's id; without one the first open call of the tool, or of any if it names none."""

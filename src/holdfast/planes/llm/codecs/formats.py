@@ -95,13 +95,14 @@ _HOSTS: dict[str, str] = {
 
 def find(method: str, path: str) -> ApiRoute | None:
     """What a request is for, by what follows the base URL, query included; None if no provider has such a path."""
-    bare, _, query = path.partition("?")
-    return _found(method.upper(), bare.strip("/"), bool(query) and "alt=sse" in query.split("&"))
+    bare, asks, query = path.partition("?")
+    return _found(method, bare, bool(asks) and "alt=sse" in query.split("&"))
 
 
 @lru_cache(512)
-def _found(method: str, bare: str, events: bool) -> ApiRoute | None:
+def _found(method: str, path: str, events: bool) -> ApiRoute | None:
     """By the path without its query, in which there may be a key."""
+    method, bare = method.upper(), path.strip("/")
     posted = method == "POST"
     if posted and (found := _GENERATE.search(bare)):
         return _GEMINI_ARRAY if found.group(1) and not events else _GEMINI

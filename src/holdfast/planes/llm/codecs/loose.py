@@ -77,6 +77,8 @@ def count(value: Any) -> int:
 
 def whole(value: Any) -> int | None:
     """The value if it is a sensible number of things, else None."""
+    if value is None:
+        return None
     if type(value) is int:
         return value if 0 <= value <= _LARGEST else None
     found = number(value)

@@ -47,17 +47,19 @@ class OpenAIChat:
         if found.get("error"):
             return Completion((refusals.trouble(found),), model)
         usage = _usage(found)
-        choices = found.get("choices")
-        if choices == []:
+        if found.get("choices") == []:
             return Completion(usage, model, "choices")
-        choice = obj(items(choices)[0]) if items(choices) else {}
+        choices = items(found.get("choices"))
+        choice = obj(choices[0]) if choices else {}
         message = obj(choice.get("message"))
         deltas: list[Delta] = [Text(text)] if (text := word(message.get("content"))) else []
-        deltas += [_call(call) for call in items(message.get("tool_calls")) if _is_function(call)]
+        if "tool_calls" in message:
+            deltas += [_call(call) for call in items(message["tool_calls"]) if _is_function(call)]
         deltas += _finish(choice)
-        lacking = "message" in choice and choice["message"] is None
+        lacking = not message and "message" in choice and choice["message"] is None
         lacks: Literal["", "message"] = "message" if lacking else ""
-        return Completion((*deltas, *usage), model, lacks, other_calls=_others(items(choices)))
+        others = _others(choices) if len(choices) > 1 or "function_call" in message else ()
+        return Completion((*deltas, *usage), model, lacks, other_calls=others)
 
     def reader(self, *, keep: bool = False) -> StreamReader:
         return FormatReader(sse.DataEvents(), _take, keep=keep)
@@ -71,8 +73,9 @@ class OpenAIChat:
         out = dict(reply) if "id" in reply else {**_fresh(completion, asked), **reply}
         if completion.model and completion.model != was.model:
             out["model"] = completion.model
-        if completion.usage and completion.usage != was.usage:
-            out["usage"] = _usage_of(completion.usage)
+        usage = completion.usage
+        if usage and usage != was.usage:
+            out["usage"] = _usage_of(usage)
         out["choices"] = _choices(items(reply.get("choices")), was, completion)
         return dump(out)
 
@@ -111,8 +114,11 @@ def _finish(choice: dict[str, Any]) -> tuple[Finish, ...]:
 
 def _usage(found: dict[str, Any]) -> tuple[Usage, ...]:
     used = obj(found.get("usage"))
-    cache = [count(obj(used.get("prompt_tokens_details")).get(key)) for key in _CACHE]
-    return (Usage(count(used.get("prompt_tokens")), count(used.get("completion_tokens")), *cache),) if used else ()
+    if not used:
+        return ()
+    told = obj(used.get("prompt_tokens_details"))
+    cache = [count(told.get(key)) for key in _CACHE] if told else ()
+    return (Usage(count(used.get("prompt_tokens")), count(used.get("completion_tokens")), *cache),)
 
 
 def _usage_of(usage: Usage) -> dict[str, Any]:
@@ -144,22 +150,22 @@ def _choices(choices: list[Any], was: Completion, now: Completion) -> list[Any]:
         first["message"] = None
     else:
         first["message"] = _message(obj(first["message"]), was, now)
-    if now.finish != was.finish:
-        first["finish_reason"] = now.finish
+    finish = now.finish
+    if finish != was.finish:
+        first["finish_reason"] = finish
     return [first, *choices[1:]]
 
 
 def _message(old: dict[str, Any], was: Completion, now: Completion) -> dict[str, Any]:
     message = {"role": "assistant", "content": None, "refusal": None, **old}
-    if now.tool_calls != was.tool_calls:
+    text, calls = now.text, now.tool_calls
+    if calls != was.tool_calls:
         olds = [call for call in items(message.get("tool_calls")) if _is_function(call)]
-        message["tool_calls"] = [
-            _wire_call(call, olds[at] if at < len(olds) else {}) for at, call in enumerate(now.tool_calls)
-        ]
-        if not now.tool_calls:
+        message["tool_calls"] = [_wire_call(call, olds[at] if at < len(olds) else {}) for at, call in enumerate(calls)]
+        if not calls:
             del message["tool_calls"]
-    if now.text != was.text or not old:
-        message["content"] = now.text or (None if now.tool_calls else "")
+    if text != was.text or not old:
+        message["content"] = text or (None if calls else "")
     return message
 
 

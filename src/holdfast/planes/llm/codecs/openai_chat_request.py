@@ -16,17 +16,18 @@ _RESULTS = ("tool", "function")
 
 def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
     """The request; on Azure the model is in the path."""
-    limit = whole(body.get("max_completion_tokens"))
+    get = body.get
+    limit = whole(get("max_completion_tokens"))
     return ModelRequest(
-        word(body.get("model")) or _deployment(path),
+        word(get("model")) or _deployment(path),
         _messages(body),
         declared(body),
-        body.get("stream") is True,
-        obj(body.get("stream_options")).get("include_usage") is True,
-        whole(body.get("max_tokens")) if limit is None else limit,
-        number(body.get("temperature")),
-        _choice(body.get("tool_choice")),
-        word(obj(body.get("response_format")).get("type")).startswith("json"),
+        get("stream") is True,
+        "stream_options" in body and obj(body["stream_options"]).get("include_usage") is True,
+        whole(get("max_tokens")) if limit is None else limit,
+        number(get("temperature")),
+        _choice(get("tool_choice")),
+        "response_format" in body and word(obj(body["response_format"]).get("type")).startswith("json"),
     )
 
 
@@ -42,6 +43,8 @@ def with_results(body: Mapping[str, Any], changed: Mapping[str, str]) -> dict[st
 
 def declared(body: Mapping[str, Any]) -> tuple[ToolDeclared, ...]:
     """The functions among the tools, in the form that Ollama uses too."""
+    if "tools" not in body and "functions" not in body:
+        return ()
     tools = [obj(obj(tool).get("function")) for tool in items(body.get("tools"))]
     tools += [obj(function) for function in items(body.get("functions"))]
     return tuple(
@@ -87,7 +90,7 @@ def _changed(message: Any, view: Any, keys: Any, changed: Mapping[str, str]) -> 
 
 
 def _choice(choice: Any) -> str | None:
-    if isinstance(choice, str):
+    if choice is None or isinstance(choice, str):
         return choice
     return word(obj(obj(choice).get("function")).get("name")) or None
 

@@ -20,7 +20,7 @@ def understood(messages: list[Any]) -> list[Any]:
 
     Results of several calls stand in one text and cannot be told apart: they stay text.
     """
-    if not any(_CALLS in text_in(obj(message).get("content")) for message in messages):
+    if not any(_CALLS in text_in(message.get("content")) for message in messages if isinstance(message, dict)):
         return messages
     read: list[Any] = []
     open_call = ""

@@ -128,8 +128,7 @@ class Assigned:
     def _replaces_key(self, query: Query) -> bool:
         """The agent's own key goes to the provider it is for, and to no other server."""
         elsewhere = self._spec.base_url is not None or query.provider != self._spec.provider
-        keyless = query.key in ("", PLACEHOLDER_KEY)
-        return elsewhere or keyless or self._spec.api_key is not None
+        return elsewhere or self._spec.api_key is not None or query.key in ("", PLACEHOLDER_KEY)
 
     def _mismatch(self, query: Query) -> str:
         entry = f"models: {query.model or '*'} is served by {self._spec.provider}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from holdfast.planes.llm.codecs.loose import parse
@@ -57,7 +58,12 @@ def foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:
 
 
 def content_type(wire: RawReply) -> str:
-    return (wire.get("content-type") or "").partition(";")[0].strip().lower()
+    return _media_type(wire.get("content-type") or "")
+
+
+@lru_cache(64)
+def _media_type(value: str) -> str:
+    return value.partition(";")[0].strip().lower()
 
 
 def first_event(body: bytes) -> Any:

@@ -19,6 +19,9 @@ from holdfast.planes.llm.sources.script import Script
 from holdfast.planes.llm.sources.script_file import load
 from holdfast.planes.llm.sources.source import ModelSource
 
+NAMES_KEPT = 1_000
+"""Names of models whose source is remembered: an agent that makes up names does not fill our memory."""
+
 
 class Router:
     """Finds the source by provider and model name. Scripts and recordings are read when it is made.
@@ -50,12 +53,21 @@ class Router:
         self._scripts = {} if self._cassette else _scripts(models, root)
         self._recorder = Recorder(record, mask, note) if record is not None else None
         self._sources: dict[tuple[str, str], ModelSource] = {}
+        self._by_model: dict[tuple[str, str], ModelSource] = {}
 
     def source(self, provider: str, model: str) -> ModelSource:
         """What answers for a model: the recording if there is one; else by the exact name, by the first glob that fits,
         by the provider."""
         if self._cassette is not None:
             return self._cassette
+        found = self._by_model.get((provider, model))
+        if found is None:
+            found = self._found(provider, model)
+            if len(self._by_model) < NAMES_KEPT:
+                self._by_model[provider, model] = found
+        return found
+
+    def _found(self, provider: str, model: str) -> ModelSource:
         name = entry_for(self._models, model) or (None if model else self._any(provider))
         place = ("entry", name) if name is not None else ("provider", provider)
         found = self._sources.get(place)
