@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 
 from holdfast.http1.socket_stream import BODY, SocketStream
 
@@ -19,7 +18,7 @@ class BodyBuffer:
         self.ended = False
         """The last byte has come; it may still be waiting here."""
         self._wire: SocketStream | None = wire
-        self._parts: deque[bytes] = deque()
+        self._parts: list[bytes] = []
         self._size = 0
         self._held = False
         """The connection is not read because of what waits here."""
@@ -65,11 +64,8 @@ class BodyBuffer:
     def take(self) -> bytes:
         """All that is here, without waiting."""
         parts = self._parts
-        if len(parts) == 1:
-            data = parts.popleft()
-        else:
-            data = b"".join(parts)
-            parts.clear()
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
+        parts.clear()
         self._size = 0
         if self._held:
             self._release()

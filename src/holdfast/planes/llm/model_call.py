@@ -44,6 +44,11 @@ class Sent(Exception):
 class ModelCall:
     """A request of the agent's and the reply to it."""
 
+    __slots__ = (
+        "_call", "_came", "_context", "_exchange", "_faulty", "_heard", "_kept", "_passing", "_query", "_understood",
+        "account", "carries",
+    )  # fmt: skip
+
     def __init__(
         self,
         context: TrialContext,
@@ -69,7 +74,7 @@ class ModelCall:
         self._came: tuple[Completion, RawReply, bytes] | None = None
         """A reply that was read whole, as it came."""
         self._passing: PassedReply | None = None
-        self._kept = bytearray()
+        self._kept: bytes | bytearray = b""
         """What has passed so far."""
         self._faulty = faulty
         """Faults may act on it."""
@@ -241,7 +246,7 @@ class ModelCall:
             if whole is None:
                 await self._stream(wire)
             else:
-                self._kept += whole[:KEPT]
+                self._kept = whole[:KEPT]
                 self._ensure_there()
                 await self._exchange.respond(wire.status, end_to_end(wire.headers), whole, reason=wire.reason)
         except ConnectionError:
@@ -250,7 +255,8 @@ class ModelCall:
             wire.abort()
 
     async def _stream(self, wire: RawReply) -> None:
-        kept, exchange, account, chunks = self._kept, self._exchange, self.account, wire.chunks()
+        self._kept = kept = bytearray()
+        exchange, account, chunks = self._exchange, self.account, wire.chunks()
         if wire.status >= 300:  # its client may leave at the status, and what it says is to be told
             kept += await anext(chunks, b"")
         self._ensure_there()

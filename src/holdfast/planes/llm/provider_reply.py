@@ -21,6 +21,8 @@ KEPT = 4_000_000
 class ProviderReply:
     """The reply to one request. A failure that is the provider's own is no doing of the agent's."""
 
+    __slots__ = ("_account", "_context", "_kind", "_query", "aside", "at", "codec", "like")
+
     def __init__(self, context: TrialContext, query: Query, account: Account, at: str) -> None:
         self._context = context
         self._query = query

@@ -93,6 +93,8 @@ class Provider:
 class Flow:
     """A reply as it comes from an address."""
 
+    __slots__ = ("_incoming", "_origin", "headers", "length", "reason", "status")
+
     def __init__(self, incoming: UpstreamReply, origin: str) -> None:
         self._incoming = incoming
         self._origin = origin
