@@ -104,7 +104,7 @@ async def measured(folder: Path, upstream: int) -> None:
     for context in (calm, watched):
         sock = socket.create_server(("127.0.0.1", 0))
         ports.append(sock.getsockname()[1])
-        planes.append(await TcpPlane.open(sock, ("127.0.0.1", upstream), "s", "container", context))
+        planes.append(await TcpPlane.open(sock, ("127.0.0.1", upstream), "s", "", context))
     direct, through, paced_port = ports
     try:
         rounds = [(await ask("turns", direct, 1000), await ask("turns", through, 1000)) for _ in range(5)]

@@ -85,7 +85,7 @@ class FakeMock:
     """A mock that has been asked already."""
 
     def __init__(self, *requests: Recorded, name: str = "smtp", dropped: int = 0) -> None:
-        self.spec = ServiceSpec(name, "http_mock", record=True)
+        self.spec = ServiceSpec(name, "http_mock", settings={"record": True})
         self.upstream: tuple[str, int] | str = ("127.0.0.1", 4711)
         self.variables: Mapping[str, str] = {}
         self.notes: tuple[str, ...] = ()

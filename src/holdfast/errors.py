@@ -3,6 +3,7 @@
 HoldfastError
 |-- UserError            the user's: exit 4, shown without a traceback
 |   |-- SpecError        a file that cannot be used; carries every problem in it
+|   |-- NoServer         no server of this machine can be that service; a container could
 |   |-- UsageError       options that do not fit
 |   `-- NotBuilt         a section whose engine is not in this release
 |-- AgentUnavailable     the agent cannot be reached or started: exit 3
@@ -45,6 +46,10 @@ class SpecError(UserError):
         self.file = file
         self.problems = tuple(problems)
         self.source = source
+
+
+class NoServer(UserError):
+    """No server of this machine can be this service; a container could."""
 
 
 class UsageError(UserError):

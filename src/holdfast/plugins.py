@@ -1,6 +1,6 @@
 """The registry. Built-ins and entry points come through the same door, loaded when first named.
 
-A new fault, check or reporter is one line here, or an entry point in group `holdfast.<family>`.
+A new fault, check, service or reporter is one line here, or an entry point in group `holdfast.<family>`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _NETWORK = "holdfast.faults.network."
 _SERVICE = "holdfast.faults.service."
 _WORLD = "holdfast.faults.world."
 _REPORT = "holdfast.report."
+_KIND = "holdfast.world.services.kinds."
 
 BUILT_IN: Mapping[str, Mapping[str, str]] = {
     "checks": {
@@ -162,6 +163,14 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "read_only": _WORLD + "read_only:ReadOnly",
         "skew": _WORLD + "skew:Skew",
         "vanished": _WORLD + "vanished:Vanished",
+    },
+    "services": {
+        "container": _KIND + "container:AnyImage",
+        "external": _KIND + "external:Elsewhere",
+        "http_mock": _KIND + "http_mock:Mock",
+        "mysql": _KIND + "mysql:Mysql",
+        "postgres": _KIND + "postgres:Postgres",
+        "redis": _KIND + "redis:Redis",
     },
     "sandboxes": {
         "bubblewrap": "holdfast.world.sandbox.bubblewrap:open_backend",

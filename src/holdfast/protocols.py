@@ -22,12 +22,13 @@ from holdfast.model.spec import AgentSpec, Injection, Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Judged, Trial
 from holdfast.model.verdict import Finding
-from holdfast.model.world import AuditEvent, Evidence, Isolation, Resources, ServiceSpec
+from holdfast.model.world import AuditEvent, Evidence, Isolation, Resources, ServiceSpec, ServiceTraits
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
     from socket import socket
+    from urllib.parse import SplitResult
 
 
 # -- faults -------------------------------------------------------------------------------------
@@ -462,6 +463,71 @@ class ServiceKeeper(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class ServicePlace(Struct, frozen=True):
+    """Where a keeper may work."""
+
+    folder: Path
+    """Its own, on this machine; gone when the site is closed."""
+    docker: bool = False
+    """Whether it may start containers."""
+
+
+class ServiceKind(Protocol):
+    """A kind of service: a frozen dataclass whose fields are the keys that only its entries in `services` have.
+
+    One plug-in of the family `services`; `traits` are a class variable.
+    """
+
+    traits: ClassVar[ServiceTraits]
+
+    async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
+        """What a site keeps warm of one service; references in the spec are replaced by values.
+
+        UserError says what is missing and how to get it; NoServer where a container of its image could be it instead.
+        """
+        ...
+
+
+class ServiceContainer(Protocol):
+    """A container of an image, ready, of which a kind makes its service."""
+
+    spec: ServiceSpec
+    room: Path
+    """A folder that the sockets of its ports are in."""
+
+    @property
+    def alive(self) -> bool: ...
+
+    def path(self, port: int) -> str:
+        """The Unix socket that leads to one of its ports."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class WarmService(Service, Protocol):
+    """A service that may have waited for its trial."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether its server still runs."""
+        ...
+
+
+@runtime_checkable
+class ContainedKind(ServiceKind, Protocol):
+    """A kind that knows more of a container of its image than its ports."""
+
+    async def contained(self, running: ServiceContainer, notes: tuple[str, ...]) -> WarmService: ...
+
+
+@runtime_checkable
+class ReachableKind(ServiceKind, Protocol):
+    """A kind that knows more of one that runs elsewhere than its address; `type: external` with one of its schemes."""
+
+    def elsewhere(self, spec: ServiceSpec, url: SplitResult) -> Service: ...
 
 
 class Left(Struct, frozen=True):

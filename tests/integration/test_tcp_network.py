@@ -26,7 +26,7 @@ def meet(*injections, talk=echo, client=None, **more):
     """What a client meets, and the plane; the client is a coroutine of a reader and a writer."""
 
     async def run():
-        async with serving(talk) as upstream, carried(upstream, "container", *injections, service="s", **more) as one:
+        async with serving(talk) as upstream, carried(upstream, "", *injections, service="s", **more) as one:
             reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
             try:
                 result = await asyncio.wait_for(client(reader, writer), 10)
@@ -268,7 +268,7 @@ def test_a_client_that_gives_up_and_comes_again_is_not_two_at_once():
         await asyncio.sleep(0.1)
 
     async def run():
-        async with serving(sends) as upstream, carried(upstream, "container", place("s", "timeout", delay_ms=5_000),
+        async with serving(sends) as upstream, carried(upstream, "", place("s", "timeout", delay_ms=5_000),
                                                        service="s") as one:  # fmt: skip
             for _ in range(2):
                 reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
@@ -285,7 +285,7 @@ def test_a_client_that_gives_up_and_comes_again_is_not_two_at_once():
 
 def test_connections_at_the_same_time_are_noticed():
     async def run():
-        async with serving(sends) as upstream, carried(upstream, "container", place("s", "timeout", delay_ms=200),
+        async with serving(sends) as upstream, carried(upstream, "", place("s", "timeout", delay_ms=200),
                                                        service="s") as one:  # fmt: skip
             ways = [await asyncio.open_connection("127.0.0.1", one.port) for _ in range(2)]
             for reader, writer in ways:
@@ -313,7 +313,7 @@ def test_tls_error_meets_a_client_that_begins_with_tls_and_no_other():
         return raised.value.reason, plain
 
     with redis() as upstream:
-        (reason, plain), one = through(upstream, "redis", [place("db", "tls_error")], client)
+        (reason, plain), one = through(upstream, "", [place("db", "tls_error")], client)
     assert plain == b"+PONG\r\n"
     assert "ALERT_HANDSHAKE_FAILURE" in reason
     assert one.met == [("tls_error", 1, "met")]
@@ -332,7 +332,7 @@ def test_down_at_start_heals_after_some_connections():
         return heard
 
     with redis() as upstream:
-        heard, one = through(upstream, "redis", [place("db", "down_at_start", connections=2)], client)
+        heard, one = through(upstream, "", [place("db", "down_at_start", connections=2)], client)
     assert heard == [b"", b"", b"+PONG\r\n", b"+PONG\r\n"]
     assert [effect for _, _, effect in one.met] == ["met", "met", "no_effect", "no_effect"]
 
@@ -351,7 +351,7 @@ def test_down_at_start_heals_after_some_time():
             time.sleep(0.02)
 
     with redis() as upstream:
-        took, _ = through(upstream, "redis", [place("db", "down_at_start", for_ms=300)], client)
+        took, _ = through(upstream, "", [place("db", "down_at_start", for_ms=300)], client)
     assert 0.1 < took < 5
 
 
@@ -368,7 +368,7 @@ def test_a_schedule_counts_connections():
         return [bool(each) for each in heard]
 
     with redis() as upstream:
-        heard, _ = through(upstream, "redis", [place("db", "down", after_calls=1, times=2)], client)
+        heard, _ = through(upstream, "", [place("db", "down", after_calls=1, times=2)], client)
     assert heard == [True, False, False, True]
 
 
@@ -388,7 +388,7 @@ def test_a_service_that_is_not_there_is_our_failure():
 
     with socket.create_server(("127.0.0.1", 0)) as sock:
         nobody = sock.getsockname()
-    data, one = through(nobody, "redis", [], client)
+    data, one = through(nobody, "", [], client)
     assert data == b""
     assert "the service db takes no connection" in one.context.troubles[0]
 
@@ -401,7 +401,7 @@ def test_a_unix_socket_is_an_upstream(tmp_path):
 
         path = str(tmp_path / "s")
         server = await asyncio.start_unix_server(answer, path)
-        async with carried(path, "container") as one:
+        async with carried(path, "") as one:
             reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
             data = await reader.read()
             writer.close()
@@ -415,7 +415,7 @@ def test_a_unix_socket_is_an_upstream(tmp_path):
 def test_closing_the_plane_ends_what_is_under_way():
     async def run():
         async with serving(echo) as upstream:
-            async with carried(upstream, "container", place("db", "partition")) as one:
+            async with carried(upstream, "", place("db", "partition")) as one:
                 reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
                 await asyncio.sleep(0.05)
             assert await reader.read() == b""

@@ -5,13 +5,12 @@ Strings keep their references (`${VAR}`, `{{ secrets.X }}`, `{{ params.x }}`) un
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import Struct, field
 
-ServiceKind = Literal["postgres", "mysql", "redis", "http_mock", "external", "container"]
 DriftKind = Literal["null", "swap", "stale", "duplicate"]
+Wire = Literal["", "postgres", "mysql"]
 AuditType = Literal["command", "file_write", "db_write", "http_call"]
 
 
@@ -58,36 +57,18 @@ class Secret(Struct, frozen=True, omit_defaults=True):
     file: str | None = None
 
 
-class MockRoute(Struct, frozen=True, omit_defaults=True):
-    """What a mock answers to some requests; one whose `times` are used up is passed over."""
-
-    path: str
-    method: str = "GET"
-    status: int = 200
-    response: Any = None
-    headers: dict[str, str] = field(default_factory=dict)
-    delay_ms: int = 0
-    times: int | None = None
-
-
 class ServiceSpec(Struct, frozen=True, omit_defaults=True):
     """A service of the world, reached by its name."""
 
     name: str
-    kind: ServiceKind
+    kind: str
+    """Its name among the plug-ins of the family `services`."""
     image: str | None = None
     env: dict[str, str] = field(default_factory=dict)
     ports: tuple[int, ...] = ()
     wait_for: str | None = None
-    record: bool = False
-    default_response: int = 404
-    routes: tuple[MockRoute, ...] = ()
-    url: str | None = None
-
-    @property
-    def port(self) -> int:
-        """Where the agent finds it: the first of its ports, else what its kind uses."""
-        return self.ports[0] if self.ports else USUAL_PORTS.get(self.kind, 80)
+    settings: dict[str, Any] = field(default_factory=dict)
+    """The keys that only its kind has, in plain values."""
 
     @property
     def variable(self) -> str:
@@ -95,8 +76,27 @@ class ServiceSpec(Struct, frozen=True, omit_defaults=True):
         return "".join(sign if sign.isalnum() else "_" for sign in self.name).upper()
 
 
-USUAL_PORTS: Mapping[str, int] = {"postgres": 5432, "mysql": 3306, "redis": 6379, "http_mock": 80}
-SQL_KINDS = frozenset(("postgres", "mysql"))
+CONTAINER, EXTERNAL = "container", "external"
+"""The two kinds that are no server of their own: any image at all, and whatever runs elsewhere."""
+
+
+class ServiceTraits(Struct, frozen=True):
+    """What the rest of Holdfast has to know of a kind of service before one of it is opened."""
+
+    port: int
+    """Where the agent finds it, unless the spec names `ports`."""
+    tls: tuple[int, ...] = ()
+    """Of a mock: ports on which it answers by TLS, with the run's certificate. Its own port is then always open."""
+    images: tuple[str, ...] = ()
+    """What it stands in for, by the last word of an image's name. A kind without images is asked for by its `type`."""
+    schemes: tuple[str, ...] = ()
+    """Of URLs that lead to one."""
+    wire: Wire = ""
+    """The protocol that the TCP plane reads along; empty: bytes that it does not understand."""
+    variable: str = ""
+    """The agent finds the URL of the first one under this name, too: `DATABASE_URL`."""
+    holds: bool = True
+    """It is nothing without what it held: a kept world without that opens without the service."""
 
 
 class Fixture(Struct, frozen=True, omit_defaults=True):
@@ -182,7 +182,7 @@ class WorldSpec(Struct, frozen=True, omit_defaults=True):
     @property
     def leaves_marks(self) -> bool:
         """Whether a trial is felt outside of its world: by a server that is not its own, or by who comes in to it."""
-        return any(service.kind == "external" for service in self.services) or bool(self.network.ways_in)
+        return any(service.kind == EXTERNAL for service in self.services) or bool(self.network.ways_in)
 
     def service(self, name: str) -> ServiceSpec:
         return next(s for s in self.services if s.name == name)

@@ -6,16 +6,17 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from holdfast.model.world import CONTAINER, EXTERNAL
 from holdfast.reading.file import read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
+from holdfast.service_kinds import spoken, url_of
 from holdfast.spec.references import names
 from holdfast.spec.rules import RuleEntry
 from holdfast.spec.sections.file import File
-from holdfast.spec.sections.world import ServiceEntry
+from holdfast.spec.service_entry import ServiceEntry
 from holdfast.spec.statements import bare_table
 from holdfast.spec.variants import spot
-from holdfast.spec.world_value import service_kind
 
 READ = 1_000_000
 """Characters of a file of statements that are looked at."""
@@ -29,22 +30,23 @@ def database_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], fo
         return
     for place, where, name, table in (*_fixtures(file, bare, folder), *_rules(rules, bare)):
         index, service = bare[name]
-        what = "MYSQL_DATABASE: app in its env" if service.type == "container" else "its name at the end of the url"
+        what = "MYSQL_DATABASE: app in its env" if service.type == CONTAINER else "its name at the end of the url"
         message = f"{table[:60]!r} is a table of no database: {name} has none unless it is named"
         hint = f"give services[{index}] (line {service.at.line}) {what}, or write app.{table[:60]}"
         reader.error(place, where, message, hint=hint, code="no-database")
 
 
 def _has_none(service: ServiceEntry) -> bool:
-    if service.type == "container":
-        return service_kind(service.image or "") == "mysql" and not any(service.env.get(name) for name in _NAMED)
-    if service.type != "external" or names(service.url or "").any:
+    spec = service.spec
+    if spec.kind != EXTERNAL:
+        return spoken(spec).wire == "mysql" and not any(spec.env.get(name) for name in _NAMED)
+    url = url_of(spec)
+    if spoken(spec).wire != "mysql" or names(url).any:
         return False
     try:
-        parts = urlsplit(service.url or "")
+        return not urlsplit(url).path.strip("/")
     except ValueError:
         return False
-    return parts.scheme.partition("+")[0] in ("mysql", "mariadb") and not parts.path.strip("/")
 
 
 _Found = Iterator[tuple[Node, str, str, str]]

@@ -15,6 +15,8 @@ from holdfast.spec.rule_schema import check_schema, checks, rule_schema
 from holdfast.spec.rules import RuleEntry
 from holdfast.spec.schema import closed
 from holdfast.spec.sections.file import File
+from holdfast.spec.service_entry import ServiceEntry
+from holdfast.spec.service_schema import service_schema, service_types
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -23,12 +25,14 @@ def json_schema() -> Schema:
     """JSON Schema 2020-12 of a spec: every section, check and fault."""
     inside = [kind for kind in sections(File) if kind is not File]
     inside += [part for _, kind in checks() for part in sections(kind) if part is not kind]
+    inside += [part for _, kind in service_types() for part in sections(kind) if part is not kind]
     definitions: dict[str, Schema] = {kind.__name__: closed(kind) for kind in inside}
     definitions |= {
         "Rule": rule_schema(ids=True),
         "RunRule": rule_schema(ids=False),
         "NamedRule": rule_schema(ids=False, named=True),
         "Check": check_schema(),
+        "Service": service_schema(),
     }
     definitions |= {name: fault_schema(name) for name in FAMILIES}
     return {"$schema": DIALECT, "title": "Holdfast spec", **closed(File), "$defs": definitions}
@@ -51,7 +55,7 @@ def sections(kind: type) -> dict[type, str]:
 
 def _structs(hint: Any) -> list[type]:
     base = peel(hint).base
-    if base in (RuleEntry, FaultEntry, ToolRef, Aggregation):  # written in forms of their own
+    if base in (RuleEntry, FaultEntry, ServiceEntry, ToolRef, Aggregation):  # written in forms of their own
         return []
     if isinstance(base, type) and issubclass(base, msgspec.Struct):
         return [base]

@@ -36,18 +36,6 @@ Size: TypeAlias = Annotated[
 ]
 
 
-# -- scalars as written -------------------------------------------------------------------------
-def _read_written(reader: Reader, node: Node, path: str) -> Any:
-    if node.kind in ("text", "int", "float", "bool"):
-        return node.text
-    return reader.error(node, path, f"expected text, found {found(node)}", code="wrong-type")
-
-
-Written: TypeAlias = Annotated[
-    str, ValueForm(_read_written, lambda: {"type": ["string", "number", "boolean"]}, "text, or a number as written")
-]
-
-
 # -- references to code -------------------------------------------------------------------------
 def _read_code(reader: Reader, node: Node, path: str) -> Any:
     if node.kind == "text" and CODE.fullmatch(node.text):

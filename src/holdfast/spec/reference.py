@@ -16,6 +16,8 @@ from holdfast.spec.fault_schema import modes
 from holdfast.spec.rule_schema import checks
 from holdfast.spec.rules import RuleKeys
 from holdfast.spec.sections.file import File
+from holdfast.spec.sections.world import ServiceKeys
+from holdfast.spec.service_schema import service_types
 
 _INTRO = """# Configuration
 
@@ -42,6 +44,13 @@ def _lines() -> Iterator[str]:
     yield "## Sections\n"
     for kind, place in sorted(sections(File).items(), key=lambda item: item[1]):
         yield from _section(f"`{place}`" if place else "The file", kind)
+    yield "## `services`\n"
+    yield from _section("Keys of every service", ServiceKeys)
+    for name, kind in service_types():
+        yield from _section(f"`type: {name}`", kind)
+        for part, place in sections(kind).items():
+            if place:
+                yield from _section(f"`services[].{place}`", part)
     yield "## Invariants\n"
     yield from _section("Keys of every invariant", RuleKeys)
     for name, kind in checks():

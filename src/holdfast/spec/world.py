@@ -13,7 +13,8 @@ from holdfast.spec.fault_entry import FaultEntry
 from holdfast.spec.references import REFERENCE
 from holdfast.spec.rules import RuleEntry
 from holdfast.spec.sections.file import File
-from holdfast.spec.sections.world import FixtureEntry, ServiceEntry
+from holdfast.spec.sections.world import FixtureEntry
+from holdfast.spec.service_entry import ServiceEntry
 from holdfast.spec.variants import spot
 
 WORLD_KEYS = ("base", "setup", "resources", "secrets", "services", "fixtures", "network", "audit", "forbidden")
@@ -31,13 +32,6 @@ _TAKES: dict[str, tuple[str, ...]] = {
     "git_repo": ("url", "branch", "depth", "path"),
     "drift": ("service", "table", "rate", "kinds"),
 }
-_SERVICE_NEEDS = {"container": "image", "external": "url"}
-_SERVICE_OF = {
-    "container": ("image", "env", "wait_for"),
-    "http_mock": ("record", "routes", "default_response"),
-    "external": ("url",),
-}
-"""Keys that mean something to services of one type alone."""
 _AUDITED = {
     "db_writes_outside": "db_writes",
     "http_except": "http_calls",
@@ -102,13 +96,6 @@ def _services(reader: Reader, file: File) -> None:
         if first is not service:
             message = f"the name {service.name!r} is used twice: first on line {first.at.line}"
             reader.error(service.at.get("name"), f"{path}.name", message, code="duplicate-id")
-        needed = _SERVICE_NEEDS.get(service.type)
-        if needed and not service.at.has(needed):
-            hint = "or is it type: http_mock?" if needed == "image" else ""
-            reader.error(service.at, f"{path}.{needed}", "missing", hint=hint, code="missing-key")
-        for key, kind in ((key, kind) for kind, keys in _SERVICE_OF.items() for key in keys if kind != service.type):
-            if service.at.has(key):
-                reader.error(service.at.key(key), f"{path}.{key}", f"is for type: {kind}", code="conflict")
 
 
 def _fixture(reader: Reader, file: File, fixture: FixtureEntry, path: str) -> None:
@@ -184,7 +171,7 @@ def _rule_service(reader: Reader, file: File, rule: RuleEntry) -> None:
 def _unfit(service: ServiceEntry, kind: str) -> str:
     """Why the check cannot read this service; empty if it can."""
     if kind == "http_mock_assertions":
-        records = service.type == "http_mock" and service.record
+        records = service.type == "http_mock" and service.spec.settings.get("record")
         return "" if records else f"{service.name} records nothing: it needs type: http_mock and record: true"
     return f"{service.name} is a mock, and {kind} asks a database" if service.type == "http_mock" else ""
 

@@ -7,16 +7,6 @@ from holdfast.spec.sections import world as written
 from holdfast.spec.sections.file import File
 from holdfast.spec.world import WORLD_KEYS
 
-IMAGES = {
-    "postgres": "postgres",
-    "postgis": "postgres",
-    "mysql": "mysql",
-    "mariadb": "mysql",
-    "redis": "redis",
-    "valkey": "redis",
-}
-"""What a local server can stand in for, by the last word of an image's name."""
-
 
 def world_spec(file: File) -> world.WorldSpec | None:
     """The world that the file asks for; None where it has none of its keys, wants no sandbox and judges no state."""
@@ -33,19 +23,13 @@ def world_spec(file: File) -> world.WorldSpec | None:
         setup=_setup(file.setup),
         resources=_resources(file.resources),
         secrets=tuple(map(_secret, file.secrets)),
-        services=tuple(map(_service, file.services)),
+        services=tuple(service.spec for service in file.services),
         fixtures=tuple(map(_fixture, file.fixtures)),
         network=_network(file.network),
         determinism=_determinism(file.determinism),
         audit=_audit(file.audit),
         forbidden=_forbidden(file.forbidden),
     )
-
-
-def service_kind(image: str) -> world.ServiceKind:
-    """What an image is: `docker.io/library/postgres:16` is a postgres, and what we do not know is a container."""
-    name = image.rpartition("/")[2].partition("@")[0].partition(":")[0]
-    return IMAGES.get(name, "container")  # type: ignore[return-value]  # every value of the table is a kind
 
 
 def _placed(entry: written.FileEntry) -> world.PlacedFile:
@@ -68,34 +52,6 @@ def _resources(section: written.ResourcesSection | None) -> world.Resources:
 
 def _secret(entry: written.SecretEntry) -> world.Secret:
     return world.Secret(entry.name, entry.from_ or entry.source or "env", entry.scope.env, entry.scope.file)
-
-
-def _service(entry: written.ServiceEntry) -> world.ServiceSpec:
-    kind = service_kind(entry.image or "") if entry.type == "container" else entry.type
-    return world.ServiceSpec(
-        name=entry.name,
-        kind=kind,
-        image=entry.image,
-        env=entry.env,
-        ports=entry.ports,
-        wait_for=entry.wait_for,
-        record=entry.record,
-        default_response=entry.default_response,
-        routes=tuple(map(_route, entry.routes)),
-        url=entry.url,
-    )
-
-
-def _route(route: written.RouteEntry) -> world.MockRoute:
-    return world.MockRoute(
-        path=route.path,
-        method=route.method.upper(),
-        status=route.status,
-        response=route.response,
-        headers=route.headers,
-        delay_ms=route.delay_ms,
-        times=route.times,
-    )
 
 
 def _fixture(entry: written.FixtureEntry) -> world.Fixture:

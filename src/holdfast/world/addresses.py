@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from holdfast.model.world import ServiceSpec, WorldSpec
+from holdfast.service_kinds import port_of, spoken, traits_of
 
 SUFFIX = ".services.internal"
 GATEWAY = ("127.0.0.1", 0)
@@ -31,10 +32,11 @@ def addresses(world: WorldSpec) -> tuple[ServiceAddress, ...]:
 
 def _address(service: ServiceSpec, n: int) -> ServiceAddress:
     host = f"127.0.{1 + n // 250}.{n % 250 + 1}"
-    if service.kind != "http_mock":
-        return ServiceAddress(service, host, service.ports or (service.port,))
-    plain = tuple(dict.fromkeys((*(port for port in service.ports if port != 443), 80)))
-    return ServiceAddress(service, host, plain, (443,))
+    traits = traits_of(service)
+    if not traits.tls:
+        return ServiceAddress(service, host, service.ports or (port_of(service),))
+    plain = tuple(dict.fromkeys((*(port for port in service.ports if port not in traits.tls), traits.port)))
+    return ServiceAddress(service, host, plain, traits.tls)
 
 
 def hosts(world: WorldSpec, unresolved: Iterable[str] = ()) -> dict[str, str]:
@@ -71,17 +73,8 @@ def variables(
         url = told.pop("URL", f"http://{host}:{port}")
         prefix = service.variable
         found |= {f"{prefix}_HOST": host, f"{prefix}_PORT": str(port), f"{prefix}_URL": url}
-        usual = {"postgres": "DATABASE_URL", "mysql": "DATABASE_URL", "redis": "REDIS_URL"}.get(_speaks(service, url))
-        if usual is not None:
+        if usual := spoken(service).variable:
             found.setdefault(usual, url)
         for key, value in told.items():
             found.setdefault(key, value)
     return found
-
-
-def _speaks(service: ServiceSpec, url: str) -> str:
-    """What a service is, also one that is elsewhere."""
-    if service.kind != "external":
-        return service.kind
-    scheme = url.partition(":")[0].partition("+")[0]
-    return {"postgresql": "postgres", "mariadb": "mysql", "rediss": "redis"}.get(scheme, scheme)

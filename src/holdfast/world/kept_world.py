@@ -24,8 +24,9 @@ from holdfast.errors import HoldfastError, UserError
 from holdfast.model.codec import decoder, encode
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
-from holdfast.model.world import SQL_KINDS
+from holdfast.model.world import EXTERNAL
 from holdfast.protocols import Database, Lasting, Mock, Sandbox, Service
+from holdfast.service_kinds import spoken
 from holdfast.world.folder_mask import mask_dump, mask_files
 from holdfast.world.hidden_secrets import Hidden
 from holdfast.world.sandbox.tree import copy
@@ -114,7 +115,7 @@ async def _dump(service: Service, path: Path, hidden: Hidden) -> str:
     path.touch(mode=0o600)
     try:
         missing = await service.dump(path)
-        await asyncio.to_thread(mask_dump, path, hidden, text=service.spec.kind in SQL_KINDS)
+        await asyncio.to_thread(mask_dump, path, hidden, text=bool(spoken(service.spec).wire))
         return missing
     except (HoldfastError, OSError, ValueError) as refused:
         path.unlink(missing_ok=True)
@@ -194,7 +195,7 @@ async def _held(service: Service) -> tuple[Any, str]:
             return await _tables(service), ""
     except (HoldfastError, TimeoutError) as refused:
         return None, f"what it held could not be read: {refused}"
-    if isinstance(service, Lasting) or service.spec.kind == "external":
+    if isinstance(service, Lasting) or service.spec.kind == EXTERNAL:
         return None, ""
     return None, "what it held is not kept: it is neither a database nor a mock"
 
@@ -202,7 +203,7 @@ async def _held(service: Service) -> tuple[Any, str]:
 async def _tables(database: Database) -> dict[str, Any]:
     """The first rows of every table."""
     found = {}
-    quote = "`" if database.spec.kind == "mysql" else '"'
+    quote = "`" if spoken(database.spec).wire == "mysql" else '"'
     for schema, table in (await database.query(_TABLES, timeout_s=_QUERY_S, keep=_ROWS)).rows:
         name = ".".join(f"{quote}{part.replace(quote, quote * 2)}{quote}" for part in (schema, table))
         found[f"{schema}.{table}"] = await database.query(f"SELECT * FROM {name}", timeout_s=_QUERY_S, keep=_ROWS)  # noqa: S608

@@ -7,13 +7,12 @@ from pathlib import Path
 
 from holdfast.errors import HarnessError, HoldfastError
 from holdfast.model.trial import Trial
-from holdfast.model.world import ServiceSpec
+from holdfast.model.world import EXTERNAL, ServiceSpec
 from holdfast.protocols import Lasting, Mock, Service, ServiceKeeper
+from holdfast.service_kinds import traits_of
 from holdfast.world.kept_world import KeptWorld, dump_of
 from holdfast.world.site_worlds import SiteWorlds
 
-HELD = frozenset(("postgres", "mysql", "redis", "container"))
-"""Kinds that are nothing without what they held."""
 MOVED_ON = "it is the one that the trial used, and may have changed since"
 
 
@@ -57,7 +56,7 @@ async def reopen(
 ) -> bool:
     """Has the worlds provide a service as the trial's agent left it; False, with a word why, if that cannot be had."""
     path = dump_of(folder, spec.name)
-    if spec.kind in HELD and not path.is_file():
+    if traits_of(spec).holds and not path.is_file():
         tell(f"service {spec.name} is not there: {why_not(kept, spec.name)}")
         return False
     try:
@@ -66,7 +65,7 @@ async def reopen(
     except HoldfastError as refused:
         tell(f"service {spec.name} is not there: {' '.join(str(refused).split())}")
         return False
-    for note in [MOVED_ON] if spec.kind == "external" else _notes(kept, spec.name):
+    for note in [MOVED_ON] if spec.kind == EXTERNAL else _notes(kept, spec.name):
         tell(f"service {spec.name}: {note}")
     worlds.place(spec, ReopenedKeeper(service if isinstance(service, Mock) else Reopened(service), keeper))
     return True

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from holdfast.model.world import WorldSpec
 from holdfast.planes.tcp.names import NamePlane
 from holdfast.planes.tcp.plane import TcpPlane
-from holdfast.planes.tcp.protocol import speaks
 from holdfast.protocols import ManyPorts, Mock, Sandbox, Service, TrialContext
+from holdfast.service_kinds import spoken
 from holdfast.world.addresses import ServiceAddress, addresses, hosts
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class ServicePlanes:
             sock,
             upstream,
             address.service.name,
-            speaks(address.service),
+            spoken(address.service).wire,
             self.context,
             latency_ms=self.spec.determinism.network_latency_ms,
             wrote=lambda statement: self.wrote(),

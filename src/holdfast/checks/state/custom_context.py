@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.protocols import Service, World
+from holdfast.service_kinds import port_of
 
 
 class Reached(Struct, frozen=True):
@@ -45,5 +46,5 @@ def _reached(world: World, service: Service, inside: bool) -> Reached:
     spec, upstream = service.spec, service.upstream
     if inside:
         host = world.environ.get(f"{spec.variable}_HOST", spec.name)
-        return Reached(host, int(world.environ.get(f"{spec.variable}_PORT", spec.port)))
-    return Reached(upstream, spec.port) if isinstance(upstream, str) else Reached(*upstream)
+        return Reached(host, int(world.environ.get(f"{spec.variable}_PORT", port_of(spec))))
+    return Reached(upstream, port_of(spec)) if isinstance(upstream, str) else Reached(*upstream)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from socket import socket
 
-from holdfast.model.world import SQL_KINDS, ServiceKind
+from holdfast.model.world import Wire
 from holdfast.planes.tcp.connection_end import ConnectionEnd, dial
 from holdfast.planes.tcp.service_connection import ServiceConnection
 from holdfast.planes.tcp.statements import TransactionStatement
@@ -26,13 +26,13 @@ class TcpPlane:
         self,
         upstream: tuple[str, int] | str,
         service: str,
-        kind: ServiceKind,
+        wire: Wire,
         context: TrialContext,
         latency_ms: float,
         wrote: Callable[[TransactionStatement], None] | None,
     ) -> None:
         self.service = service
-        self.kind = kind
+        self.wire = wire
         self.context = context
         self.latency_ms = latency_ms
         self.port = 0
@@ -40,7 +40,7 @@ class TcpPlane:
         """How many are under way."""
         self.faced = context.faces("service", service)
         self.steps = frozenset(step for step in _STEPS if context.faces(step_plane(step), service))
-        self.reads_along = kind in SQL_KINDS and (bool(self.steps) or wrote is not None)
+        self.reads_along = bool(wire) and (bool(self.steps) or wrote is not None)
         self._wrote = wrote
         self._upstream = upstream
         self._reached = False
@@ -54,7 +54,7 @@ class TcpPlane:
         sock: socket,
         upstream: tuple[str, int] | str,
         service: str,
-        kind: ServiceKind,
+        wire: Wire,
         context: TrialContext,
         *,
         latency_ms: float = 0,
@@ -62,10 +62,10 @@ class TcpPlane:
     ) -> TcpPlane:
         """Serves a listening socket, which it closes in the end; what comes back is late by `latency_ms`.
 
-        `kind` is the protocol that is spoken there, as `speaks` tells. `wrote` hears of every write that goes to a
-        database.
+        `wire` is the protocol that is spoken there, as the traits of its kind say. `wrote` hears of every write
+        that goes to a database.
         """
-        plane = cls(upstream, service, kind, context, latency_ms, wrote)
+        plane = cls(upstream, service, wire, context, latency_ms, wrote)
         plane.port = sock.getsockname()[1]
         loop = asyncio.get_running_loop()
         plane._server = await loop.create_server(lambda: ConnectionEnd(plane._arrived), sock=sock)

@@ -74,7 +74,7 @@ class ServiceConnection:
         if server is None:  # a fault answered by itself
             raise Dropped(f"{plane.service}: the connection was closed", kind="closed")
         self._connected = True
-        if "tls" in plane.steps and plane.kind not in _TALKS:
+        if "tls" in plane.steps and plane.wire not in _TALKS:
             await self._peek()
         await self._relay(server)
 
@@ -113,7 +113,7 @@ class ServiceConnection:
             to_client = Late(to_client, self._client, lags, self._felt, _sleep, steady_ms=steady)
             self._sinks.append(to_client)
         if self._plane.reads_along:
-            reader: WireReader = _TALKS[self._plane.kind](self._client, server, to_client, to_server, self._steps)
+            reader: WireReader = _TALKS[self._plane.wire](self._client, server, to_client, to_server, self._steps)
             await _both(reader.up(), reader.down())
         else:
             await _both(_pump(self._client, to_server), _pump(server, to_client))
@@ -139,8 +139,8 @@ class ServiceConnection:
         client = self._client
         if failed.kind == "tls":
             await self._break_tls()
-        elif failed.kind == "too_many_connections" and self._plane.kind in _TURN_AWAY:
-            await _TURN_AWAY[self._plane.kind](client)
+        elif failed.kind == "too_many_connections" and self._plane.wire in _TURN_AWAY:
+            await _TURN_AWAY[self._plane.wire](client)
         elif isinstance(failed, TimedOut) and failed.kind == "hang":
             while await client.read():
                 pass
@@ -149,9 +149,9 @@ class ServiceConnection:
 
     async def _break_tls(self) -> None:
         """Agrees to TLS where the protocol asks first, and answers the client's first words of it with an alert."""
-        if self._plane.kind == "postgres":
+        if self._plane.wire == "postgres":
             await self._client.write(b"S")
-        if self._plane.kind == "mysql" or await self._client.read():  # there it has been read
+        if self._plane.wire == "mysql" or await self._client.read():  # there it has been read
             await self._client.write(_ALERT)
 
     async def _leave_server(self) -> None:

@@ -10,7 +10,8 @@ from holdfast.model.spec import Isolation, ToolRef
 from holdfast.reading.durations import AgentTimeout
 from holdfast.reading.fields import about
 from holdfast.reading.node import Node
-from holdfast.spec.forms import Code, OneOrMoreTools, Tool, Written
+from holdfast.reading.written import Written
+from holdfast.spec.forms import Code, OneOrMoreTools, Tool
 
 AgentType = Literal["http", "python", "langchain", "command", "cli", "snapshot", "paragon"]
 

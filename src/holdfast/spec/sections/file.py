@@ -31,9 +31,9 @@ from holdfast.spec.sections.world import (
     NetworkSection,
     ResourcesSection,
     SecretEntry,
-    ServiceEntry,
     SetupSection,
 )
+from holdfast.spec.service_entry import ServiceEntry, read_service
 
 
 def _contract_rules(reader: Reader, node: Node, path: str) -> Any:
@@ -71,6 +71,7 @@ _SECRET = ValueForm(
     lambda: {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/SecretEntry"}]},
     "a name, or a map",
 )
+_SERVICE = ValueForm(read_service, lambda: {"$ref": "#/$defs/Service"}, "a map")
 _TEXT = Annotated[str, about("", min_length=1)]
 
 
@@ -115,7 +116,7 @@ class File(Struct, frozen=True, kw_only=True):
     setup: Annotated[SetupSection | None, about("What is prepared.")] = None
     resources: Annotated[ResourcesSection | None, about("Limits of a trial.")] = None
     secrets: Annotated[tuple[Annotated[SecretEntry, _SECRET], ...], about("Secrets of the world.")] = ()
-    services: Annotated[tuple[ServiceEntry, ...], about("Services of the world.")] = ()
+    services: Annotated[tuple[Annotated[ServiceEntry, _SERVICE], ...], about("Services of the world.")] = ()
     fixtures: Annotated[tuple[FixtureEntry, ...], about("Data of the world.")] = ()
     network: Annotated[NetworkSection | None, about("The network of the world.")] = None
     determinism: Annotated[DeterminismSection | None, about("What is held still.")] = None

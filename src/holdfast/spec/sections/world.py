@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct, field
 
+from holdfast.model.world import CONTAINER
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
 from holdfast.reading.node import Node
-from holdfast.spec.forms import Size, Written
+from holdfast.reading.written import Written
+from holdfast.spec.forms import Size
 from holdfast.spec.secret_forms import SecretFrom, SecretSource
 from holdfast.spec.sections.run import SEED
 
@@ -70,32 +72,20 @@ class SecretEntry(Struct, frozen=True, kw_only=True):
     scope: Annotated[SecretScope, about("Where the agent finds it.")] = SecretScope()
 
 
-class RouteEntry(Struct, frozen=True, kw_only=True):
-    """What a mock answers to some requests."""
+class ServiceKeys(Struct, frozen=True, kw_only=True):
+    """Keys of every service."""
 
-    method: Annotated[str, about("The HTTP method.", min_length=1)] = "GET"
-    path: Annotated[str, about("The path.", min_length=1)]
-    status: Annotated[int, about("The answer's status.", ge=100, le=599)] = 200
-    response: Annotated[Any, about("The answer's body.")] = None
-    headers: Annotated[dict[str, Written], about("The answer's headers.")] = {}
-    delay_ms: Annotated[int, about("How late it answers.", ge=0)] = 0
-    times: Annotated[int | None, about("How often it is used.", ge=1)] = None
-
-
-class ServiceEntry(Struct, frozen=True, kw_only=True):
-    """A service of the world."""
-
-    at: Node
     name: Annotated[str, _NAME]
-    type: Annotated[Literal["container", "http_mock", "external"], about("What it is.")] = "container"
-    image: Annotated[str | None, about("The image of a container.", min_length=1)] = None
-    env: Annotated[dict[str, Written], about("Its environment.")] = {}
+    type: Annotated[str, about("Its kind, one of those below.", min_length=1)] = CONTAINER
     ports: Annotated[tuple[Annotated[int, about("", ge=1, le=65535)], ...], about("Where it listens.")] = ()
+
+
+class ImageKeys(Struct, frozen=True, kw_only=True):
+    """A server of this machine that stands in for an image, or a container of it."""
+
+    image: Annotated[str, about("The image of a container.", min_length=1)]
+    env: Annotated[dict[str, Written], about("Its environment.")] = {}
     wait_for: Annotated[str | None, about("A command that succeeds when it is ready.", min_length=1)] = None
-    record: Annotated[bool, about("Keep the requests of a mock.")] = False
-    default_response: Annotated[int, about("Status where no route fits.", ge=100, le=599)] = 404
-    routes: Annotated[tuple[RouteEntry, ...], about("What a mock answers.")] = ()
-    url: Annotated[str | None, about("The address of an external service.", min_length=1)] = None
 
 
 class FixtureEntry(Struct, frozen=True, kw_only=True):

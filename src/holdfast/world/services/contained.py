@@ -6,11 +6,13 @@ import asyncio
 import secrets
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
 from holdfast.model.world import AuditEvent, ServiceSpec
+from holdfast.protocols import ServiceContainer
+from holdfast.service_kinds import port_of
 from holdfast.world.services.mysql_audit import MyCounters
 from holdfast.world.services.mysql_session import MySqlSession
 from holdfast.world.services.passwords import scram
@@ -19,7 +21,6 @@ from holdfast.world.services.pg_session import PgSession, quoted
 from holdfast.world.services.session import Session
 from holdfast.world.services.settings import (
     OURS,
-    MysqlSettings,
     PostgresSettings,
     mysql_settings,
     postgres_settings,
@@ -27,9 +28,6 @@ from holdfast.world.services.settings import (
     url,
 )
 from holdfast.world.services.write_tally import WriteTally, events
-
-if TYPE_CHECKING:
-    from holdfast.world.services.container import RunningContainer
 
 UNSEEN = (
     "its writes are known from row counters and the list of tables alone, without their statements; its user can "
@@ -41,9 +39,9 @@ _MINE = ("USER", "PASSWORD", "DB", "DATABASE", "ROOT_PASSWORD")
 class Contained:
     """One trial's container."""
 
-    def __init__(self, running: RunningContainer, notes: tuple[str, ...], variables: Mapping[str, str]) -> None:
+    def __init__(self, running: ServiceContainer, notes: tuple[str, ...], variables: Mapping[str, str]) -> None:
         self.spec = running.spec
-        self.upstream: tuple[str, int] | str = running.doorway.path(running.spec.port)
+        self.upstream: tuple[str, int] | str = running.path(port_of(running.spec))
         self.notes = notes
         self.variables = variables
         self._running = running
@@ -53,7 +51,7 @@ class Contained:
         return self._running.alive
 
     def upstream_of(self, port: int) -> tuple[str, int] | str:
-        return self._running.doorway.path(port)
+        return self._running.path(port)
 
     async def close(self) -> None:
         await self._running.close()
@@ -63,7 +61,7 @@ class ContainedPostgres(Session, Contained):
     """PostgreSQL in a container: we have an account of our own there, which the agent cannot lock us out of."""
 
     def __init__(
-        self, running: RunningContainer, notes: tuple[str, ...], settings: PostgresSettings, own_session: PgSession
+        self, running: ServiceContainer, notes: tuple[str, ...], settings: PostgresSettings, own_session: PgSession
     ) -> None:
         told = {"URL": url("postgresql", settings.user, settings.password, settings.database)}
         super().__init__(running, (*notes, f"service {running.spec.name}: {UNSEEN}"), told)
@@ -85,7 +83,8 @@ class ContainedPostgres(Session, Contained):
 class ContainedMysql(Session, Contained):
     """MySQL or MariaDB in a container."""
 
-    def __init__(self, running: RunningContainer, notes: tuple[str, ...], settings: MysqlSettings) -> None:
+    def __init__(self, running: ServiceContainer, notes: tuple[str, ...]) -> None:
+        settings = mysql_settings(understood(running.spec, "MYSQL", "MARIADB"))
         told = {"URL": url("mysql", *settings.account, settings.database)}
         super().__init__(running, (*notes, f"service {running.spec.name}: {UNSEEN}"), told)
         user, password = ("root", settings.root_password) if settings.root_password else settings.account
@@ -101,30 +100,28 @@ class ContainedMysql(Session, Contained):
         return events(self.spec.name, WriteTally(), counters, time.time())
 
 
-async def contained(running: RunningContainer, notes: tuple[str, ...]) -> Contained:
-    """The service that a container is, by what its image is known as."""
-    spec = understood(running.spec)
-    if spec.kind == "postgres":
-        settings = postgres_settings(spec)
-        service = ContainedPostgres(running, notes, settings, await _observer(running, settings))
-        await service.begin()
-        return service
-    if spec.kind == "mysql":
-        return ContainedMysql(running, notes, mysql_settings(spec))
-    if spec.kind == "redis":
-        return Contained(running, notes, {"URL": url("redis", "", redis_settings(spec).password, "0")})
-    return Contained(running, notes, {})
+async def contained_postgres(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedPostgres:
+    """With an account of ours in it, from which its row counters are read."""
+    settings = postgres_settings(understood(running.spec, "POSTGRES"))
+    service = ContainedPostgres(running, notes, settings, await _observer(running, settings))
+    await service.begin()
+    return service
 
 
-def understood(spec: ServiceSpec) -> ServiceSpec:
+def contained_redis(running: ServiceContainer, notes: tuple[str, ...]) -> Contained:
+    settings = redis_settings(understood(running.spec, "REDIS"))
+    return Contained(running, notes, {"URL": url("redis", "", settings.password, "0")})
+
+
+def understood(spec: ServiceSpec, *prefixes: str) -> ServiceSpec:
     """The spec with only those variables of the image that say who logs in where; the image itself gets all."""
-    names = {f"{prefix}_{name}" for prefix in ("POSTGRES", "MYSQL", "MARIADB", "REDIS") for name in _MINE}
+    names = {f"{prefix}_{name}" for prefix in prefixes for name in _MINE}
     return replace(spec, env={name: value for name, value in spec.env.items() if name in names})
 
 
-async def _observer(running: RunningContainer, settings: PostgresSettings) -> PgSession:
+async def _observer(running: ServiceContainer, settings: PostgresSettings) -> PgSession:
     password = secrets.token_urlsafe(24)
-    login = {"host": str(running.room), "port": str(running.spec.port), "dbname": settings.database}
+    login = {"host": str(running.room), "port": str(port_of(running.spec)), "dbname": settings.database}
     login["client_encoding"] = "utf8"  # whatever the image has prepared its data for
     theirs = PgSession(running.spec.name, {**login, "user": settings.user, "password": settings.password})
     async with theirs.session() as session:

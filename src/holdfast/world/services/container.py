@@ -15,13 +15,16 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from holdfast import service_kinds
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Resources, ServiceSpec
+from holdfast.protocols import ContainedKind, WarmService
+from holdfast.service_kinds import port_of
 from holdfast.world.sandbox.bubblewrap import whom
 from holdfast.world.sandbox.container import Container, Shape, docker, removed, run
 from holdfast.world.sandbox.docker import furnish, own_session
 from holdfast.world.sandbox.owner import sweep
-from holdfast.world.services.contained import Contained, contained
+from holdfast.world.services.contained import Contained
 from holdfast.world.services.container_options import client_env, env_file, options
 from holdfast.world.services.container_ports import ContainerPorts
 from holdfast.world.services.container_ready import ready, said, state
@@ -52,11 +55,14 @@ class RunningContainer:
         self._lifeline = lifeline
         self._shape = Shape(spec.image or "", first, whom(), self._folder, {}, Resources(), _DOOR_PIDS, self.name)
         self._own_session = Container(self._shape)
-        self.doorway = ContainerPorts(room, self._own_session.connect)
+        self._ports = ContainerPorts(room, self._own_session.connect)
 
     @property
     def alive(self) -> bool:
         return not self._own_session.line.closed.is_set()
+
+    def path(self, port: int) -> str:
+        return self._ports.path(port)
 
     async def open(self) -> None:
         """Starts it, and waits until it is ready; HarnessError with the end of its log if it is not."""
@@ -69,12 +75,12 @@ class RunningContainer:
             why = await state(self.name) or f"cannot be reached: {refused}"
             raise HarnessError(f"service {self.spec.name}: {self.spec.image} {why}{await said(self.name)}") from refused
         await ready(self.spec, self.name, self._own_session.connect)
-        await self.doorway.open(self.spec.ports or (self.spec.port,))
+        await self._ports.open(self.spec.ports or (port_of(self.spec),))
 
     async def close(self) -> None:
         """Nothing is left of it, in the engine too."""
         try:
-            await self.doorway.close()
+            await self._ports.close()
             await self._own_session.close()
         finally:
             try:
@@ -97,7 +103,7 @@ class RunningContainer:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[Contained]:
+async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmService]:
     """Keeps fresh containers ready for trials; UserError if the engine lacks the image."""
     image = await find_image(spec)
     first = await own_session()
@@ -106,11 +112,11 @@ async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[Contain
     home, lifeline = SocketFolder(folder, None), Lifeline()
     notes = (note(spec, image),)
 
-    async def fresh() -> Contained:
+    async def fresh() -> WarmService:
         running = RunningContainer(spec, folder, home.room(), first, lifeline)
         try:
             await running.open()
-            return await contained(running, notes)
+            return await _service(running, notes)
         except BaseException:
             await running.close()
             raise
@@ -120,6 +126,14 @@ async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[Contain
         home.close()
 
     return SpareKeeper(fresh, done)
+
+
+async def _service(running: RunningContainer, notes: tuple[str, ...]) -> WarmService:
+    """What a container is, by what its image is known as."""
+    kind = service_kinds.made(running.spec)
+    if isinstance(kind, ContainedKind):
+        return await kind.contained(running, notes)
+    return Contained(running, notes, {})
 
 
 async def find_image(spec: ServiceSpec) -> EngineImage:

@@ -7,6 +7,7 @@ import contextlib
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import ServiceSpec
+from holdfast.service_kinds import port_of
 from holdfast.world.sandbox.container import docker
 from holdfast.world.services.container_ports import Connect
 
@@ -20,10 +21,10 @@ _LOG_LINES = 20
 
 async def ready(spec: ServiceSpec, name: str, connect: Connect) -> None:
     """Waits for it; HarnessError with the end of its log if it ends first, or is late."""
-    late = f"takes no connection on port {spec.port}"
+    late = f"takes no connection on port {port_of(spec)}"
     try:
         async with asyncio.timeout(LIMIT_S):
-            await _accepts(spec.port, name, connect)
+            await _accepts(port_of(spec), name, connect)
             if spec.wait_for is not None:
                 late = f"is not ready by its wait_for: {spec.wait_for}"
                 await _succeeds(spec.wait_for, name)

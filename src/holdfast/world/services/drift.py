@@ -9,6 +9,7 @@ from random import Random
 from holdfast.errors import QueryFailed
 from holdfast.model.world import DriftKind
 from holdfast.protocols import Database
+from holdfast.service_kinds import spoken
 from holdfast.world.services.drift_table import Table, full, literal, quoted, read
 from holdfast.world.services.statements import Dialect
 
@@ -44,9 +45,7 @@ async def _try(database: Database, statement: str) -> bool:
 
 
 def _dialect(database: Database) -> Dialect:
-    if database.spec.kind == "external":
-        return "postgres" if (database.spec.url or "").startswith("postgres") else "mysql"
-    return "mysql" if database.spec.kind == "mysql" else "postgres"
+    return spoken(database.spec).wire or "postgres"
 
 
 def _null(table: Table, row: int, rng: Random) -> str:

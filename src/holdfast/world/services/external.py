@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
+from holdfast import service_kinds
 from holdfast.errors import UserError
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent, ServiceSpec
-from holdfast.protocols import ServiceKeeper
+from holdfast.protocols import ReachableKind, Service, ServiceKeeper
 from holdfast.world.services.mysql_audit import MyCounters
 from holdfast.world.services.mysql_session import MySqlSession
 from holdfast.world.services.pg_audit import PgCounters
@@ -19,8 +20,8 @@ from holdfast.world.services.pg_session import PgSession
 from holdfast.world.services.session import Session
 from holdfast.world.services.write_tally import WriteTally, events
 
-PORTS = {"postgresql": 5432, "postgres": 5432, "mysql": 3306, "mariadb": 3306, "redis": 6379, "rediss": 6379,
-         "http": 80, "https": 443, "amqp": 5672, "mongodb": 27017, "smtp": 25}  # fmt: skip
+PORTS = {"http": 80, "https": 443, "amqp": 5672, "mongodb": 27017, "smtp": 25}
+"""Of schemes that no kind of ours speaks."""
 SHARED = "is external: its state stays between trials, and they share it"
 UNSEEN = (
     "its writes are known from row counters and the list of tables alone: they have no statement, and other users' are "
@@ -105,13 +106,12 @@ class ExternalKeeper:
         self._spec = spec
         self._url = url
 
-    async def provide(self, trial: Trial, *, alone: bool) -> External:
+    async def provide(self, trial: Trial, *, alone: bool) -> Service:
         """Faults act on the way to it, never on the server: it is not ours."""
-        scheme = self._url.scheme.partition("+")[0]
-        if scheme in ("postgresql", "postgres"):
-            return ExternalPostgres(self._spec, self._url)
-        if scheme in ("mysql", "mariadb"):
-            return ExternalMysql(self._spec, self._url)
+        name = service_kinds.of_url(self._url.geturl())
+        kind = None if name is None else service_kinds.made(ServiceSpec(self._spec.name, name))
+        if isinstance(kind, ReachableKind):
+            return kind.elsewhere(self._spec, self._url)
         return External(self._spec, self._url)
 
     async def close(self) -> None:
@@ -120,17 +120,24 @@ class ExternalKeeper:
 
 async def open_external(spec: ServiceSpec) -> ServiceKeeper:
     """Checks the URL; the service itself is first reached by a trial."""
-    url = urlsplit(spec.url or "")
+    url = urlsplit(service_kinds.url_of(spec))
     _address(spec, url)
     return ExternalKeeper(spec, url)
 
 
 def _address(spec: ServiceSpec, url: SplitResult) -> tuple[str, int]:
     try:
-        host, port = url.hostname, url.port or PORTS.get(url.scheme.partition("+")[0]) or (spec.ports or (0,))[0]
+        host, port = url.hostname, url.port or _usual_port(url) or (spec.ports or (0,))[0]
     except ValueError as bad:
         raise UserError(f"service {spec.name}: its url has no usable port: {bad}", hint="a port is 1 to 65535") from bad
     if not host or not port:
         missing = "host" if not host else "port"
         raise UserError(f"service {spec.name}: its url names no {missing}", hint="write it as scheme://host:port/…")
     return host, port
+
+
+def _usual_port(url: SplitResult) -> int:
+    name = service_kinds.of_url(url.geturl())
+    if name is not None:
+        return service_kinds.traits_of(ServiceSpec("", name)).port
+    return PORTS.get(service_kinds.scheme_of(url.scheme), 0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from holdfast.http1.server import Exchange, Listener, serve
 from holdfast.model.trial import Trial
@@ -14,23 +13,20 @@ from holdfast.protocols import Recorded
 from holdfast.world.services.http_mock_body import body_of
 from holdfast.world.services.http_mock_record import BODY_KEPT, RequestRecord
 from holdfast.world.services.http_mock_routes import MockRequest, Routes
+from holdfast.world.services.kinds.http_mock import Mock
 
 _OWN = frozenset(("content-length", "transfer-encoding", "connection"))
 
 
-async def open_mock(spec: ServiceSpec, folder: Path) -> MockKeeper:
-    """Nothing has to be kept warm: a mock is a listener in our own process."""
-    return MockKeeper(spec)
-
-
 class MockKeeper:
-    """Gives every trial a mock of its own."""
+    """Gives every trial a mock of its own. Nothing has to be kept warm: a mock is a listener in our own process."""
 
-    def __init__(self, spec: ServiceSpec) -> None:
+    def __init__(self, spec: ServiceSpec, mock: Mock) -> None:
         self._spec = spec
+        self._mock = mock
 
     async def provide(self, trial: Trial, *, alone: bool) -> HttpMock:
-        return await HttpMock.open(self._spec)
+        return await HttpMock.open(self._spec, self._mock)
 
     async def close(self) -> None:
         """Mocks are closed by their trials."""
@@ -39,19 +35,19 @@ class MockKeeper:
 class HttpMock:
     """One trial's mock, on a port of loopback that only we know."""
 
-    def __init__(self, spec: ServiceSpec) -> None:
+    def __init__(self, spec: ServiceSpec, mock: Mock) -> None:
         self.spec = spec
         self.upstream: tuple[str, int] | str = ("127.0.0.1", 0)
-        self._routes = Routes(spec)
+        self._routes = Routes(mock)
         self._record = RequestRecord(spec.name)
         self._listener: Listener
 
     @classmethod
-    async def open(cls, spec: ServiceSpec) -> HttpMock:
-        mock = cls(spec)
-        mock._listener = await serve(mock.answer)
-        mock.upstream = ("127.0.0.1", mock._listener.port)
-        return mock
+    async def open(cls, spec: ServiceSpec, mock: Mock) -> HttpMock:
+        opened = cls(spec, mock)
+        opened._listener = await serve(opened.answer)
+        opened.upstream = ("127.0.0.1", opened._listener.port)
+        return opened
 
     @property
     def requests(self) -> Sequence[Recorded]:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 from holdfast.model.codec import encodable, encode
-from holdfast.model.world import MockRoute, ServiceSpec
 from holdfast.world.services.http_mock_path import PathPattern
+from holdfast.world.services.kinds.http_mock import Mock, MockRoute
 
 _PLACE = re.compile(r"\{\{\s*([\w.\-\[\]]+)\s*\}\}")
 PATH_READ = 8_000
@@ -43,16 +43,16 @@ class Replied(NamedTuple):
 class Routes:
     """The routes of one mock of one trial: tried in order; one whose `times` are used up is passed over."""
 
-    def __init__(self, spec: ServiceSpec) -> None:
-        self._routes = [(route, PathPattern(route.path)) for route in spec.routes]
-        self._used = [0] * len(spec.routes)
-        self._default = spec.default_response
+    def __init__(self, mock: Mock) -> None:
+        self._routes = [(route, PathPattern(route.path)) for route in mock.routes]
+        self._used = [0] * len(mock.routes)
+        self._default = mock.default_response
 
     def reply(self, asked: MockRequest) -> Replied:
         """The answer to a request, which counts for the route that gives it."""
         path = unquote(asked.path)
         for n, (route, pattern) in enumerate(self._routes if len(path) <= PATH_READ else ()):
-            if not _method_fits(route.method, asked.method):
+            if not _method_fits(route.method.upper(), asked.method):
                 continue
             if route.times is not None and self._used[n] >= route.times:
                 continue

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import HarnessError, UserError
+from holdfast.errors import HarnessError, NoServer, UserError
 from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols import Rows
 from holdfast.world.services.confinement import unconfined
@@ -20,7 +20,7 @@ from holdfast.world.services.passwords import native
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepared
 from holdfast.world.services.programs import Programs
 from holdfast.world.services.server import Launch, Server, start
-from holdfast.world.services.server_program import NoServer, ServerProgram, candidates, choose, note, version
+from holdfast.world.services.server_program import ServerProgram, candidates, choose, note, version
 from holdfast.world.services.settings import OURS, MysqlSettings, mysql_settings, url
 from holdfast.world.services.socket_folder import SocketFolder, sweep
 from holdfast.world.services.spares import SpareKeeper

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import HarnessError
+from holdfast.errors import HarnessError, NoServer
 from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols import Rows
 from holdfast.world.services.confinement import unconfined
@@ -23,7 +23,7 @@ from holdfast.world.services.pg_session import PgSession, quoted, said
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepared
 from holdfast.world.services.programs import Programs
 from holdfast.world.services.server import Launch, Server, start
-from holdfast.world.services.server_program import NoServer, ServerProgram, candidates, choose, note, version
+from holdfast.world.services.server_program import ServerProgram, candidates, choose, note, version
 from holdfast.world.services.settings import OURS, PostgresSettings, postgres_settings, url
 from holdfast.world.services.socket_folder import SocketFolder, sweep
 from holdfast.world.services.spares import SpareKeeper

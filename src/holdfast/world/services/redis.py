@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from holdfast.errors import NoServer
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services.confinement import data_limit, unconfined
 from holdfast.world.services.programs import Programs
 from holdfast.world.services.redis_dump import RedisDump
 from holdfast.world.services.server import Launch, Server, start
-from holdfast.world.services.server_program import NoServer, ServerProgram, candidates, choose, note, version
+from holdfast.world.services.server_program import ServerProgram, candidates, choose, note, version
 from holdfast.world.services.settings import RedisSettings, redis_settings, url
 from holdfast.world.services.socket_folder import SocketFolder, sweep
 from holdfast.world.services.spares import SpareKeeper

@@ -14,12 +14,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from holdfast.errors import UserError
-
-
-class NoServer(UserError):
-    """No server of this machine can be this service; a container could."""
-
 
 class ServerProgram(Struct, frozen=True):
     """A server on this machine."""

@@ -8,9 +8,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from holdfast.errors import UserError
+from holdfast.errors import NoServer, UserError
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services.server_program import NoServer
 
 OURS = "holdfast_observer"
 """The account of our own in every database server."""

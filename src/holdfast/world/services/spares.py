@@ -5,22 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from holdfast.model.trial import Trial
+from holdfast.protocols import WarmService
 
 MOST = 2
 """Servers that wait: more would only use memory, since starting one takes less time than a trial."""
 
 
-class Startable(Protocol):
-    @property
-    def alive(self) -> bool: ...
-
-    async def close(self) -> None: ...
-
-
-S = TypeVar("S", bound=Startable)
+S = TypeVar("S", bound=WarmService)
 
 
 class SpareKeeper(Generic[S]):

@@ -82,7 +82,7 @@ def test_the_report_names_the_image_that_was_used() -> None:
 
 def test_only_who_logs_in_where_is_read_from_its_environment() -> None:
     env = {"POSTGRES_DB": "shop", "POSTGRES_INITDB_WALDIR": "/wal", "PGDATA": "/d"}
-    assert understood(ServiceSpec("db", "postgres", "postgres:16", env)).env == {"POSTGRES_DB": "shop"}
+    assert understood(ServiceSpec("db", "postgres", "postgres:16", env), "POSTGRES").env == {"POSTGRES_DB": "shop"}
 
 
 def test_what_no_local_server_can_be_is_looked_for_as_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,12 @@ import aiohttp
 
 from holdfast.model.spec import Task
 from holdfast.model.trial import Trial
-from holdfast.model.world import MockRoute, ServiceSpec
+from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Mock
 from holdfast.world.services.http_mock import HttpMock, MockKeeper
 from holdfast.world.services.http_mock_record import BODY_KEPT
+from holdfast.world.services.kinds.http_mock import Mock as Answers
+from holdfast.world.services.kinds.http_mock import MockRoute
 
 TRIAL = Trial("0", "contract", "calm", Task(("?",)))
 
@@ -22,7 +24,7 @@ def play(scene: Callable[[HttpMock, aiohttp.ClientSession, str], Awaitable[Any]]
     """A scene with a mock of these routes and a client."""
 
     async def whole() -> Any:
-        keeper = MockKeeper(ServiceSpec("smtp", "http_mock", record=True, routes=routes))
+        keeper = MockKeeper(ServiceSpec("smtp", "http_mock"), Answers(record=True, routes=routes))
         mock = await keeper.provide(TRIAL, alone=False)
         host, port = mock.upstream
         try:

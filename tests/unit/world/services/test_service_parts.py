@@ -198,7 +198,7 @@ def test_an_external_service_is_its_url(
     url: str, kind: type, upstream: tuple[str, int], shown: str, tmp_path: Path
 ) -> None:
     async def scene() -> None:
-        keeper = await open_keeper(ServiceSpec("db", "external", url=url), tmp_path, server_faults=False)
+        keeper = await open_keeper(ServiceSpec("db", "external", settings={"url": url}), tmp_path, server_faults=False)
         service = await keeper.provide(TRIAL, alone=True)
         assert type(service) is kind
         assert service.upstream == upstream
@@ -211,7 +211,7 @@ def test_an_external_service_is_its_url(
 @pytest.mark.parametrize("url", ["postgresql:///d", "strange://h/x", "http://h:99999/"])
 def test_a_url_that_leads_nowhere_is_refused(url: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="its url"):
-        asyncio.run(open_keeper(ServiceSpec("db", "external", url=url), tmp_path, server_faults=False))
+        asyncio.run(open_keeper(ServiceSpec("db", "external", settings={"url": url}), tmp_path, server_faults=False))
 
 
 # -- wait_for -----------------------------------------------------------------------------------

@@ -1,0 +1,92 @@
+"""What is known of a service by its kind. The kinds are the plug-ins of the family `services`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from msgspec import ValidationError, convert
+
+from holdfast import plugins
+from holdfast.errors import PluginError
+from holdfast.model.world import CONTAINER, EXTERNAL, ServiceSpec, ServiceTraits
+from holdfast.protocols import ServiceKind
+from holdfast.reading.fields import keys_of
+
+
+def find(name: str) -> type[ServiceKind] | None:
+    """The kind of that name; PluginError if it cannot be one."""
+    found: Any = plugins.find("services", name)
+    if found is not None and not isinstance(getattr(found, "traits", None), ServiceTraits):
+        raise PluginError(f"the service kind {name!r} has no class variable `traits`, a ServiceTraits")
+    return found  # type: ignore[no-any-return]
+
+
+def traits_of(spec: ServiceSpec) -> ServiceTraits:
+    """Those of its kind."""
+    return _kind(spec.kind).traits
+
+
+def spoken(spec: ServiceSpec) -> ServiceTraits:
+    """Of what a service is: of one that is elsewhere, as its URL says."""
+    name = of_url(url_of(spec)) if spec.kind == EXTERNAL else None
+    return _kind(name or spec.kind).traits
+
+
+def port_of(spec: ServiceSpec) -> int:
+    """Where the agent finds it: the first of its ports, else the one of its kind."""
+    return spec.ports[0] if spec.ports else traits_of(spec).port
+
+
+def url_of(spec: ServiceSpec) -> str:
+    """Of a service that is elsewhere; empty if it has none."""
+    return str(spec.settings.get("url", ""))
+
+
+def made(spec: ServiceSpec) -> ServiceKind:
+    """The kind of a service, made of its settings; PluginError if they do not fit."""
+    kind = _kind(spec.kind)
+    types = {field.key: field.hint.base for field in keys_of(kind)}  # without limits: the spec's reader held to them
+    try:
+        return kind(**{name: convert(value, types.get(name, Any)) for name, value in spec.settings.items()})
+    except (ValidationError, TypeError, ValueError) as broken:
+        raise PluginError(f"service {spec.name} cannot be made of its settings: {broken}") from broken
+
+
+@cache
+def of_image(image: str) -> str:
+    """What an image is: `docker.io/library/postgres:16` is a postgres, and what nobody knows is a container."""
+    word = image.rpartition("/")[2].partition("@")[0].partition(":")[0]
+    return next((name for name, traits in _all() if word in traits.images), CONTAINER)
+
+
+@cache
+def of_url(url: str) -> str | None:
+    """Which kind a URL leads to, by its scheme; None if nobody knows."""
+    scheme = scheme_of(url)
+    return next((name for name, traits in _all() if scheme in traits.schemes), None)
+
+
+def scheme_of(url: str) -> str:
+    """The scheme alone: `mysql` of `mysql+pymysql://…`."""
+    return url.partition(":")[0].partition("+")[0].lower()
+
+
+def types() -> list[str]:
+    """Every kind that a spec asks for by its `type`."""
+    return [name for name in plugins.names("services") if not _kind(name).traits.images]
+
+
+def _all() -> Iterator[tuple[str, ServiceTraits]]:
+    """Built-in kinds first: most specs name no other, and installed ones are slow to find."""
+    built_in = plugins.BUILT_IN["services"]
+    yield from ((name, _kind(name).traits) for name in built_in)
+    yield from ((name, _kind(name).traits) for name in plugins.names("services") if name not in built_in)
+
+
+def _kind(name: str) -> type[ServiceKind]:
+    found = find(name)
+    if found is None:
+        raise PluginError(f"there is no kind of service called {name!r}")
+    return found

@@ -1,0 +1,16 @@
+"""Whose names do not resolve."""
+
+from holdfast.model.spec import Injection, Scenario
+from holdfast.planes.tcp.names import unresolved
+
+
+def test_names_that_a_fault_may_keep_from_resolving():
+    scenario = Scenario(
+        "s",
+        (
+            Injection("service", "db", "dns_failure"),
+            Injection("service", "cache", "down"),
+            Injection("http", "*", "dns_failure"),
+        ),
+    )
+    assert unresolved(scenario) == {"db"}
