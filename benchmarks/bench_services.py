@@ -27,7 +27,7 @@ SPECS: dict[ServiceKind, dict[str, str]] = {
     "mysql": {"MYSQL_ROOT_PASSWORD": "secret", "MYSQL_DATABASE": "app"},
     "redis": {},
 }
-TARGETS = {"postgres": "<= 250 ms", "mysql": "", "redis": ""}
+TARGETS = {"postgres": "<= 60 ms", "mysql": "", "redis": ""}
 
 
 async def world(service: Service) -> None:

@@ -62,7 +62,7 @@ def main() -> None:
         path.write_text(SPEC % 20)
         alone, _, _ = asyncio.run(run(path, 1))
         spent = [one.duration_ms - sum(turn.latency_ms for turn in one.turns) for one in alone[1:]]
-        row("world time of a trial with a fresh Postgres", f"{median(spent):.0f} ms", "<= 250 ms")
+        row("world time of a trial with a fresh Postgres", f"{median(spent):.0f} ms", "<= 90 ms")
         path.write_text(SPEC % TRIALS)
         seen, early, late = asyncio.run(run(path, 2))
         broken = [one.error for one in seen if one.error]

@@ -174,9 +174,9 @@ def test_an_interrupted_start_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("kind", "confinement"), [("postgres", "walls"), ("postgres", "bare"), ("redis", "walls")])
+@pytest.mark.parametrize(("kind", "how"), [("postgres", "confined"), ("postgres", "bare"), ("redis", "confined")])
 def test_kill_9_at_any_moment_leaves_no_process_and_the_next_run_sweeps_the_folder(
-    kind: str, confinement: str, tmp_path: Path
+    kind: str, how: str, tmp_path: Path
 ) -> None:
     needed(next(spec for spec in SPECS if spec.kind == kind), tmp_path)
     script = tmp_path / "live.py"
@@ -184,7 +184,7 @@ def test_kill_9_at_any_moment_leaves_no_process_and_the_next_run_sweeps_the_fold
     luck = Random(11)
     for _ in range(5):
         run = subprocess.Popen(
-            [sys.executable, script, kind, tmp_path, "50", "stay", confinement],
+            [sys.executable, script, kind, tmp_path, "50", "stay", how],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )

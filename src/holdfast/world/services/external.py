@@ -69,7 +69,6 @@ class ExternalPostgres(Session, External):
 
     async def mark(self) -> None:
         async with self._own_session.session() as session:
-            await self._counters.begin(session)
             await self._counters.mark(session)
 
     async def writes(self) -> list[AuditEvent]:

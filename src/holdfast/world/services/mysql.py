@@ -13,6 +13,7 @@ from holdfast.errors import HarnessError, NoServer, UserError
 from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols import Rows
 from holdfast.world.services.confinement import unconfined
+from holdfast.world.services.endings import Endings
 from holdfast.world.services.mysql_audit import AUDITED, MyCounters, MyLog, my_events
 from holdfast.world.services.mysql_dump import MyDump
 from holdfast.world.services.mysql_session import MySqlSession, said
@@ -74,6 +75,7 @@ class Mysql:
         own_session: MySqlSession,
         counters: MyCounters,
         dump: MyDump,
+        endings: Endings,
         notes: tuple[str, ...],
     ) -> None:
         self.spec = spec
@@ -85,6 +87,7 @@ class Mysql:
         self._own_session = own_session
         self._counters = counters
         self._dump = dump
+        self._endings = endings
 
     @property
     def alive(self) -> bool:
@@ -138,7 +141,8 @@ class Mysql:
             await asyncio.to_thread(self._restrict)
 
     async def close(self) -> None:
-        await self._server.close()
+        self._server.end()
+        self._endings.begin(self._server.close())
 
     def _databases(self) -> list[str]:
         with _ours(), self._own_session.session(database=None) as session, session.cursor() as cursor:
@@ -201,10 +205,12 @@ async def open_mysql(spec: ServiceSpec, folder: Path) -> SpareKeeper[Mysql]:
     launch = _launch(spec, found, settings, data, user)
     dump = MyDump(Programs(user, found.prefix), found.program, data.password, mariadb)
 
-    async def fresh() -> Mysql:
-        return await _start(spec, settings, home, launch, data, dump, notes)
+    endings = Endings()
 
-    return SpareKeeper(fresh, home.close)
+    async def fresh() -> Mysql:
+        return await _start(spec, settings, home, launch, data, dump, endings, notes)
+
+    return SpareKeeper(fresh, home.close, endings)
 
 
 async def _start(
@@ -214,6 +220,7 @@ async def _start(
     launch: Launch,
     data: PreparedData,
     dump: MyDump,
+    endings: Endings,
     notes: tuple[str, ...],
 ) -> Mysql:
     log = MyLog(settings.database)
@@ -230,7 +237,7 @@ async def _start(
     login |= {"database": settings.database or None, "ssl_disabled": True}
     own_session = MySqlSession(spec.name, login, log.opened)
     counters = MyCounters(own_session, settings.database)
-    return Mysql(spec, settings, server, log, own_session, counters, dump, notes)
+    return Mysql(spec, settings, server, log, own_session, counters, dump, endings, notes)
 
 
 def _launch(

@@ -12,6 +12,7 @@ import asyncio
 import re
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,9 @@ from holdfast.errors import QueryFailed
 from holdfast.model.world import AuditEvent
 from holdfast.reading.tables import named, part
 from holdfast.world.services.log import LINE_LIMIT
-from holdfast.world.services.pg_session import PgSession
-from holdfast.world.services.pg_tables import tables
+from holdfast.world.services.pg_kept_session import FLUSHES
+from holdfast.world.services.pg_session import PgSession, results
+from holdfast.world.services.pg_tables import TABLES, tables
 from holdfast.world.services.statements import split
 from holdfast.world.services.table_shape import Tables, remade
 from holdfast.world.services.write_tally import Counters, WriteTally, events
@@ -40,6 +42,7 @@ SETTLE_S = 1.0
 """For sessions of the agent to end by themselves once it is gone."""
 FLUSH_S = 0.5
 """For the counts of a session that has ended to come in, where we cannot see it end."""
+_LOOK_S = 0.002
 PREFIX = "@%n %p "
 """Of every entry: seconds since 1970 and the session. Lines that belong to an entry begin with a tab."""
 _ENTRY = re.compile(rb"@(\d+\.\d+) (\d+) (LOG|ERROR|FATAL|PANIC):  (?:(?:statement|execute [^\n]*?): )?(.*)", re.DOTALL)
@@ -156,16 +159,18 @@ class PgCounters:
         """Rows changed so far in each database, catalogs included: one that stays the same need not be looked into."""
 
     async def begin(self, session: AsyncConnection[Any]) -> None:
-        """The server is fresh."""
-        self._sums = await _sums(session)
+        """The server is fresh. Asks all that will be asked: a session that has read the catalogs answers sooner."""
+        self._sums = await self._look(session, self._database, _ServerSnapshot())
 
-    async def mark(self, session: AsyncConnection[Any]) -> None:
-        self.default = part(await self._own_session.pin())
+    async def mark(self, session: AsyncConnection[Any], first: Sequence[str] = ()) -> None:
+        """The snapshot, once the session has done what is to be done first."""
+        self.default = part(await self._own_session.pin(session, [*first, *(() if self._shared else _flush(session))]))
         self._marked = await self._read(session, end=False)
 
     async def since(self) -> Counters:
+        self._own_session.end()
         try:
-            async with self._own_session.session() as session:
+            async with self._own_session.short() as session:
                 now = await self._read(session, end=True)
         except QueryFailed:  # the agent has dropped the database
             async with self._own_session.session(dbname="template1") as session:
@@ -189,8 +194,7 @@ class PgCounters:
             await self._look(session, self._database, found)
             return found
         await _alone(session, end=end)
-        await self._look(session, self._database, found)
-        sums = await _sums(session)
+        sums = await self._look(session, self._database, found)
         for database in sums:
             if database != self._database and sums[database] != self._sums.get(database):
                 async with self._own_session.session(dbname=database) as there:
@@ -198,10 +202,12 @@ class PgCounters:
         self._sums = sums
         return found
 
-    async def _look(self, session: AsyncConnection[Any], database: str, found: _ServerSnapshot) -> None:
-        rows = await (await session.execute(_COUNTS)).fetchall()
-        found.counts |= {self._named(*row[:3]): (row[3], row[4], row[5]) for row in rows}
-        found.tables[database] = await tables(session, self._named)
+    async def _look(self, session: AsyncConnection[Any], database: str, found: _ServerSnapshot) -> dict[str, int]:
+        """Into one database; and the sums of all."""
+        counts, shapes, sums = await results(session, [_COUNTS, TABLES, _SUMS])
+        found.counts |= {self._named(*row[:3]): (row[3], row[4], row[5]) for row in counts}
+        found.tables[database] = tables(shapes, self._named)
+        return dict(sums)
 
     def _named(self, database: str, schema: str, table: str) -> str:
         """Bare in the schema and database that one works in by default."""
@@ -210,8 +216,9 @@ class PgCounters:
         return part(table) if part(schema) == self.default else named(schema, table)
 
 
-async def _sums(session: AsyncConnection[Any]) -> dict[str, int]:
-    return dict(await (await session.execute(_SUMS)).fetchall())
+def _flush(session: AsyncConnection[Any]) -> list[str]:
+    """Has the session hand in its own counts; a new one of an old server has none."""
+    return ["SELECT pg_catalog.pg_stat_force_next_flush()"] if session.info.server_version >= FLUSHES else []
 
 
 async def _alone(session: AsyncConnection[Any], *, end: bool) -> None:
@@ -222,7 +229,7 @@ async def _alone(session: AsyncConnection[Any], *, end: bool) -> None:
             if end:
                 await session.execute(f"SELECT pg_terminate_backend(pid, 5000) {_OTHERS}")
             return
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(_LOOK_S)
 
 
 def pg_events(service: str, log: PgLog, counters: Counters) -> list[AuditEvent]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.protocols import Rows
+from holdfast.world.services.pg_kept_session import KeptSession
 from holdfast.world.services.rows import KeptRows
 from holdfast.world.services.statements import ScriptStatement, split
 
@@ -20,10 +21,11 @@ LATE_S = 2.0
 """For the server to stop a query at its own timeout; then we stop waiting."""
 _CANCELLED = "57014"
 _SEARCH_PATH = """
-SELECT substr(setting, 13) FROM pg_catalog.pg_db_role_setting s
+SELECT set_config('search_path', substr(setting, 13), true) FROM (
+SELECT setting FROM pg_catalog.pg_db_role_setting s
 JOIN pg_catalog.pg_roles r ON r.rolname = %s AND s.setrole = r.oid, unnest(s.setconfig) setting
 WHERE s.setdatabase IN (0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()))
-AND setting LIKE 'search\\_path=%%' ORDER BY s.setdatabase DESC LIMIT 1
+AND setting LIKE 'search\\_path=%' ORDER BY s.setdatabase DESC LIMIT 1) of_role
 """
 """What was set for a role alone: SET ROLE does not take it over, as a login would."""
 
@@ -32,9 +34,17 @@ class PgSession:
     """Opens sessions in one database. `role` is who queries and fixtures act as, where that is not who logs in."""
 
     def __init__(
-        self, name: str, login: Mapping[str, str], role: str = "", opened: Callable[[int], None] = lambda pid: None
+        self,
+        name: str,
+        login: Mapping[str, str],
+        role: str = "",
+        opened: Callable[[int], None] = lambda pid: None,
+        *,
+        keeps: bool = False,
     ) -> None:
+        """`keeps`: nobody but us minds a session that stays open for a moment."""
         self.name = name
+        self._kept = KeptSession(self._connect) if keeps else None
         self._login: dict[str, Any] = dict(login)
         self._role = role
         self._opened = opened
@@ -47,6 +57,29 @@ class PgSession:
 
         QueryFailed if there is no such database: an agent may have dropped it.
         """
+        session = await self._connect(**login)
+        try:
+            yield session
+        finally:
+            await session.close()
+
+    @asynccontextmanager
+    async def short(self, *, changes: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
+        """The same for a short use after which another may follow; with `changes` it may be left in any state."""
+        async with self._kept.use(changes=changes) if self._kept is not None else self.session() as session:
+            yield session
+
+    def wait(self, idle_s: float | None = None) -> None:
+        """Others may be there from now on: the next short use follows soon, or it logs in anew."""
+        if self._kept is not None:
+            self._kept.wait(idle_s)
+
+    def end(self) -> None:
+        """The next short use logs in anew; no session is left open."""
+        if self._kept is not None:
+            self._kept.end()
+
+    async def _connect(self, **login: str) -> AsyncConnection[Any]:
         import psycopg
 
         try:
@@ -55,49 +88,45 @@ class PgSession:
             )
         except psycopg.OperationalError as refused:
             raise _failure(self.name, refused) from refused
-        try:
-            self._opened(session.info.backend_pid)
-            yield session
-        finally:
-            await session.close()
+        self._opened(session.info.backend_pid)
+        return session
 
     async def query(self, sql: str, *, timeout_s: float, keep: int) -> Rows:
         """One statement in a read-only transaction."""
         import psycopg
 
+        begin = ["BEGIN READ ONLY", f"SET LOCAL statement_timeout = {max(1, round(timeout_s * 1000))}"]
+        begin += [f"SET LOCAL ROLE {quoted(self._role)}"] if self._role else []
+        begin += [f"SET LOCAL search_path = {self._path}"] if self._path else []
         try:
-            async with asyncio.timeout(timeout_s + LATE_S), self.session() as session:
-                await session.set_autocommit(False)
-                await session.set_read_only(True)
-                await session.execute(f"SET LOCAL statement_timeout = {max(1, round(timeout_s * 1000))}")
-                if self._role:
-                    await session.execute(f"SET LOCAL ROLE {quoted(self._role)}")
-                if self._path:
-                    await session.execute(f"SET LOCAL search_path = {self._path}")
-                return await _rows(session, sql, keep)
+            async with asyncio.timeout(timeout_s + LATE_S), self.short() as session:
+                await session.execute("; ".join(begin))
+                found = await _rows(session, sql, keep)
+                await session.execute("ROLLBACK")
+                return found
         except psycopg.Error as refused:
             if refused.sqlstate == _CANCELLED:
                 raise TimeoutError(f"the query took longer than {timeout_s:g} s") from refused
             raise QueryFailed(said(refused), state=refused.sqlstate or "") from refused
 
-    async def pin(self) -> str:
+    async def pin(self, session: AsyncConnection[Any], first: Sequence[str] = ()) -> str:
         """From now on a bare name means what it means to a login now: no agent can put a table of its own before it.
 
-        The schema that it leads to; empty if there is none.
+        The schema that it leads to; empty if there is none. The session does what is to be done first on the way.
         """
-        async with self.session() as session:
-            if self._role:
-                path = await (await session.execute(_SEARCH_PATH, [self._role])).fetchone()
-                if path is not None:
-                    await session.execute("SELECT set_config('search_path', %s, false)", path)
-                await session.execute(f"SET ROLE {quoted(self._role)}")
-            found = await (await session.execute("SELECT unnest(current_schemas(false))")).fetchall()
+        from psycopg.sql import Literal
+
+        statements = [*first]
+        if self._role:
+            statements.append(_SEARCH_PATH.replace("%s", Literal(self._role).as_string(session)))
+            statements.append(f"SET LOCAL ROLE {quoted(self._role)}")
+        *_, found = await results(session, [*statements, "SELECT unnest(current_schemas(false))"])
         self._path = ", ".join(quoted(name) for (name,) in found) or "pg_catalog"
         return str(found[0][0]) if found else ""
 
     async def execute(self, sql: str) -> None:
         """Statements one after the other, each on its own unless the text opens a transaction."""
-        async with self.session() as session:
+        async with self.short(changes=True) as session:
             if self._role:
                 await session.execute(f"SET SESSION AUTHORIZATION {quoted(self._role)}")
             for statement in split(sql, "postgres"):
@@ -107,7 +136,7 @@ class PgSession:
         """Lets the server read the statement without running it."""
         from psycopg.pq import ExecStatus
 
-        async with self.session() as session:
+        async with self.short(changes=True) as session:
             if self._role:
                 await session.execute(f"SET ROLE {quoted(self._role)}")
             result = await asyncio.to_thread(session.pgconn.prepare, b"", sql.encode())
@@ -116,6 +145,16 @@ class PgSession:
                 raise QueryFailed(
                     result.error_message.decode("utf-8", "replace").strip(), state=state.decode() if state else ""
                 )
+
+
+async def results(session: AsyncConnection[Any], statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
+    """What each statement gave; all are sent at once, as one transaction."""
+    cursor = await session.execute("; ".join(statements).encode())
+    found = []
+    while True:
+        found.append(await cursor.fetchall() if cursor.description is not None else [])
+        if not cursor.nextset():
+            return found
 
 
 async def _rows(session: AsyncConnection[Any], sql: str, keep: int) -> Rows:

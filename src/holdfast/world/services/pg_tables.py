@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from holdfast.world.services.table_shape import Tables, TableShape
 
-if TYPE_CHECKING:
-    from psycopg import AsyncConnection
-
-_TABLES = """
+TABLES = """
 SELECT current_database(), n.nspname, c.relname, rn.nspname, r.relname, c.oid::bigint, c.relfilenode::bigint,
        pg_relation_size(c.oid) = 0,
        (SELECT md5(string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || ' ' || a.attnotnull, ','
@@ -25,12 +22,10 @@ WHERE c.relkind IN ('r', 'p', 'm') AND n.nspname !~ '^pg_' AND n.nspname <> 'inf
 """Temporary tables are in schemas whose names begin with pg_, too."""
 
 
-async def tables(session: AsyncConnection[Any], name: Callable[[str, str, str], str]) -> Tables:
-    """Every table of the session's database; `name` makes one of database, schema and table."""
+def tables(rows: Iterable[tuple[Any, ...]], name: Callable[[str, str, str], str]) -> Tables:
+    """Every table of a database, of the rows that TABLES gave; `name` makes one of database, schema and table."""
     found: Tables = {}
-    for database, schema, table, root_schema, root, oid, file, empty, columns in await (
-        await session.execute(_TABLES)
-    ).fetchall():
+    for database, schema, table, root_schema, root, oid, file, empty, columns in rows:
         of = name(database, root_schema, root) if root else ""
         found[name(database, schema, table)] = TableShape(columns or "", (oid, file), of, bool(empty))
     return found

@@ -15,6 +15,7 @@ from holdfast.errors import HarnessError, NoServer
 from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols import Rows
 from holdfast.world.services.confinement import unconfined
+from holdfast.world.services.endings import Endings
 from holdfast.world.services.passwords import scram
 from holdfast.world.services.pg_audit import AUDITED, PREFIX, PgCounters, PgLog, pg_events
 from holdfast.world.services.pg_dump import PgDump
@@ -60,6 +61,8 @@ SERVER = {
     "logging_collector": "off",
 }
 """Quick, forgetful, quiet, and its statements logged to us. Nothing listens on the network."""
+FORESEEN_S = 0.05
+"""For checks to ask whether they could ask, after the snapshot; then only the agent is there."""
 POWERS = "NOSUPERUSER CREATEDB CREATEROLE REPLICATION BYPASSRLS"
 """What the user of the spec keeps when the agent starts. A superuser could turn the audit off."""
 GROUPS = "pg_monitor, pg_read_all_data, pg_write_all_data, pg_signal_backend"
@@ -80,6 +83,7 @@ class Postgres:
         own_session: PgSession,
         counters: PgCounters,
         dump: PgDump,
+        endings: Endings,
         notes: tuple[str, ...],
     ) -> None:
         self.spec = spec
@@ -91,6 +95,7 @@ class Postgres:
         self._own_session = own_session
         self._counters = counters
         self._dump = dump
+        self._endings = endings
 
     @property
     def alive(self) -> bool:
@@ -100,6 +105,10 @@ class Postgres:
     def variables(self) -> Mapping[str, str]:
         s = self._settings
         return {"URL": url("postgresql", s.user, s.password, s.database)}
+
+    def taken(self) -> None:
+        """By a trial: until now nobody else could reach it."""
+        self._own_session.wait()
 
     async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
         return await self._own_session.query(sql, timeout_s=timeout_s, keep=keep)
@@ -112,11 +121,10 @@ class Postgres:
 
     async def mark(self) -> None:
         """Writes count from here, and the agent's user is a superuser no longer."""
-        async with self._own_session.session() as session:
-            user = quoted(self._settings.user)
-            await session.execute(f"GRANT {GROUPS} TO {user}")
-            await session.execute(f"ALTER ROLE {user} {POWERS}")
-            await self._counters.mark(session)
+        user = quoted(self._settings.user)
+        async with self._own_session.short() as session:
+            await self._counters.mark(session, [f"GRANT {GROUPS} TO {user}", f"ALTER ROLE {user} {POWERS}"])
+        self._own_session.wait(FORESEEN_S)
         self._log_now()
         self._log.tally.clear()
         self._log.default = self._counters.default
@@ -136,6 +144,7 @@ class Postgres:
     async def restore(self, path: Path) -> None:
         """All but the password of the spec's user is as it was written; what runs meanwhile gives nobody more power."""
         room = self._server.room
+        self._own_session.end()
         async with _ours():
             async with self._own_session.session(dbname="template1") as session:
                 await session.execute(f"ALTER DATABASE postgres OWNER TO {OURS}")  # else its owner cannot be dropped
@@ -149,7 +158,9 @@ class Postgres:
                     await _set_password(session, self._settings)
 
     async def close(self) -> None:
-        await self._server.close()
+        self._own_session.end()
+        self._server.end()
+        self._endings.begin(self._server.close())
 
     def _log_now(self) -> None:
         self._server.log.drain()
@@ -181,11 +192,13 @@ async def open_postgres(spec: ServiceSpec, folder: Path) -> SpareKeeper[Postgres
 
     dump = PgDump(Programs(user, found.prefix), found.program, data.password)
 
+    endings = Endings()
+
     async def fresh() -> Postgres:
         launch = _launch(spec, found, settings, data, user)
-        return await _start(spec, settings, home, launch, data, dump, notes)
+        return await _start(spec, settings, home, launch, data, dump, endings, notes)
 
-    return SpareKeeper(fresh, home.close)
+    return SpareKeeper(fresh, home.close, endings, Postgres.taken)
 
 
 async def _set_password(session: AsyncConnection[Any], settings: PostgresSettings) -> None:
@@ -201,15 +214,16 @@ async def _start(
     launch: Launch,
     data: PreparedData,
     dump: PgDump,
+    endings: Endings,
     notes: tuple[str, ...],
 ) -> Postgres:
     log = PgLog()
     server = await start(launch, home, log.line)
+    login = {"host": str(server.room), "user": OURS, "password": data.password, "dbname": settings.database}
+    own_session = PgSession(spec.name, login, settings.user, log.opened, keeps=True)
     try:
-        login = {"host": str(server.room), "user": OURS, "password": data.password, "dbname": settings.database}
-        own_session = PgSession(spec.name, login, settings.user, log.opened)
         counters = PgCounters(own_session, settings.database)
-        async with own_session.session() as session:
+        async with own_session.short() as session:
             await _set_password(session, settings)
             await counters.begin(session)
         address = {
@@ -219,10 +233,11 @@ async def _start(
             "PGDATABASE": settings.database,
         }
         await wait_for(spec, {**address, "PGPASSWORD": settings.password}, launch.user)
+        return Postgres(spec, settings, server, log, own_session, counters, dump, endings, notes)
     except BaseException:
+        own_session.end()
         await server.close()
         raise
-    return Postgres(spec, settings, server, log, own_session, counters, dump, notes)
 
 
 def _launch(

@@ -11,6 +11,7 @@ from pathlib import Path
 from holdfast.errors import NoServer
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services.confinement import data_limit, unconfined
+from holdfast.world.services.endings import Endings
 from holdfast.world.services.programs import Programs
 from holdfast.world.services.redis_dump import RedisDump
 from holdfast.world.services.server import Launch, Server, start
@@ -37,6 +38,7 @@ class Redis:
         home: SocketFolder,
         launch: Launch,
         dump: RedisDump,
+        endings: Endings,
         notes: tuple[str, ...],
     ) -> None:
         self.spec = spec
@@ -46,6 +48,7 @@ class Redis:
         self._home = home
         self._launch = launch
         self._dump = dump
+        self._endings = endings
         self._server: Server
 
     async def open(self, launch: Launch) -> None:
@@ -84,7 +87,8 @@ class Redis:
         return [*self._launch.argv(sockets, files), "--appendonly", "no"]
 
     async def close(self) -> None:
-        await self._server.close()
+        self._server.end()
+        self._endings.begin(self._server.close())
 
 
 async def open_redis(spec: ServiceSpec, folder: Path) -> SpareKeeper[Redis]:
@@ -98,12 +102,14 @@ async def open_redis(spec: ServiceSpec, folder: Path) -> SpareKeeper[Redis]:
     launch = _launch(spec, found, settings, user)
     dump = RedisDump(Programs(user, found.prefix), found.program, settings.password)
 
+    endings = Endings()
+
     async def fresh() -> Redis:
-        redis = Redis(spec, settings, home, launch, dump, notes)
+        redis = Redis(spec, settings, home, launch, dump, endings, notes)
         await redis.open(launch)
         return redis
 
-    return SpareKeeper(fresh, home.close)
+    return SpareKeeper(fresh, home.close, endings)
 
 
 def _launch(spec: ServiceSpec, found: ServerProgram, settings: RedisSettings, user: User | None) -> Launch:

@@ -84,8 +84,15 @@ class Server:
         """Of the process that the server ends with."""
         return self._process.pid
 
+    def end(self) -> None:
+        """Has no socket from now on, and ends; `close` waits for that."""
+        kill_group(self._process.pid, self._stop)
+        if self._stop == signal.SIGKILL:  # else its data lie beside the socket, and it is still at work there
+            shutil.rmtree(self.room, ignore_errors=True)
+
     async def close(self) -> None:
         """Nothing of it is left: no process, no data, no socket."""
+        self.end()
         try:
             await self._end()
             await asyncio.to_thread(self._process.wait, END_S)
@@ -97,7 +104,6 @@ class Server:
 
     async def _end(self) -> None:
         if self._stop != signal.SIGKILL:
-            kill_group(self._process.pid, self._stop)
             with contextlib.suppress(TimeoutError):
                 await self.log.at_end(GRACE_S)
         kill_group(self._process.pid, signal.SIGKILL)

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from holdfast.model.trial import Trial
 from holdfast.protocols import WarmService
+from holdfast.world.services.endings import Endings
 
 MOST = 2
 """Servers that wait: more would only use memory, since starting one takes less time than a trial."""
@@ -20,9 +21,18 @@ S = TypeVar("S", bound=WarmService)
 class SpareKeeper(Generic[S]):
     """Starts the next server while a trial runs. Nothing is shared, so `alone` is how it always is."""
 
-    def __init__(self, start: Callable[[], Awaitable[S]], done: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        start: Callable[[], Awaitable[S]],
+        done: Callable[[], None],
+        endings: Endings | None = None,
+        taken: Callable[[S], None] = lambda service: None,
+    ) -> None:
+        """`done` is called when no server is left, `taken` with each one that a trial gets."""
         self._start = start
         self._done = done
+        self._endings = endings or Endings()
+        self._taken = taken
         self._waiting: deque[asyncio.Task[S]] = deque()
         self._wanted = 1
         self._refill()
@@ -37,9 +47,12 @@ class SpareKeeper(Generic[S]):
             finally:
                 self._refill()
             if found.alive:
-                return found
+                break
             await found.close()
-        return await self._start()
+        else:
+            found = await self._start()
+        self._taken(found)
+        return found
 
     async def close(self) -> None:
         """No server of it is left."""
@@ -52,6 +65,7 @@ class SpareKeeper(Generic[S]):
             for server in ended:
                 if not isinstance(server, BaseException):
                     await server.close()
+            await self._endings.wait()
         finally:
             self._done()
 

@@ -1,0 +1,173 @@
+"""The sessions that we have in a PostgreSQL of a trial: few, each as good as a new one, and in nobody's way."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from servers_kit import Bay, bay, told
+
+from holdfast.errors import QueryFailed
+from holdfast.model.world import ServiceSpec
+from holdfast.world.services import pg_kept_session, postgres
+from holdfast.world.services.postgres import Postgres
+
+SPEC = ServiceSpec(
+    "db", "postgres", env={"POSTGRES_USER": "app", "POSTGRES_PASSWORD": "pw-pw-pw", "POSTGRES_DB": "shop"}
+)
+SEED = "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1), (2)"
+OURS = "FROM pg_stat_activity WHERE usename = 'holdfast_observer' AND backend_type = 'client backend'"
+
+
+@pytest.fixture(scope="module")
+def sea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bay]:
+    with bay(SPEC, tmp_path_factory.mktemp("pg")) as opened:
+        yield opened
+
+
+async def agent(db: Postgres, *statements: str, dbname: str = "shop") -> list[Any]:
+    def work() -> list[Any]:
+        host = str(Path(str(db.upstream)).parent)
+        with psycopg.connect(host=host, user="app", password="pw-pw-pw", dbname=dbname, autocommit=True) as session:
+            for statement in statements:
+                cursor = session.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    return await asyncio.to_thread(work)
+
+
+async def logins(db: Postgres) -> set[int]:
+    return set(db._log._ours)
+
+
+def test_a_trial_logs_in_once_and_asks_little(sea: Bay, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its server is prepared with a session of its own before the trial begins; that is not counted."""
+    monkeypatch.setattr(pg_kept_session, "IDLE_S", 5.0)
+    monkeypatch.setattr(postgres, "FORESEEN_S", 5.0)
+    with tempfile.TemporaryFile() as told_to:
+
+        async def scene(db: Postgres) -> int:
+            first = await logins(db)
+            session = db._own_session._kept._session  # type: ignore[union-attr]
+            assert session is not None
+            session.pgconn.trace(told_to.fileno())
+            await db.execute(SEED)
+            await db.mark()
+            await db.prepare("SELECT count(*) FROM t")
+            assert await logins(db) == first
+            await agent(db, "INSERT INTO t VALUES (3)")
+            assert told(await db.writes()) == [("t", "insert", 1)]
+            assert (await db.query("SELECT count(*) FROM t", timeout_s=5)).rows == ((3,),)
+            return len(await logins(db) - first)
+
+        assert sea.with_server(scene) == 1
+        told_to.seek(0)
+        trips = sum(b"\tReadyForQuery\t" in line for line in told_to)
+    assert trips <= 10  # a fixture of two statements 3, the snapshot 5, a statement read 2
+
+
+def test_nothing_of_a_fixture_is_left_for_the_next(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute("CREATE SCHEMA s; SET search_path = s; CREATE TEMP TABLE gone (n int); SET work_mem = '5MB'")
+        await db.execute("CREATE TABLE here (n int)")
+        found = await db.query("SELECT schemaname FROM pg_tables WHERE tablename = 'here'", timeout_s=5)
+        assert found.rows == (("public",),)
+        with pytest.raises(QueryFailed, match="gone"):
+            await db.execute("SELECT * FROM gone")
+        await db.execute("BEGIN; INSERT INTO here VALUES (1)")  # never committed
+        assert (await db.query("SELECT count(*) FROM here", timeout_s=5)).rows == ((0,),)
+
+    sea.with_server(scene)
+
+
+def test_what_a_fixture_sets_for_logins_holds_for_the_next_one(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute("CREATE SCHEMA s; ALTER DATABASE shop SET search_path = s")
+        await db.execute("CREATE TABLE mine (n int)")
+        await db.mark()
+        assert (await db.query("SELECT count(*) FROM s.mine", timeout_s=5)).rows == ((0,),)
+        await agent(db, "INSERT INTO s.mine VALUES (1)")
+        assert told(await db.writes()) == [("mine", "insert", 1)]  # the schema that a bare name leads to
+
+    sea.with_server(scene)
+
+
+def test_a_fixture_may_end_our_session(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(SEED)
+        await agent(db, f"SELECT pg_terminate_backend(pid) {OURS}")
+        await db.mark()
+        await agent(db, "UPDATE t SET id = 7 WHERE id = 2")
+        assert told(await db.writes()) == [("t", "update", 1)]
+
+    sea.with_server(scene)
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_our_session_keeps_nobody_from_copying_or_dropping_the_database(sea: Bay, marked: bool) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(SEED)
+        if marked:
+            await db.mark()
+        await agent(db, "CREATE DATABASE copy TEMPLATE shop", "DROP DATABASE shop", dbname="postgres")
+        assert await agent(db, "SELECT count(*) FROM t", dbname="copy") == [(2,)]
+
+    sea.with_server(scene)
+
+
+def test_no_session_of_ours_is_there_while_the_agent_works(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(SEED)
+        await db.mark()
+        await asyncio.sleep(0.2)
+        assert await agent(db, f"SELECT count(*) {OURS}") == [(0,)]
+
+    sea.with_server(scene)
+
+
+def test_what_the_agent_sets_for_logins_is_found_however_quick_it_was(sea: Bay) -> None:
+    async def scene(db: Postgres, pause_s: float) -> Any:
+        await db.execute(SEED)
+        await db.mark()
+        await agent(db, "ALTER DATABASE shop SET timezone = 'Asia/Tokyo'")
+        await asyncio.sleep(pause_s)
+        await db.writes()
+        return (await db.query("SELECT current_setting('timezone')", timeout_s=5)).rows
+
+    assert sea.with_server(lambda db: scene(db, 0.0)) == sea.with_server(lambda db: scene(db, 0.4))
+
+
+def test_a_query_that_failed_or_was_late_leaves_the_next_one_alone(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute(SEED)
+        with pytest.raises(QueryFailed, match="nowhere"):
+            await db.query("SELECT * FROM nowhere", timeout_s=5)
+        with pytest.raises(TimeoutError):
+            await db.query("SELECT pg_sleep(9)", timeout_s=0.05)
+        with pytest.raises(QueryFailed, match="read-only"):
+            await db.query("DELETE FROM t RETURNING id", timeout_s=5)
+        await db.query("SELECT set_config('work_mem', '7MB', false)", timeout_s=5)
+        found = await db.query("SELECT count(*), current_setting('work_mem'), current_user::text FROM t", timeout_s=5)
+        assert found.rows == ((2, "4MB", "app"),)
+
+    sea.with_server(scene)
+
+
+def test_an_old_server_has_a_session_for_every_use(sea: Bay, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pg_kept_session, "FLUSHES", 999_999)
+    monkeypatch.setattr("holdfast.world.services.pg_audit.FLUSHES", 999_999)
+
+    async def scene(db: Postgres) -> int:
+        before = await logins(db)
+        await db.execute(SEED)
+        await db.mark()
+        await agent(db, "DELETE FROM t WHERE id = 1")
+        assert told(await db.writes()) == [("t", "delete", 1)]
+        return len(await logins(db) - before)
+
+    assert sea.with_server(scene) >= 2
