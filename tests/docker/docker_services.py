@@ -17,7 +17,7 @@ from holdfast.model.spec import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Database, ManyPorts
-from holdfast.world.sandbox import owner
+from holdfast.world.containers import owner
 from holdfast.world.services import container_ready, open_keeper
 from holdfast.world.services.lifeline import KEEPER
 

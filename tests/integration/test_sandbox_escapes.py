@@ -14,8 +14,9 @@ from sandbox_kit import ENV, PRELUDE, ROOT, as_ordinary_user, attempt, in_sandbo
 
 from holdfast.model.world import Resources
 from holdfast.protocols import SandboxSpec, Stdio
+from holdfast.world.holders.user import whom
 from holdfast.world.sandbox import limits
-from holdfast.world.sandbox.bubblewrap import open_backend, whom
+from holdfast.world.sandbox.bubblewrap import open_backend
 
 MB = 1 << 20
 

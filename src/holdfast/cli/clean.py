@@ -23,7 +23,8 @@ def command(kept: bool, older_than: str | None) -> int:
     from holdfast.processes.scratch import sweep
     from holdfast.report.safe import one_line
     from holdfast.world import kept_world
-    from holdfast.world.sandbox import limits, owner
+    from holdfast.world.containers import owner
+    from holdfast.world.sandbox import limits
     from holdfast.world.services import socket_folder
 
     removed = [*map(str, sweep()), *map(str, socket_folder.sweep()), *map(str, clear(Path(".holdfast")))]

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 from holdfast.errors import AgentUnavailable
 from holdfast.protocols import Sandbox, Stdio
-from holdfast.world.sandbox.running_program import ended
+from holdfast.world.holders.running_program import ended
 
 _SHELL = "/bin/sh"
 _CHUNK = 1 << 16

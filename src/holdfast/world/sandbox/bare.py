@@ -10,8 +10,8 @@ import socket
 import time
 
 from holdfast.processes.leftovers import end_orphans, kill_group
-from holdfast.world.sandbox import wire
-from holdfast.world.sandbox.wire import StartOrder
+from holdfast.world.holders import wire
+from holdfast.world.holders.wire import StartOrder
 
 
 class Keeper:

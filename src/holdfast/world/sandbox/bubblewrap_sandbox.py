@@ -16,15 +16,15 @@ from typing import Literal, cast
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation
 from holdfast.protocols import Command, CommandEnd, FileChange, Ran, SandboxSpec, Stdio
-from holdfast.world.sandbox import wire
-from holdfast.world.sandbox.connections import connected
-from holdfast.world.sandbox.holder_connection import GONE, HolderConnection
+from holdfast.world.holders import wire
+from holdfast.world.holders.connections import connected
+from holdfast.world.holders.holder_connection import GONE, HolderConnection
+from holdfast.world.holders.running_program import NEVER, RunningProgram, run_to_end
+from holdfast.world.holders.wire import HolderMessage
+from holdfast.world.holders.workspace import WORKSPACE
 from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits, family
-from holdfast.world.sandbox.mounts import WORKSPACE
 from holdfast.world.sandbox.paths import resolve
-from holdfast.world.sandbox.running_program import NEVER, RunningProgram, run_to_end
-from holdfast.world.sandbox.wire import HolderMessage
 
 _ROUND_MS = 10_000
 """For the next piece of a list of changes: long, since on a busy machine slowness is ours."""

@@ -18,7 +18,8 @@ import struct
 from contextlib import suppress
 
 from holdfast.processes.leftovers import die_with_parent
-from holdfast.world.sandbox import bpf, kernel, wire
+from holdfast.world.holders import wire
+from holdfast.world.sandbox import bpf, kernel
 from holdfast.world.sandbox.exec_attempt import AT_FDCWD, attempt
 from holdfast.world.sandbox.lifetimes import Lifetimes
 

@@ -20,17 +20,17 @@ from msgspec.structs import replace
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation
 from holdfast.protocols import FileChange, Ran, SandboxSpec, Stdio
-from holdfast.world.compiled import CannotCompile, compiled
-from holdfast.world.sandbox import system, tree
-from holdfast.world.sandbox.bubblewrap import PIDS, whom
-from holdfast.world.sandbox.container import Container, Shape, docker
-from holdfast.world.sandbox.mounts import WORKSPACE
+from holdfast.world.containers.container import Container, Shape, docker
+from holdfast.world.containers.first_process import first_process
+from holdfast.world.containers.folders import make_folders
+from holdfast.world.holders.hosts_file import hosts_file
+from holdfast.world.holders.running_program import RunningProgram, run_to_end
+from holdfast.world.holders.user import whom
+from holdfast.world.holders.workspace import WORKSPACE
+from holdfast.world.sandbox import tree
+from holdfast.world.sandbox.bubblewrap import PIDS
 from holdfast.world.sandbox.paths import resolve
 from holdfast.world.sandbox.promises import ALWAYS, of_sandbox
-from holdfast.world.sandbox.running_program import RunningProgram, run_to_end
-
-DOOR = Path(__file__).with_name("door.c")
-_FLAGS = ("-O2", "-static")
 
 
 class DockerBackend:
@@ -38,10 +38,10 @@ class DockerBackend:
 
     name = "docker"
 
-    def __init__(self, folder: Path, image: str, own_session: Path, isolation: tuple[Isolation, ...]) -> None:
+    def __init__(self, folder: Path, image: str, first: Path, isolation: tuple[Isolation, ...]) -> None:
         self._folder = folder
         self._image = image
-        self._own_session = own_session
+        self._first = first
         self._isolation = isolation
 
     @property
@@ -53,7 +53,7 @@ class DockerBackend:
         folder.mkdir(mode=0o700)
         shape = Shape(
             image=self._image,
-            own_session=self._own_session,
+            first_process=self._first,
             user=whom(),
             folder=folder,
             visible={inside: path.resolve() for inside, path in sandbox_spec.visible.items()},
@@ -205,7 +205,7 @@ async def open_backend(folder: Path, image: str | None) -> DockerBackend:
         raise UserError("the docker backend needs an image", hint='name one in the spec, as `base: "python:3.12"`')
     if shutil.which("docker") is None:
         raise UserError("the docker client is not installed", hint="apt-get install docker.io, or --backend bubblewrap")
-    first = await own_session()
+    first = await first_process()
     try:
         await docker("version", "--format", "{{.Server.Version}}")  # fails without an engine; `info` of some does not
         about = json.loads(await docker("info", "--format", "{{json .}}"))
@@ -220,14 +220,6 @@ async def open_backend(folder: Path, image: str | None) -> DockerBackend:
             f"no container can be opened here: {refused}", hint="the engine must run on this machine"
         ) from refused
     return backend
-
-
-async def own_session() -> Path:
-    """The first process of containers, compiled for this machine; UserError where that cannot be."""
-    try:
-        return await asyncio.to_thread(compiled, DOOR, _FLAGS, (), lambda _: None)
-    except CannotCompile as why:
-        raise UserError(f"the first process of containers cannot be had: {why}") from why
 
 
 def promises(about: Mapping[str, object]) -> tuple[Isolation, ...]:
@@ -249,16 +241,14 @@ def promises(about: Mapping[str, object]) -> tuple[Isolation, ...]:
 
 
 def furnish(shape: Shape, layers: Sequence[Path], tmp: Sequence[Path], hosts: Mapping[str, str]) -> None:
-    """Makes the folders that a container sees."""
-    for name, sources in (("workspace", layers), ("tmp", tmp)):
-        target = shape.folder / name
-        target.mkdir()
-        for source in sources:
+    """Makes the folders that a container sees, with copies of these in them."""
+    sources = {"workspace": layers, "tmp": tmp}
+
+    def fill(name: str, target: Path) -> None:
+        for source in sources[name]:
             tree.copy(source, target)
-        target.chmod(0o755)
-        _give(target, *shape.user)
-    (shape.folder / "hosts").write_text(system.own_files(hosts)["/etc/hosts"])
-    (shape.folder / "hosts").chmod(0o644)
+
+    make_folders(shape, hosts_file(hosts), fill)
 
 
 async def _look_for(image: str) -> None:
@@ -266,15 +256,6 @@ async def _look_for(image: str) -> None:
         await docker("image", "inspect", "--format", "{{.Id}}", image)
     except HarnessError as missing:
         raise UserError(f"the image {image} is not here: {missing}", hint=f"docker pull {image}") from missing
-
-
-def _give(folder: Path, uid: int, gid: int) -> None:
-    if os.getuid() != 0:
-        return
-    os.chown(folder, uid, gid)
-    for at, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            os.chown(os.path.join(at, name), uid, gid, follow_symlinks=False)
 
 
 def _listed(value: object) -> Sequence[object]:

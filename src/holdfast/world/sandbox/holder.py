@@ -16,13 +16,15 @@ import sys
 from collections.abc import Callable, Mapping
 
 from holdfast.processes.leftovers import end_orphans, ended_children
-from holdfast.world.sandbox import bpf, inside_paths, kernel, wire
+from holdfast.world.holders import wire
+from holdfast.world.holders.wire import HolderMessage, SandboxLayout
+from holdfast.world.holders.workspace import WORKSPACE
+from holdfast.world.sandbox import bpf, inside_paths, kernel
 from holdfast.world.sandbox.command_recorder import CommandRecorder
 from holdfast.world.sandbox.differences import differences
-from holdfast.world.sandbox.mounts import BEFORE, ROOT, SHM, TMP, WORKSPACE, SandboxMounts, WritableLayer
+from holdfast.world.sandbox.mounts import BEFORE, ROOT, SHM, TMP, SandboxMounts, WritableLayer
 from holdfast.world.sandbox.sandboxed_program import SandboxedProgram, start
 from holdfast.world.sandbox.system import System
-from holdfast.world.sandbox.wire import HolderMessage, SandboxLayout
 
 _OWN_MEMORY = 64_000_000
 """Address space that a holder itself needs."""

@@ -1,6 +1,6 @@
 """The small program that makes sandboxes for Holdfast: single-threaded, standard library only.
 
-Started by `sandbox/lines.py` with a control socket. Started as root it drops to an unprivileged user first. Each
+Started by `host_process.py` with a control socket. Started as root it drops to an unprivileged user first. Each
 order is taken by a holder: a fork of this process that keeps one sandbox, or one plain program, until its own
 line to Holdfast closes. When the control socket closes, Holdfast is gone, and everything is ended.
 """
@@ -17,7 +17,8 @@ from collections.abc import Callable
 
 from holdfast.processes.leftovers import keep_orphans, kill
 from holdfast.processes.spares import SpareChild
-from holdfast.world.sandbox import bare, holder, kernel, wire
+from holdfast.world.holders import wire
+from holdfast.world.sandbox import bare, holder, kernel
 from holdfast.world.sandbox.system import System, shared
 
 

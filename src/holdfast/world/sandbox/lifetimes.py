@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from holdfast.world.holders.wire import UNTOLD, CommandEndMessage
 from holdfast.world.sandbox.exec_attempt import ExecImage, executes, leader
-from holdfast.world.sandbox.wire import UNTOLD, CommandEndMessage
 
 CHAIN = 16
 """Commands that one process is followed through, each replaced by the next: it may go on forever."""

@@ -11,14 +11,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from holdfast.world.holders.wire import SandboxLayout
+from holdfast.world.holders.workspace import WORKSPACE
 from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.system import System
-from holdfast.world.sandbox.wire import SandboxLayout
 
 TOP = "/sys"
 SOURCES, ROOT, DISK, VIEW, BEFORE = f"{TOP}/src", f"{TOP}/root", f"{TOP}/disk", f"{TOP}/view", f"{TOP}/before"
 _EMPTY, _NOTHING, _ASIDE = f"{TOP}/empty", f"{TOP}/nothing", f"{TOP}/aside"
-WORKSPACE, TMP, SHM = "/workspace", "/tmp", "/dev/shm"  # noqa: S108  # as programs see them
+TMP, SHM = "/tmp", "/dev/shm"  # noqa: S108  # as programs see them
 _OTHER_TMP = "/var/tmp"  # noqa: S108
 _WRITTEN = (f"{TMP}/", f"{SHM}/")
 _OWN_TMP, _OWN_SHM = f"{DISK}/t", f"{DISK}/s"

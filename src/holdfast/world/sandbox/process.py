@@ -13,14 +13,16 @@ from pathlib import Path
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation, Resources
 from holdfast.protocols import FileChange, Ran, SandboxSpec, Stdio
-from holdfast.world.sandbox import tree, wire
-from holdfast.world.sandbox.holder_connection import GONE, HolderConnection, HostProcess
+from holdfast.world.holders import wire
+from holdfast.world.holders.holder_connection import GONE, HolderConnection
+from holdfast.world.holders.running_program import RunningProgram, run_to_end
+from holdfast.world.holders.wire import HolderMessage
+from holdfast.world.sandbox import tree
+from holdfast.world.sandbox.host_process import HostProcess
 from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits, family
 from holdfast.world.sandbox.paths import resolve
 from holdfast.world.sandbox.promises import ALWAYS
-from holdfast.world.sandbox.running_program import RunningProgram, run_to_end
-from holdfast.world.sandbox.wire import HolderMessage
 
 WHY = "the process backend isolates nothing"
 ISOLATION = (

@@ -11,9 +11,10 @@ import time
 from collections.abc import Sequence
 
 from holdfast.processes.leftovers import kill, kill_group
-from holdfast.world.sandbox.mounts import ROOT, SHM, TMP, WORKSPACE, WritableLayer
+from holdfast.world.holders.wire import StartOrder
+from holdfast.world.holders.workspace import WORKSPACE
+from holdfast.world.sandbox.mounts import ROOT, SHM, TMP, WritableLayer
 from holdfast.world.sandbox.system import ID
-from holdfast.world.sandbox.wire import StartOrder
 
 _STATUS, _OPTIONS = 3, 4
 """Descriptors that bubblewrap gets, beside stdin, stdout and stderr; none of them reaches the program."""

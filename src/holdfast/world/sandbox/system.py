@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from holdfast.world.holders.hosts_file import hosts_file
+
 USER, HOME = "agent", "/workspace"
 ID = 1000
 """The agent's user and group, as seen inside."""
@@ -45,11 +47,8 @@ def shared() -> System:
 
 def own_files(hosts: Mapping[str, str]) -> dict[str, str]:
     """The files that are the sandbox's own."""
-    names: dict[str, list[str]] = {"127.0.0.1": ["localhost", "holdfast"]}
-    for name, address in hosts.items():
-        names.setdefault(address, []).append(name)
     return {
-        "/etc/hosts": "".join(f"{address} {' '.join(all)}\n" for address, all in names.items()) + "::1 localhost\n",
+        "/etc/hosts": hosts_file(hosts),
         "/etc/passwd": f"{USER}:x:{ID}:{ID}::{HOME}:/bin/sh\nnobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n",
         "/etc/group": f"{USER}:x:{ID}:\nnogroup:x:65534:\n",
         "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n",

@@ -20,10 +20,12 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Resources, ServiceSpec
 from holdfast.protocols import ContainedKind, WarmService
 from holdfast.service_kinds import port_of
-from holdfast.world.sandbox.bubblewrap import whom
-from holdfast.world.sandbox.container import Container, Shape, docker, removed, run
-from holdfast.world.sandbox.docker import furnish, own_session
-from holdfast.world.sandbox.owner import sweep
+from holdfast.world.containers.container import Container, Shape, docker, removed, run
+from holdfast.world.containers.first_process import first_process
+from holdfast.world.containers.folders import make_folders
+from holdfast.world.containers.owner import sweep
+from holdfast.world.holders.hosts_file import hosts_file
+from holdfast.world.holders.user import whom
 from holdfast.world.services.contained import Contained
 from holdfast.world.services.container_options import client_env, env_file, options
 from holdfast.world.services.container_ports import ContainerPorts
@@ -54,12 +56,12 @@ class RunningContainer:
         self._folder = folder / self.name
         self._lifeline = lifeline
         self._shape = Shape(spec.image or "", first, whom(), self._folder, {}, Resources(), _DOOR_PIDS, self.name)
-        self._own_session = Container(self._shape)
-        self._ports = ContainerPorts(room, self._own_session.connect)
+        self._beside = Container(self._shape)
+        self._ports = ContainerPorts(room, self._beside.connect)
 
     @property
     def alive(self) -> bool:
-        return not self._own_session.line.closed.is_set()
+        return not self._beside.line.closed.is_set()
 
     def path(self, port: int) -> str:
         return self._ports.path(port)
@@ -68,20 +70,20 @@ class RunningContainer:
         """Starts it, and waits until it is ready; HarnessError with the end of its log if it is not."""
         await self._start()
         self._folder.mkdir(mode=0o700)
-        await asyncio.to_thread(furnish, self._shape, (), (), {})
+        await asyncio.to_thread(make_folders, self._shape, hosts_file({}))
         try:
-            await self._own_session.open()
+            await self._beside.open()
         except HarnessError as refused:
             why = await state(self.name) or f"cannot be reached: {refused}"
             raise HarnessError(f"service {self.spec.name}: {self.spec.image} {why}{await said(self.name)}") from refused
-        await ready(self.spec, self.name, self._own_session.connect)
+        await ready(self.spec, self.name, self._beside.connect)
         await self._ports.open(self.spec.ports or (port_of(self.spec),))
 
     async def close(self) -> None:
         """Nothing is left of it, in the engine too."""
         try:
             await self._ports.close()
-            await self._own_session.close()
+            await self._beside.close()
         finally:
             try:
                 await removed(self.name, "name")
@@ -106,7 +108,7 @@ class RunningContainer:
 async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmService]:
     """Keeps fresh containers ready for trials; UserError if the engine lacks the image."""
     image = await find_image(spec)
-    first = await own_session()
+    first = await first_process()
     await asyncio.to_thread(sweep)
     sweep_folders()
     home, lifeline = SocketFolder(folder, None), Lifeline()

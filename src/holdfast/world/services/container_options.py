@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from holdfast.model.world import ServiceSpec
-from holdfast.world.sandbox.owner import LABEL, owner
+from holdfast.world.containers.owner import LABEL, owner
 from holdfast.world.services.confinement import data_limit
 
 PIDS = 4096

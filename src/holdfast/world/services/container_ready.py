@@ -8,7 +8,7 @@ import contextlib
 from holdfast.errors import HarnessError
 from holdfast.model.world import ServiceSpec
 from holdfast.service_kinds import port_of
-from holdfast.world.sandbox.container import docker
+from holdfast.world.containers.container import docker
 from holdfast.world.services.container_ports import Connect
 
 LIMIT_S = 60.0

@@ -12,8 +12,8 @@ from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Recorded
 from holdfast.world.services.http_mock_body import body_of
 from holdfast.world.services.http_mock_record import BODY_KEPT, RequestRecord
+from holdfast.world.services.http_mock_route import MockRoute
 from holdfast.world.services.http_mock_routes import MockRequest, Routes
-from holdfast.world.services.kinds.http_mock import Mock
 
 _OWN = frozenset(("content-length", "transfer-encoding", "connection"))
 
@@ -21,12 +21,13 @@ _OWN = frozenset(("content-length", "transfer-encoding", "connection"))
 class MockKeeper:
     """Gives every trial a mock of its own. Nothing has to be kept warm: a mock is a listener in our own process."""
 
-    def __init__(self, spec: ServiceSpec, mock: Mock) -> None:
+    def __init__(self, spec: ServiceSpec, routes: Sequence[MockRoute], default_response: int) -> None:
         self._spec = spec
-        self._mock = mock
+        self._routes = routes
+        self._default = default_response
 
     async def provide(self, trial: Trial, *, alone: bool) -> HttpMock:
-        return await HttpMock.open(self._spec, self._mock)
+        return await HttpMock.open(self._spec, Routes(self._routes, self._default))
 
     async def close(self) -> None:
         """Mocks are closed by their trials."""
@@ -35,19 +36,19 @@ class MockKeeper:
 class HttpMock:
     """One trial's mock, on a port of loopback that only we know."""
 
-    def __init__(self, spec: ServiceSpec, mock: Mock) -> None:
+    def __init__(self, spec: ServiceSpec, routes: Routes) -> None:
         self.spec = spec
         self.upstream: tuple[str, int] | str = ("127.0.0.1", 0)
-        self._routes = Routes(mock)
+        self._routes = routes
         self._record = RequestRecord(spec.name)
         self._listener: Listener
 
     @classmethod
-    async def open(cls, spec: ServiceSpec, mock: Mock) -> HttpMock:
-        opened = cls(spec, mock)
-        opened._listener = await serve(opened.answer)
-        opened.upstream = ("127.0.0.1", opened._listener.port)
-        return opened
+    async def open(cls, spec: ServiceSpec, routes: Routes) -> HttpMock:
+        mock = cls(spec, routes)
+        mock._listener = await serve(mock.answer)
+        mock.upstream = ("127.0.0.1", mock._listener.port)
+        return mock
 
     @property
     def requests(self) -> Sequence[Recorded]:

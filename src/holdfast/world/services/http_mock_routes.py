@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 from holdfast.model.codec import encodable, encode
 from holdfast.world.services.http_mock_path import PathPattern
-from holdfast.world.services.kinds.http_mock import Mock, MockRoute
+from holdfast.world.services.http_mock_route import MockRoute
 
 _PLACE = re.compile(r"\{\{\s*([\w.\-\[\]]+)\s*\}\}")
 PATH_READ = 8_000
@@ -43,10 +43,10 @@ class Replied(NamedTuple):
 class Routes:
     """The routes of one mock of one trial: tried in order; one whose `times` are used up is passed over."""
 
-    def __init__(self, mock: Mock) -> None:
-        self._routes = [(route, PathPattern(route.path)) for route in mock.routes]
-        self._used = [0] * len(mock.routes)
-        self._default = mock.default_response
+    def __init__(self, routes: Sequence[MockRoute], default_response: int) -> None:
+        self._routes = [(route, PathPattern(route.path)) for route in routes]
+        self._used = [0] * len(routes)
+        self._default = default_response
 
     def reply(self, asked: MockRequest) -> Replied:
         """The answer to a request, which counts for the route that gives it."""

@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from holdfast.model.world import Resources
-from holdfast.world.sandbox.container import Shape, options
+from holdfast.world.containers.container import Shape, options
 from holdfast.world.sandbox.docker import promises
 
 SHAPE = Shape("img:1", Path("/door"), (1000, 1001), Path("/place"), {"/agent": Path('/a, "b"')}, Resources(), 7)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.world.sandbox import owner
+from holdfast.world.containers import owner
 
 PARTS = ("host", "boot", "space", "pid", "began")
 

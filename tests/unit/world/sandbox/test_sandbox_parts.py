@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation, Resources
 from holdfast.protocols import FileChange
-from holdfast.world.sandbox import forbidden, limits, promises, system, wire
-from holdfast.world.sandbox.bubblewrap import whom
+from holdfast.world.holders import wire
+from holdfast.world.holders.running_program import Last, ended
+from holdfast.world.holders.user import whom
+from holdfast.world.sandbox import forbidden, limits, promises, system
 from holdfast.world.sandbox.bubblewrap_sandbox import _changes
 from holdfast.world.sandbox.inside_paths import InsidePaths
 from holdfast.world.sandbox.mounts import WritableLayer
-from holdfast.world.sandbox.running_program import Last, ended
 from holdfast.world.sandbox.sandboxed_program import options_of
 
 

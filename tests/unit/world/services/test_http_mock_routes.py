@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.world.services.http_mock_record import BODY_KEPT, RECORD_KEPT, REQUESTS_KEPT, RequestRecord
+from holdfast.world.services.http_mock_route import MockRoute
 from holdfast.world.services.http_mock_routes import MockRequest, Replied, Routes
-from holdfast.world.services.kinds.http_mock import Mock, MockRoute
 
 
 def routes(*some: MockRoute, default: int = 404) -> Routes:
-    return Routes(Mock(routes=some, default_response=default))
+    return Routes(some, default)
 
 
 def asked(path: str = "/", method: str = "GET", body: str = "", query: str = "", **headers: str) -> MockRequest:
@@ -95,8 +95,8 @@ def test_a_request_that_does_not_fit_uses_nothing_up() -> None:
 
 
 def test_two_mocks_of_one_spec_share_no_counts() -> None:
-    spec = Mock(routes=(MockRoute("/", times=1),))
-    assert [Routes(spec).reply(asked()).status for _ in range(2)] == [200, 200]
+    some = (MockRoute("/", times=1),)
+    assert [Routes(some, 404).reply(asked()).status for _ in range(2)] == [200, 200]
 
 
 @pytest.mark.parametrize(

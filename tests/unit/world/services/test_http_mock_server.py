@@ -14,8 +14,7 @@ from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Mock
 from holdfast.world.services.http_mock import HttpMock, MockKeeper
 from holdfast.world.services.http_mock_record import BODY_KEPT
-from holdfast.world.services.kinds.http_mock import Mock as Answers
-from holdfast.world.services.kinds.http_mock import MockRoute
+from holdfast.world.services.http_mock_route import MockRoute
 
 TRIAL = Trial("0", "contract", "calm", Task(("?",)))
 
@@ -24,7 +23,7 @@ def play(scene: Callable[[HttpMock, aiohttp.ClientSession, str], Awaitable[Any]]
     """A scene with a mock of these routes and a client."""
 
     async def whole() -> Any:
-        keeper = MockKeeper(ServiceSpec("smtp", "http_mock"), Answers(record=True, routes=routes))
+        keeper = MockKeeper(ServiceSpec("smtp", "http_mock"), routes, 404)
         mock = await keeper.provide(TRIAL, alone=False)
         host, port = mock.upstream
         try:

@@ -16,13 +16,13 @@ from msgspec import Struct
 from holdfast.errors import HarnessError
 from holdfast.model.world import Resources
 from holdfast.protocols import Stdio
-from holdfast.world.sandbox import wire
-from holdfast.world.sandbox.connections import connected
-from holdfast.world.sandbox.holder_connection import GONE, HolderConnection
-from holdfast.world.sandbox.mounts import WORKSPACE
-from holdfast.world.sandbox.owner import LABEL, owner
-from holdfast.world.sandbox.running_program import RunningProgram
-from holdfast.world.sandbox.wire import HolderMessage
+from holdfast.world.containers.owner import LABEL, owner
+from holdfast.world.holders import wire
+from holdfast.world.holders.connections import connected
+from holdfast.world.holders.holder_connection import GONE, HolderConnection
+from holdfast.world.holders.running_program import RunningProgram
+from holdfast.world.holders.wire import HolderMessage
+from holdfast.world.holders.workspace import WORKSPACE
 
 LISTEN = 7
 """An order that only the door knows: the value is an IPv4 address and a port."""
@@ -40,7 +40,7 @@ class Shape(Struct, frozen=True):
     """What a container is started with."""
 
     image: str
-    own_session: Path
+    first_process: Path
     user: tuple[int, int]
     folder: Path
     """Its own on this machine: holds `workspace`, `tmp`, `hosts`, `line`."""
@@ -162,7 +162,7 @@ def options(shape: Shape) -> list[str]:
         _mount(folder / "tmp", "/tmp", writable=True),  # noqa: S108  # inside
         _mount(folder / "hosts", "/etc/hosts"),
         _mount(folder / "line", _LINE),
-        _mount(shape.own_session, _DOOR),
+        _mount(shape.first_process, _DOOR),
         *(_mount(path, inside) for inside, path in shape.visible.items()),
     ]
     memory = [] if limits.memory is None else ["--memory", str(limits.memory), "--memory-swap", str(limits.memory)]

@@ -1,0 +1,3 @@
+"""Where programs work, as they see it."""
+
+WORKSPACE = "/workspace"

@@ -1,0 +1,89 @@
+"""The host of sandboxes, as a process of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from holdfast.errors import HarnessError
+from holdfast.processes.leftovers import kill_group
+from holdfast.processes.program import KILL_S
+from holdfast.world.holders import wire
+from holdfast.world.holders.holder_connection import HolderConnection
+from holdfast.world.holders.wire import HolderMessage, Kind, SandboxLayout, StartOrder
+
+_PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop()); from holdfast.world.sandbox.host import main; main()"
+
+
+class HostProcess:
+    """The host of one backend. Close it after use."""
+
+    def __init__(self, kind: Kind, uid: int = 0, gid: int = 0) -> None:
+        self._control, theirs = wire.pair()
+        self._control.settimeout(KILL_S)
+        words = [str(theirs.fileno()), kind, str(uid), str(gid)]
+        try:
+            self._process = _spawn(words, theirs.fileno())
+        except OSError as broken:
+            self._control.close()
+            raise HarnessError(f"the sandbox host could not be started: {broken}") from broken
+        finally:
+            theirs.close()
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def owners(self) -> int:
+        """What a sandbox host that was started as root says first: how files change their owner; -1 if they cannot."""
+        message = wire.receive(self._control)
+        if message is None:
+            raise HarnessError("the sandbox host ended at once")
+        return message.fds[0] if message.fds else -1
+
+    def order(
+        self,
+        thing: SandboxLayout | StartOrder,
+        fds: Sequence[int],
+        notice: Callable[[HolderMessage], None],
+        lost: Callable[[], None],
+    ) -> HolderConnection:
+        """Hands a layout or an order to the next holder; HarnessError if the host is gone."""
+        ours, theirs = wire.pair()
+        written = wire.written(thing)
+        try:
+            wire.send(self._control, wire.START, 0, fds=[theirs.fileno(), written, *fds])
+        except OSError as broken:
+            ours.close()
+            raise HarnessError("the sandbox host is gone") from broken
+        finally:
+            theirs.close()
+            os.close(written)
+        return HolderConnection(ours, notice, lost)
+
+    async def close(self) -> None:
+        """Ends the host and all its holders."""
+        self._control.close()
+        try:
+            await asyncio.to_thread(self._process.wait, KILL_S)
+        except subprocess.TimeoutExpired:
+            kill_group(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+
+def _spawn(words: list[str], control: int) -> subprocess.Popen[bytes]:
+    home = str(Path(__file__).parents[3])
+    return subprocess.Popen(  # noqa: S603  # our own program
+        [sys.executable, "-I", "-S", "-c", _PROGRAM, *words, home],
+        pass_fds=[control],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env={},
+    )
