@@ -1,0 +1,70 @@
+"""One name, one meaning: no two classes share a name, and each noun of ARCHITECTURE.md is where its table says."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PRODUCT = ROOT / "src/holdfast"
+CLASS = re.compile(r"^ *class (\w+)[(:]", re.MULTILINE)
+PLUG_INS = ("checks", "faults")
+"""A plug-in's name is that of its mode, and families share modes: a tool and a model both have a `timeout`."""
+
+
+@cache
+def names_in(path: Path) -> frozenset[str]:
+    """What a module is and defines, lower-case and without underscores: its own name, its classes and type aliases."""
+    text = path.read_text()
+    found = [path.stem, *CLASS.findall(text), *re.findall(r"^(\w+): TypeAlias = ", text, re.MULTILINE)]
+    return frozenset(plain(name) for name in found)
+
+
+def names_at(place: str) -> set[str]:
+    """What the table may call a place: a module's names, or those of a package's modules and the package's own."""
+    path = PRODUCT / place
+    if path.is_file():
+        return set(names_in(path))
+    return {name for file in path.rglob("*.py") for name in names_in(file)} | {plain(path.name).removesuffix("s")}
+
+
+def plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def nouns() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The nouns of ARCHITECTURE.md's table, each with the places of its row."""
+    for line in (ROOT / "ARCHITECTURE.md").read_text().splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if len(cells) > 1 and (bold := re.findall(r"\*\*(\w+)\*\*", cells[0])):
+            places = tuple(re.findall(r"`([^`]+)`", cells[-1]))
+            yield from ((noun, places) for noun in bold)
+
+
+def test_no_two_classes_share_a_name() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(PRODUCT.rglob("*.py")):
+        if path.relative_to(PRODUCT).parts[0] not in PLUG_INS:
+            for name in CLASS.findall(path.read_text()):
+                places[name].append(str(path.relative_to(PRODUCT)))
+    assert len(places) > 100
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_the_table_has_nouns_and_says_each_once() -> None:
+    told = [noun for noun, _ in nouns()]
+    assert len(told) > 20
+    assert sorted(told) == sorted(set(told))
+
+
+@pytest.mark.parametrize(("noun", "places"), list(nouns()), ids=[noun for noun, _ in nouns()])
+def test_a_noun_is_a_class_or_a_module_at_its_place(noun: str, places: tuple[str, ...]) -> None:
+    assert places, f"the row of {noun} names no place"
+    assert [place for place in places if not (PRODUCT / place).exists()] == []
+    held = {name for place in places for name in names_at(place)}
+    assert plain(noun) in held, f"{noun} is neither a class nor a module of {places}"
