@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,25 @@ NEVER = [rule("no", value="unicorn")]
 FILES = ("r.html", "r.json", "r.xml", "r.md")
 
 
-def reported(made: Project, code: int) -> Result:
-    """The real command with every report; each can be read, and the run be judged again from what it stored."""
-    result = made.command("contract", "run", "--json", *[part for name in FILES for part in ("-o", name)])
+Ask = Callable[..., Result]
+
+
+def asking(made: Project, kept_apart: str = "") -> Ask:
+    """How a command is given: an inline agent is imported by a process of its own, and not by this one."""
+    return made.command if kept_apart == "inline" else made.cli
+
+
+def reported(made: Project, code: int, kept_apart: str = "") -> Result:
+    """A run with every report; each can be read, and the run be judged again from what it stored."""
+    ask = asking(made, kept_apart)
+    result = ask("contract", "run", "--json", *[part for name in FILES for part in ("-o", name)])
     assert result.code == code, result.out + result.err
     for name in FILES:
         assert (made.folder / name).read_bytes().decode(), name
     ET.parse(made.folder / "r.xml")
     assert json.loads(made.read("r.json")) == result.json
     assert "error" not in result.outcomes.values()
-    assert made.command("judge", "0001").code == code
+    assert ask("judge", "0001").code == code
     return result
 
 
@@ -93,7 +103,7 @@ DOES = {
 @pytest.mark.parametrize("what", SAYS)
 def test_half_a_character_of_a_python_agent_is_text(project: MakeProject, kept_apart: str, what: str) -> None:
     made = project(contract(HALVED, agent=python(isolation=kept_apart)), _agent(SAYS[what]))
-    assert noted(reported(made, 0))
+    assert noted(reported(made, 0, kept_apart))
 
 
 @APART
@@ -101,16 +111,17 @@ def test_half_a_character_of_a_python_agent_is_text(project: MakeProject, kept_a
 def test_what_a_python_agent_does_with_odd_text_is_its_result(project: MakeProject, kept_apart: str, what: str) -> None:
     matrix = [CALM, *({**tool_fault(mode), "name": mode} for mode in MODES)]
     made = project(contract(NEVER, matrix, agent=python(isolation=kept_apart)), _agent(DOES[what]))
-    reported(made, 1)
+    reported(made, 1, kept_apart)
 
 
 @APART
 @pytest.mark.parametrize("source", [r"import sys; sys.exit('\ud800')", r"raise ImportError('\ud800')"])
 def test_an_import_that_fails_with_odd_words_is_told(project: MakeProject, kept_apart: str, source: str) -> None:
     made = project(contract(NEVER, agent=python(isolation=kept_apart)), source)
-    result = made.command("contract", "run", "--json")
+    ask = asking(made, kept_apart)
+    result = ask("contract", "run", "--json")
     assert (result.code, "\ufffd" in result.json["errors"][0]["message"]) == (4, True), result.err
-    assert made.command("contract", "run").code == 4
+    assert ask("contract", "run").code == 4
 
 
 def _agent(body: str) -> str:
