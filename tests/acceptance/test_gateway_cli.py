@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from cli import CALM, HOLDFAST, MakeProject, Project, Result, contract, finish, rule, wait_until
-from plane_agents import ECHO, PYTHON, SCRIPTED, equip, ledger, run, trace
+from plane_agents import ECHO, PYTHON, SCRIPTED, equip, ledger, quick, run, trace
 
 FLOOD = {"name": "limit", "llm_faults": [{"mode": "rate_limit"}]}
 RULES = [rule("echoes", value="you said")]
@@ -118,7 +118,7 @@ serves.main()
 """
     found = made(project, source, matrix=[CALM], replicas=6)
     with gateway(found) as environ, agent(found, environ):
-        result = run(found, "--concurrency", "8")
+        result = quick(found, "--concurrency", "8")
     assert {t["answer"] for t in result.trials} == {"you said hello, 1 at once"}
 
 
@@ -148,7 +148,7 @@ serves.main()
 """
     found = made(project, source, matrix=[CALM], replicas=2)
     with gateway(found) as environ, agent(found, environ):
-        result = run(found, "--no-preflight")
+        result = quick(found, "--no-preflight")
     first, second = [t["answer"] for t in result.trials]
     assert first == "you said 200"
     assert second in ("you said 503 200", "you said closed 200")
@@ -162,7 +162,7 @@ def test_a_run_that_was_left_is_taken_up_with_the_same_running_agent(project: Ma
         wait_until(lambda: len(found.stored("observations-0.jsonl")) >= 1)
         process.kill()
         process.communicate(timeout=10)
-        result = run(found, "--resume", "1", "--no-preflight")
+        result = quick(found, "--resume", "1", "--no-preflight")
     assert result.code == 0, result.err
     assert [t["answer"] for t in result.trials] == [f"you said {p}" for p in "abcd"]
 
@@ -262,7 +262,7 @@ def test_the_wrong_token_gets_nothing(project: MakeProject) -> None:
         url = urlsplit(environ["OPENAI_BASE_URL"])
         wrong = {"OPENAI_BASE_URL": f"http://{url.netloc}/{'x' * 24}/openai/v1"}
         assert ask_model(wrong)[0] in (404, 503)
-        result = run(found, "--scenario", "calm")
+        result = quick(found, "--scenario", "calm")
     assert result.code == 0
 
 
@@ -278,7 +278,7 @@ def test_keys_that_do_not_go_with_a_gateway_are_refused(project: MakeProject, mo
 def test_its_trace_is_told_like_any_other(project: MakeProject) -> None:
     found = made(project, matrix=[CALM])
     with gateway(found) as environ, agent(found, environ):
-        result = run(found, "--no-preflight")
+        result = quick(found, "--no-preflight")
     (event,) = trace(found, result.trial)
     assert (event["event_type"], event["tool"], event["status"]) == ("llm_call", "gpt-4o", 200)
 
@@ -291,7 +291,7 @@ COMMAND = 'eval "$(holdfast gateway --print)"'
 def test_an_agent_started_without_the_variables_is_told_what_to_do(project: MakeProject) -> None:
     found = made(project, CARELESS)
     with gateway(found), agent(found, {}):
-        result = run(found)
+        result = quick(found)
         assert result.code == 5
         assert "no request of the agent came through the gateway" in result.err
         shown = found.show()

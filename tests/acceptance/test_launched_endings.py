@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from cli import CALM, MakeProject, Project, contract, finish, rule, wait_until
-from plane_agents import ASKS, ECHO, MARK, SCRIPTED, command, equip, marked, none_left, run, server
+from plane_agents import ASKS, ECHO, MARK, SCRIPTED, command, equip, marked, none_left, quick, run, server
 
 ANSWERS = [rule("answers", "completes")]
 
@@ -63,7 +63,7 @@ def test_one_that_exits_in_a_trial_is_a_result_and_the_next_trial_has_another(
 ) -> None:
     spec = contract(ANSWERS, [CALM], prompts=("crash", "go on"), agent=server(isolation=isolation))
     found = equip(project(spec, CRASHES))
-    result = run(found, "--no-preflight", "--concurrency", "1")
+    result = quick(found, "--no-preflight", "--concurrency", "1")
     first, second = result.trials
     assert (first["ending"], first["outcome"]) == ("crashed", "fail")
     assert "out of luck" in first["detail"]
@@ -73,7 +73,7 @@ def test_one_that_exits_in_a_trial_is_a_result_and_the_next_trial_has_another(
 
 def test_one_that_floods_its_output_is_cut_and_noted(project: MakeProject) -> None:
     source = "import os\nfor _ in range(66): os.write(2, b'x' * 1_000_000)\nprint('said')\n"
-    (trial,) = run(made(project, command(), source), "--no-preflight").trials
+    (trial,) = quick(made(project, command(), source), "--no-preflight").trials
     assert trial["answer"].strip() == "said"
     assert len(trial["output"]) <= 1_100_000
     assert any("bytes were printed" in note for note in trial["notes"])
@@ -81,7 +81,7 @@ def test_one_that_floods_its_output_is_cut_and_noted(project: MakeProject) -> No
 
 def test_an_answer_that_floods_is_kept_to_a_megabyte_and_noted(project: MakeProject) -> None:
     source = "import os\nfor _ in range(3): os.write(1, b'y' * 1_000_000)\n"
-    (trial,) = run(made(project, command(), source), "--no-preflight").trials
+    (trial,) = quick(made(project, command(), source), "--no-preflight").trials
     assert len(trial["answer"]) == 1_000_000
     assert any("cut" in note for note in trial["notes"])
 
@@ -139,7 +139,7 @@ time.sleep(300)
 
 def test_one_that_takes_too_long_gets_sigterm_first(project: MakeProject) -> None:
     found = made(project, command(timeout=1000), POLITE)
-    (trial,) = run(found, "--no-preflight").trials
+    (trial,) = quick(found, "--no-preflight").trials
     assert (trial["ending"], trial["notes"]) == ("timeout", [])
     assert found.read("was_told") == "yes"
 
@@ -164,7 +164,7 @@ def test_calls_after_the_trial_get_503_and_are_billed_to_none(project: MakeProje
     agent = server(isolation="worker", reset_function="resets:wait")
     spec = contract(ANSWERS, [CALM], prompts=("one", "two"), agent=agent, models=SCRIPTED)
     found = equip(project(spec, LINGERS), ECHO, resets=reset)
-    result = run(found, "--no-preflight")
+    result = quick(found, "--no-preflight")
     assert result.outcomes == {("answers", "calm"): "pass"}
     assert [t["trace"] for t in result.trials] == [None, None]
     assert found.lines("late.log")[:1] == ["model failed: 503"]
@@ -185,7 +185,7 @@ def test_a_late_answer_is_dropped_and_never_taken_for_the_next_trials(project: M
     agent = server(isolation="worker", timeout=1000)
     spec = contract(ANSWERS, [CALM], prompts=("slow", "quick"), agent=agent)
     found = equip(project(spec, LATE_ANSWER))
-    first, second = run(found, "--no-preflight", "--concurrency", "1").trials
+    first, second = quick(found, "--no-preflight", "--concurrency", "1").trials
     assert (first["ending"], first["answer"]) == ("timeout", None)
     assert second["answer"] == "answer to quick"
     assert len(found.lines("started.log")) == 2  # what did not answer in time is not asked again
@@ -255,7 +255,7 @@ def test_a_killed_run_of_a_launched_agent_is_taken_up_where_it_was_left(project:
     process.communicate(timeout=10)
     done = len(found.stored("observations-0.jsonl"))
     before = len(found.read("asked"))
-    result = run(found, "--resume", "1", "--no-preflight")
+    result = quick(found, "--resume", "1", "--no-preflight")
     assert result.code == 0, result.err
     assert {t["answer"] for t in result.trials} == {f"you said {p}" for p in "abcdefgh"}
     assert len(found.read("asked")) <= before + 8 - done
@@ -263,7 +263,7 @@ def test_a_killed_run_of_a_launched_agent_is_taken_up_where_it_was_left(project:
 
 def test_a_stored_run_is_judged_and_shown_after_the_agent_and_its_script_are_gone(project: MakeProject) -> None:
     found = equip(project(contract(ANSWERS, [CALM], agent=command(), models=SCRIPTED), ASKS), ECHO)
-    first = run(found)
+    first = quick(found)
     for name in ("model.yaml", "agent.py", "talk.py"):
         (found.folder / name).unlink()
     assert found.cli("judge", "1", "--json").outcomes == first.outcomes

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cli import CALM, Asked, MakeProject, Project, Reply, Serve, contract, rule, rundir
-from plane_agents import ASKS, ECHO, SCRIPTED, command, equip, holding, ledger, run, server
+from plane_agents import ASKS, ECHO, SCRIPTED, command, equip, holding, ledger, quick, run, server
 
 KEY = "sk-correct-horse-battery-staple"
 LIMIT = {"name": "limit", "llm_faults": [{"mode": "rate_limit"}]}
@@ -56,7 +56,7 @@ def test_models_sends_calls_to_any_compatible_server_with_its_key(project: MakeP
 def test_the_users_own_provider_address_and_key_are_the_upstream(project: MakeProject, serve: Serve) -> None:
     upstream = serve(echo)
     found = made(project)
-    result = run(found, env={**NO_KEYS, "OPENAI_BASE_URL": f"{upstream.url}/v1", "OPENAI_API_KEY": KEY})
+    result = quick(found, env={**NO_KEYS, "OPENAI_BASE_URL": f"{upstream.url}/v1", "OPENAI_API_KEY": KEY})
     assert result.code == 0, result.err
     assert {a.headers["authorization"] for a in upstream.requests} == {f"Bearer {KEY}"}
 
@@ -65,7 +65,7 @@ def test_with_no_upstream_no_script_and_no_recording_the_trial_is_an_error_that_
     project: MakeProject,
 ) -> None:
     found = made(project)
-    result = run(found, "--no-preflight", env=NO_KEYS)
+    result = quick(found, "--no-preflight", env=NO_KEYS)
     assert result.code == 3
     assert result.outcomes[("echoes", "calm")] == "error"
     reason = result.cells[("echoes", "calm")]["trials"][0]["reason"]
@@ -78,7 +78,7 @@ def test_with_no_upstream_no_script_and_no_recording_the_trial_is_an_error_that_
 def test_a_script_without_a_rule_for_the_request_is_an_error_that_quotes_it(project: MakeProject) -> None:
     found = made(project, SCRIPTED)
     found.write({"replies": [{"match": {"prompt": "bye"}, "text": "bye"}]}, "model.yaml")
-    result = run(found, "--no-preflight")
+    result = quick(found, "--no-preflight")
     assert (result.code, result.outcomes[("echoes", "calm")]) == (3, "error")
     assert "no rule fits turn 1 of the prompt 'hello'" in result.trials[0]["reason"]
 
@@ -86,7 +86,7 @@ def test_a_script_without_a_rule_for_the_request_is_an_error_that_quotes_it(proj
 # -- failures that no fault made -------------------------------------------------------------------
 def test_an_upstream_that_is_down_is_an_error_and_no_failure_of_the_agent(project: MakeProject) -> None:
     models = {"*": {"base_url": "http://127.0.0.1:9/v1", "name": "m"}}
-    result = run(made(project, models), "--no-preflight", env=NO_KEYS)
+    result = quick(made(project, models), "--no-preflight", env=NO_KEYS)
     assert result.code == 3
     assert result.outcomes == {("echoes", "calm"): "error", ("polite", "calm"): "pass"}  # passes stand
     assert result.part["score"] == 100.0
@@ -100,7 +100,7 @@ def test_an_upstreams_own_failure_is_told_apart_from_an_injected_one(
     upstream = serve(lambda asked: completion("not today", status))
     models = {"*": {"base_url": f"{upstream.url}/v1", "name": "m"}}
     found = made(project, models, matrix=[CALM, LIMIT], advanced={"retries": 0})
-    result = run(found, "--no-preflight", env=NO_KEYS)
+    result = quick(found, "--no-preflight", env=NO_KEYS)
     assert result.code == 1  # the injected one counts
     assert result.outcomes == {
         ("echoes", "calm"): "error", ("polite", "calm"): "pass",
@@ -108,7 +108,7 @@ def test_an_upstreams_own_failure_is_told_apart_from_an_injected_one(
     }  # fmt: skip
     assert str(status) in result.cells[("echoes", "calm")]["trials"][0]["reason"]
     assert {entry[1:] for entry in ledger(found)} == {("llm", "gpt-4o", 1, "rate_limit", "met")}
-    calm = run(found, "--no-preflight", "--scenario", "calm", env=NO_KEYS)
+    calm = quick(found, "--no-preflight", "--scenario", "calm", env=NO_KEYS)
     assert calm.code == 3
 
 
@@ -116,7 +116,7 @@ def test_a_trial_that_the_provider_failed_is_repeated_and_then_stands(project: M
     times = iter([503])
     upstream = serve(lambda asked: completion("busy", next(times)) if times.__length_hint__() else echo(asked))
     models = {"*": {"base_url": f"{upstream.url}/v1", "name": "m"}}
-    result = run(made(project, models, rules=RULES[:1]), "--no-preflight", env=NO_KEYS)
+    result = quick(made(project, models, rules=RULES[:1]), "--no-preflight", env=NO_KEYS)
     assert (result.code, result.outcomes[("echoes", "calm")]) == (0, "pass")
 
 
@@ -131,7 +131,7 @@ def test_a_slow_upstream_is_an_error_and_an_agent_that_dawdles_itself_is_not(
     source = "import sys, time, talk\np = sys.stdin.read()\nprint(talk.ask(p), flush=True)\ntime.sleep(60)\n"
     spec = {"agent": command(timeout=2000), "rules": [rule("done", "completes")], "source": source}
     found = made(project, models, prompts=("wait", "hurry"), **spec)
-    result = run(found, "--no-preflight", env=NO_KEYS)
+    result = quick(found, "--no-preflight", env=NO_KEYS)
     slow, own = result.trials
     assert (slow["outcome"], own["outcome"], own["ending"]) == ("error", "fail", "timeout")
     assert "for gpt-4o until its time was up, and no fault is why" in slow["reason"]
@@ -159,7 +159,7 @@ def test_an_upstream_that_is_slow_for_the_agents_own_client_is_no_fail_of_its(
 
     models = {"*": {"base_url": f"{serve(late).url}/v1", "name": "m"}}
     found = made(project, models, source=APOLOGISES, advanced={"retries": 0})
-    result = run(found, "--no-preflight", env=NO_KEYS)
+    result = quick(found, "--no-preflight", env=NO_KEYS)
     assert (result.code, sorted(result.outcomes.values())) == (3, ["error", "pass"])
     assert "for gpt-4o and gave up, and no fault is why" in result.trials[0]["reason"]
 
@@ -168,7 +168,7 @@ def test_a_page_where_a_model_should_be_is_an_error_that_names_the_address(proje
     portal = serve(lambda asked: (200, "<html><body>Sign in to continue</body></html>"))
     models = {"*": {"base_url": f"{portal.url}/wrong", "name": "m"}}
     found = made(project, models, source=APOLOGISES, advanced={"retries": 0})
-    result = run(found, "--no-preflight", env=NO_KEYS)
+    result = quick(found, "--no-preflight", env=NO_KEYS)
     assert (result.code, sorted(result.outcomes.values())) == (3, ["error", "pass"])
     assert f"{portal.url}/wrong/chat/completions answered 200 with text/html" in result.trials[0]["reason"]
 
@@ -200,7 +200,7 @@ def test_a_key_of_models_never_reaches_the_agent(project: MakeProject, serve: Se
     upstream = serve(echo)
     models = {"*": {"base_url": f"{upstream.url}/v1", "api_key": "${UP_KEY}", "name": "m"}}
     source = ASKS + "import os\nprint(os.environ['OPENAI_API_KEY'])\n"
-    result = run(made(project, models, source=source), "--no-preflight", env={**NO_KEYS, "UP_KEY": KEY})
+    result = quick(made(project, models, source=source), "--no-preflight", env={**NO_KEYS, "UP_KEY": KEY})
     assert KEY not in result.out
     assert "holdfast-no-key" in result.trials[0]["answer"]
 
@@ -209,7 +209,7 @@ def test_a_key_that_only_the_agent_knows_passes_through_and_is_nowhere_kept(proj
     upstream = serve(echo)
     source = f"import sys, talk\nprint(talk.ask(sys.stdin.read(), key={KEY!r}))\n"
     found = made(project, source=source)
-    result = run(found, "--record", "calls.jsonl", env={**NO_KEYS, "OPENAI_BASE_URL": f"{upstream.url}/v1"})
+    result = quick(found, "--record", "calls.jsonl", env={**NO_KEYS, "OPENAI_BASE_URL": f"{upstream.url}/v1"})
     assert result.code == 0, result.err
     assert {asked.headers["authorization"] for asked in upstream.requests} == {f"Bearer {KEY}"}
     assert holding(found.folder, KEY) == ["agent.py"]
@@ -244,7 +244,7 @@ print(json.dumps(said))
 
 def test_every_format_is_spoken_on_its_own_address_and_refused_in_its_own_shape(project: MakeProject) -> None:
     found = made(project, SCRIPTED, source=NATIVE, matrix=[CALM, LIMIT], rules=[rule("answers", "completes")])
-    result = run(found, "--no-preflight")
+    result = quick(found, "--no-preflight")
     good = json.loads(result.cells[("answers", "calm")]["trials"][0]["answer"])
     assert [status for status, _ in good] == [200] * 6
     chat, responses, messages, gemini, ollama, generate = [body for _, body in good]
@@ -268,13 +268,13 @@ def test_a_python_agent_meets_the_same_through_its_own_environment(project: Make
     source = "import talk\ndef ask(prompt):\n    return talk.ask(prompt)\n"
     agent = {"type": "python", "endpoint": "agent:ask"}
     found = made(project, SCRIPTED, source=source, matrix=[CALM, LIMIT], agent=agent, rules=RULES[:1])
-    result = run(found, "--concurrency", "2", "--replicas", "3")
+    result = quick(found, "--concurrency", "2", "--replicas", "3")
     assert result.outcomes == {("echoes", "calm"): "pass", ("echoes", "limit"): "fail"}
     assert {t["answer"] for t in result.cells[("echoes", "limit")]["trials"]} == {"model failed: 429"}
 
 
 def test_an_http_agent_meets_them_too(project: MakeProject) -> None:
     found = made(project, SCRIPTED, source="import serves\nserves.main()\n", matrix=[CALM, LIMIT], agent=server())
-    result = run(found)
+    result = quick(found)
     assert result.outcomes[("echoes", "limit")] == "fail"
     assert result.outcomes[("polite", "limit")] == "pass"

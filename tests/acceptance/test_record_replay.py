@@ -7,7 +7,7 @@ import stat
 from typing import Any
 
 from cli import CALM, Asked, MakeProject, Project, Reply, Serve, contract, facts, rule, unseal
-from plane_agents import ASKS, ECHO, MARKET, SCRIPTED, TRADES, command, equip, holding, ledger, run
+from plane_agents import ASKS, ECHO, MARKET, SCRIPTED, TRADES, command, equip, holding, ledger, quick, run
 from test_launched_models import KEY, LIMIT, NO_KEYS, completion
 
 RULES = [rule("numbered", "regex", pattern=r"reply \d+")]
@@ -51,9 +51,9 @@ def test_faults_act_on_a_replay_as_they_do_on_a_provider(project: MakeProject, s
     provider = counted(serve)
     found = made(project)
     env = {**NO_KEYS, "OPENAI_BASE_URL": f"{provider.url}/v1", "OPENAI_API_KEY": KEY}
-    run(found, "--record", "calls.jsonl", env=env)
+    quick(found, "--record", "calls.jsonl", env=env)
     found.write(contract(RULES, [LIMIT], prompts=("one", "two"), agent=command()))
-    result = run(found, "--replay", "calls.jsonl", "--no-preflight", env=NO_KEYS)
+    result = quick(found, "--replay", "calls.jsonl", "--no-preflight", env=NO_KEYS)
     assert set(answers(result)) == {"model failed: 429"}
     assert {entry[4:] for entry in ledger(found, "0002")} == {("rate_limit", "met")}
 
@@ -62,9 +62,9 @@ def test_a_request_that_was_not_recorded_is_an_error_with_the_nearest_one(projec
     provider = counted(serve)
     found = made(project)
     env = {**NO_KEYS, "OPENAI_BASE_URL": f"{provider.url}/v1", "OPENAI_API_KEY": KEY}
-    run(found, "--record", "calls.jsonl", env=env)
+    quick(found, "--record", "calls.jsonl", env=env)
     found.write(contract(RULES, [CALM], prompts=("tow",), agent=command()))
-    result = run(found, "--replay", "calls.jsonl", "--no-preflight", env=NO_KEYS)
+    result = quick(found, "--replay", "calls.jsonl", "--no-preflight", env=NO_KEYS)
     assert (result.code, result.cell["outcome"]) == (3, "error")
     assert "has no reply to this request" in result.trial["reason"]
     assert "the nearest recorded prompt is 'two'" in result.trial["reason"]
@@ -73,11 +73,11 @@ def test_a_request_that_was_not_recorded_is_an_error_with_the_nearest_one(projec
 def test_a_conversation_with_tools_is_recorded_from_a_script_and_repeated(project: MakeProject) -> None:
     spec = contract([rule("price", value="12.5")], [CALM], agent=command(), models=SCRIPTED)
     found = equip(project(spec, TRADES), MARKET)
-    assert run(found, "--record", "calls.jsonl").code == 0
+    assert quick(found, "--record", "calls.jsonl").code == 0
     del spec["models"]
     found.write(spec)
     (found.folder / "model.yaml").unlink()
-    again = run(found, "--replay", "calls.jsonl", env=NO_KEYS)
+    again = quick(found, "--replay", "calls.jsonl", env=NO_KEYS)
     assert (again.code, again.trial["answer"].strip()) == (0, "the price is 12.5")
 
 
@@ -95,16 +95,16 @@ def test_recording_and_replaying_at_once_or_from_nowhere_is_refused(project: Mak
 def test_a_run_of_a_recording_is_taken_up_with_it_and_says_what_answered(project: MakeProject) -> None:
     spec = contract([rule("echoes", value="you said")], [CALM], prompts=tuple("abc"), agent=command(), models=SCRIPTED)
     found = equip(project(spec, ASKS), ECHO)
-    whole = run(found, "--record", "calls.jsonl")
+    whole = quick(found, "--record", "calls.jsonl")
     del spec["models"]
     found.write(spec)
-    replayed = run(found, "--replay", "calls.jsonl", env=NO_KEYS)
+    replayed = quick(found, "--replay", "calls.jsonl", env=NO_KEYS)
     assert "model calls were answered from the recording calls.jsonl" in replayed.json["notes"]
     assert " --replay calls.jsonl " in replayed.trials[0]["again"]
     file = found.folder / ".holdfast" / "runs" / "0002" / "observations-0.jsonl"
     file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:2]))
     unseal(found, "0002")
-    again = run(found, "--resume", "2", env=NO_KEYS)
+    again = quick(found, "--resume", "2", env=NO_KEYS)
     assert (again.code, answers(again)) == (0, answers(whole))
     other = found.cli("contract", "run", "--resume", "2", "--replay", "other.jsonl")
     assert (other.code, "--replay cannot be changed" in other.err) == (4, True)
@@ -114,6 +114,6 @@ def test_a_call_that_is_recorded_again_is_answered_with_the_newer_reply(project:
     provider = counted(serve)
     found = made(project)
     env = {**NO_KEYS, "OPENAI_BASE_URL": f"{provider.url}/v1", "OPENAI_API_KEY": KEY}
-    run(found, "--record", "calls.jsonl", env=env)
-    newer = run(found, "--record", "calls.jsonl", env=env)
-    assert answers(run(found, "--replay", "calls.jsonl", env=NO_KEYS)) == answers(newer)
+    quick(found, "--record", "calls.jsonl", env=env)
+    newer = quick(found, "--record", "calls.jsonl", env=env)
+    assert answers(quick(found, "--replay", "calls.jsonl", env=NO_KEYS)) == answers(newer)
