@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from cli import CALM, DOWN, MakeProject, Serve, contract, rule, tool_fault
+
+from holdfast.checks import patterns
 
 REFUSES = "def ask(prompt):\n    return 'bad'\n"
 PLAIN = {"type": "python", "endpoint": "agent:ask"}
@@ -123,22 +126,28 @@ def test_a_selected_part_is_not_taken_for_the_whole(project: MakeProject) -> Non
 
 
 # "Our failure is never the agent's": the loop was held up while a large answer came in
-def test_an_answer_given_in_time_counts_though_we_were_too_busy_to_read_it(project: MakeProject) -> None:
+def test_an_answer_given_in_time_counts_though_we_were_too_busy_to_read_it(
+    project: MakeProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patterns, "LIMIT_S", 0.8)  # from 0.6 s on, and so past the timeout
     agent = "import time\ndef ask(prompt):\n    time.sleep(0.6)\n    return 'ok ' + 'x' * 900_000\n"
     slow = rule("slow", "excludes_pattern", patterns=["(x+x+)+y"])
-    spec = contract([rule("done", "completes"), slow], prompts=("a", "b", "c"), isolation="scenario",
+    spec = contract([rule("done", "completes"), slow], prompts=("a", "b"), isolation="scenario",
                     agent={**PLAIN, "timeout": 1000})  # fmt: skip
-    result = project(spec, agent).run("--concurrency", "3", "--no-preflight")
+    result = project(spec, agent).run("--concurrency", "2", "--no-preflight")
     assert result.outcomes == {("done", "calm"): "pass", ("slow", "calm"): "error"}
 
 
 # "Latency is the agent's own: invocation to answer": not the time in which we judged another trial
-def test_a_quick_http_agent_is_not_slow_because_we_judge_slowly(project: MakeProject, serve: Serve) -> None:
+def test_a_quick_http_agent_is_not_slow_because_we_judge_slowly(
+    project: MakeProject, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patterns, "LIMIT_S", 1.2)  # longer than the latency that the rule allows
     server = serve(lambda asked: (200, '{"output": "ok %s"}' % ("x" * 3000)))
     slow = rule("slow", "excludes_pattern", patterns=["(x+x+)+y"])
     rules = [rule("fast", "latency", max_ms=900), rule("done", "completes"), slow]
     section = server.section(timeout=1000)
-    made = project(contract(rules, prompts=("a", "b", "c"), agent=section, isolation="scenario"))
+    made = project(contract(rules, prompts=("a", "b"), agent=section, isolation="scenario"))
     result = made.run("--concurrency", "2")
     assert [result.outcomes[r["id"], "calm"] for r in rules] == ["pass", "pass", "error"]
 
