@@ -5,6 +5,7 @@ import dataclasses
 import json
 import re
 from collections import OrderedDict, namedtuple
+from contextlib import contextmanager
 from random import Random
 from types import SimpleNamespace
 from typing import Annotated, ClassVar, get_origin, get_type_hints
@@ -183,36 +184,49 @@ def test_settings_have_a_json_schema(plugin):
     assert plugin.__name__ in schema["$defs"]
 
 
-@pytest.mark.parametrize("plugin", WIRE)
-@pytest.mark.parametrize("kind", ZOO)
-def test_a_fault_never_changes_the_reply_it_got(plugin, kind):
-    value = copy.deepcopy(ZOO[kind])
-    before = look(value)
-    for seed in range(3):
-        got = meet(made(plugin), value, seed, n=seed + 1)
-        look(got)  # the ledger prints it
-        assert look(value) == before
+@contextmanager
+def shown(kind):
+    """Names the reply that a failure is about."""
+    try:
+        yield
+    except Exception as broken:
+        broken.add_note(f"the reply: {kind}")
+        raise
 
 
 @pytest.mark.parametrize("plugin", WIRE)
-@pytest.mark.parametrize("kind", ZOO)
-def test_the_same_luck_gives_the_same_result(plugin, kind):
-    once = meet(made(plugin), copy.deepcopy(ZOO[kind]), seed=5)
-    again = meet(made(plugin), copy.deepcopy(ZOO[kind]), seed=5)
-    assert look(once) == look(again)
+def test_a_fault_never_changes_the_reply_it_got(plugin):
+    for kind, reply in ZOO.items():
+        with shown(kind):
+            value = copy.deepcopy(reply)
+            before = look(value)
+            for seed in range(3):
+                got = meet(made(plugin), value, seed, n=seed + 1)
+                look(got)  # the ledger prints it
+                assert look(value) == before
+
+
+@pytest.mark.parametrize("plugin", WIRE)
+def test_the_same_luck_gives_the_same_result(plugin):
+    for kind, reply in ZOO.items():
+        with shown(kind):
+            once = meet(made(plugin), copy.deepcopy(reply), seed=5)
+            again = meet(made(plugin), copy.deepcopy(reply), seed=5)
+            assert look(once) == look(again)
 
 
 @pytest.mark.parametrize("plugin", MODEL)
-@pytest.mark.parametrize("kind", WIRE_ZOO)
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_fault_of_the_model_takes_any_reply_on_the_wire_and_gives_one_that_can_be_sent(plugin, kind, stream):
-    memory = {}
-    for n in (1, 2):
-        got = meet(made(plugin), WIRE_ZOO[kind], n, n, arguments={"stream": stream}, memory=memory)
-        if isinstance(got, str):
-            assert re.match(r"Failed: [45]\d\d |TimedOut: ", got)
-        else:
-            assert msgspec.json.decode(msgspec.json.encode(got), type=Completion) == got
+def test_a_fault_of_the_model_takes_any_reply_on_the_wire_and_gives_one_that_can_be_sent(plugin, stream):
+    for kind, reply in WIRE_ZOO.items():
+        memory = {}
+        for n in (1, 2):
+            with shown(kind):
+                got = meet(made(plugin), reply, n, n, arguments={"stream": stream}, memory=memory)
+                if isinstance(got, str):
+                    assert re.match(r"Failed: [45]\d\d |TimedOut: ", got)
+                else:
+                    assert msgspec.json.decode(msgspec.json.encode(got), type=Completion) == got
 
 
 @pytest.mark.parametrize("plugin", MODEL)
