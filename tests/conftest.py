@@ -7,6 +7,7 @@ import gc
 import pytest
 from hypothesis import settings
 
+gc.disable()  # until all is collected: what is imported and collected stays, and to look at it again is in vain
 settings.register_profile("shared machine", deadline=None)  # a slow moment of the machine is no finding
 settings.load_profile("shared machine")
 pytest.register_assert_rewrite("framework_kit", "framework_runs")
@@ -16,3 +17,5 @@ def pytest_collection_finish() -> None:
     """Thousands of tests are objects that live to the end: a test that collects garbage need not look at them."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
