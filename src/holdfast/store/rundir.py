@@ -22,7 +22,7 @@ from holdfast.model.world import Isolation
 from holdfast.store.seals import Seal, Written
 
 FORMAT = 1
-_MEND_LINE = "it was changed by hand or by the agent: put the line right or remove it; --resume runs what is missing"
+MEND_LINE = "it was changed by hand or by the agent: put the line right or remove it; --resume runs what is missing"
 _MEND_FILE = "it was changed by hand or by the agent: put it right, or run anew"
 
 T = TypeVar("T")
@@ -137,7 +137,7 @@ def placed_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def records(path: Path, decode: Callable[[bytes], T]) -> Iterator[tuple[int, T]]:
     """Every record, with the offset at which its line starts; UserError names a line that is none."""
     for number, (start, line) in enumerate(placed_lines(path), 1):
-        yield start, _decoded(decode, line, f"{path}:{number}", _MEND_LINE)
+        yield start, _decoded(decode, line, f"{path}:{number}", MEND_LINE)
 
 
 def _decoded(decode: Callable[[bytes], T], data: bytes, where: str, hint: str) -> T:

@@ -1,0 +1,154 @@
+"""Where the records of a run lie: a few numbers a record, so that a run of a million trials needs no more memory."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import DecodeError, Struct
+
+from holdfast.model.codec import decoder
+from holdfast.model.trial import Trial
+from holdfast.plan import Plan
+from holdfast.store.blobs import unpack
+from holdfast.store.rundir import RunDir, records
+from holdfast.store.trial_numbers import TrialNumbers
+
+NONE = 0xFFFF_FFFF
+"""In place of a number: there is none."""
+_NOWHERE = 0xFFFF_FFFF_FFFF_FFFF
+
+
+class _Judged(Struct):
+    """The part of a verdict that says what it is of."""
+
+    trial: str
+    invariant: str
+
+
+class _Seen(Struct):
+    """The part of an observation that says whose it is, and whether our side broke."""
+
+    trial: str
+    error: str = ""
+
+
+_trials = decoder(Trial)
+_judged = decoder(_Judged)
+_seen = decoder(_Seen)
+
+
+class Chains:
+    """Lists of verdicts, each a number that leads to the one before."""
+
+    def __init__(self, owners: int) -> None:
+        self._last = array("I", (NONE,)) * owners
+        self._before = array("I")
+
+    def add(self, owner: int) -> None:
+        """The next verdict is the owner's; NONE: nobody's."""
+        self._before.append(NONE if owner == NONE else self._last[owner])
+        if owner != NONE:
+            self._last[owner] = len(self._before) - 1
+
+    def of(self, owner: int) -> list[int]:
+        """The owner's verdicts, in the order in which they were given."""
+        found, at = [], self._last[owner]
+        while at != NONE:
+            found.append(at)
+            at = self._before[at]
+        return found[::-1]
+
+
+class RunIndex:
+    """The place of every trial, observation and verdict of a run, read in one walk through its files."""
+
+    def __init__(self, run: RunDir, plan: Plan, verdicts: Path) -> None:
+        self._run, self._plan, self._verdicts = run, plan, verdicts
+        self._numbers = TrialNumbers()
+        self._begun = array("Q")
+        self._cells = array("I")
+        """By trial: the cell of the first rule in its scenario and params, NONE if the plan has no such cell."""
+        self._read_trials()
+        self._seen_at = array("Q", (_NOWHERE,)) * len(self._begun)
+        self._seen_in = array("H", (0,)) * len(self._begun)
+        self.files = run.observation_files()
+        self._read_observations()
+        self.verdicts = array("Q")
+        """By number, where a verdict lies."""
+        self.by_trial = Chains(len(self._begun))
+        scenarios, rules, params = len(plan.scenarios), len(plan.invariants), len(plan.spec.params)
+        self.by_cell = Chains(scenarios * rules * params)
+        self._read_verdicts()
+
+    def number(self, id: str) -> int | None:
+        """The trial's number, if it was begun and seen."""
+        at = self._numbers.find(id)
+        return None if at is None or self._seen_at[at] == _NOWHERE else at
+
+    def trial(self, number: int) -> int:
+        """Where the trial lies; of one that was begun twice, the last."""
+        return self._begun[number]
+
+    def observation(self, number: int) -> tuple[Path, int]:
+        """Where the last observation of a trial lies that was not our failure, else the last of all."""
+        return self.files[self._seen_in[number]], self._seen_at[number]
+
+    def seen(self) -> Iterator[int]:
+        """Every trial that was seen, in the order in which they were begun."""
+        return (number for number, at in enumerate(self._seen_at) if at != _NOWHERE)
+
+    # -- how it is made -------------------------------------------------------------------------
+    def _read_trials(self) -> None:
+        known = {scenario.name for scenario in self._plan.scenarios}
+        first = self._plan.invariants[0].id if self._plan.invariants else None
+        for start, trial in records(self._run.path / "trials.jsonl", _trials.decode):
+            if not trial.task.turns:  # something else wrote the line
+                continue
+            number = self._numbers.add(trial.id)
+            if number == len(self._begun):
+                self._begun.append(start)
+                self._cells.append(NONE)
+            self._begun[number] = start
+            if trial.scenario in known and first is not None:
+                self._cells[number] = self._cell(first, trial)
+
+    def _cell(self, rule: str, trial: Trial) -> int:
+        try:
+            return self._plan.position(rule, trial.scenario, self._plan.params_index(trial.params))
+        except KeyError:  # params that the spec does not have: something else wrote the line
+            return NONE
+
+    def _read_observations(self) -> None:
+        broken = bytearray(len(self._begun))
+        for which, path in enumerate(self.files):
+            for start, (id, failed) in records(path, self._glance):
+                number = self._numbers.find(id)
+                if number is None:
+                    continue
+                if self._seen_at[number] == _NOWHERE or broken[number] or not failed:
+                    self._seen_at[number], self._seen_in[number] = start, which
+                    broken[number] = failed
+
+    def _glance(self, line: bytes) -> tuple[str, bool]:
+        """An observation's trial, and whether it was our failure; it is read whole only where that may be a blob."""
+        try:
+            found = _seen.decode(line)
+        except DecodeError:
+            seen = unpack(line, self._run.path / "blobs")
+            return seen.trial, bool(seen.error)
+        return found.trial, bool(found.error)
+
+    def _read_verdicts(self) -> None:
+        plan = self._plan
+        scenario = plan.scenarios[0].name if plan.scenarios else ""
+        steps = {rule.id: plan.position(rule.id, scenario) for rule in plan.invariants} if scenario else {}
+        for start, verdict in records(self._verdicts, _judged.decode):
+            number = self._numbers.find(verdict.trial)
+            if number is None:
+                continue
+            self.verdicts.append(start)
+            self.by_trial.add(number)
+            step, cell = steps.get(verdict.invariant), self._cells[number]
+            self.by_cell.add(NONE if step is None or cell == NONE else cell + step)

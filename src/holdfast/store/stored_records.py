@@ -1,0 +1,116 @@
+"""The records of a stored run, each read from its file when it is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from msgspec import MsgspecError
+
+from holdfast.errors import UserError
+from holdfast.model.codec import decoder
+from holdfast.model.observation import Observation
+from holdfast.model.run import TracedTrial
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Verdict
+from holdfast.plan import Plan
+from holdfast.store.audits import whole
+from holdfast.store.blobs import unpack
+from holdfast.store.index import RunIndex
+from holdfast.store.rundir import MEND_LINE, RunDir
+
+DAMAGED = "the record of this trial is damaged"
+_BUFFER = 1 << 18
+"""Records are mostly asked for in the order in which they lie: most are in the buffer already."""
+_KEPT, _SMALL = 256, 4096
+"""How many trials are kept as they were read, and how long a record may be for that: rules that share a trial ask
+for it one after the other."""
+
+T = TypeVar("T")
+_verdicts = decoder(Verdict)
+_trials = decoder(Trial)
+
+
+class StoredRecords:
+    """Trials, observations and verdicts of a run; where they lie is looked up when the first is asked for."""
+
+    def __init__(self, run: RunDir, plan: Plan, verdicts: Path) -> None:
+        self._run, self._plan = run, plan
+        self._blobs = run.path / "blobs"
+        self._trial_file = run.path / "trials.jsonl"
+        self._verdict_file = verdicts
+        self._open: dict[Path, BinaryIO] = {}
+        self._kept: dict[int, tuple[Trial, Observation]] = {}
+
+    def trial(self, id: str) -> tuple[Trial, Observation] | None:
+        """A trial and what was seen of it; None unless it was begun and seen."""
+        number = self._index.number(id)
+        return None if number is None else self._trial(number)
+
+    def verdicts_of_cell(self, cell: int) -> Iterator[Verdict]:
+        """All that were given, in that order."""
+        return self._given(self._index.by_cell.of(cell))
+
+    def traced(self) -> Iterator[TracedTrial]:
+        """Every trial that was seen, with its verdicts, in the order in which they were begun."""
+        return map(self._traced, self._index.seen())
+
+    def traced_trial(self, id: str) -> TracedTrial:
+        """One trial that was seen, with its verdicts."""
+        number = self._index.number(id)
+        if number is None:
+            raise KeyError(id)
+        return self._traced(number)
+
+    def close(self) -> None:
+        """Lets go of the files; they are opened anew if a record is looked at again."""
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+    @cached_property
+    def _index(self) -> RunIndex:
+        return RunIndex(self._run, self._plan, self._verdict_file)
+
+    def _traced(self, number: int) -> TracedTrial:
+        """The last of several verdicts by one rule counts."""
+        given = {verdict.invariant: verdict for verdict in self._given(self._index.by_trial.of(number))}
+        return TracedTrial(*self._trial(number), tuple(given.values()))
+
+    def _given(self, numbers: Iterable[int]) -> Iterator[Verdict]:
+        places = self._index.verdicts
+        return (self._record(self._verdict_file, places[number], _verdicts.decode) for number in numbers)
+
+    def _trial(self, number: int) -> tuple[Trial, Observation]:
+        found = self._kept.get(number)
+        if found is not None:
+            return found
+        trial = self._record(self._trial_file, self._index.trial(number), _trials.decode)
+        line = self._line(*self._index.observation(number))
+        read = trial, self._observation(trial.id, line)
+        if len(line) <= _SMALL and not read[1].audit and len(read[1].trace) < _SMALL // 100:
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            self._kept[number] = read
+        return read
+
+    def _observation(self, trial: str, line: bytes) -> Observation:
+        try:
+            return whole(self._run, unpack(line, self._blobs))
+        except (ValueError, RecursionError):  # something else wrote the line, which nothing is judged by here
+            return Observation(trial, error=DAMAGED)
+
+    def _record(self, path: Path, start: int, decode: Callable[[bytes], T]) -> T:
+        try:
+            return decode(self._line(path, start))
+        except (MsgspecError, ValueError, RecursionError) as broken:
+            raise UserError(f"{path}: not a record of a run: {broken}", hint=MEND_LINE) from broken
+
+    def _line(self, path: Path, start: int) -> bytes:
+        file = self._open.get(path)
+        if file is None:
+            file = self._open[path] = open(path, "rb", _BUFFER)  # noqa: SIM115  # open as long as the view
+        file.seek(start)
+        return file.readline()

@@ -1,0 +1,139 @@
+"""Numbers of trials, and where their records lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from holdfast.errors import UserError
+from holdfast.model.codec import encode
+from holdfast.model.observation import Observation, Turn
+from holdfast.model.spec import AgentSpec, Invariant, Scenario, Spec, Task
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Verdict
+from holdfast.plan import Plan, plan
+from holdfast.store.index import RunIndex
+from holdfast.store.planned import Planned
+from holdfast.store.rundir import RunDir
+from holdfast.store.stored_records import DAMAGED, StoredRecords
+from holdfast.store.trial_numbers import TrialNumbers
+
+ODD = ["", "0", "0123456789AB", "-00000000001", "0x0000000001", "1_2345678901", " 12345678901", "f" * 40, "é" * 12]
+
+
+def small() -> Plan:
+    agent = AgentSpec(type="python", endpoint="bot:ask")
+    rules = (Invariant("a", "completes"), Invariant("b", "completes"))
+    scenarios = (Scenario("calm"), Scenario("down"))
+    return plan(Spec("x.yaml", agent, tasks=(Task(("p",)), Task(("q",))), invariants=rules, scenarios=scenarios))
+
+
+def stored(folder: Path, *lines: Observation | Verdict | Trial) -> RunDir:
+    names = {Observation: "observations-0.jsonl", Verdict: "verdicts-1.jsonl", Trial: "trials.jsonl"}
+    for line in lines:
+        with open(folder / names[type(line)], "ab") as file:
+            file.write(encode(line) + b"\n")
+    return RunDir(folder)
+
+
+def seen(trial: Trial, text: str = "hi", error: str = "") -> Observation:
+    return Observation(trial.id, (Turn("p", text),), error=error)
+
+
+def judged(trial: Trial, rule: str, reason: str = "") -> Verdict:
+    return Verdict(trial.id, rule, "pass", 1.0, reason)
+
+
+@contextmanager
+def opened(run: RunDir, made: Plan) -> Iterator[StoredRecords]:
+    records = StoredRecords(run, made, run.verdicts())
+    yield records
+    records.close()
+
+
+# -- numbers ------------------------------------------------------------------------------------
+def test_every_id_gets_the_next_number_and_keeps_it() -> None:
+    rng = Random(7)
+    ids = [*dict.fromkeys(f"{rng.getrandbits(48):012x}" for _ in range(30_000)), "0" * 12, *ODD]
+    numbers = TrialNumbers()
+    assert [numbers.add(id) for id in ids] == list(range(len(ids)))
+    assert [numbers.add(id) for id in ids] == [numbers.find(id) for id in ids] == list(range(len(ids)))
+    assert len(numbers) == len(ids)
+    assert numbers.find("a" * 12) is None
+    assert numbers.find("b") is None
+
+
+def test_ids_that_fall_on_one_slot_are_told_apart() -> None:
+    ids = [f"{n << 24:012x}" for n in range(500)]
+    numbers = TrialNumbers()
+    assert [numbers.add(id) for id in ids] == list(range(500))
+    assert [numbers.find(id) for id in ids] == list(range(500))
+
+
+# -- records ------------------------------------------------------------------------------------
+def test_the_last_good_observation_counts_and_a_failure_of_ours_only_without_one(tmp_path: Path) -> None:
+    made = small()
+    one, two, three = made.trials[:3]
+    run = stored(
+        tmp_path, one, two, three,
+        seen(one, "first"), seen(one, "second"), seen(one, "", "broke"),
+        seen(two, "", "broke once"), seen(two, "", "broke twice"),
+        seen(three, "", "broke"), seen(three, "mended"),
+    )  # fmt: skip
+    with opened(run, made) as records:
+        said = [found.seen.error or found.seen.turns[0].text for found in records.traced()]
+    assert said == ["second", "broke twice", "mended"]
+
+
+def test_verdicts_are_found_by_cell_in_the_order_given_and_by_trial_the_last_of_a_rule(tmp_path: Path) -> None:
+    made = small()
+    calm, down = made.trials[0], made.trials[2]
+    assert (calm.scenario, down.scenario) == ("calm", "down")
+    given = [judged(calm, "a", "1"), judged(down, "b", "2"), judged(calm, "b", "3"), judged(calm, "a", "4")]
+    run = stored(tmp_path, calm, down, seen(calm), seen(down), *given, judged(calm, "gone"))
+    with opened(run, made) as records:
+        assert [v.reason for v in records.verdicts_of_cell(made.position("a", "calm"))] == ["1", "4"]
+        assert [v.reason for v in records.verdicts_of_cell(made.position("b", "down"))] == ["2"]
+        assert [v.reason for v in records.verdicts_of_cell(made.position("a", "down"))] == []
+        by_trial = [(v.invariant, v.reason) for v in records.traced_trial(calm.id).verdicts]
+    assert by_trial == [("a", "4"), ("b", "3"), ("gone", "")]
+
+
+def test_a_trial_that_was_begun_twice_is_one_and_one_never_begun_is_none(tmp_path: Path) -> None:
+    made = small()
+    one, two, three = made.trials[:3]
+    run = stored(tmp_path, one, two, one, seen(two), seen(one), seen(three), judged(three, "a"))
+    index = RunIndex(run, made, run.verdicts())
+    assert list(index.seen()) == [0, 1]
+    assert index.number(three.id) is None
+    assert index.by_cell.of(made.position("a", "calm")) == []
+
+
+def test_a_damaged_record_is_named_and_a_damaged_observation_is_an_error_of_its_trial(tmp_path: Path) -> None:
+    made = small()
+    one = made.trials[0]
+    run = stored(tmp_path, one)
+    (tmp_path / "observations-0.jsonl").write_bytes(b'{"trial":"%b","turns":7}\n' % one.id.encode())
+    (tmp_path / "verdicts-1.jsonl").write_bytes(b'{"trial":"%b","invariant":"a"}\n' % one.id.encode())
+    with opened(run, made) as records:
+        found = records.trial(one.id)
+        assert found is not None
+        assert found[1].error == DAMAGED
+        with pytest.raises(UserError, match="not a record of a run"):
+            list(records.verdicts_of_cell(0))
+
+
+# -- the plan -----------------------------------------------------------------------------------
+def test_a_plan_holds_its_own_trials_and_no_others() -> None:
+    made = small()
+    planned = Planned(made)
+    assert all(map(planned.holds, made.trials))
+    one = made.trials[0]
+    foreign = [("replica", 1), ("scenario", "down"), ("task", Task(("q",))), ("invariant", "a"), ("id", "a" * 12)]
+    for field, value in foreign:
+        changed = {name: getattr(one, name) for name in one.__struct_fields__} | {field: value}
+        assert not planned.holds(Trial(**changed))
