@@ -898,6 +898,11 @@ class Planner(Protocol):
 
 
 class Reporter(Protocol):
-    """Pure, so that a golden test is one comparison."""
+    """A rendering of a run. Pure, so that a golden test is one comparison; in pieces, so that a run may be large."""
 
-    def render(self, run: Run) -> Mapping[str, bytes]: ...
+    suffix: ClassVar[str]
+    """The end of its files' names, with the dot: what `-o FILE` is recognised by."""
+
+    def render(self, run: Run) -> Mapping[str, Iterable[bytes]]:
+        """The content of every file by its name, made while it is written. The first is the report itself."""
+        ...

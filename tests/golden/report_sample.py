@@ -10,6 +10,7 @@ from holdfast.model.score import Attacks, Cell, Interval, Score, Spent, Utility
 from holdfast.model.spec import Injection, Invariant, Position, Scenario
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.verdict import OUTCOMES
+from holdfast.protocols import Reporter
 
 HOSTILE = (
     "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1> \x1b[31mred\x1b[0m \x00 ]]> "
@@ -37,6 +38,12 @@ SCENARIOS = (
     Scenario("search-tool-down", (Injection("tool", "market_data_api", "error"),)),
     Scenario("llm-degraded", (Injection("llm", "*", "truncated_response"),)),
 )
+
+
+def whole(reporter: Reporter, run: Run) -> bytes:
+    """The one file that a reporter makes of a run."""
+    [pieces] = reporter.render(run).values()
+    return b"".join(pieces)
 
 
 def trial(id: str, outcome: str = "pass", answer: str | None = "Revenue was up", **more: object) -> TrialRow:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 from report_cases_sample import alone, with_matrix
+from report_sample import whole
 from test_report_golden import compare, readable
 
 from holdfast import plugins
@@ -16,8 +17,7 @@ RUNS = {"matrix": with_matrix, "alone": alone}
 
 
 def rendered(reporter: str, run: Run) -> str:
-    [content] = plugins.find("reporters", reporter)().render(run).values()
-    return str(content.decode())
+    return whole(plugins.find("reporters", reporter)(), run).decode()
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -55,7 +55,7 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
 
     def open_page(run: Run, *, hash: str = "", ready: bool = True, **settings: Any) -> Any:
         file = tmp_path / "report.html"
-        file.write_bytes(Html().render(run)["report.html"])
+        file.write_bytes(b"".join(Html().render(run)["report.html"]))
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
         contexts.append(context)
         page = context.new_page()

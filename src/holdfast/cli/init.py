@@ -68,7 +68,7 @@ def _write(folder: Path, files: dict[str, str]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, source in files.items():
-            place(folder / name, (starter / source).read_bytes())
+            place(folder / name, [(starter / source).read_bytes()])
     except OSError as refused:
         raise UsageError(f"cannot write {refused.filename or folder}: {refused.strerror}") from refused
 

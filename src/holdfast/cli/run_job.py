@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from holdfast.cli.options import find_config, load_part, option_warnings, option
 from holdfast.errors import AgentUnavailable, UsageError, UserError
 from holdfast.model.events import Event, Warned
 from holdfast.model.spec import Part, Spec
-from holdfast.report.files import reporter, write
+from holdfast.report.files import named, reporter, suffix_of, write
 from holdfast.report.terminal import can_show_signs, summary
 from holdfast.report.wording import plural, warned
 from holdfast.runner.job import Job, Listen, RunOptions, told
@@ -116,16 +116,16 @@ def _write_reports(job: Job, outcome: Outcome, rundir: RunDir, outputs: Sequence
         write(outcome.run, path)
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step:
-        _append(Path(step), next(iter(reporter(Path("summary.md")).render(outcome.run).values())))
+        _append(Path(step), next(iter(named("markdown").render(outcome.run).values())))
 
 
-def _append(step: Path, rendered: bytes) -> None:
+def _append(step: Path, rendered: Iterable[bytes]) -> None:
     """Adds to the summary of a CI job. It is a courtesy: the verdict does not depend on it."""
     from holdfast.report.safe import one_line
 
     try:
         with open(step, "ab") as file:
-            file.write(rendered)
+            file.writelines(rendered)
     except OSError as refused:
         print(f"warning: cannot write {one_line(str(step))}: {refused.strerror}", file=sys.stderr)
 
@@ -135,7 +135,7 @@ def _declared(job: Job, rundir: RunDir) -> list[Path]:
     output = job.spec.output
     if not output or output["format"] == "terminal":
         return []
-    suffix = f".{output['format']}"
+    suffix = suffix_of(output["format"])
     root = Path(job.spec.path).parent
     name = output.get("filename_template") or "holdfast-{run}"
     filled = name.replace("{run}", rundir.id).replace("{date}", rundir.manifest().started[:10])
@@ -232,8 +232,8 @@ class Screen:
     def finish(self, outcome: Outcome) -> None:
         """The summary, or the run as JSON."""
         if self._as_json:
-            rendered = next(iter(reporter(Path("run.json")).render(outcome.run).values()))
-            sys.stdout.write(rendered.decode())
+            for piece in next(iter(named("json").render(outcome.run).values())):
+                sys.stdout.write(piece.decode())
             return
         heard = self._live is not None  # warnings were told while it ran
         text = summary(

@@ -1,54 +1,90 @@
-"""Writes a report to a file; the suffix says which."""
+"""Which reporter a file's name or a format asks for, and how its files are written."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from holdfast import plugins
-from holdfast.errors import UsageError
+from holdfast.errors import PluginError, UsageError, UserError
 from holdfast.model.run import Run
 from holdfast.protocols import Reporter
 
-SUFFIXES: Mapping[str, str] = {".html": "html", ".json": "json", ".xml": "junit", ".md": "markdown"}
-"""Reporter by suffix. A plug-in's reporter answers to the suffix of its own name."""
+_FAMILY = "reporters"
 
 
 def reporter(path: Path) -> Reporter:
     """The reporter for that path; UsageError if there is none, so ask before a long run."""
     suffix = path.suffix.lower()
-    name = SUFFIXES.get(suffix, suffix[1:] if suffix[1:] not in SUFFIXES.values() else "")
-    found = plugins.find("reporters", name) if name else None
+    for name in _names():
+        if suffix and suffix_of(name) == suffix:
+            return named(name)
+    raise UsageError(
+        f"cannot tell the format of {path}: its name ends in {suffix or 'no suffix'}",
+        hint=f"end it in one of {', '.join(suffixes())}",
+    )
+
+
+def named(name: str) -> Reporter:
+    """The reporter of that name."""
+    found = plugins.find(_FAMILY, name)
     if found is None:
-        raise UsageError(
-            f"cannot tell the format of {path}: its name ends in {suffix or 'no suffix'}",
-            hint=f"end it in one of {', '.join(_valid())}",
-        )
+        raise UsageError(f"there is no format {name!r}", hint=f"formats: {', '.join(plugins.names(_FAMILY))}")
     made: Reporter = found()
     return made
 
 
+def suffix_of(name: str) -> str:
+    """What the names of that reporter's files end in."""
+    suffix = getattr(plugins.find(_FAMILY, name), "suffix", None)  # of somebody else's class
+    if not isinstance(suffix, str) or not suffix.startswith(".") or suffix != suffix.lower():
+        raise PluginError(
+            f"reporter {name!r} has no suffix: a class variable such as suffix = '.{name}', in small letters"
+        )
+    return suffix
+
+
+def suffixes() -> list[str]:
+    """Every suffix that a report's name can have."""
+    return list(dict.fromkeys(map(suffix_of, _names())))
+
+
+def _names() -> Iterator[str]:
+    """Our own come first: a plug-in that is broken, or takes their suffix, does not take their place."""
+    own = plugins.BUILT_IN[_FAMILY]
+    yield from own
+    yield from (name for name in plugins.names(_FAMILY) if name not in own)
+
+
 def write(run: Run, path: Path) -> None:
-    """Renders the run and puts it at `path`, whole or not at all; makes missing folders."""
-    files = list(reporter(path).render(run).values())
+    """Renders the run to `path`, whole or not at all; makes missing folders. A reporter's other files lie beside it."""
+    rendered = reporter(path).render(run)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        place(path, files[0])
+        for n, (name, pieces) in enumerate(rendered.items()):
+            place(path if n == 0 else path.with_name(Path(name).name), _checked(pieces))
     except OSError as refused:
         raise UsageError(f"cannot write {path}: {refused.strerror}") from refused
 
 
-def place(path: Path, content: bytes) -> None:
+def place(path: Path, pieces: Iterable[bytes]) -> None:
     """Writes beside the target and renames, so that a reader never sees half a file."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        beside.write_bytes(content)
+        with open(beside, "wb") as file:
+            file.writelines(pieces)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
 
 
-def _valid() -> list[str]:
-    others = [f".{name}" for name in plugins.names("reporters") if name not in SUFFIXES.values()]
-    return [*SUFFIXES, *others]
+def _checked(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Pieces are made while they are written: what goes wrong with making them is not said of the file."""
+    try:
+        for piece in pieces:
+            if not isinstance(piece, bytes):
+                raise PluginError(f"a reporter gave {type(piece).__name__}, not bytes")
+            yield piece
+    except OSError as broken:
+        raise UserError(f"cannot read {broken.filename}: {broken.strerror}") from broken

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast.model.run import CellRow, Run
 from holdfast.model.verdict import OUTCOMES
 from holdfast.report import calls, wording
 from holdfast.report.case_page import rows
 from holdfast.report.cases import ONE_SAMPLE, counted
-from holdfast.report.page_data import packed
-from holdfast.report.safe import encodable, one_line
+from holdfast.report.page_data import PageTables, packed
+from holdfast.report.safe import one_line
 
 _SCRIPTS = ("unpack.js", "dom.js", "matrix.js", "filters.js", "panel.js", "trial.js", "main.js")
 _CASES = ("dom.js", "cases.js")
 """What a page without a matrix needs."""
 _STYLES = ("page.css", "matrix.css", "panel.css", "cases.css")
+_PIECE = 1 << 16
 FIRST, LISTED = 6, 500
 """Troubled cells named at the top, and in the page without scripts."""
 
@@ -28,13 +29,28 @@ FIRST, LISTED = 6, 500
 class Html:
     """`report.html`: verdict, score, cases, matrix; a cell or a case opens its trials."""
 
-    def render(self, run: Run) -> Mapping[str, bytes]:
-        page = _template().render(**_context(run))
-        return {"report.html": encodable(page).encode("utf-8")}
+    suffix: ClassVar[str] = ".html"
+
+    def render(self, run: Run) -> Mapping[str, Iterable[bytes]]:
+        return {"report.html": _pieces(run)}
+
+
+def _pieces(run: Run) -> Iterator[bytes]:
+    """The page in pieces of some size: the template gives a few characters at a time."""
+    held: list[str] = []
+    size = 0
+    for text in _template().generate(**_context(run)):
+        held.append(text)
+        size += len(text)
+        if size >= _PIECE:
+            yield "".join(held).encode("utf-8", "replace")
+            held, size = [], 0
+    yield "".join(held).encode("utf-8", "replace")
 
 
 def _context(run: Run) -> dict[str, Any]:
-    troubled = wording.troubled(run)
+    page = PageTables(run, LISTED)
+    troubled = page.troubled.rows()
     matrix = wording.has_matrix(run)
     scripts = (*_SCRIPTS, "cases.js") if run.part == "scenario" else _SCRIPTS
     script, style = _joined(scripts if matrix else _CASES), _joined(_STYLES)
@@ -44,14 +60,15 @@ def _context(run: Run) -> dict[str, Any]:
         "words": wording,
         "calls": calls,
         "counts": [(outcome, wording.SIGNS[outcome], run.score.counts.get(outcome, 0)) for outcome in OUTCOMES],
-        "troubled": [_item(run, row) for row in troubled[:LISTED]],
-        "troubled_total": len(troubled),
+        "troubled": [_item(run, row) for row in troubled],
+        "troubled_total": page.troubled.total,
         "first": FIRST,
         "matrix": matrix,
         "one_case": ONE_SAMPLE,
         "cases": rows(run) if run.part == "scenario" else None,
         "counted": counted(run) if run.part == "scenario" else "",
-        "data": packed(run) if matrix else "",
+        "data": packed(page.tables),
+        "lacks": page.lacks,
         "script": script,
         "style": style,
         "policy": _policy(script, style),

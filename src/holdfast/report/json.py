@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
-import msgspec
-
-from holdfast.model.codec import encode
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
 from holdfast.model.score import Attacks, Case, Interval, Score, Spent
 from holdfast.model.world import Isolation
 from holdfast.report.cases import reproducer
-from holdfast.report.safe import encodable
+from holdfast.report.json_stream import pieces
 from holdfast.report.wording import has_matrix
 from holdfast.score.parts import passed
 from holdfast.score.spending import spent
@@ -25,17 +22,19 @@ EVENTS = 1_000
 class Json:
     """`report.json`: headline numbers on top, cells, cases and their trials under `parts`."""
 
-    def render(self, run: Run) -> Mapping[str, bytes]:
-        content = document(run)
-        try:
-            data = encode(content)
-        except UnicodeEncodeError:
-            data = encode(_encodable(content))
-        return {"report.json": msgspec.json.format(data, indent=2) + b"\n"}
+    suffix: ClassVar[str] = ".json"
+
+    def render(self, run: Run) -> Mapping[str, Iterable[bytes]]:
+        return {"report.json": _lines(run)}
+
+
+def _lines(run: Run) -> Iterable[bytes]:
+    yield from pieces(document(run))
+    yield b"\n"
 
 
 def document(run: Run) -> dict[str, Any]:
-    """The whole report as plain values."""
+    """The whole report as plain values; cells and cases are iterators, made while they are written."""
     score = run.score
     return {
         "score": score.value,
@@ -71,7 +70,7 @@ def _scenario(run: Run) -> dict[str, Any]:
     return {
         "passed": passed(cases),
         "unproven_cases": sum(case.unproven_only for case in cases),
-        "cases": [_case(run, row) for row in run.cases],
+        "cases": (_case(run, row) for row in run.cases),
     }
 
 
@@ -157,7 +156,7 @@ def _contract(run: Run, score: Score) -> dict[str, Any]:
         "min_score": score.min_score,
         "attacks": score.attacks and _attacks(score.attacks),
         "spent": score.spent and _spent(score.spent),
-        "cells": [_cell(row) for row in run.cells],
+        "cells": map(_cell, run.cells),
     }
 
 
@@ -252,13 +251,3 @@ def _fault(met: FaultMet) -> dict[str, Any]:
 
 def _interval(found: Interval | None) -> dict[str, Any] | None:
     return {"low": found.low, "high": found.high, "method": found.method} if found else None
-
-
-def _encodable(value: Any) -> Any:
-    if isinstance(value, str):
-        return encodable(value)
-    if isinstance(value, Mapping):
-        return {encodable(str(key)): _encodable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_encodable(item) for item in value]
-    return _encodable(msgspec.to_builtins(value)) if isinstance(value, msgspec.Struct) else value

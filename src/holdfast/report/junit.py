@@ -1,8 +1,14 @@
-"""JUnit XML for CI servers: a suite a scenario, a test case a rule; and a suite of the cases."""
+"""JUnit XML for CI servers: a suite a scenario, a test case a rule; and a suite of the cases.
+
+A suite's totals stand before its cases, so the run is walked through twice: to count, then to write.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import ClassVar
 from xml.etree import ElementTree as ET
 
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run
@@ -11,50 +17,134 @@ from holdfast.report.failures import excerpt
 from holdfast.report.safe import visible
 
 _VACUOUS = "no trial met any fault of this scenario, so it proves nothing"
+_KINDS = {"fail": "failures", "error": "errors", "unproven": "skipped", "n/a": "skipped"}
 
 
 class Junit:
     """`report.xml`: fail is a failure, error an error, unproven and n/a are skipped."""
 
-    def render(self, run: Run) -> Mapping[str, bytes]:
-        root = ET.Element("testsuites", name=_legal(run.name or run.spec_path))
-        suites: dict[str, list[CellRow]] = {}
-        if run.part == "scenario":
-            root.append(_cases(run))
-        for row in run.cells:
-            suites.setdefault(row.cell.scenario, []).append(row)
-        places = wording.Places(run)
-        for scenario in list(suites):  # taken out one by one: a row keeps the trials it has read
-            root.append(_suite(run, scenario, suites.pop(scenario), places))
-        _totals(root, list(root.iter("testcase")), sum(float(s.get("time", 0)) for s in root))
-        ET.indent(root)
-        return {"report.xml": ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"}
+    suffix: ClassVar[str] = ".xml"
+
+    def render(self, run: Run) -> Mapping[str, Iterable[bytes]]:
+        return {"report.xml": _document(run)}
 
 
-def _cases(run: Run) -> ET.Element:
+class Suite:
+    """What the head of a suite says of its cases, and how long each of them took."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+        self.times = array("d")
+
+    def count(self, outcome: str, latency_ms: float) -> None:
+        """The next case."""
+        self.times.append(float(f"{latency_ms / 1000:.3f}"))
+        self.totals["tests"] += 1
+        if outcome in _KINDS:
+            self.totals[_KINDS[outcome]] += 1
+
+    @property
+    def seconds(self) -> float:
+        return float(f"{sum(self.times):.3f}")
+
+
+def _document(run: Run) -> Iterator[bytes]:
+    judged = [_count_cases(run)] if run.part == "scenario" else []
+    suites, sorted_ = _count_cells(run)
+    root = _head("testsuites", run.name or run.spec_path, [*judged, *suites.values()])
+    yield b"<?xml version='1.0' encoding='utf-8'?>\n"
+    if not judged and not suites:
+        yield ET.tostring(root, "utf-8") + b"\n"
+        return
+    yield _opening(root)
+    rules, places = cases.RuleFacts(run), wording.Places(run)
+    for suite in judged:
+        timed = zip(run.cases, suite.times, strict=True)
+        yield from _suite(run, suite, (_judged(row, rules, seconds) for row, seconds in timed))
+    for suite, rows in _by_scenario(run, suites, sorted_):
+        timed_cells = zip(rows, suite.times, strict=False)  # one time more if the scenario is vacuous
+        yield from _suite(run, suite, (_case(run, row, places, seconds) for row, seconds in timed_cells))
+    yield b"\n</testsuites>\n"
+
+
+def _count_cases(run: Run) -> Suite:
     """The cases as a suite of their own, named by the file."""
-    suite = ET.Element("testsuite", name=_legal(f"{run.name or run.spec_path}: cases"))
-    if run.started:
-        suite.set("timestamp", _legal(run.started))
-    _properties(suite, run)
-    rules = cases.RuleFacts(run)
-    suite.extend(_judged(row, rules) for row in run.cases)
-    found = suite.findall("testcase")
-    _totals(suite, found, sum(float(case.get("time", 0)) for case in found))
+    suite = Suite(f"{run.name or run.spec_path}: cases")
+    for row in run.cases:
+        outcome = "unproven" if row.case.unproven_only else row.case.status
+        suite.count(outcome, sum(turn.latency_ms for one in row.replicas for turn in one.seen.turns))
     return suite
 
 
-def _judged(row: CaseRow, rules: cases.RuleFacts) -> ET.Element:
+def _count_cells(run: Run) -> tuple[dict[str, Suite], bool]:
+    """The suite of every scenario, and whether the cells of each stand side by side, as a stored run has them."""
+    suites: dict[str, Suite] = {}
+    last, sorted_ = None, True
+    for row in run.cells:
+        name = row.cell.scenario
+        sorted_ = sorted_ and (name == last or name not in suites)
+        last = name
+        suites.setdefault(name, Suite(name)).count(row.cell.outcome, sum(trial.latency_ms for trial in row.trials))
+    for name in run.score.vacuous:
+        if name in suites:
+            suites[name].count("error", 0.0)
+    return suites, sorted_
+
+
+def _by_scenario(run: Run, suites: Mapping[str, Suite], sorted_: bool) -> Iterator[tuple[Suite, Iterable[CellRow]]]:
+    if sorted_:
+        yield from ((suites[name], rows) for name, rows in groupby(run.cells, lambda row: row.cell.scenario))
+        return
+    for suite in suites.values():
+        yield suite, [row for row in run.cells if row.cell.scenario == suite.name]
+
+
+def _suite(run: Run, suite: Suite, made: Iterable[ET.Element]) -> Iterator[bytes]:
+    head = _head("testsuite", suite.name, [suite], started=run.started)
+    yield b"\n  " + _opening(head)
+    yield _piece(_properties(run))
+    yield from map(_piece, made)
+    if suite.name in run.score.vacuous:
+        case = ET.Element("testcase", classname=_legal(suite.name), name="faults are met", time="0.000")
+        ET.SubElement(case, "error", message=_VACUOUS, type="vacuous")
+        yield _piece(case)
+    yield b"\n  </testsuite>"
+
+
+def _head(tag: str, name: str, suites: list[Suite], started: str = "") -> ET.Element:
+    head = ET.Element(tag, name=_legal(name))
+    if started:
+        head.set("timestamp", _legal(started))
+    for key in ("tests", "failures", "errors", "skipped"):
+        head.set(key, str(sum(suite.totals[key] for suite in suites)))
+    head.set("time", f"{sum(suite.seconds for suite in suites):.3f}")
+    return head
+
+
+def _opening(element: ET.Element) -> bytes:
+    """The start tag alone."""
+    whole: bytes = ET.tostring(element, "utf-8", short_empty_elements=False)
+    return whole.removesuffix(f"</{element.tag}>".encode())
+
+
+def _piece(element: ET.Element) -> bytes:
+    """An element of a suite, on lines of its own."""
+    ET.indent(element, level=2)
+    whole: bytes = ET.tostring(element, "utf-8")
+    return b"\n    " + whole
+
+
+def _judged(row: CaseRow, rules: cases.RuleFacts, seconds: float) -> ET.Element:
     case = row.case
-    replicas = list(row.replicas)
-    seconds = sum(turn.latency_ms for one in replicas for turn in one.seen.turns) / 1000
     made = ET.Element("testcase", classname="cases", name=_legal(cases.head(case)), time=f"{seconds:.3f}")
     message = _legal(case.reason)
     if case.unproven_only:
         ET.SubElement(made, "skipped", message=f"unproven: {message}")
     elif case.status != "pass":
         kind = "failure" if case.status == "fail" else "error"
-        text = "\n".join(line for one in replicas if one.replica.status != "pass" for line in _told(one, rules))
+        failed = (one for one in row.replicas if one.replica.status != "pass")
+        text = "\n".join(line for one in failed for line in _told(one, rules))
         ET.SubElement(made, kind, message=message, type=case.status).text = _legal(text)
     said = [f"composite: {cases.composite(case.composite)}"]
     ET.SubElement(made, "system-out").text = ", ".join([*said, *(["flaky"] if case.flaky else [])])
@@ -71,21 +161,7 @@ def _told(one: ReplicaRow, rules: cases.RuleFacts) -> Iterator[str]:
     yield f"again: {one.again}"
 
 
-def _suite(run: Run, scenario: str, rows: Sequence[CellRow], places: wording.Places) -> ET.Element:
-    suite = ET.Element("testsuite", name=_legal(scenario))
-    if run.started:
-        suite.set("timestamp", _legal(run.started))
-    _properties(suite, run)
-    suite.extend(_case(run, row, places) for row in rows)
-    if scenario in run.score.vacuous:
-        case = ET.SubElement(suite, "testcase", classname=_legal(scenario), name="faults are met", time="0.000")
-        ET.SubElement(case, "error", message=_VACUOUS, type="vacuous")
-    cases = suite.findall("testcase")
-    _totals(suite, cases, sum(float(case.get("time", 0)) for case in cases))
-    return suite
-
-
-def _properties(suite: ET.Element, run: Run) -> None:
+def _properties(run: Run) -> ET.Element:
     known = {
         "seed": str(run.seed),
         "score": wording.number(run.score.value),
@@ -97,24 +173,26 @@ def _properties(suite: ET.Element, run: Run) -> None:
     if attacks is not None:
         known["attacks.attacked"], known["attacks.succeeded"] = str(attacks.attacked), str(attacks.succeeded)
         known["attacks.utility"] = wording.number(attacks.utility.rate)
-    properties = ET.SubElement(suite, "properties")
+    properties = ET.Element("properties")
     said = [*(("warning", text) for text in run.warnings), *(("note", text) for text in run.notes)]
     for name, value in (*known.items(), *said):
         ET.SubElement(properties, "property", name=name, value=_legal(value))
+    return properties
 
 
-def _case(run: Run, row: CellRow, places: wording.Places) -> ET.Element:
+def _case(run: Run, row: CellRow, places: wording.Places, seconds: float) -> ET.Element:
     cell = row.cell
     name = wording.head(cell.invariant, cell.params)
-    seconds = sum(trial.latency_ms for trial in row.trials) / 1000
     case = ET.Element("testcase", classname=_legal(cell.scenario), name=_legal(name), time=f"{seconds:.3f}")
-    message = _legal(wording.why(row))
     if cell.outcome == "fail":
+        message = _legal(wording.why(row))
         ET.SubElement(case, "failure", message=message, type=cell.severity).text = _body(row, places)
     elif cell.outcome == "error":
+        message = _legal(wording.why(row))
         ET.SubElement(case, "error", message=message, type="error").text = _body(row, places)
     elif cell.outcome == "unproven":
-        ET.SubElement(case, "skipped", message=f"unproven: {message}. Next: {_legal(wording.next_step(run, row))}")
+        message = f"unproven: {_legal(wording.why(row))}. Next: {_legal(wording.next_step(run, row))}"
+        ET.SubElement(case, "skipped", message=message)
     elif cell.outcome == "n/a":
         ET.SubElement(case, "skipped", message="not applicable: its `when` is not met here")
     marks = wording.marks(cell)
@@ -134,13 +212,6 @@ def _body(row: CellRow, places: wording.Places) -> str:
         lines += [f"met: {wording.fault(met)}" for met in trial.faults]
         lines.append(f"again: {trial.again}")
     return _legal("\n".join(lines))
-
-
-def _totals(element: ET.Element, cases: Sequence[ET.Element], seconds: float) -> None:
-    element.set("tests", str(len(cases)))
-    for plural, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        element.set(plural, str(sum(case.find(tag) is not None for case in cases)))
-    element.set("time", f"{seconds:.3f}")
 
 
 def _legal(text: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from typing import ClassVar
 
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run
 from holdfast.report import calls, cases, wording
@@ -20,14 +21,21 @@ _STRUCTURE = re.compile(r"[&<>|`*_~\[\]()\\:!{}\"'$^=@#]|(?<=www)\.")
 class Markdown:
     """`report.md`: verdict, score, matrix, and each failure folded away."""
 
-    def render(self, run: Run) -> Mapping[str, bytes]:
-        lines = [*_top(run), ""]
-        if run.part == "scenario":
-            lines += [*_cases(run), ""]
-        if wording.has_matrix(run):
-            lines += [*_table(grid(run)), ""]
-        lines += [*_case_failures(run), *_failures(run), *_remarks(run)]
-        return {"report.md": ("\n".join(lines).rstrip() + "\n").encode("utf-8", "replace")}
+    suffix: ClassVar[str] = ".md"
+
+    def render(self, run: Run) -> Mapping[str, Iterable[bytes]]:
+        return {"report.md": map(_whole, (run,))}
+
+
+def _whole(run: Run) -> bytes:
+    """Small whatever the run: only the matrix and the failures that a person reads."""
+    lines = [*_top(run), ""]
+    if run.part == "scenario":
+        lines += [*_cases(run), ""]
+    if wording.has_matrix(run):
+        lines += [*_table(grid(run)), ""]
+    lines += [*_case_failures(run), *_failures(run), *_remarks(run)]
+    return ("\n".join(lines).rstrip() + "\n").encode("utf-8", "replace")
 
 
 def inline(text: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import json
+import zlib
 from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -17,43 +19,110 @@ from holdfast.model.spec import Invariant
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import OUTCOMES
 from holdfast.report import calls, wording
+from holdfast.report.page_limits import PageLimits, counted
 from holdfast.report.safe import encodable
 
 MAX_TEXT = 20_000
 """Characters of one answer or output in the page; the run directory has the rest, and the page says so."""
+TEXT, HELD_TEXT, SHORT = 16_000_000, 4_000_000, 200
+"""Characters of all trials of cells that did not hold, and of cells that did; of one text when those are used up."""
+NOT_HERE = "its trials are not in this page; see the note above the matrix"
 SENT = 160
 """Characters of what a call sent that the page shows."""
+_PIECE = 2_000
+"""Entries of a table that are written at once."""
 _CODE = {outcome: n for n, outcome in enumerate(OUTCOMES)}
 
 
-def packed(run: Run) -> str:
-    """The page's data: JSON, gzip, base64. Equal runs give equal text."""
-    return b64encode(gzip.compress(encode(tables(run)), 9, mtime=0)).decode("ascii")
+def packed(tables: Mapping[str, Any]) -> Iterator[str]:
+    """The page's data, piece by piece: JSON, gzip, base64. Equal runs give equal text."""
+    press = zlib.compressobj(9, wbits=31)
+    rest = b""
+    for data in _written(tables):
+        rest += press.compress(data)
+        whole = len(rest) - len(rest) % 3
+        yield b64encode(rest[:whole]).decode("ascii")
+        rest = rest[whole:]
+    yield b64encode(rest + press.flush()).decode("ascii")
 
 
-def tables(run: Run) -> dict[str, Any]:
-    """Rules, columns, cells and trials, before packing."""
-    strings = Interned()
-    strings.of("")
-    shown = [row.cell for row in run.cells]  # each walk through the rows makes them anew
-    rules = list(dict.fromkeys(cell.invariant for cell in shown))
-    heads = {wording.column(cell): cell for cell in shown}
-    cells = _Cells(strings, {r: n for n, r in enumerate(rules)}, {h: n for n, h in enumerate(heads)})
-    trials = _Trials(strings)
-    for row in run.cells:
-        cells.add(run, row, len(trials))
-        for trial in row.trials:
-            trials.add(trial)
-    return {
-        "rules": _rules(run, rules),
-        "columns": [_column(run, cell) for cell in heads.values()],
-        "cells": cells.columns,
-        "trials": trials.columns,
-        "more": trials.more,
-        "faults": trials.faults.values,
-        "calls": trials.calls.values,
-        "strings": strings.values,
-    }
+def _written(tables: Mapping[str, Any]) -> Iterator[bytes]:
+    """The tables as JSON, a long list a piece at a time."""
+    opening = b"{"
+    for name, table in tables.items():
+        yield opening + encode(name) + b":"
+        if isinstance(table, list) and len(table) > _PIECE:
+            for start in range(0, len(table), _PIECE):
+                yield (b"," if start else b"[") + encode(table[start : start + _PIECE])[1:-1]
+            yield b"]"
+        else:
+            yield encode(table)
+        opening = b","
+    yield b"}"
+
+
+class PageTables:
+    """A run as tables, and what the page says beside them; made in one walk through the cells."""
+
+    def __init__(self, run: Run, listed: int) -> None:
+        self._run = run
+        self._limits = PageLimits(run)
+        strings = Interned()
+        strings.of("")
+        cells = _Cells(strings)
+        trials = _Trials(strings)
+        self.troubled = Troubled(listed)
+        for row in run.cells:
+            self.troubled.add(row)
+            if self._limits.takes(row):
+                self._add(row, cells, trials)
+        self.tables = {
+            "rules": _rules(run, list(cells.rules)),
+            "columns": [_column(run, cell) for cell in cells.heads.values()],
+            "cells": cells.columns,
+            "trials": trials.columns,
+            "more": trials.more,
+            "faults": trials.faults.values,
+            "calls": trials.calls.values,
+            "strings": strings.values,
+        }
+
+    def _add(self, row: CellRow, cells: _Cells, trials: _Trials) -> None:
+        kept, held = self._limits.trials(row), row.cell.outcome in ("pass", "n/a")
+        left_out = not kept and counted(row) > 0
+        cells.add(self._run, row, len(trials), NOT_HERE if left_out else "")
+        for trial in islice(row.trials, kept) if kept else ():
+            trials.add(trial, held)
+
+    @property
+    def lacks(self) -> str:
+        """What the page does not hold, in words; nothing if it has all."""
+        return self._limits.said(self._run)
+
+
+class Troubled:
+    """The worst cells that did not hold, in the order of `wording.troubled`, and how many there are."""
+
+    def __init__(self, listed: int) -> None:
+        self._listed = listed
+        self._worst: list[tuple[tuple[int, bool, float], int, CellRow]] = []
+        self.total = 0
+
+    def add(self, row: CellRow) -> None:
+        if row.cell.outcome not in wording.TROUBLE:
+            return
+        self._worst.append((wording.badness(row), self.total, row))
+        self.total += 1
+        if len(self._worst) > 4 * self._listed:
+            self._cut()
+
+    def rows(self) -> list[CellRow]:
+        self._cut()
+        return [row for _, _, row in self._worst]
+
+    def _cut(self) -> None:
+        self._worst.sort(key=lambda entry: entry[:2])
+        del self._worst[self._listed :]
 
 
 class Interned:
@@ -61,6 +130,8 @@ class Interned:
 
     def __init__(self) -> None:
         self.values: list[Any] = []
+        self.size = 0
+        """Characters and fields of its entries."""
         self._index: dict[Any, int] = {}
 
     def of(self, value: str | tuple[Any, ...]) -> int:
@@ -68,39 +139,67 @@ class Interned:
         found = self._index.get(value)
         if found is None:
             found = self._index[value] = len(self.values)
+            self.size += len(value)
             self.values.append(encodable(value) if isinstance(value, str) else value)
         return found
 
 
 class _Cells:
-    def __init__(self, strings: Interned, rules: dict[str, int], heads: dict[str, int]) -> None:
-        self._strings, self._rules, self._heads = strings, rules, heads
+    def __init__(self, strings: Interned) -> None:
+        self._text = strings.of
+        self.rules: dict[str, int] = {}
+        self.heads: dict[str, Cell] = {}
+        self._columns: dict[str, int] = {}
+        self._same: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         names = ("rule", "column", "outcome", "reason", "next", "flags", "weight", "tally", "low", "high", "first")
         self.columns: dict[str, list[Any]] = {name: [] for name in names}
 
-    def add(self, run: Run, row: CellRow, first: int) -> None:
+    def add(self, run: Run, row: CellRow, first: int, next_: str) -> None:
         cell = row.cell
-        troubled = cell.outcome in ("error", "unproven")
-        values = (
-            self._rules[cell.invariant],
-            self._heads[wording.column(cell)],
-            _CODE[cell.outcome],
-            self._strings.of(cell.reason),
-            self._strings.of(wording.next_step(run, row) if troubled else ""),
-            self._strings.of(", ".join(wording.marks(cell))),
-            cell.weight,
-            self._strings.of(wording.tally(cell)),
-            round(cell.rate.low, 3) if cell.rate else -1,
-            round(cell.rate.high, 3) if cell.rate else -1,
-            first,
-        )
+        if cell.outcome in ("error", "unproven"):
+            next_ = wording.next_step(run, row)
+        rule = self.rules.setdefault(cell.invariant, len(self.rules))
+        values = (rule, self._column(cell), *self._facts(cell, next_), first)
         for kept, value in zip(self.columns.values(), values, strict=True):
             kept.append(value)
+
+    def _column(self, cell: Cell) -> int:
+        head = wording.column(cell)
+        found = self._columns.get(head)
+        if found is None:
+            found = self._columns[head] = len(self.heads)
+            self.heads[head] = cell
+        return found
+
+    def _facts(self, cell: Cell, next_: str) -> tuple[Any, ...]:
+        """Most cells of a large matrix held, and are alike in all but their place."""
+        if cell.outcome != "pass":
+            return self._all(cell, next_)
+        rate = (cell.rate.low, cell.rate.high) if cell.rate else None
+        marks = (cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent)
+        key = (cell.reason, next_, marks, cell.weight, cell.passes, cell.fails, rate)
+        found = self._same.get(key)
+        if found is None:
+            found = self._same[key] = self._all(cell, next_)
+        return found
+
+    def _all(self, cell: Cell, next_: str) -> tuple[Any, ...]:
+        return (
+            _CODE[cell.outcome],
+            self._text(cell.reason),
+            self._text(next_),
+            self._text(", ".join(wording.marks(cell))),
+            cell.weight,
+            self._text(wording.tally(cell)),
+            round(cell.rate.low, 3) if cell.rate else -1,
+            round(cell.rate.high, 3) if cell.rate else -1,
+        )
 
 
 class _Trials:
     def __init__(self, strings: Interned) -> None:
         self._strings = strings
+        self._room = {True: HELD_TEXT, False: TEXT}
         self.faults = Interned()
         self.calls = Interned()
         """What many calls have in common; when they were made is written by the trial."""
@@ -111,15 +210,17 @@ class _Trials:
     def __len__(self) -> int:
         return len(self.columns["id"])
 
-    def add(self, trial: TrialRow) -> None:
+    def add(self, trial: TrialRow, held: bool) -> None:
         text = self._strings.of
-        more = self._rare(trial)
+        before = self._strings.size
+        most = MAX_TEXT if self._room[held] > 0 else SHORT
+        more = self._rare(trial, most)
         if more:
             self.more[len(self)] = more
         values = (
             trial.id,
             text(trial.prompt),
-            -1 if trial.answer is None else text(cut(trial.answer)),
+            -1 if trial.answer is None else text(cut(trial.answer, most)),
             text(trial.ending + (f": {trial.detail}" if trial.detail else "")),
             round(trial.latency_ms, 1),
             _CODE[trial.outcome],
@@ -131,15 +232,16 @@ class _Trials:
         )
         for kept, value in zip(self.columns.values(), values, strict=True):
             kept.append(value)
+        self._room[held] -= self._strings.size - before
 
-    def _rare(self, trial: TrialRow) -> dict[str, Any]:
+    def _rare(self, trial: TrialRow, most: int) -> dict[str, Any]:
         judged = _judged(trial)
         rare = {
-            "marks": [_utf16(judged, *span) for span in trial.marks if span[1] <= MAX_TEXT],
+            "marks": [_utf16(judged, *span) for span in trial.marks if span[1] <= most],
             "turn": trial.turn,
-            "turns": [_turn(t, self._strings) for t in trial.turns] if len(trial.turns) > 1 else [],
-            "details": _plain(trial.details),
-            "output": self._strings.of(cut(trial.output)) if trial.output else 0,
+            "turns": [_turn(t, self._strings, most) for t in trial.turns] if len(trial.turns) > 1 else [],
+            "details": _plain(trial.details, most),
+            "output": self._strings.of(cut(trial.output, most)) if trial.output else 0,
             "notes": [self._strings.of(note) for note in trial.notes],
             "calls": [part for e in trial.trace[: calls.SHOWN] for part in self._call(e, trial.outcome != "pass")],
             "rest": self._strings.of(calls.rest(trial)),
@@ -173,9 +275,9 @@ def _units(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _turn(turn: Turn, strings: Interned) -> list[Any]:
+def _turn(turn: Turn, strings: Interned, most: int) -> list[Any]:
     ending = turn.ending + (f": {turn.detail}" if turn.detail else "")
-    said = -1 if turn.text is None else strings.of(cut(turn.text))
+    said = -1 if turn.text is None else strings.of(cut(turn.text, most))
     return [strings.of(turn.asked), said, strings.of(ending), round(turn.latency_ms, 1)]
 
 
@@ -202,12 +304,12 @@ def _column(run: Run, cell: Cell) -> list[Any]:
     return [encodable(value) for value in values]
 
 
-def _plain(details: dict[str, Any]) -> dict[str, Any]:
+def _plain(details: dict[str, Any], most: int) -> dict[str, Any]:
     """Evidence as the page shows it: text by name."""
     shown = {}
     for name, value in details.items():
         text = value if isinstance(value, str) else encode_text(value)
-        shown[encodable(str(name))] = encodable(cut(text))
+        shown[encodable(str(name))] = encodable(cut(text, most))
     return shown
 
 
@@ -219,8 +321,8 @@ def encode_text(value: Any) -> str:
         return json.dumps(msgspec.to_builtins(value, enc_hook=str))
 
 
-def cut(text: str) -> str:
+def cut(text: str, most: int = MAX_TEXT) -> str:
     """A long text without its end, and where that is."""
-    if len(text) <= MAX_TEXT:
+    if len(text) <= most:
         return text
-    return f"{text[:MAX_TEXT]}\n[cut here: {len(text) - MAX_TEXT} more characters are in the run directory]"
+    return f"{text[:most]}\n[cut here: {len(text) - most} more characters are in the run directory]"

@@ -20,6 +20,8 @@ GATEWAY_VARIABLES = (
 )
 CHANGED_NOTHING = "it fired, but changed nothing"
 NOT_THROUGH_PROXY = "no request came through the proxy"
+TROUBLE: Mapping[str, int] = {"fail": 0, "error": 1, "unproven": 2}
+"""Outcomes that need explaining, the worst first."""
 _MARKS = ("flaky", "fails in calm too", "simulated", "order may differ")
 _VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
 
@@ -185,9 +187,12 @@ def _callee(fault: Injection) -> str:
 
 def troubled(run: Run) -> Sequence[CellRow]:
     """Cells that need explaining, the worst first: failed (critical before others), error, unproven."""
-    order = {"fail": 0, "error": 1, "unproven": 2}
-    found = [row for row in run.cells if row.cell.outcome in order]
-    return sorted(found, key=lambda row: (order[row.cell.outcome], not row.cell.critical, -row.cell.weight))
+    return sorted((row for row in run.cells if row.cell.outcome in TROUBLE), key=badness)
+
+
+def badness(row: CellRow) -> tuple[int, bool, float]:
+    """By which cells that need explaining are sorted."""
+    return TROUBLE[row.cell.outcome], not row.cell.critical, -row.cell.weight
 
 
 def why(row: CellRow) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from report_cases_sample import alone
+from report_sample import whole
 
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.run import CaseRow, ReplicaRow, Run
@@ -27,7 +28,7 @@ def page() -> Any:
         row = ReplicaRow(replica, "go", Observation(TRIAL, turns, audit=audit), (), "holdfast run")
         run: Run = replace(alone(), cases=[CaseRow(Case("s", "pass", "go", replicas=(replica,)), [row])])
         found = case_page.rows(run)["shown"][0]["replicas"][0]
-        return found, Html().render(run)["report.html"].decode()
+        return found, whole(Html(), run).decode()
 
     return shown
 

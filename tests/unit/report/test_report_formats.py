@@ -1,33 +1,38 @@
 import json
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
-from report_sample import HOSTILE, cell, large, sample, trial
+from report_sample import HOSTILE, cell, large, sample, trial, whole
 
-from holdfast.errors import UsageError
+from holdfast import plugins
+from holdfast.errors import PluginError, UsageError
+from holdfast.model.run import Run
 from holdfast.report import files
 from holdfast.report.html import Html
 from holdfast.report.json import Json
 from holdfast.report.junit import Junit
 from holdfast.report.markdown import Markdown, inline
-from holdfast.report.page_data import MAX_TEXT, tables
+from holdfast.report.page_data import MAX_TEXT, PageTables
 
 
 def page() -> str:
-    return Html().render(sample())["report.html"].decode()
+    return whole(Html(), sample()).decode()
 
 
 def parsed_junit() -> ET.Element:
-    return ET.fromstring(Junit().render(sample())["report.xml"])
+    return ET.fromstring(whole(Junit(), sample()))
 
 
 # -- JSON ---------------------------------------------------------------------------------------
 def test_json_has_its_fixed_shape() -> None:
-    document = json.loads(Json().render(sample())["report.json"])
+    document = json.loads(whole(Json(), sample()))
     assert {"score", "passed", "exit_code", "seed", "counts", "warnings", "notes", "isolation"} <= document.keys()
     assert {
         "run_id",
@@ -52,7 +57,7 @@ def test_json_has_its_fixed_shape() -> None:
 
 
 def test_json_keeps_hostile_answers_whole() -> None:
-    document = json.loads(Json().render(sample())["report.json"])
+    document = json.loads(whole(Json(), sample()))
     answer = document["parts"]["contract"]["cells"][1]["trials"][0]["answer"]
     assert answer == HOSTILE.replace("\ud800", "?")
 
@@ -60,7 +65,7 @@ def test_json_keeps_hostile_answers_whole() -> None:
 def test_json_score_is_null_when_nothing_counted() -> None:
     run = sample()
     run = msgspec.structs.replace(run, score=msgspec.structs.replace(run.score, value=None, interval=None))
-    document = json.loads(Json().render(run)["report.json"])
+    document = json.loads(whole(Json(), run))
     assert document["score"] is None
     assert document["parts"]["contract"]["interval"] is None
 
@@ -102,7 +107,7 @@ def test_junit_has_seed_score_times_and_the_command() -> None:
 
 # -- Markdown -----------------------------------------------------------------------------------
 def test_markdown_escapes_whatever_could_be_markup() -> None:
-    text = Markdown().render(sample())["report.md"].decode()
+    text = whole(Markdown(), sample()).decode()
     assert "<script" not in text
     assert "<img" not in text
     assert "holds-<b>" not in text
@@ -120,19 +125,19 @@ def test_markdown_inline_text_keeps_no_structure(hostile: str) -> None:
 
 
 def test_markdown_mentions_stand_only_where_they_do_nothing() -> None:
-    text = Markdown().render(sample())["report.md"].decode()
+    text = whole(Markdown(), sample()).decode()
     assert "@" in text
     assert "@" not in re.sub(r"<pre>.*?</pre>", "", text, flags=re.S)
 
 
 def test_markdown_folds_failures_away() -> None:
-    text = Markdown().render(sample())["report.md"].decode()
+    text = whole(Markdown(), sample()).decode()
     assert text.startswith("## ✘ FAIL: Finance Agent Contract")
     assert text.count("<details>") == text.count("</details>") == 5
 
 
 def test_markdown_of_a_large_run_stays_small() -> None:
-    assert len(Markdown().render(large(100, 50))["report.md"]) < 100_000
+    assert len(whole(Markdown(), large(100, 50))) < 100_000
 
 
 # -- HTML ---------------------------------------------------------------------------------------
@@ -180,21 +185,21 @@ def test_html_is_the_same_for_the_same_run() -> None:
 
 
 def test_html_of_ten_thousand_cells_is_under_three_megabytes() -> None:
-    assert len(Html().render(large(200, 50))["report.html"]) <= 3_000_000
+    assert len(whole(Html(), large(200, 50))) <= 3_000_000
 
 
 def test_html_marks_count_as_browsers_count() -> None:
     run = msgspec.structs.replace(
         sample(), cells=[cell("max-latency", "no-chaos", "fail", trial("1", "fail", "\U0001f600 bad", marks=((2, 5),)))]
     )
-    assert tables(run)["more"][0]["marks"] == [(3, 6)]
+    assert PageTables(run, 500).tables["more"][0]["marks"] == [(3, 6)]
 
 
 def test_html_cuts_very_long_answers_and_says_so() -> None:
     run = msgspec.structs.replace(
         sample(), cells=[cell("max-latency", "no-chaos", "fail", trial("1", "fail", "x" * (MAX_TEXT + 7)))]
     )
-    assert any("[cut here: 7 more characters" in str(text) for text in tables(run)["strings"])
+    assert any("[cut here: 7 more characters" in str(text) for text in PageTables(run, 500).tables["strings"])
 
 
 # -- files --------------------------------------------------------------------------------------
@@ -223,3 +228,63 @@ def test_a_report_replaces_the_one_before(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("old")
     files.write(sample(), tmp_path / "a.json")
     assert json.loads((tmp_path / "a.json").read_text())["seed"] == 7
+
+
+class Two:
+    """A reporter of two files."""
+
+    suffix = ".two"
+
+    def render(self, run: Run) -> Mapping[str, Iterable[bytes]]:
+        return {"report.two": (b"first", b" piece"), "aside.txt": iter([b"second"])}
+
+
+class Broken:
+    """A reporter that breaks off."""
+
+    suffix = ".bro"
+
+    def render(self, run: Run) -> Mapping[str, Iterable[bytes]]:
+        return {"report.bro": iter([b"half", "text"])}  # type: ignore[list-item]
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Makes reporters known, as entry points of an installed package do."""
+
+    def install(**reporters: Any) -> None:
+        found = {name: SimpleNamespace(load=lambda made=made: made) for name, made in reporters.items()}
+        points = {"reporters": found}
+        plugins.find.cache_clear()
+        monkeypatch.setattr(plugins, "_entry_points", lambda family: points.get(family, {}))
+
+    yield install
+    plugins.find.cache_clear()
+
+
+def test_a_plug_in_answers_to_its_suffix_and_its_other_files_lie_beside(
+    tmp_path: Path, installed: Callable[..., None]
+) -> None:
+    installed(pair=Two)
+    files.write(sample(), tmp_path / "run.two")
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {"run.two": b"first piece", "aside.txt": b"second"}
+    assert files.suffixes() == [".html", ".json", ".xml", ".md", ".two"]
+    assert files.suffix_of("pair") == ".two"
+
+
+def test_what_is_not_bytes_is_the_plug_ins_fault_and_leaves_no_half_file(
+    tmp_path: Path, installed: Callable[..., None]
+) -> None:
+    installed(bro=Broken)
+    with pytest.raises(PluginError, match="gave str, not bytes"):
+        files.write(sample(), tmp_path / "run.bro")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_plug_in_without_a_suffix_is_named_and_does_not_stand_in_the_way_of_ours(
+    tmp_path: Path, installed: Callable[..., None]
+) -> None:
+    installed(bare=type("Bare", (), {"render": Two.render}))
+    files.write(sample(), tmp_path / "run.json")
+    with pytest.raises(PluginError, match="reporter 'bare' has no suffix"):
+        files.write(sample(), tmp_path / "run.bare")

@@ -1,0 +1,62 @@
+"""JSON in pieces: a document whose long lists are made while it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast.model.codec import encode
+from holdfast.report.safe import encodable
+
+_STEP = b"  "
+
+
+def pieces(value: Any, indent: bytes = b"") -> Iterator[bytes]:
+    """The value as indented JSON, the same as if it were whole: an iterator is a list, written item by item.
+
+    Maps are gone into, so that an iterator may stand at any depth of them; every other value is one piece.
+    """
+    if isinstance(value, Iterator):
+        yield from _listed(value, indent)
+    elif isinstance(value, Mapping) and value:
+        yield from _mapped(value, indent)
+    else:
+        yield _whole(value).replace(b"\n", b"\n" + indent)
+
+
+def _mapped(value: Mapping[str, Any], indent: bytes) -> Iterator[bytes]:
+    inner, opening = indent + _STEP, b"{\n"
+    for key, item in value.items():
+        yield opening + inner + _whole(key) + b": "
+        yield from pieces(item, inner)
+        opening = b",\n"
+    yield b"\n" + indent + b"}"
+
+
+def _listed(items: Iterator[Any], indent: bytes) -> Iterator[bytes]:
+    inner, opening = indent + _STEP, b"[\n"
+    for item in items:
+        # No text in JSON has a line end of its own: whatever follows one is indentation.
+        yield opening + inner + _whole(item).replace(b"\n", b"\n" + inner)
+        opening = b",\n"
+    yield b"[]" if opening == b"[\n" else b"\n" + indent + b"]"
+
+
+def _whole(value: Any) -> bytes:
+    try:
+        data = encode(value)
+    except UnicodeEncodeError:
+        data = encode(_encodable(value))
+    return msgspec.json.format(data, indent=len(_STEP))
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, Mapping):
+        return {encodable(str(key)): _encodable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(item) for item in value]
+    return _encodable(msgspec.to_builtins(value)) if isinstance(value, msgspec.Struct) else value
