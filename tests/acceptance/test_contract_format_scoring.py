@@ -46,6 +46,8 @@ def test_min_score_tolerates_lesser_failures(tmp_path: Path) -> None:
     ("{format: html}", "reports/holdfast-0001.html"),
     ("{format: json, path: out}", "out/holdfast-0001.json"),
     ("{format: json, path: out, filename_template: 'run-{run}'}", "out/run-0001.json"),
+    ("{format: junit}", "reports/holdfast-0001.xml"),
+    ("{format: markdown, filename_template: 'run-{run}.md'}", "reports/run-0001.md"),
 ])  # fmt: skip
 def test_output_writes_the_report_it_asks_for(tmp_path: Path, output: str, file: str) -> None:
     project(tmp_path, SPEC + f"output: {output}\n")
@@ -54,7 +56,8 @@ def test_output_writes_the_report_it_asks_for(tmp_path: Path, output: str, file:
     if file.endswith("json"):
         assert json.loads(text)["score"] == 100.0
     else:
-        assert text.lstrip().startswith("<!doctype html>")
+        begins = {"html": "<!doctype html>", "xml": "<?xml version='1.0' encoding='utf-8'?>\n<testsuites", "md": "## "}
+        assert text.startswith(begins[file.rpartition(".")[2]])
 
 
 def test_output_terminal_writes_no_file_and_no_output_section_writes_none(tmp_path: Path) -> None:

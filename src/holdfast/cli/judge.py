@@ -16,8 +16,7 @@ from holdfast.cli import options as shared
 @click.argument("run")
 @shared.config
 @shared.verdict_options
-@click.option("-o", "--output", "outputs", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-              help="Write a report: .html .json .xml .md")  # fmt: skip
+@shared.output_files
 @shared.as_json
 @click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict.")
 def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: bool, quiet: bool, **given: Any) -> int:

@@ -67,9 +67,20 @@ _VERDICT = [
 ]
 
 
+class ReportOption(click.Option):
+    """Lists every format that is installed, once somebody asks for help."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from holdfast.report.files import suffixes
+
+        self.help = f"Write a report: {' '.join(suffixes())}"
+        return super().get_help_record(ctx)
+
+
+output_files = click.option("-o", "--output", "outputs", multiple=True, type=click.Path(path_type=Path),
+                            metavar="FILE", cls=ReportOption)  # fmt: skip
 _OUTPUT = [
-    click.option("-o", "--output", "outputs", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-                 help="Write a report: .html .json .xml .md"),
+    output_files,
     click.option("--otlp", metavar="FILE|URL", help="Export every call as OpenTelemetry spans."),
     as_json,
     click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict."),

@@ -13,8 +13,7 @@ from holdfast.cli import options as shared
 
 @click.command(name="report")
 @click.argument("run")
-@click.option("-o", "--output", "outputs", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-              help="Write a report: .html .json .xml .md")  # fmt: skip
+@shared.output_files
 @shared.as_json
 @click.option("-v", "--verbose", is_flag=True, help="Every failure in full.")
 def command(run: str, outputs: tuple[Path, ...], as_json: bool, verbose: bool) -> int:

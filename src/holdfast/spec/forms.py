@@ -1,4 +1,4 @@
-"""Values with a spelling of their own: sizes, references to code, aggregations."""
+"""Values with a spelling of their own: sizes, formats, references to code, aggregations."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeAlias
 
 from msgspec import Meta
 
+from holdfast import plugins
 from holdfast.model.spec import Aggregation, ToolRef
 from holdfast.reading.fields import Schema, ValueForm
 from holdfast.reading.node import Node
@@ -33,6 +34,26 @@ def _read_size(reader: Reader, node: Node, path: str) -> Any:
 
 Size: TypeAlias = Annotated[
     int, ValueForm(_read_size, lambda: {"type": ["string", "integer"]}, "bytes, or a size such as 2Gi")
+]
+
+
+# -- formats of reports -------------------------------------------------------------------------
+def formats() -> list[str]:
+    """What `output.format` can be: every reporter, and the terminal, for which nothing is written."""
+    return [*plugins.names("reporters"), "terminal"]
+
+
+def _read_format(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind == "text" and node.text in formats():
+        return node.text
+    hint = near_hint(node.text, formats()) if node.kind == "text" else ""
+    expected = f"one of {', '.join(formats())}"
+    return reader.error(node, path, f"expected {expected}, found {found(node)}", hint=hint, code="unknown-value")
+
+
+_OURS = " | ".join((*plugins.BUILT_IN["reporters"], "terminal"))
+Format: TypeAlias = Annotated[
+    str, ValueForm(_read_format, lambda: {"enum": formats()}, f"{_OURS}, or a plug-in's reporter")
 ]
 
 

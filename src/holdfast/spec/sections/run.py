@@ -9,7 +9,7 @@ from msgspec import Struct
 from holdfast.model.spec import Aggregation, ModelSpec
 from holdfast.reading.fields import about
 from holdfast.reading.node import Node
-from holdfast.spec.forms import Aggregate
+from holdfast.spec.forms import Aggregate, Format
 
 MutationType = Literal[
     "paraphrase", "noise", "tone_shift", "prompt_injection", "encoding_attacks", "context_manipulation",
@@ -160,7 +160,7 @@ class OutputSection(Struct, frozen=True, kw_only=True):
     """The report that a run writes."""
 
     at: Node
-    format: Annotated[Literal["html", "json", "terminal"], about("What is written.")] = "html"
+    format: Annotated[Format, about("What is written.")] = "html"
     path: Annotated[str, about("The folder.", min_length=1)] = "./reports"
     filename_template: Annotated[
         str | None, about("The file's name, without a folder.", min_length=1, pattern=r"^[^/\\]+$")
