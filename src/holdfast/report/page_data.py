@@ -151,17 +151,23 @@ class _Cells:
         self.heads: dict[str, Cell] = {}
         self._columns: dict[str, int] = {}
         self._same: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-        names = ("rule", "column", "outcome", "reason", "next", "flags", "weight", "tally", "low", "high", "first")
-        self.columns: dict[str, list[Any]] = {name: [] for name in names}
+        self._places: list[tuple[int, int, int]] = []
+        self._alike: list[tuple[Any, ...]] = []
 
     def add(self, run: Run, row: CellRow, first: int, next_: str) -> None:
         cell = row.cell
         if cell.outcome in ("error", "unproven"):
             next_ = wording.next_step(run, row)
         rule = self.rules.setdefault(cell.invariant, len(self.rules))
-        values = (rule, self._column(cell), *self._facts(cell, next_), first)
-        for kept, value in zip(self.columns.values(), values, strict=True):
-            kept.append(value)
+        self._places.append((rule, self._column(cell), first))
+        self._alike.append(self._facts(cell, next_))
+
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        rule, column, first = ([place[n] for place in self._places] for n in range(3))
+        names = ("outcome", "reason", "next", "flags", "weight", "tally", "low", "high")
+        alike = {name: [facts[n] for facts in self._alike] for n, name in enumerate(names)}
+        return {"rule": rule, "column": column, **alike, "first": first}
 
     def _column(self, cell: Cell) -> int:
         head = wording.column(cell)

@@ -24,6 +24,7 @@ from holdfast.store.seals import Seal, Written
 FORMAT = 1
 MEND_LINE = "it was changed by hand or by the agent: put the line right or remove it; --resume runs what is missing"
 _MEND_FILE = "it was changed by hand or by the agent: put it right, or run anew"
+_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 T = TypeVar("T")
 
@@ -137,15 +138,23 @@ def placed_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def records(path: Path, decode: Callable[[bytes], T]) -> Iterator[tuple[int, T]]:
     """Every record, with the offset at which its line starts; UserError names a line that is none."""
     for number, (start, line) in enumerate(placed_lines(path), 1):
-        yield start, _decoded(decode, line, f"{path}:{number}", MEND_LINE)
+        try:
+            record = decode(line)
+        except _UNREADABLE as broken:
+            raise _unreadable(f"{path}:{number}", broken, MEND_LINE) from broken
+        yield start, record
 
 
 def _decoded(decode: Callable[[bytes], T], data: bytes, where: str, hint: str) -> T:
     """What Holdfast did not write itself is the user's to put right, not a bug."""
     try:
         return decode(data)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as broken:
-        raise UserError(f"{where}: not a record of a run: {broken}", hint=hint) from broken
+    except _UNREADABLE as broken:
+        raise _unreadable(where, broken, hint) from broken
+
+
+def _unreadable(where: str, broken: Exception, hint: str) -> UserError:
+    return UserError(f"{where}: not a record of a run: {broken}", hint=hint)
 
 
 def write_json(path: Path, value: Any) -> None:

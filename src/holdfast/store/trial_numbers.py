@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 
-_DIGITS = 12
 _START = 1 << 12
 """Slots of an empty table; it doubles before it is half full."""
 
@@ -23,13 +22,14 @@ class TrialNumbers:
     def add(self, id: str) -> int:
         """The id's number, a new one if it has none."""
         key = _key(id)
-        at = 0 if key is None else self._slot(key)
-        found = self._odd.get(id) if key is None else self._held(at)
-        if found is not None:
-            return found
         if key is None:
-            self._odd[id] = self._count
+            found = self._odd.setdefault(id, self._count)
+            if found < self._count:
+                return found
         else:
+            at = self._slot(key)
+            if self._keys[at]:
+                return self._numbers[at]
             self._keys[at], self._numbers[at] = key, self._count
         self._count += 1
         if 2 * self._count > self._mask:
@@ -39,16 +39,16 @@ class TrialNumbers:
     def find(self, id: str) -> int | None:
         """The id's number, None if it has none."""
         key = _key(id)
-        return self._odd.get(id) if key is None else self._held(self._slot(key))
-
-    def _held(self, slot: int) -> int | None:
-        return self._numbers[slot] if self._keys[slot] else None
+        if key is None:
+            return self._odd.get(id)
+        at = self._slot(key)
+        return self._numbers[at] if self._keys[at] else None
 
     def _slot(self, key: int) -> int:
         """Where the key lies, or would: ids are digests, so their last bits are as good as a hash."""
         keys, mask = self._keys, self._mask
         at = key & mask
-        while keys[at] and keys[at] != key:
+        while (found := keys[at]) and found != key:
             at = (at + 1) & mask
         return at
 
@@ -68,10 +68,10 @@ class TrialNumbers:
 
 def _key(id: str) -> int | None:
     """The id as a number that is not 0; None if it is not as we write them."""
-    if len(id) != _DIGITS:
+    if len(id) != 12:
         return None
     try:
         number = int(id, 16)
     except ValueError:
         return None
-    return number + 1 if number >= 0 and f"{number:0{_DIGITS}x}" == id else None
+    return number + 1 if number >= 0 and f"{number:012x}" == id else None
