@@ -1,6 +1,6 @@
 """The HTTP agent: a server that runs, asked one request a turn.
 
-The parts load when an agent is opened: http_request makes requests, http_wire sends them,
+The parts load when an agent is opened: http_request makes requests, http_client sends them,
 http_reply finds the answer, http_reset brings the agent back to its first state.
 """
 
@@ -18,9 +18,8 @@ from holdfast.model.trial import Trial
 from holdfast.protocols import World
 
 if TYPE_CHECKING:
-    from aiohttp import ClientSession
-
     from holdfast.agents.http_client import HttpClient, HttpExchange
+    from holdfast.agents.http_cookies import CookieJar
     from holdfast.agents.http_reply import ReplyReader
     from holdfast.agents.http_request import HttpRequest, RequestForm
     from holdfast.agents.http_reset import Reset
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 Fate: TypeAlias = Callable[[], Awaitable[tuple[EndingKind, str]]]
 """What became of an agent that Holdfast started and that gave no connection: the ending, and why."""
 
-_RETRIED = "the server had closed an idle connection: asked again on a new one"
+_RETRIED = "a kept connection ended before any reply came: asked again on a new one"
 _LOST = "the rewritten prompt did not reach the agent: the request template has no place for it"
 
 
@@ -63,7 +62,8 @@ class HttpAgent:
         path = agent.response_path
         reader = ReplyReader(find_at(path), path) if path else ReplyReader()
         reset = reset_of(agent, form.url, root, limit)
-        wire = HttpClient(headers=form.headers, timeout_ms=agent.timeout_ms, limit=limit, keep=not agent.has_reset)
+        keep = not agent.has_reset
+        wire = HttpClient(form.url, form.headers, timeout_ms=agent.timeout_ms, limit=limit, keep=keep)
         return cls(form, wire, reader, reset, fate)
 
     async def run(self, task: Task, world: World) -> Answer:
@@ -72,12 +72,12 @@ class HttpAgent:
         if len(task.turns) == 1:
             turn = await self._turn(task.turns[0], world, notes)
             return Answer(turns=(turn,), notes=tuple(notes))
-        async with self._wire.conversation() as session:
-            turns: list[Turn] = []
-            for text in task.turns:
-                turns.append(await self._turn(text, world, notes, session))
-                if turns[-1].ending != "answered":
-                    break
+        cookies = self._wire.cookies()
+        turns: list[Turn] = []
+        for text in task.turns:
+            turns.append(await self._turn(text, world, notes, cookies))
+            if turns[-1].ending != "answered":
+                break
         return Answer(turns=tuple(turns), notes=tuple(notes))
 
     async def reset(self, trial: Trial) -> None:
@@ -88,13 +88,13 @@ class HttpAgent:
         await self._wire.close()
         await self._reset.close()
 
-    async def _turn(self, text: str, world: World, notes: list[str], session: ClientSession | None = None) -> Turn:
+    async def _turn(self, text: str, world: World, notes: list[str], cookies: CookieJar | None = None) -> Turn:
         context = world.context
         asked = context.ask(text)
         if asked is not text and self._form.loses(asked, text):
             notes.append(_LOST)
             context.lost()
-        seen = await self._send(self._form.fill(asked, text), session, left_s(world))
+        seen = await self._send(self._form.fill(asked, text), cookies, left_s(world))
         if seen.retried:
             notes.append(_RETRIED)
         said = self._reader.read(seen, notes)
@@ -108,10 +108,10 @@ class HttpAgent:
             cut=said.cut,
         )
 
-    async def _send(self, request: HttpRequest, session: ClientSession | None, limit_s: float) -> HttpExchange:
+    async def _send(self, request: HttpRequest, cookies: CookieJar | None, limit_s: float) -> HttpExchange:
         """The exchange; where the agent is one of ours that died under it, that is what it says."""
         try:
-            seen = await self._wire.send(request, session, limit_s)
+            seen = await self._wire.send(request, cookies, limit_s)
         except AgentUnavailable as gone:
             if self._fate is None or gone.config:
                 raise

@@ -1,31 +1,29 @@
-"""One pooled HTTP client: sends a request and brings back whatever came, also from an exchange that broke.
+"""The client that asks an agent: sends a request and brings back whatever came, also from an exchange that broke.
 
-Nothing here is done per request that can be done once: the pool, the headers, the timeout.
+Nothing here is done per request that can be done once: the connections, the headers.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from math import inf
 from time import perf_counter
 
-import aiohttp
-from aiohttp.http import HttpProcessingError
-
-from holdfast import __version__
-from holdfast.agents.http_pool import Pool, RequestProgress, attempt_now
+from holdfast.agents.http_connection import RawReply
+from holdfast.agents.http_content import Unpackable, text_type, unpacked
+from holdfast.agents.http_cookies import CookieJar
+from holdfast.agents.http_head import FixedHead
+from holdfast.agents.http_pool import ConnectionPool, NotConnected
 from holdfast.agents.http_request import HttpRequest
-from holdfast.agents.http_unreachable import shown, unreachable
+from holdfast.agents.http_unreachable import unreachable
+from holdfast.agents.http_url import AgentUrl
 from holdfast.errors import AgentUnavailable
+from holdfast.http1.heads import value_of
 from holdfast.model.observation import EndingKind
 
 BODY_LIMIT = 10_000_000
-_STALE_S = 0.5
-"""That the server had closed an idle connection shows within a round trip. Later, it had the request."""
-_RAW_LIMIT = 1_000_000
-"""aiohttp wants larger bodies as files, so that writing one does not hold up the others."""
-_HEADER_LIMIT = 65_536
 
 
 @dataclass(slots=True)
@@ -45,152 +43,93 @@ class HttpExchange:
 
 
 class HttpClient:
-    """A pool of connections to one agent. Open it inside a running loop; close it after use."""
+    """Asks one agent. Open it inside a running loop; close it after use."""
 
-    def __init__(self, *, headers: dict[str, str], timeout_ms: int, limit: int, keep: bool = True) -> None:
-        """`keep`: connections stay open between requests; a server that has one at a time then serves nobody else."""
-        named = {name.lower() for name in headers}
-        self._headers = headers if "user-agent" in named else {"User-Agent": f"holdfast/{__version__}", **headers}
+    def __init__(
+        self, url: AgentUrl, headers: Mapping[str, str], *, timeout_ms: int, limit: int, keep: bool = True
+    ) -> None:
+        """`keep`: connections stay open between requests; a server that has one at a time then serves nobody else.
+
+        AgentUnavailable (config) for headers that cannot be sent.
+        """
+        self._url = url
+        try:
+            self._head = FixedHead(url, headers, keep=keep)
+        except ValueError as wrong:
+            raise self._impossible(wrong) from wrong
         self._timeout_s = timeout_ms / 1000
-        self._pool = Pool(limit=limit, keep=keep)
-        self._unpooled = Pool(limit=limit, keep=False)
-        self._session = self._new_session(self._pool, aiohttp.DummyCookieJar())
+        self._pool = ConnectionPool(url.endpoint, limit=limit, keep=keep, body_limit=BODY_LIMIT)
+        self._time = asyncio.get_running_loop().time
 
-    def conversation(self) -> aiohttp.ClientSession:
-        """A session with cookies of its own, on the same pool; the caller closes it."""
-        return self._new_session(self._pool, aiohttp.CookieJar(unsafe=True))
+    def cookies(self) -> CookieJar:
+        """A jar for the requests of one trial."""
+        return CookieJar(self._url, self._head.cookie)
 
-    async def send(
-        self, request: HttpRequest, session: aiohttp.ClientSession | None = None, limit_s: float = inf
-    ) -> HttpExchange:
+    async def send(self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf) -> HttpExchange:
         """Makes the exchange, within `limit_s` if that is less than the usual time.
 
         AgentUnavailable if no connection or no request could be made at all.
         """
-        session = session or self._session
-        start = perf_counter()
         limit_s = min(self._timeout_s, limit_s)
         if limit_s <= 0:
             return HttpExchange("timeout", "no time was left to ask it")
-        exchange, stale = await self._try(session, request, start, limit_s)
-        if not stale:
-            return exchange
-        left_s = limit_s - (perf_counter() - start)
-        async with self._new_session(self._unpooled, session.cookie_jar, left_s) as fresh:
-            exchange, _ = await self._try(fresh, request, start, limit_s)
-        exchange.retried = True
+        start = perf_counter()
+        method, target, body = request
+        try:
+            data = self._head.written(method, target, body, self._head.cookie if cookies is None else cookies.header)
+            reply, retried = await self._pool.ask(method, data, self._time() + limit_s)
+        except NotConnected as gone:
+            raise unreachable(gone.failed.kind, gone.__cause__, self._url, limit_s) from gone
+        except ValueError as wrong:
+            raise self._impossible(wrong) from wrong
+        latency_ms = (perf_counter() - start) * 1000
+        if cookies is not None:
+            cookies.take(reply.headers)
+        exchange = _exchange(reply, limit_s)
+        exchange.latency_ms, exchange.retried = latency_ms, retried
         return exchange
 
     async def close(self) -> None:
-        await self._session.close()
         await self._pool.close()
-        await self._unpooled.close()
 
-    def _new_session(
-        self, pool: Pool, jar: aiohttp.abc.AbstractCookieJar, total_s: float | None = None
-    ) -> aiohttp.ClientSession:
-        total_s = total_s or self._timeout_s
-        session = aiohttp.ClientSession(
-            connector=pool,
-            connector_owner=False,
-            cookie_jar=jar,
-            headers=self._headers,
-            timeout=_limit(total_s),
-            max_line_size=_HEADER_LIMIT,
-            max_field_size=_HEADER_LIMIT,
-        )
-        # aiohttp repeats a GET, PUT or DELETE on any lost connection, which would hide an agent that crashed.
-        session._retry_connection = False
-        return session
-
-    async def _try(
-        self, session: aiohttp.ClientSession, request: HttpRequest, start: float, limit_s: float
-    ) -> tuple[HttpExchange, bool]:
-        """The exchange, and whether it only met a connection that the server had closed while it was idle."""
-        attempt = RequestProgress()
-        attempt_now.set(attempt)
-        ending: EndingKind = "answered"
-        detail = ""
-        stale = False
-        try:
-            await _transfer(session, request, attempt, _limit(limit_s) if limit_s < self._timeout_s else None)
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            ending, detail = self._broken(error, attempt, request, limit_s)
-            stale = ending == "closed" and attempt.untaken and perf_counter() - start < _STALE_S
-        return _exchange(attempt, ending, detail, (perf_counter() - start) * 1000), stale
-
-    def _broken(
-        self,
-        error: aiohttp.ClientError | OSError | ValueError,
-        attempt: RequestProgress,
-        request: HttpRequest,
-        limit_s: float,
-    ) -> tuple[EndingKind, str]:
-        """How an exchange that raised ended; raises AgentUnavailable if it never began."""
-        dialling = attempt.dialled and not attempt.connected
-        if dialling or isinstance(error, aiohttp.ClientConnectorError):
-            raise unreachable(error, request.url, limit_s) from error
-        if isinstance(error, TimeoutError):
-            return "timeout", f"no answer within {limit_s * 1000:.0f} ms"
-        if isinstance(error, ValueError):
-            raise AgentUnavailable(f"no request can be made to {shown(request.url)}: {error}", config=True) from error
-        if isinstance(error, aiohttp.ClientPayloadError) and "content-encoding" in str(error).lower():
-            return "unreadable", "the body is not what its Content-Encoding says"
-        return "closed", _how_closed(error, attempt)
+    def _impossible(self, wrong: ValueError) -> AgentUnavailable:
+        return AgentUnavailable(f"no request can be made to {self._url.shown}: {wrong}", config=True)
 
 
-def _limit(total_s: float) -> aiohttp.ClientTimeout:
-    """Above its threshold aiohttp rounds a deadline up to a whole second."""
-    return aiohttp.ClientTimeout(total=total_s, sock_connect=total_s, ceil_threshold=total_s + 1)
-
-
-async def _transfer(
-    session: aiohttp.ClientSession, request: HttpRequest, attempt: RequestProgress, limit: aiohttp.ClientTimeout | None
-) -> None:
-    method, url, body = request
-    data = body if body is None or len(body) <= _RAW_LIMIT else BytesIO(body)
-    async with session.request(
-        method, url, data=data, allow_redirects=False, timeout=limit or session.timeout
-    ) as response:
-        attempt.response = response
-        attempt.cut = await _read(response.content, attempt.chunks)
-        if attempt.cut:
-            response.close()
-
-
-async def _read(content: aiohttp.StreamReader, chunks: list[bytes]) -> bool:
-    """Collects the body up to its limit; true if there was more."""
-    left = BODY_LIMIT
-    while not content.at_eof():
-        chunk = await content.readany()
-        chunks.append(chunk[:left])
-        left -= len(chunk)
-        if left < 0:
-            return True
-    return False
-
-
-def _exchange(attempt: RequestProgress, ending: EndingKind, detail: str, latency_ms: float) -> HttpExchange:
-    response = attempt.response
-    if response is None:
-        return HttpExchange(ending=ending, detail=detail, latency_ms=latency_ms)
-    chunks = attempt.chunks
+def _exchange(reply: RawReply, limit_s: float) -> HttpExchange:
+    ending, detail = _ending(reply, limit_s)
+    if reply.status is None:
+        return HttpExchange(ending, detail)
+    fields = reply.headers
+    try:
+        body = unpacked(fields, reply.body, BODY_LIMIT, whole=ending == "answered" and not reply.cut)
+    except Unpackable as wrong:
+        body = wrong.found
+        if ending == "answered":
+            ending, detail = "unreadable", str(wrong)
+    content_type, charset = text_type(fields)
     return HttpExchange(
         ending=ending,
         detail=detail,
-        status=response.status,
-        content_type=response.content_type,
-        charset=response.charset,
-        location=response.headers.get("Location", ""),
-        body=chunks[0] if len(chunks) == 1 else b"".join(chunks),
-        cut=attempt.cut,
-        latency_ms=latency_ms,
+        status=reply.status,
+        content_type=content_type,
+        charset=charset,
+        location=value_of(fields, "location") or "",
+        body=body[:BODY_LIMIT],
+        cut=reply.cut or len(body) > BODY_LIMIT,
     )
 
 
-def _how_closed(error: aiohttp.ClientError | OSError | ValueError, attempt: RequestProgress) -> str:
-    if attempt.response is not None:
-        return f"the connection broke in the middle of the answer ({type(error).__name__})"
-    if isinstance(error, aiohttp.ClientResponseError | HttpProcessingError):
-        return f"the reply is not HTTP: {' '.join(error.message.split())[:200]}"
-    return f"the connection was closed before an answer ({type(error).__name__})"
+def _ending(reply: RawReply, limit_s: float) -> tuple[EndingKind, str]:
+    """How the exchange ended."""
+    if reply.late:
+        return "timeout", f"no answer within {limit_s * 1000:.0f} ms"
+    failure = reply.failure
+    if failure is None:
+        return "answered", ""
+    if reply.status is not None:
+        why = "" if failure.kind == "closed" else f" ({failure.message[:200]})"
+        return "closed", f"the connection broke in the middle of the answer{why}"
+    if failure.kind == "protocol":
+        return "closed", f"the reply is not HTTP: {failure.message[:200]}"
+    return "closed", "the connection was closed before an answer"

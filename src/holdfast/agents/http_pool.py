@@ -1,112 +1,115 @@
-"""A pool of connections that knows of each request how far it got: dialled, connected, taken by the server.
-
-aiohttp's own tracing tells the first two, and costs a third of a request; nothing there tells the last.
-"""
+"""Connections to one agent: so many at once, kept between requests."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
-import sys
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from functools import partial
-from struct import unpack_from
-from typing import cast
+import os
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
-import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.connector import Connection
-from aiohttp.tracing import Trace
+from holdfast.agents.http_connection import AgentConnection, RawReply
+from holdfast.http1.failures import UpstreamFailed
+from holdfast.http1.outgoing_request import Endpoint
 
-_ACKED_AT = 120
-"""Offset of tcpi_bytes_acked in Linux's struct tcp_info; it is there since 4.1."""
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 
-@dataclass(slots=True)
-class RequestProgress:
-    """How far one request got."""
+class NotConnected(Exception):
+    """No connection could be made; the cause is why."""
 
-    dialled: bool = False
-    connected: bool = False
-    line: PooledConnection | None = None
-    response: aiohttp.ClientResponse | None = None
-    chunks: list[bytes] = field(default_factory=list)
-    cut: bool = False
-
-    @property
-    def untaken(self) -> bool:
-        """A reused connection was lost without a reply, and nothing shows that the server took the request."""
-        return not self.dialled and self.response is None and self.line is not None and not self.line.taken
+    def __init__(self, failed: UpstreamFailed) -> None:
+        super().__init__(failed.message)
+        self.failed = failed
 
 
-attempt_now: ContextVar[RequestProgress] = ContextVar("attempt_now")
-"""The attempt that the current task is making."""
+class ConnectionPool:
+    """Up to `limit` connections. Open it inside a running loop; close it after use."""
 
+    def __init__(self, server: Endpoint, *, limit: int, keep: bool, body_limit: int) -> None:
+        self._server = server
+        self._keep = keep
+        self._body_limit = body_limit
+        self._slots = asyncio.Semaphore(limit)
+        self._idle: list[AgentConnection] = []
+        self._open: set[AgentConnection] = set()
 
-class PooledConnection(ResponseHandler):
-    """One connection. When it is lost it still knows whether the server's side had taken the last request."""
+    async def ask(self, method: str, request: bytes, deadline: float) -> tuple[RawReply, bool]:
+        """What came back until `deadline`, and whether it took a second connection. NotConnected if there was none.
 
-    acked_before: int | None = None
-    taken = False
+        A kept connection that ends before any byte of a reply is nobody's doing: a server may close what is idle at
+        any time. The request is then made once more, on a new one.
+        """
+        if not self._slots.locked():
+            async with self._slots:
+                return await self._ask(method, request, deadline)
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._slots.acquire()
+        except TimeoutError:
+            return RawReply(late=True), False
+        try:
+            return await self._ask(method, request, deadline)
+        finally:
+            self._slots.release()
 
-    def begin(self) -> None:
-        """A further request starts on this connection."""
-        self.acked_before = _acked(self.transport)
+    async def close(self) -> None:
+        """Ends every connection."""
+        connections = list(self._open)
+        for connection in connections:
+            connection.abort()
+        for connection in connections:
+            await connection.over.wait()
 
-    def data_received(self, data: bytes) -> None:
-        """Fails the body too when its framing breaks; aiohttp alone would leave its reader waiting."""
-        super().data_received(data)
-        body = self._payload
-        if self.exception() is not None and body is not None and not body.is_eof() and body.exception() is None:
-            body.set_exception(aiohttp.ClientPayloadError("broken framing"))
+    async def _ask(self, method: str, request: bytes, deadline: float) -> tuple[RawReply, bool]:
+        connection = self._kept()
+        if connection is not None:
+            reply = await connection.ask(method, request, deadline)
+            if not reply.unheard:
+                self._give_back(connection)
+                return reply, False
+        fresh = await self._connect(deadline)
+        reply = await fresh.ask(method, request, deadline)
+        self._give_back(fresh)
+        return reply, connection is not None
 
-    def connection_lost(self, exc: BaseException | None) -> None:
-        acked = _acked(self.transport)
-        self.taken = acked is not None and self.acked_before is not None and acked > self.acked_before
-        super().connection_lost(exc)
+    def _kept(self) -> AgentConnection | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.reusable:
+                return connection
+        return None
 
+    def _give_back(self, connection: AgentConnection) -> None:
+        if self._keep and connection.reusable:
+            self._idle.append(connection)
+        else:
+            connection.abort()
 
-class Pool(aiohttp.TCPConnector):
-    """Connections to one agent, kept for the next request unless `keep` is false."""
-
-    def __init__(self, *, limit: int, keep: bool = True) -> None:
-        super().__init__(limit=limit, force_close=not keep)
-        self._factory = cast("partial[ResponseHandler]", partial(PooledConnection, loop=self._loop))
-
-    async def connect(
-        self,
-        req: aiohttp.ClientRequest,
-        traces: list[Trace],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's signature
-    ) -> Connection:
-        connection = await super().connect(req, traces, timeout)
-        attempt, line = attempt_now.get(), connection.protocol
-        if not attempt.dialled and isinstance(line, PooledConnection):
-            attempt.line = line
-            line.begin()
+    async def _connect(self, deadline: float) -> AgentConnection:
+        server = self._server
+        connection = AgentConnection(self._body_limit)
+        context = trusted() if server.scheme == "https" else None
+        left_s = deadline - connection.loop.time()
+        try:
+            await connection.connect(server.host, server.port, left_s, context, server.host)
+        except UpstreamFailed as failed:
+            raise NotConnected(failed) from failed.__cause__
+        if not connection.lost:
+            self._open.add(connection)
+            connection.ending = partial(self._open.discard, connection)
         return connection
 
-    async def _create_connection(
-        self,
-        req: aiohttp.ClientRequest,
-        traces: list[Trace],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's signature
-    ) -> ResponseHandler:
-        attempt = attempt_now.get()
-        attempt.dialled = True
-        line = await super()._create_connection(req, traces, timeout)
-        attempt.connected = True
-        return line
+
+def trusted() -> SSLContext:
+    """Whom servers are checked against: the system's trust, or what the user's variables name. Slow to make."""
+    return _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
-def _acked(transport: asyncio.BaseTransport | None) -> int | None:
-    """How many bytes the other side's system has acknowledged; None where that cannot be known."""
-    sock = transport.get_extra_info("socket") if transport is not None else None
-    if sock is None or sys.platform != "linux":
-        return None
-    try:
-        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ACKED_AT + 8)
-    except OSError:
-        return None
-    return int(unpack_from("=Q", info, _ACKED_AT)[0]) if len(info) == _ACKED_AT + 8 else None
+@lru_cache(1)
+def _trusted(file: str | None, folder: str | None) -> SSLContext:
+    import ssl
+
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context

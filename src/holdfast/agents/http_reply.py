@@ -38,8 +38,9 @@ class ReplyReader:
         if seen.cut:
             notes.append(f"the reply was cut at {BODY_LIMIT // 1_000_000} MB")
         said = self._said(seen)._replace(cut=seen.cut)
-        if seen.cut and said.ending == "unreadable":
-            said = said._replace(detail=f"the reply is over {BODY_LIMIT // 1_000_000} MB and was cut: {said.detail}")
+        if seen.cut and said.ending in ("answered", "unreadable"):
+            why = f"the reply is over {BODY_LIMIT // 1_000_000} MB and was cut"
+            said = said._replace(ending="unreadable", detail=f"{why}: {said.detail}" if said.detail else why)
         if said.text is None or len(said.text) <= TEXT_LIMIT // 4:
             return said
         kept = _kept(said.text, notes)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from typing import NamedTuple
-from urllib.parse import parse_qsl
-
-from yarl import URL
+from urllib.parse import parse_qsl, urlencode
 
 from holdfast.agents.http_template import (
     Fields,
@@ -17,6 +15,7 @@ from holdfast.agents.http_template import (
     encodable,
     text_template,
 )
+from holdfast.agents.http_url import AgentUrl, read_url
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
 
@@ -28,7 +27,8 @@ class HttpRequest(NamedTuple):
     """What goes over the wire; the headers are the agent's and never change."""
 
     method: str
-    url: URL
+    target: str
+    """Path and query, as they are sent."""
     body: bytes | None = None
 
 
@@ -37,7 +37,7 @@ class RequestForm:
     """The agent's section, ready to be filled with prompts."""
 
     method: str
-    url: URL
+    url: AgentUrl
     headers: dict[str, str]
     body: RequestTemplate | None
     """None where everything goes into the query."""
@@ -48,13 +48,14 @@ class RequestForm:
         """The request that asks `asked`, which is `turn` or what an attack made of it."""
         fields = Fields(asked, (turn, asked) if self.structured else ())
         try:
-            url = self.url
+            target = self.url.endpoint.target
             if self.query:
-                url = url.extend_query([(encodable(k.fill(fields)), v.fill(fields)) for k, v in self.query])
+                pairs = [(encodable(k.fill(fields)), v.fill(fields)) for k, v in self.query]
+                target += ("&" if "?" in target else "?") + urlencode(pairs)
             body = None if self.body is None else self.body.fill(fields).encode("utf-8", "replace")
         except UnknownField as unknown:
             raise _no_such_field(unknown) from None
-        return HttpRequest(self.method, url, body)
+        return HttpRequest(self.method, target, body)
 
     def loses(self, asked: str, turn: str) -> bool:
         """Whether what an attack put into the prompt has no place in the template."""
@@ -82,19 +83,16 @@ def request_form(agent: AgentSpec) -> RequestForm:
     )
 
 
-def endpoint_url(endpoint: str) -> URL:
+def endpoint_url(endpoint: str) -> AgentUrl:
     """The endpoint as a URL; AgentUnavailable if it is none that can be asked."""
     try:
-        url = URL(endpoint)
+        return read_url(endpoint)
     except ValueError:
-        url = URL()
-    if url.scheme not in ("http", "https") or not url.host:
         raise AgentUnavailable(
             f"agent.endpoint is not an http or https URL: {endpoint!r}",
             hint="write it as http://localhost:8000/invoke",
             config=True,
-        )
-    return url.with_fragment(None)
+        ) from None
 
 
 def _query_of(template: RequestTemplate, text: str) -> list[tuple[RequestTemplate, RequestTemplate]]:

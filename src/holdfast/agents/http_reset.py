@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from yarl import URL
-
 from holdfast.agents.conventions import RESET_S
 from holdfast.agents.http_client import HttpClient
 from holdfast.agents.http_request import HttpRequest
-from holdfast.agents.http_unreachable import shown
+from holdfast.agents.http_url import AgentUrl, read_url
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
 
@@ -39,7 +37,7 @@ if inspect.isawaitable(done):
 class Reset:
     """What the spec names for a reset, ready to be called before each trial."""
 
-    url: URL | None
+    url: AgentUrl | None
     wire: HttpClient | None
     function: str | None
     root: Path
@@ -57,36 +55,33 @@ class Reset:
             await self.wire.close()
 
 
-def reset_of(agent: AgentSpec, endpoint: URL | None, root: Path, limit: int) -> Reset:
+def reset_of(agent: AgentSpec, endpoint: AgentUrl | None, root: Path, limit: int) -> Reset:
     """The agent's reset, which does nothing where the spec names none. An agent without a URL has no endpoint."""
     url = wire = None
     if agent.reset_endpoint:
         url = _reset_url(endpoint, agent.reset_endpoint)
         # Another server than the agent's must not see the agent's credentials.
-        headers = agent.headers if endpoint and url.origin() == endpoint.origin() else {}
+        headers = agent.headers if endpoint and url.origin == endpoint.origin else {}
         bare = {name: value for name, value in headers.items() if name.lower() != "content-type"}
-        wire = HttpClient(headers=bare, timeout_ms=round(RESET_S * 1000), limit=limit, keep=False)
+        wire = HttpClient(url, bare, timeout_ms=round(RESET_S * 1000), limit=limit, keep=False)
     return Reset(url, wire, agent.reset_function, root.resolve(), {**os.environ, **agent.env})
 
 
-def _reset_url(endpoint: URL | None, reset: str) -> URL:
+def _reset_url(endpoint: AgentUrl | None, reset: str) -> AgentUrl:
     try:
-        url = endpoint.join(URL(reset)) if endpoint else URL(reset)
+        return endpoint.join(reset) if endpoint else read_url(reset)
     except ValueError:
-        url = URL()
-    if url.scheme not in ("http", "https") or not url.host:
         raise AgentUnavailable(
             f"agent.reset_endpoint is not a URL: {reset!r}",
             hint="write a whole URL, or a path such as /reset on the agent's own server",
             config=True,
-        )
-    return url
+        ) from None
 
 
-async def _post(wire: HttpClient, url: URL) -> None:
-    what = f"reset by POST {shown(url)}"
+async def _post(wire: HttpClient, url: AgentUrl) -> None:
+    what = f"reset by POST {url.shown}"
     try:
-        seen = await wire.send(HttpRequest("POST", url))
+        seen = await wire.send(HttpRequest("POST", url.endpoint.target))
     except AgentUnavailable as gone:
         raise HarnessError(f"{what} failed: {gone}") from gone
     if seen.ending != "answered":

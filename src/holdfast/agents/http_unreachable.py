@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import errno
 
-from aiohttp import ClientConnectorCertificateError, ClientConnectorDNSError, ClientConnectorError, ClientSSLError
-from yarl import URL
-
+from holdfast.agents.http_url import AgentUrl
 from holdfast.errors import AgentUnavailable
+from holdfast.http1.failures import FailureKind
 
 
-def unreachable(error: Exception, url: URL, timeout_s: float) -> AgentUnavailable:
-    """The error of a trial whose agent gave no connection."""
-    why, hint = _reason(error, url, timeout_s)
-    return AgentUnavailable(f"cannot reach the agent at {shown(url)}: {why}", hint=hint)
+def unreachable(kind: FailureKind, error: BaseException | None, url: AgentUrl, timeout_s: float) -> AgentUnavailable:
+    """The error of a trial whose agent gave no connection, for a failure of this kind and what the system said."""
+    why, hint = _reason(kind, error, url, timeout_s)
+    return AgentUnavailable(f"cannot reach the agent at {url.shown}: {why}", hint=hint)
 
 
-def shown(url: URL) -> str:
-    """The URL without what may be secret: user, password, query."""
-    return str(url.with_user(None).with_query(None))
-
-
-def _reason(error: Exception, url: URL, timeout_s: float) -> tuple[str, str]:
-    if isinstance(error, TimeoutError):
+def _reason(kind: FailureKind, error: BaseException | None, url: AgentUrl, timeout_s: float) -> tuple[str, str]:
+    if kind == "timeout":
         return f"no connection within {timeout_s * 1000:.0f} ms", "check host, port and firewall of agent.endpoint"
-    if isinstance(error, ClientConnectorDNSError):
-        return f"unknown host {url.host}", "check the host name in agent.endpoint"
-    if isinstance(error, ClientConnectorCertificateError):
-        return "its certificate is not trusted", "name the authority that signed it in SSL_CERT_FILE"
-    if isinstance(error, ClientSSLError):
-        return "it does not speak TLS as expected", "check whether agent.endpoint should start with http://"
-    if isinstance(error, ClientConnectorError):
-        return _of_the_system(error.os_error)
+    if kind == "dns":
+        return f"unknown host {url.endpoint.host}", "check the host name in agent.endpoint"
+    if kind == "tls":
+        return _of_tls(error)
+    if isinstance(error, OSError):
+        return _of_the_system(error)
     return f"the connection failed ({type(error).__name__})", "check that agent.endpoint names an HTTP server"
+
+
+def _of_tls(error: BaseException | None) -> tuple[str, str]:
+    import ssl
+
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "its certificate is not trusted", "name the authority that signed it in SSL_CERT_FILE"
+    return "it does not speak TLS as expected", "check whether agent.endpoint should start with http://"
 
 
 def _of_the_system(error: OSError) -> tuple[str, str]:

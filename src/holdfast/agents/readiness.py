@@ -115,14 +115,17 @@ async def _accepts(host: str, port: int) -> bool:
 
 
 async def _answers(url: str) -> bool:
-    from yarl import URL
-
     from holdfast.agents.http_client import HttpClient
     from holdfast.agents.http_request import HttpRequest
+    from holdfast.agents.http_url import read_url
 
-    wire = HttpClient(headers={}, timeout_ms=round(PROBE_S * 1000), limit=1)
     try:
-        seen = await wire.send(HttpRequest("GET", URL(url)))
+        where = read_url(url)
+    except ValueError as wrong:
+        raise AgentUnavailable(f"agent.ready is not an http or https URL: {url!r}", config=True) from wrong
+    wire = HttpClient(where, {}, timeout_ms=round(PROBE_S * 1000), limit=1, keep=False)
+    try:
+        seen = await wire.send(HttpRequest("GET", where.endpoint.target))
     except AgentUnavailable as gone:
         if gone.config:
             raise

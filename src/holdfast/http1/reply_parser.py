@@ -25,8 +25,10 @@ class ReplyListener(Protocol):
 class ReplyParser:
     """What a server answers on one connection. `feed` never raises: what cannot be read is told as broken."""
 
-    def __init__(self, listening: ReplyListener) -> None:
+    def __init__(self, listening: ReplyListener, *, lenient: bool = False) -> None:
+        """`lenient`: lines may end in LF alone, and headers may hold what they should not."""
         self._listening = listening
+        self._lenient = lenient
         self._method: str | None = None  # of the request whose reply has not begun
         self._inside = False  # a body is on its way
         self._until_close = False
@@ -35,6 +37,10 @@ class ReplyParser:
 
     def _renew(self) -> None:
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
+        if self._lenient:
+            self._parser.set_dangerous_leniencies(
+                lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+            )
         self._fields: list[tuple[bytes, bytes]] = []
         self._reason = b""
         self._unseen = 0  # bytes read since the last that led to something: an unfinished head, or a trailer

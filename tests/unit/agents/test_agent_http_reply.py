@@ -190,7 +190,7 @@ def test_answer_over_a_megabyte_is_cut_and_noted() -> None:
     assert answer.notes == ("the answer was cut at 1 MB of 1.2 MB",)
 
 
-def test_body_over_ten_megabytes_is_cut_and_noted() -> None:
+def test_body_over_ten_megabytes_is_cut_and_a_bad_ending_that_says_so() -> None:
     sent = 0
 
     async def handler(request: web.Request) -> web.StreamResponse:
@@ -206,6 +206,8 @@ def test_body_over_ten_megabytes_is_cut_and_noted() -> None:
         return response
 
     answer = ask_web(handler)
-    assert answer.turns[0].ending == "answered"
+    (turn,) = answer.turns
+    assert (turn.ending, turn.detail, turn.cut) == ("unreadable", "the reply is over 10 MB and was cut", True)
+    assert turn.text == "x" * 1_000_000
     assert answer.notes == ("the reply was cut at 10 MB", "the answer was cut at 1 MB of 10.0 MB")
     assert sent < 64_000_000

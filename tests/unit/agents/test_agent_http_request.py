@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from agent_http_servers import Plain, ask_web, recorded
@@ -68,7 +69,7 @@ def test_get_and_delete_put_the_template_into_the_query(
 
 def test_the_query_of_the_endpoint_stays() -> None:
     form = request_form(AgentSpec(endpoint="http://x.test/a?v=1", method="GET", request_template="q={prompt}"))
-    assert str(form.fill("b", "b").url) == "http://x.test/a?v=1&q=b"
+    assert form.fill("b", "b").target == "/a?v=1&q=b"
 
 
 def test_unknown_field_is_a_configuration_error_that_names_the_known() -> None:
@@ -133,4 +134,5 @@ def test_any_prompt_makes_a_request(prompt: str) -> None:
         if method == "POST":
             assert json.loads(request.body or b"") == {"input": prompt}
         else:
-            assert request.url.query["input"] == prompt.encode("utf-8", "replace").decode()
+            sent = parse_qs(request.target.partition("?")[2], keep_blank_values=True)
+            assert sent == {"input": [prompt.encode("utf-8", "replace").decode()]}

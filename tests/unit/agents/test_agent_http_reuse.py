@@ -1,4 +1,4 @@
-"""A keep-alive connection that the server had closed while idle is nobody's fault; a crash on one is the agent's."""
+"""A kept connection that ends before any byte of a reply is nobody's doing: asked once more on a new one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from agent_http_servers import Plain, opened
@@ -57,11 +58,11 @@ def threaded_server(talk: Talk) -> Iterator[str]:
         thread.join(2)
 
 
-def ask_twice(url: str, between: Callable[[], None] = lambda: None, method: str = "POST") -> Answer:
+def ask_twice(url: str, between: Callable[[], None] = lambda: None, **settings: Any) -> Answer:
     """The second of two answers over one pool; `between` holds up the loop, so that it cannot see a close."""
 
     async def go() -> Answer:
-        async with opened(url, method=method) as agent:
+        async with opened(url, **settings) as agent:
             first = await agent.run(Task(("hi",)), Plain())
             assert first.turns[0].text == "ok"
             between()
@@ -96,22 +97,46 @@ def test_a_connection_closed_while_idle_is_retried_once_on_a_new_one(abort: bool
     assert "asked again on a new one" in answer.notes[0]
 
 
-@pytest.mark.parametrize("delay_s", [0.0, 0.1])
-def test_a_reused_connection_closed_after_taking_the_request_is_the_agents_doing(delay_s: float) -> None:
-    requests = 0
+class Dropping:
+    """A server that ends the connection at the requests named, by number, after so many bytes of a reply."""
 
-    def talk(connection: socket.socket, n: int) -> None:
-        nonlocal requests
+    def __init__(self, *dropped: int, sent: bytes = b"", delay_s: float = 0.0) -> None:
+        self._dropped, self._sent, self._delay_s = dropped, sent, delay_s
+        self.requests = self.connections = 0
+
+    def __call__(self, connection: socket.socket, n: int) -> None:
+        self.connections = n
         while receive(connection):
-            requests += 1
-            if requests == 2:
-                time.sleep(delay_s)
+            self.requests += 1
+            if self.requests in self._dropped:
+                time.sleep(self._delay_s)
+                connection.sendall(self._sent)
                 return
             connection.sendall(OK)
 
-    with threaded_server(talk) as url:
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.7])
+def test_a_kept_connection_that_ends_without_a_byte_is_asked_again_whenever_it_ends(delay_s: float) -> None:
+    server = Dropping(2, delay_s=delay_s)
+    with threaded_server(server) as url:
         answer = ask_twice(url)
-    assert (answer.turns[0].ending, answer.notes, requests) == ("closed", (), 2)
+    assert (answer.turns[0].text, server.requests, server.connections) == ("ok", 3, 2)
+    assert answer.notes == ("a kept connection ended before any reply came: asked again on a new one",)
+
+
+def test_if_the_new_connection_ends_so_too_the_agent_ended_badly() -> None:
+    server = Dropping(2, 3)
+    with threaded_server(server) as url:
+        answer = ask_twice(url)
+    assert (answer.turns[0].ending, server.requests) == ("closed", 3)
+    assert "asked again on a new one" in answer.notes[0]
+
+
+def test_a_kept_connection_that_ends_after_a_byte_is_the_agents_doing() -> None:
+    server = Dropping(2, sent=b"H")
+    with threaded_server(server) as url:
+        answer = ask_twice(url)
+    assert (answer.turns[0].ending, answer.notes, server.requests) == ("closed", (), 2)
 
 
 def test_connections_are_reused() -> None:

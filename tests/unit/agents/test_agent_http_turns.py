@@ -62,7 +62,26 @@ def test_trials_run_at_once_up_to_the_limit() -> None:
     assert most == 4
 
 
-def test_importing_the_agent_does_not_import_aiohttp() -> None:
-    code = "import sys, holdfast.agents.http; print('aiohttp' in sys.modules, 'yarl' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+def test_asking_over_http_makes_no_trust_for_tls_and_takes_no_other_client() -> None:
+    code = """
+import asyncio, ssl, sys
+from unittest.mock import Mock
+sys.path.insert(0, sys.argv[1])
+ssl.create_default_context = Mock(side_effect=AssertionError("made"))
+from holdfast.agents.http import HttpAgent
+from holdfast.model.spec import AgentSpec, Task
+from holdfast.errors import AgentUnavailable
+from unittest.mock import MagicMock
+
+async def go():
+    agent = await HttpAgent.open(AgentSpec(endpoint="http://127.0.0.1:9/"), limit=1)
+    world = MagicMock(time_left_s=lambda: 1.0, context=MagicMock(ask=lambda text: text))
+    try:
+        await agent.run(Task(("hi",)), world)
+    except AgentUnavailable:
+        print("asked", *{"aiohttp", "yarl", "multidict"} & set(sys.modules))
+
+asyncio.run(go())
+"""
+    done = subprocess.run([sys.executable, "-c", code, "."], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["asked"]

@@ -1,0 +1,70 @@
+"""What the headers of a reply say of its body: type, charset, packing. Pure."""
+
+from __future__ import annotations
+
+import zlib
+from functools import lru_cache
+
+from holdfast.http1.heads import RawFields, value_of
+
+_WBITS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS}
+_OTHERS = frozenset(("br", "zstd", "compress"))
+"""Packings that we do not ask for and cannot read; any other word means nothing."""
+
+
+class Unpackable(Exception):
+    """A body is not what its Content-Encoding says. `found` is what could be read before that."""
+
+    def __init__(self, message: str, found: bytes = b"") -> None:
+        super().__init__(message)
+        self.found = found
+
+
+def text_type(fields: RawFields) -> tuple[str, str | None]:
+    """The type of a body, and the charset it names."""
+    return _text_type(value_of(fields, "content-type"))
+
+
+@lru_cache(64)
+def _text_type(header: str | None) -> tuple[str, str | None]:
+    if header is None:
+        return "application/octet-stream", None
+    kind, *params = header.split(";")
+    kind = kind.strip().lower()
+    for param in params:
+        name, _, value = param.partition("=")
+        if name.strip().lower() == "charset":
+            return kind, value.strip().strip('"') or None
+    return kind, None
+
+
+def unpacked(fields: RawFields, body: bytes, limit: int, *, whole: bool) -> bytes:
+    """The body without its packing, at most a byte over `limit`; Unpackable if that cannot be.
+
+    One that is not `whole` is read as far as it goes.
+    """
+    packing = (value_of(fields, "content-encoding") or "").strip().lower()
+    if not body or not packing:
+        return body
+    if packing in _OTHERS:
+        raise Unpackable(f"its Content-Encoding is {packing}, which was not asked for")
+    if packing == "deflate":  # with the frame that it should have, or bare, as some send it
+        return _inflated(body, zlib.MAX_WBITS if body[0] & 15 == 8 else -zlib.MAX_WBITS, limit, whole)
+    wbits = _WBITS.get(packing)
+    return body if wbits is None else _inflated(body, wbits, limit, whole)
+
+
+def _inflated(body: bytes, wbits: int, limit: int, whole: bool) -> bytes:
+    found = b""
+    while body and len(found) <= limit:
+        inflating = zlib.decompressobj(wbits)
+        try:
+            found += inflating.decompress(body, limit + 1 - len(found))
+        except zlib.error as wrong:
+            raise Unpackable("the body is not what its Content-Encoding says", found) from wrong
+        if not inflating.eof:
+            break
+        body = inflating.unused_data  # gzip may be several, one after the other
+    if whole and len(found) <= limit and not inflating.eof:
+        raise Unpackable("the body ends before its Content-Encoding does", found)
+    return found

@@ -1,0 +1,55 @@
+"""The URL of an agent: where it points, and how it is shown."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+from msgspec import Struct
+
+from holdfast.http1.outgoing_request import Endpoint, locate
+
+_SPACES = re.compile(r"[\x00-\x20\x7f]")
+
+
+class AgentUrl(Struct, frozen=True):
+    """An http or https URL."""
+
+    text: str
+    """As it was written."""
+    endpoint: Endpoint
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        """What two URLs of one server share."""
+        return self.endpoint.scheme, self.endpoint.host, self.endpoint.port
+
+    @property
+    def path(self) -> str:
+        return self.endpoint.target.partition("?")[0]
+
+    @property
+    def shown(self) -> str:
+        """Without what may be secret: user, password, query."""
+        return f"{self.endpoint.scheme}://{self.endpoint.authority}{self.path}"
+
+    @property
+    def authorization(self) -> str | None:
+        """What the user and password in it are as a header."""
+        parts = urlsplit(self.text)
+        if parts.username is None and parts.password is None:
+            return None
+        user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+        return "Basic " + b64encode(user.encode("utf-8", "replace")).decode()
+
+    def join(self, other: str) -> AgentUrl:
+        """Another URL, which may be relative to this one; ValueError if it is none."""
+        return read_url(urljoin(self.text, other))
+
+
+def read_url(text: str) -> AgentUrl:
+    """The URL that a text is; ValueError if it is none that HTTP can ask for. Spaces in its path are quoted."""
+    parts = urlsplit(text)
+    path, query = (_SPACES.sub(lambda found: quote(found[0]), part) for part in (parts.path, parts.query))
+    return AgentUrl(text, locate(parts._replace(path=path, query=query, fragment="").geturl()))

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import pytest
+
+from holdfast.agents.http_content import Unpackable, text_type, unpacked
+
+TEXT = b"source: the annual report " * 20
+
+
+def bare(data: bytes) -> bytes:
+    packing = zlib.compressobj(wbits=-15)
+    return packing.compress(data) + packing.flush()
+
+
+def read(packing: str, body: bytes, limit: int = 10_000, *, whole: bool = True) -> bytes:
+    return unpacked(((b"content-encoding", packing.encode()),), body, limit, whole=whole)
+
+
+@pytest.mark.parametrize(
+    ("packing", "body"),
+    [
+        ("gzip", gzip.compress(TEXT)),
+        ("X-GZIP ", gzip.compress(TEXT)),
+        ("gzip", gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:])),
+        ("deflate", zlib.compress(TEXT)),
+        ("deflate", bare(TEXT)),
+        ("identity", TEXT),
+        ("utf-8", TEXT),
+    ],
+)
+def test_packed_bodies_are_read(packing: str, body: bytes) -> None:
+    assert read(packing, body) == TEXT
+
+
+def test_nothing_packed_is_nothing() -> None:
+    assert read("gzip", b"") == b""
+    assert unpacked((), b"plain", 10, whole=True) == b"plain"
+
+
+@pytest.mark.parametrize("packing", ["gzip", "deflate"])
+def test_a_corrupt_body_is_unpackable(packing: str) -> None:
+    with pytest.raises(Unpackable, match="not what its Content-Encoding says"):
+        read(packing, b"\xff" + b"junk" * 20)
+
+
+def test_what_follows_a_packed_body_is_corrupt_and_what_was_before_is_kept() -> None:
+    with pytest.raises(Unpackable) as caught:
+        read("gzip", gzip.compress(TEXT) + b"junk")
+    assert caught.value.found == TEXT
+
+
+@pytest.mark.parametrize("packed", [gzip.compress(TEXT), b""])
+def test_a_body_that_broke_off_is_read_as_far_as_it_goes(packed: bytes) -> None:
+    part = packed[: len(packed) // 2]
+    assert TEXT.startswith(read("gzip", part, whole=False))
+    if part:
+        with pytest.raises(Unpackable, match="ends before") as caught:
+            read("gzip", part)
+        assert TEXT.startswith(caught.value.found)
+
+
+def test_a_bomb_is_read_up_to_the_limit() -> None:
+    assert len(read("gzip", gzip.compress(bytes(1_000_000)), limit=5_000)) == 5_001
+
+
+@pytest.mark.parametrize("packing", ["br", "zstd"])
+def test_a_packing_that_was_not_asked_for_is_unpackable(packing: str) -> None:
+    with pytest.raises(Unpackable, match=f"{packing}, which was not asked for"):
+        read(packing, b"anything")
+
+
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        ("Text/HTML", ("text/html", None)),
+        ("application/json; Charset=UTF-8", ("application/json", "UTF-8")),
+        ('text/plain; a=b; charset="iso-8859-1" ; c', ("text/plain", "iso-8859-1")),
+        ("text/plain; charset=", ("text/plain", None)),
+        ("", ("", None)),
+    ],
+)
+def test_type_and_charset(header: str, found: tuple[str, str | None]) -> None:
+    assert text_type(((b"Content-Type", header.encode()),)) == found
+
+
+def test_no_type_is_bytes() -> None:
+    assert text_type(()) == ("application/octet-stream", None)

@@ -1,0 +1,82 @@
+"""An agent behind https is checked against the system's trust, or what SSL_CERT_FILE names."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ipaddress
+import ssl
+from pathlib import Path
+
+import pytest
+from agent_http_servers import Plain, opened, read_request
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from holdfast.errors import AgentUnavailable
+from holdfast.model.observation import Answer
+from holdfast.model.spec import Task
+
+REPLY = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> ssl.SSLContext:
+    """TLS for 127.0.0.1, signed by nobody but itself; the certificate is in trust.pem."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "agent")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(1))
+        .not_valid_after(now + datetime.timedelta(1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
+        .sign(key, hashes.SHA256())
+    )
+    (tmp_path / "trust.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    form = serialization.PrivateFormat.PKCS8
+    (tmp_path / "key.pem").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "trust.pem", tmp_path / "key.pem")
+    return context
+
+
+async def ask_twice(context: ssl.SSLContext) -> tuple[list[Answer], int]:
+    """Two answers of a server behind TLS, and over how many connections they came."""
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        try:
+            while await read_request(reader):
+                writer.write(REPLY)
+        except asyncio.IncompleteReadError:
+            writer.close()
+
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    url = f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}/ask"
+    try:
+        async with opened(url) as agent:
+            return [await agent.run(Task(("hi",)), Plain()) for _ in range(2)], connections
+    finally:
+        listening.close()
+
+
+def test_a_server_that_the_user_trusts_is_asked_over_a_kept_connection(
+    server: ssl.SSLContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "trust.pem"))
+    answers, connections = asyncio.run(ask_twice(server))
+    assert [answer.turns[0].text for answer in answers] == ["ok", "ok"]
+    assert connections == 1
+
+
+def test_a_certificate_that_nobody_trusts_is_unavailable_and_says_what_to_set(server: ssl.SSLContext) -> None:
+    with pytest.raises(AgentUnavailable, match="certificate is not trusted") as caught:
+        asyncio.run(ask_twice(server))
+    assert "SSL_CERT_FILE" in caught.value.hint
