@@ -62,7 +62,7 @@ class HttpAgent:
         path = agent.response_path
         reader = ReplyReader(find_at(path), path) if path else ReplyReader()
         reset = reset_of(agent, form.url, root, limit)
-        keep = not agent.has_reset
+        keep = not agent.has_reset if agent.keep_alive is None else agent.keep_alive
         wire = HttpClient(form.url, form.headers, timeout_ms=agent.timeout_ms, limit=limit, keep=keep)
         return cls(form, wire, reader, reset, fate)
 

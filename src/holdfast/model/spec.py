@@ -161,6 +161,8 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     query_params: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     parse_structured_input: bool = True
+    keep_alive: bool | None = None
+    """Connections to an HTTP agent are kept between requests; None: unless it has a reset."""
     timeout_ms: int = 30_000
     reset_endpoint: str | None = None
     reset_function: str | None = None

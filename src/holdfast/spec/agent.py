@@ -31,6 +31,7 @@ def agent_spec(section: AgentSection) -> AgentSpec:
         query_params=section.query_params,
         headers=section.headers,
         parse_structured_input=section.parse_structured_input,
+        keep_alive=section.keep_alive,
         timeout_ms=section.timeout,
         reset_endpoint=section.reset_endpoint,
         reset_function=section.reset_function,

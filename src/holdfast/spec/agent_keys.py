@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.reading.reader import Reader
 from holdfast.spec.sections.agent import AgentSection
 
-_REQUEST = ("method", "request_template", "query_params", "headers", "parse_structured_input")
+_REQUEST = ("method", "request_template", "query_params", "headers", "parse_structured_input", "keep_alive")
 _PYTHON = ("tools", "tool_registry", "llm")
 _PROGRAM = ("command", "binary", "args")
 _SERVER = ("ready", "spares")

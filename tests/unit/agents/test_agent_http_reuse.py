@@ -139,6 +139,13 @@ def test_a_kept_connection_that_ends_after_a_byte_is_the_agents_doing() -> None:
     assert (answer.turns[0].ending, answer.notes, server.requests) == ("closed", (), 2)
 
 
+def test_keep_alive_false_opens_a_new_connection_each_time() -> None:
+    server = Dropping(2)
+    with threaded_server(server) as url:
+        answer = ask_twice(url, keep_alive=False)
+    assert (answer.turns[0].ending, answer.notes, server.connections) == ("closed", (), 2)
+
+
 def test_connections_are_reused() -> None:
     connections = 0
 
@@ -151,3 +158,13 @@ def test_connections_are_reused() -> None:
     with threaded_server(talk) as url:
         assert ask_twice(url).turns[0].text == "ok"
     assert connections == 1
+
+
+@pytest.mark.parametrize(("keep_alive", "connections"), [(None, 2), (False, 2), (True, 1)])
+def test_an_agent_with_a_reset_is_asked_anew_each_time_unless_the_spec_says_otherwise(
+    keep_alive: bool | None, connections: int
+) -> None:
+    server = Dropping()
+    with threaded_server(server) as url:
+        ask_twice(url, reset_function="resetting:clear", keep_alive=keep_alive)
+    assert server.connections == connections

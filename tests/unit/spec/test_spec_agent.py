@@ -94,6 +94,8 @@ def test_reset_endpoint_is_for_http_agents(file):
     [
         ("{type: python, endpoint: 'b:a', headers: {}}", "headers", "a Python agent"),
         ("{type: langchain, endpoint: 'b:a', response_path: a}", "response_path", "a LangChain agent"),
+        ("{type: python, endpoint: 'b:a', keep_alive: false}", "keep_alive", "a Python agent"),
+        ("{type: command, command: ./run, keep_alive: true}", "keep_alive", "a command agent"),
         ("{type: python, endpoint: 'b:a', input: messages}", "input", "a Python agent"),
         ("{type: command, command: ./run, input: text}", "input", "a command agent"),
         ("{endpoint: 'http://x', input: messages}", "input", "an HTTP agent that is already running"),
@@ -154,7 +156,8 @@ def test_a_sandbox_is_a_world_and_a_folder_of_the_agent_needs_one(file):
         ("{endpoint: 'http://x', command: ./serve}", {"isolation": "fresh", "spares": None}),
         ("{endpoint: 'http://x', command: ./serve, reset_endpoint: /reset}", {"isolation": "worker"}),
         ("{endpoint: 'http://x', command: ./serve, reset_endpoint: /r, isolation: fresh}", {"isolation": "fresh"}),
-        ("{endpoint: 'http://x', gateway: true}", {"gateway": True}),
+        ("{endpoint: 'http://x', gateway: true}", {"gateway": True, "keep_alive": None}),
+        ("{endpoint: 'http://x', keep_alive: false}", {"keep_alive": False}),
     ],
 )
 def test_agents_that_holdfast_starts_or_stands_before(file, agent, expected):

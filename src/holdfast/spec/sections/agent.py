@@ -28,6 +28,13 @@ class AgentSection(Struct, frozen=True, kw_only=True):
     query_params: Annotated[dict[str, Written], about("Parameters of the URL.")] = {}
     headers: Annotated[dict[str, Written], about("Headers of the request.")] = {}
     parse_structured_input: Annotated[bool, about("A prompt of `key: value` lines also fills {key}.")] = True
+    keep_alive: Annotated[
+        bool | None,
+        about(
+            "Whether connections are kept between requests; false opens a new one each time. "
+            "Default: true, false if there is a reset."
+        ),
+    ] = None
     timeout: Annotated[AgentTimeout, about("How long the agent may take to answer.")] = 30_000
     reset_endpoint: Annotated[str | None, about("POSTed before every trial; may be relative.", min_length=1)] = None
     reset_function: Annotated[Code | None, about("Called before every trial.")] = None
