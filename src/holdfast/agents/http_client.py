@@ -18,7 +18,7 @@ from holdfast.agents.http_head import FixedHead
 from holdfast.agents.http_pool import ConnectionPool, NotConnected
 from holdfast.agents.http_request import HttpRequest
 from holdfast.agents.http_unreachable import unreachable
-from holdfast.agents.http_url import AgentUrl
+from holdfast.agents.http_url import HttpUrl
 from holdfast.errors import AgentUnavailable
 from holdfast.http1.heads import value_of
 from holdfast.model.observation import EndingKind
@@ -46,7 +46,7 @@ class HttpClient:
     """Asks one agent. Open it inside a running loop; close it after use."""
 
     def __init__(
-        self, url: AgentUrl, headers: Mapping[str, str], *, timeout_ms: int, limit: int, keep: bool = True
+        self, url: HttpUrl, headers: Mapping[str, str], *, timeout_ms: int, limit: int, keep: bool = True
     ) -> None:
         """`keep`: connections stay open between requests; a server that has one at a time then serves nobody else.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from holdfast.agents.http_url import AgentUrl
+from holdfast.agents.http_url import HttpUrl
 from holdfast.http1.heads import RawFields
 
 
@@ -23,7 +23,7 @@ class Cookie(Struct, frozen=True):
 class CookieJar:
     """Cookies for one URL: those of other hosts and paths are not kept, for nobody would be sent them."""
 
-    def __init__(self, url: AgentUrl, given: str = "") -> None:
+    def __init__(self, url: HttpUrl, given: str = "") -> None:
         """`given`: cookies of the spec, as a header has them; one that the agent sets takes the place of its like."""
         self._url = url
         self._given = dict(_pairs(given))

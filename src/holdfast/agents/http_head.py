@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from holdfast import __version__
-from holdfast.agents.http_url import AgentUrl
+from holdfast.agents.http_url import HttpUrl
 from holdfast.http1.heads import block, lines
 
 _METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -18,7 +18,7 @@ _NOTHING: frozenset[bytes] = frozenset()
 class FixedHead:
     """What every request to one server says of itself."""
 
-    def __init__(self, url: AgentUrl, headers: Mapping[str, str], *, keep: bool) -> None:
+    def __init__(self, url: HttpUrl, headers: Mapping[str, str], *, keep: bool) -> None:
         """`keep`: the server may keep the connection. ValueError for a header that cannot be sent."""
         given = {name.lower(): (name, value) for name, value in headers.items()}
         self.cookie = given.pop("cookie", ("", ""))[1]
@@ -53,6 +53,6 @@ class FixedHead:
         return b"%b%b%bContent-Length: %d\r\n\r\n%b" % (first, self._lines, cookies, len(body), body)
 
 
-def _authority(url: AgentUrl) -> str:
+def _authority(url: HttpUrl) -> str:
     name = url.endpoint.authority
     return name if name.isascii() else name.encode("idna").decode()

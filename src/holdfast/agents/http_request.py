@@ -15,7 +15,7 @@ from holdfast.agents.http_template import (
     encodable,
     text_template,
 )
-from holdfast.agents.http_url import AgentUrl, read_url
+from holdfast.agents.http_url import HttpUrl, read_url
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
 
@@ -37,7 +37,7 @@ class RequestForm:
     """The agent's section, ready to be filled with prompts."""
 
     method: str
-    url: AgentUrl
+    url: HttpUrl
     headers: dict[str, str]
     body: RequestTemplate | None
     """None where everything goes into the query."""
@@ -83,7 +83,7 @@ def request_form(agent: AgentSpec) -> RequestForm:
     )
 
 
-def endpoint_url(endpoint: str) -> AgentUrl:
+def endpoint_url(endpoint: str) -> HttpUrl:
     """The endpoint as a URL; AgentUnavailable if it is none that can be asked."""
     try:
         return read_url(endpoint)

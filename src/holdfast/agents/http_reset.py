@@ -15,7 +15,7 @@ from typing import IO
 from holdfast.agents.conventions import RESET_S
 from holdfast.agents.http_client import HttpClient
 from holdfast.agents.http_request import HttpRequest
-from holdfast.agents.http_url import AgentUrl, read_url
+from holdfast.agents.http_url import HttpUrl, read_url
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
 
@@ -37,7 +37,7 @@ if inspect.isawaitable(done):
 class Reset:
     """What the spec names for a reset, ready to be called before each trial."""
 
-    url: AgentUrl | None
+    url: HttpUrl | None
     wire: HttpClient | None
     function: str | None
     root: Path
@@ -55,7 +55,7 @@ class Reset:
             await self.wire.close()
 
 
-def reset_of(agent: AgentSpec, endpoint: AgentUrl | None, root: Path, limit: int) -> Reset:
+def reset_of(agent: AgentSpec, endpoint: HttpUrl | None, root: Path, limit: int) -> Reset:
     """The agent's reset, which does nothing where the spec names none. An agent without a URL has no endpoint."""
     url = wire = None
     if agent.reset_endpoint:
@@ -67,7 +67,7 @@ def reset_of(agent: AgentSpec, endpoint: AgentUrl | None, root: Path, limit: int
     return Reset(url, wire, agent.reset_function, root.resolve(), {**os.environ, **agent.env})
 
 
-def _reset_url(endpoint: AgentUrl | None, reset: str) -> AgentUrl:
+def _reset_url(endpoint: HttpUrl | None, reset: str) -> HttpUrl:
     try:
         return endpoint.join(reset) if endpoint else read_url(reset)
     except ValueError:
@@ -78,7 +78,7 @@ def _reset_url(endpoint: AgentUrl | None, reset: str) -> AgentUrl:
         ) from None
 
 
-async def _post(wire: HttpClient, url: AgentUrl) -> None:
+async def _post(wire: HttpClient, url: HttpUrl) -> None:
     what = f"reset by POST {url.shown}"
     try:
         seen = await wire.send(HttpRequest("POST", url.endpoint.target))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import errno
 
-from holdfast.agents.http_url import AgentUrl
+from holdfast.agents.http_url import HttpUrl
 from holdfast.errors import AgentUnavailable
 from holdfast.http1.failures import FailureKind
 
 
-def unreachable(kind: FailureKind, error: BaseException | None, url: AgentUrl, timeout_s: float) -> AgentUnavailable:
+def unreachable(kind: FailureKind, error: BaseException | None, url: HttpUrl, timeout_s: float) -> AgentUnavailable:
     """The error of a trial whose agent gave no connection, for a failure of this kind and what the system said."""
     why, hint = _reason(kind, error, url, timeout_s)
     return AgentUnavailable(f"cannot reach the agent at {url.shown}: {why}", hint=hint)
 
 
-def _reason(kind: FailureKind, error: BaseException | None, url: AgentUrl, timeout_s: float) -> tuple[str, str]:
+def _reason(kind: FailureKind, error: BaseException | None, url: HttpUrl, timeout_s: float) -> tuple[str, str]:
     if kind == "timeout":
         return f"no connection within {timeout_s * 1000:.0f} ms", "check host, port and firewall of agent.endpoint"
     if kind == "dns":

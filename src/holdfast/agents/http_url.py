@@ -1,4 +1,4 @@
-"""The URL of an agent: where it points, and how it is shown."""
+"""A URL that is asked: where it points, and how it is shown."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from holdfast.http1.outgoing_request import Endpoint, locate
 _SPACES = re.compile(r"[\x00-\x20\x7f]")
 
 
-class AgentUrl(Struct, frozen=True):
+class HttpUrl(Struct, frozen=True):
     """An http or https URL."""
 
     text: str
     """As it was written."""
+    address: str
+    """As it is asked: without a fragment, with no spaces."""
     endpoint: Endpoint
 
     @property
@@ -43,13 +45,14 @@ class AgentUrl(Struct, frozen=True):
         user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
         return "Basic " + b64encode(user.encode("utf-8", "replace")).decode()
 
-    def join(self, other: str) -> AgentUrl:
+    def join(self, other: str) -> HttpUrl:
         """Another URL, which may be relative to this one; ValueError if it is none."""
         return read_url(urljoin(self.text, other))
 
 
-def read_url(text: str) -> AgentUrl:
+def read_url(text: str) -> HttpUrl:
     """The URL that a text is; ValueError if it is none that HTTP can ask for. Spaces in its path are quoted."""
     parts = urlsplit(text)
     path, query = (_SPACES.sub(lambda found: quote(found[0]), part) for part in (parts.path, parts.query))
-    return AgentUrl(text, locate(parts._replace(path=path, query=query, fragment="").geturl()))
+    address = parts._replace(path=path, query=query, fragment="").geturl()
+    return HttpUrl(text, address, locate(address))

@@ -75,19 +75,32 @@ def _write(path: Path, bodies: Iterator[bytes]) -> None:
         beside.unlink(missing_ok=True)
 
 
-async def _send(url: str, bodies: Iterator[bytes], headers: Mapping[str, str]) -> str | None:
-    import aiohttp
+async def _send(target: str, bodies: Iterator[bytes], headers: Mapping[str, str]) -> str | None:
+    import asyncio
 
-    limit = aiohttp.ClientTimeout(total=POST_S)
+    from holdfast.agents.http_url import read_url
+    from holdfast.http1.client import UpstreamFailed, Upstreams
+
     try:
-        async with aiohttp.ClientSession(timeout=limit) as session:
-            for body in bodies:
-                async with session.post(url, data=body, headers=headers, allow_redirects=False) as reply:
-                    if reply.status >= 300:
-                        said = (await reply.content.read(200)).decode("utf-8", "replace")
-                        return f"the collector at {_shown(url)} answered {reply.status} {said}".rstrip()
-    except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as broken:
-        return f"the traces could not be sent to {_shown(url)}: {str(broken) or type(broken).__name__}"
+        url = read_url(target)
+    except ValueError:
+        return f"the traces could not be sent to {_shown(target)}: it is no URL that can be asked"
+    upstreams = Upstreams()
+    try:
+        fields = [(name.encode(), value.encode()) for name, value in headers.items()]
+        if url.authorization is not None:
+            fields.append((b"Authorization", url.authorization.encode()))
+        for body in bodies:
+            async with asyncio.timeout(POST_S):
+                reply = await upstreams.send("POST", url.address, fields, body, connect_s=POST_S, read_s=POST_S)
+                said = await reply.read()
+            if reply.status >= 300:
+                begin = said[:200].decode("utf-8", "replace")
+                return f"the collector at {_shown(target)} answered {reply.status} {begin}".rstrip()
+    except (UpstreamFailed, TimeoutError, ValueError) as broken:
+        return f"the traces could not be sent to {_shown(target)}: {str(broken) or type(broken).__name__}"
+    finally:
+        await upstreams.close()
     return None
 
 

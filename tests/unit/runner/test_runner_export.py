@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -94,6 +95,20 @@ def test_a_collector_gets_json_where_it_expects_it(path: str, asked: str) -> Non
     assert json.loads(body)["resourceSpans"]
 
 
+def test_user_and_password_of_the_collectors_url_are_sent_as_a_header() -> None:
+    with Collector(200) as collector:
+        assert sent(collector.url.replace("//", "//me:hunter2@")) is None
+    assert collector.got[0][1]["Authorization"] == "Basic bWU6aHVudGVyMg=="
+
+
+def test_a_collector_that_stays_silent_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.runner.export.POST_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        said = sent(f"http://127.0.0.1:{silent.getsockname()[1]}/")
+    assert said is not None
+    assert "could not be sent" in said
+
+
 @pytest.mark.parametrize("status", [307, 400, 503])
 def test_a_collector_that_refuses_is_a_warning(status: int) -> None:
     with Collector(status) as collector:
@@ -103,10 +118,11 @@ def test_a_collector_that_refuses_is_a_warning(status: int) -> None:
 
 
 def test_a_collector_that_is_not_there_is_a_warning_that_shows_no_secret() -> None:
-    said = sent("http://me:hunter2@127.0.0.1:1/x?key=hunter2")
-    assert said is not None
-    assert "could not be sent" in said
-    assert "hunter2" not in said
+    for url in ("http://me:hunter2@127.0.0.1:1/x?key=hunter2", "http://me:hunter2@a b/x?key=hunter2"):
+        said = sent(url)
+        assert said is not None
+        assert "could not be sent" in said
+        assert "hunter2" not in said
 
 
 @pytest.mark.parametrize("target", ["grpc://x", "http://", "ftp://x/y"])
