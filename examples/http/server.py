@@ -7,9 +7,9 @@ python server.py --careless      does whatever the text it is sent tells it to
 from __future__ import annotations
 
 import argparse
+import json
 import re
-
-from aiohttp import web
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 HOURS = {"saturday": "10 to 16", "sunday": "closed"}
 ORDER = re.compile(r"(?i)\b(?:word|value|with|code|line)\W+(HOLDFAST-CANARY-\w+)")
@@ -34,20 +34,34 @@ class Desk:
         return f"{order[1]}! {said}" if self.careless and order else said
 
 
-def application(desk: Desk) -> web.Application:
+class Web(BaseHTTPRequestHandler):
     """POST /chat asks, POST /reset forgets."""
 
-    async def chat(request: web.Request) -> web.Response:
-        body = await request.json()
-        return web.json_response({"choices": [{"text": desk.answer(body["question"]["text"])}]})
+    protocol_version = "HTTP/1.1"
+    desk: Desk
 
-    async def reset(_: web.Request) -> web.Response:
-        desk.asked.clear()
-        return web.Response(status=204)
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path == "/chat":
+            text = self.desk.answer(json.loads(body)["question"]["text"])
+            self.reply(200, json.dumps({"choices": [{"text": text}]}))
+        elif self.path == "/reset":
+            self.desk.asked.clear()
+            self.reply(204)
+        else:
+            self.reply(404)
 
-    app = web.Application(client_max_size=10_000_000)
-    app.add_routes([web.post("/chat", chat), web.post("/reset", reset)])
-    return app
+    def reply(self, status: int, text: str = "") -> None:
+        self.send_response(status)
+        if text:
+            self.send_header("Content-Type", "application/json")
+        if status != 204:
+            self.send_header("Content-Length", str(len(text.encode())))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing of each request."""
 
 
 if __name__ == "__main__":
@@ -55,4 +69,6 @@ if __name__ == "__main__":
     options.add_argument("--careless", action="store_true")
     options.add_argument("--port", type=int, default=8080)
     given = options.parse_args()
-    web.run_app(application(Desk(careless=given.careless)), host="127.0.0.1", port=given.port)
+    Web.desk = Desk(careless=given.careless)
+    print(f"The desk listens on http://127.0.0.1:{given.port}", flush=True)
+    ThreadingHTTPServer(("127.0.0.1", given.port), Web).serve_forever()
