@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.spec.statements import bare_table
+from holdfast.sqltext.bare_table import bare_table
 
 names = st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=7)
 tables = st.builds(

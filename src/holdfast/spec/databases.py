@@ -15,8 +15,8 @@ from holdfast.spec.references import names
 from holdfast.spec.rules import RuleEntry
 from holdfast.spec.sections.file import File
 from holdfast.spec.service_entry import ServiceEntry
-from holdfast.spec.statements import bare_table
 from holdfast.spec.variants import spot
+from holdfast.sqltext.bare_table import bare_table
 
 READ = 1_000_000
 """Characters of a file of statements that are looked at."""

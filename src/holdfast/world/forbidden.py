@@ -10,7 +10,7 @@ from holdfast.model.observation import ForbiddenResult
 from holdfast.model.world import AuditEvent, Forbidden
 from holdfast.reading.inside import covers
 from holdfast.reading.spelling import forms
-from holdfast.reading.tables import covers as covers_table
+from holdfast.sqltext.tables import covers as covers_table
 
 SHOWN = 20
 """Violations of one rule that are named."""

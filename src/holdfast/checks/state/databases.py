@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from holdfast.errors import HarnessError
 from holdfast.model.codec import canonical, digest
 from holdfast.protocols import Database, World
-from holdfast.reading.tables import named, part
+from holdfast.sqltext.tables import named, part
 
 COLUMNS_KEPT = 50_000
 """Columns of all tables together that are looked at."""

@@ -21,7 +21,7 @@ from holdfast.model.world import Evidence
 from holdfast.protocols import Exhibit, World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
-from holdfast.reading.tables import covers, depth
+from holdfast.sqltext.tables import covers, depth
 
 
 class Tables(Struct, frozen=True, omit_defaults=True):

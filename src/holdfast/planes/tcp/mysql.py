@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.planes.tcp import mysql_wire as wire
@@ -10,10 +11,10 @@ from holdfast.planes.tcp.connection_end import ConnectionEnd
 from holdfast.planes.tcp.message_batch import MessageBatch
 from holdfast.planes.tcp.mysql_replies import MysqlReplies
 from holdfast.planes.tcp.sinks import ByteSink
-from holdfast.planes.tcp.statements import TransactionStatement, statements
 from holdfast.planes.tcp.transaction_state import TransactionState
 from holdfast.planes.tcp.wire_reader import Answers, Faulty, StatementRefused, listen
 from holdfast.protocols import Reply
+from holdfast.sqltext.transaction import TransactionStatement, transaction_statements
 
 _PREPARED_KEPT = 5_000
 _LAST = 0xFFFFFFFF
@@ -92,7 +93,7 @@ class MysqlReader:
         payload = packet.payload
         match payload[0] if payload else 0:
             case wire.QUERY:
-                await self._work(packet, statements(wire.text_of(payload), "mysql"))
+                await self._work(packet, transaction_statements(wire.text_of(payload), "mysql"))
             case wire.EXECUTE:
                 await self._work(packet, [self._named(payload)])
             case wire.PREPARE:
@@ -112,7 +113,7 @@ class MysqlReader:
         return self._last if number == _LAST else self._prepared.get(number, _UNKNOWN)
 
     async def _prepare(self, packet: _Packet) -> None:
-        said = statements(wire.text_of(packet.payload), "mysql")
+        said = transaction_statements(wire.text_of(packet.payload), "mysql")
         self._last = last = said[0] if said else _UNKNOWN
 
         def named(number: int) -> None:
@@ -122,7 +123,7 @@ class MysqlReader:
         self._replies.asked(wire.PREPARE, named)
         await self._send(packet)
 
-    async def _work(self, packet: _Packet, said: list[TransactionStatement]) -> None:
+    async def _work(self, packet: _Packet, said: Sequence[TransactionStatement]) -> None:
         """A command that does something: through the faults that wait for it."""
 
         async def send(*, answered: bool) -> Reply:

@@ -10,9 +10,9 @@ from socket import socket
 from holdfast.model.world import Wire
 from holdfast.planes.tcp.connection_end import ConnectionEnd, dial
 from holdfast.planes.tcp.service_connection import ServiceConnection
-from holdfast.planes.tcp.statements import TransactionStatement
 from holdfast.planes.weather import step_plane
 from holdfast.protocols import Dropped, Step, TrialContext
+from holdfast.sqltext.transaction import TransactionStatement
 
 AT_ONCE = 1_000
 """Connections that are carried at a time; more than any of the services takes."""

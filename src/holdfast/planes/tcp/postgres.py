@@ -22,10 +22,10 @@ from holdfast.planes.tcp.postgres_wire import (
     words,
 )
 from holdfast.planes.tcp.sinks import ByteSink
-from holdfast.planes.tcp.statements import TransactionStatement, statements
 from holdfast.planes.tcp.transaction_state import Due, TransactionState
 from holdfast.planes.tcp.wire_reader import Answers, Faulty, StatementRefused, listen
 from holdfast.protocols import Reply
+from holdfast.sqltext.transaction import TransactionStatement, transaction_statements
 
 _STARTUP = 10_000
 """The longest start-up message that PostgreSQL takes."""
@@ -112,12 +112,12 @@ class PostgresReader:
     async def _one(self, message: _Message) -> None:
         match message.kind:
             case b"Q":
-                said = statements(message.body.rstrip(b"\0").decode("utf-8", "replace"), "postgres")
+                said = transaction_statements(message.body.rstrip(b"\0").decode("utf-8", "replace"), "postgres")
                 await self._work(message, self._transactions.meet(said), said)
                 self._transactions.passed()
             case b"E":
                 (portal,) = words(message.body, 1)
-                said = [self._portals.get(portal, _UNKNOWN)]
+                said = (self._portals.get(portal, _UNKNOWN),)
                 await self._work(message, self._transactions.meet(said, commits=False), said)
             case b"S":
                 await self._work(message, self._transactions.sync(), ())
@@ -131,7 +131,7 @@ class PostgresReader:
             return
         name, second = words(message.body, 2)
         if message.kind == b"P":
-            said = statements(second, "postgres")
+            said = transaction_statements(second, "postgres")
             _keep(self._prepared, name, said[0] if said else _UNKNOWN)
         else:
             _keep(self._portals, name, self._prepared.get(second, _UNKNOWN))

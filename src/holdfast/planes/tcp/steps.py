@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.planes.tcp.statements import TransactionStatement
 from holdfast.planes.tcp.transaction_state import Due
 from holdfast.planes.tcp.wire_reader import REFUSALS, Sending, StatementRefused
 from holdfast.planes.weather import step_plane
 from holdfast.protocols import Call, Failed, Reply, Sleep
+from holdfast.sqltext.transaction import TransactionStatement
 
 if TYPE_CHECKING:
     from holdfast.planes.tcp.plane import TcpPlane

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from holdfast.planes.tcp.statements import TransactionStatement
 from holdfast.protocols import Step
+from holdfast.sqltext.transaction import TransactionStatement
 
 
 class Due(NamedTuple):

@@ -8,9 +8,9 @@ from typing import Protocol
 
 from holdfast.planes.tcp.connection_end import ConnectionEnd
 from holdfast.planes.tcp.sinks import ByteSink
-from holdfast.planes.tcp.statements import TransactionStatement
 from holdfast.planes.tcp.transaction_state import Due, TransactionState
 from holdfast.protocols import Reply
+from holdfast.sqltext.transaction import TransactionStatement
 
 HELD = 262_144
 """Bytes of an answer that are kept back while a fault may still lose it; a longer one goes out."""

@@ -10,8 +10,8 @@ from holdfast.errors import QueryFailed
 from holdfast.model.world import DriftKind
 from holdfast.protocols import Database
 from holdfast.service_kinds import spoken
+from holdfast.sqltext.lexer import Dialect
 from holdfast.world.services.drift_table import Table, full, literal, quoted, read
-from holdfast.world.services.statements import Dialect
 
 _OLD = timedelta(days=365 * 3)
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.protocols import Database
-from holdfast.world.services.statements import Dialect
+from holdfast.sqltext.lexer import Dialect
 
 READ_S = 60.0
 MOST = 100_000

@@ -17,13 +17,14 @@ from msgspec import Struct
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import AuditEvent
-from holdfast.reading.tables import named, part
+from holdfast.sqltext.tables import named, part
+from holdfast.sqltext.token_cursor import TokenCursor
+from holdfast.sqltext.writes import Write, plain, writes_of
 from holdfast.world.services.log import LINE_LIMIT
 from holdfast.world.services.mysql_session import MySqlSession
 from holdfast.world.services.mysql_tables import SYSTEM, emptied, tables
 from holdfast.world.services.table_shape import Tables, remade
 from holdfast.world.services.write_tally import Counters, WriteTally, events
-from holdfast.world.services.written_tables import Write, plain, writes_of
 
 AUDITED = (
     "writes are known from the general log, row counters and the list of tables (rows of rolled-back transactions "
@@ -39,8 +40,6 @@ _ENTRY = re.compile(
     re.DOTALL,
 )
 _ON = re.compile(r" on (\S*)(?: using \S+)?$")
-_USE = re.compile(r"\s*use\s+(\S+)", re.IGNORECASE)
-_FORGETTING = re.compile(r"\s*flush\b.*statistics", re.IGNORECASE)
 _SESSIONS = 1_000
 """Sessions whose database and temporary tables are remembered."""
 _MARIADB = f"SELECT table_schema, table_name, rows_changed FROM information_schema.table_statistics WHERE table_schema NOT IN {SYSTEM}"  # noqa: E501, S608  # fmt: skip
@@ -102,10 +101,10 @@ class MyLog:
             session.database = text.strip()
 
     def _statement(self, session: _MysqlAgentSession, text: str) -> None:
-        use = _USE.match(text)
-        if use:
-            session.database = plain(use[1])
-        if _FORGETTING.match(text):
+        cursor = TokenCursor(text, "mysql")
+        if cursor.skip("use"):
+            session.database = plain(cursor.name())
+        elif cursor.skip("flush") and any(word.endswith("statistics") for word in cursor.words()):
             self.tally.add(Write("reset counters", "*", counted=False), time.time())
         for write in writes_of(text, "mysql"):
             name = self._named(session, write.table)

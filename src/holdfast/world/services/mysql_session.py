@@ -9,8 +9,8 @@ from typing import Any
 
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.protocols import Rows
+from holdfast.sqltext.script import ScriptStatement, split
 from holdfast.world.services.rows import KeptRows
-from holdfast.world.services.statements import ScriptStatement, split
 
 CONNECT_S = 10
 LATE_S = 2.0

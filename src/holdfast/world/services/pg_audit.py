@@ -13,22 +13,21 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from holdfast.errors import QueryFailed
 from holdfast.model.world import AuditEvent
-from holdfast.reading.tables import named, part
+from holdfast.sqltext.statement_cursor import statements
+from holdfast.sqltext.tables import named, part
+from holdfast.sqltext.writes import Write, writes_of
 from holdfast.world.services.log import LINE_LIMIT
 from holdfast.world.services.pg_kept_session import FLUSHES
 from holdfast.world.services.pg_session import PgSession, results
 from holdfast.world.services.pg_tables import TABLES, tables
-from holdfast.world.services.statements import split
 from holdfast.world.services.table_shape import Tables, remade
 from holdfast.world.services.write_tally import Counters, WriteTally, events
-from holdfast.world.services.written_tables import Write, writes_of
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -111,16 +110,15 @@ class PgLog:
     def _statement(self, pid: int, ts: float, text: str) -> None:
         session = self._session(pid)
         session.last.clear()
-        with suppress(QueryFailed):  # what a client alone understands is no statement
-            for statement in split(text, "postgres"):
-                for write in writes_of(statement.text, "postgres"):
-                    if write.temporary:
-                        session.temporary.add(write.table)
-                    elif write.table not in session.temporary:
-                        table = write.table.removeprefix(f"{self.default}.")
-                        known = Write(write.op, table, counted=write.counted)
-                        session.last.append(known)
-                        self.tally.add(known, ts)
+        for statement in statements(text, "postgres"):
+            for write in writes_of(statement, "postgres"):
+                if write.temporary:
+                    session.temporary.add(write.table)
+                elif write.table not in session.temporary:
+                    table = write.table.removeprefix(f"{self.default}.")
+                    known = Write(write.op, table, counted=write.counted)
+                    session.last.append(known)
+                    self.tally.add(known, ts)
 
     def _failed(self, pid: int) -> None:
         """What the session said last did not happen."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.protocols import Rows
+from holdfast.sqltext.script import ScriptStatement, split
 from holdfast.world.services.pg_kept_session import KeptSession
 from holdfast.world.services.rows import KeptRows
-from holdfast.world.services.statements import ScriptStatement, split
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Error

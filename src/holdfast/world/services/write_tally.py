@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from holdfast.model.world import AuditEvent
-from holdfast.reading.tables import depth
-from holdfast.world.services.written_tables import Write
+from holdfast.sqltext.tables import depth
+from holdfast.sqltext.writes import Write
 
 MOST = 10_000
 """Tables and operations that are told apart; the rest is one entry."""

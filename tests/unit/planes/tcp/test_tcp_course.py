@@ -1,7 +1,7 @@
 """Where a connection is in its transactions."""
 
-from holdfast.planes.tcp.statements import statements
 from holdfast.planes.tcp.transaction_state import TransactionState
+from holdfast.sqltext.transaction import transaction_statements
 
 
 class Counted:
@@ -21,7 +21,7 @@ class Counted:
 
     def say(self, sql):
         """One message: its steps, as `step n` and `!` where the transaction ends with it."""
-        dues = self.transactions.meet(statements(sql, self.dialect))
+        dues = self.transactions.meet(transaction_statements(sql, self.dialect))
         self.transactions.passed()
         return [f"{due.step} {due.n}{'!' if due.ends else ''}" for due in dues]
 
@@ -79,7 +79,7 @@ def test_what_the_server_says_counts():
 def test_sync_commits_what_was_written_outside_of_a_block():
     one = Counted()
     transactions = one.transactions
-    dues = transactions.meet(statements("INSERT INTO a VALUES (1)", "postgres"), commits=False)
+    dues = transactions.meet(transaction_statements("INSERT INTO a VALUES (1)", "postgres"), commits=False)
     assert [(due.step, due.ends) for due in dues] == [("statement", True), ("write", True)]
     assert [due.step for due in transactions.sync()] == ["commit"]
     transactions.passed()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.world import AuditEvent
+from holdfast.sqltext.writes import Write
 from holdfast.world.services.log import LINE_LIMIT, LogLines
 from holdfast.world.services.mysql_audit import MyLog
 from holdfast.world.services.pg_audit import PgLog
 from holdfast.world.services.write_tally import MOST, Counters, WriteTally, events
-from holdfast.world.services.written_tables import Write
 
 
 def told(log: PgLog | MyLog, counters: Counters) -> list[tuple[str, str, int | None]]:

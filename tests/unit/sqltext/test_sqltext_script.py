@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import QueryFailed
-from holdfast.world.services.statements import split
+from holdfast.sqltext.script import split
 
 
 def texts(sql: str, dialect: str = "postgres") -> list[str]:

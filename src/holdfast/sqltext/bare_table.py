@@ -6,12 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile, pairwise
 
-_PIECE = re.compile(
-    r"(?P<live>/\*M?!.*?(?:\*/|\Z))|/\*.*?(?:\*/|\Z)|--(?=\s|\Z)[^\n]*+|\#[^\n]*+|\s++"
-    r"|(?P<text>'(?:[^'\\]++|''|\\.)*+'?|\"(?:[^\"\\]++|\"\"|\\.)*+\"?)"
-    r"|(?P<quoted>`[^`]*+`?)|(?P<word>[\w$]++)|(?P<sign>.)",
-    re.DOTALL,
-)
+from holdfast.sqltext.lexer import Token, tokens
+
 _NAMES_FOLLOW = frozenset((".", "@", ":", "{"))
 """After these a word is no keyword, whatever it is."""
 _QUERIES = frozenset(("select", "insert", "replace", "update", "delete", "create", "set", "do", "explain"))
@@ -59,22 +55,33 @@ def bare_table(sql: str) -> str:
 
 
 def _statements(sql: str) -> Iterator[list[str]]:
-    """Each in pieces: keywords in lower case, what is surely a name in backquotes, texts as an empty one."""
+    """Each in pieces: keywords in lower case, what is surely a name in backquotes, texts as an empty one.
+
+    A comment that some servers run is left out; if it may choose a database, all that follows is.
+    """
     statement: list[str] = []
-    for found in _PIECE.finditer(sql):
-        kind, piece = found.lastgroup, found[0]
-        if kind == "live" and "use" in piece.lower():
-            yield ["use"]
-            return
-        if kind == "word":
-            called = statement and statement[-1] in _NAMES_FOLLOW
-            statement.append(f"`{piece}`" if called else piece.lower() if piece.lower() in _KEYWORDS else piece)
-        elif piece == ";":
+    sometimes = False
+    for token in tokens(sql, "mysql"):
+        if token.kind in ("open", "close"):
+            sometimes = token.kind == "open"
+        elif sometimes:
+            if token.text.lower() == "use":
+                yield ["use"]
+                return
+        elif token.text == ";":
             yield from [statement] if statement else ()
             statement = []
-        elif kind in ("quoted", "sign", "text"):
-            statement.append("''" if kind == "text" else piece)
+        elif token.kind not in ("space", "comment"):
+            statement.append(_piece(token, statement[-1:]))
     yield from [statement] if statement else ()
+
+
+def _piece(token: Token, before: Sequence[str]) -> str:
+    if token.kind == "word":
+        if before and before[0] in _NAMES_FOLLOW:
+            return f"`{token.text}`"
+        return token.text.lower() if token.text.lower() in _KEYWORDS else token.text
+    return "''" if token.kind == "string" else token.text
 
 
 def _changes_meaning(first: str, statement: Sequence[str]) -> bool:

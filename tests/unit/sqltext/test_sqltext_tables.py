@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.reading.tables import covers, named
+from holdfast.sqltext.tables import covers, named
 
 
 @pytest.mark.parametrize(

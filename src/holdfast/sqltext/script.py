@@ -1,0 +1,89 @@
+"""A file of SQL into statements, as psql and mysql read it: rows after a COPY, DELIMITER, commands of the client."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from msgspec import Struct
+
+from holdfast.errors import QueryFailed
+from holdfast.sqltext.lexer import SPACE, Dialect
+from holdfast.sqltext.statement_cursor import StatementCursor
+from holdfast.sqltext.token_cursor import TokenCursor
+
+_COPY_END = re.compile(r"^\\\.\r?\n?", re.MULTILINE)
+_PSQL = re.compile(r"\\([\w?!]+)[^\n]*")
+_DELIMITER = re.compile(r"delimiter[ \t]+(\S+)[^\n]*", re.IGNORECASE)
+_HARMLESS = frozenset({"restrict", "unrestrict", "echo", "encoding"})
+"""Commands of psql's own that mean nothing here; pg_dump writes the first two."""
+
+
+class ScriptStatement(Struct, frozen=True):
+    """One statement of a file, where it starts, and the rows that follow a COPY."""
+
+    text: str
+    line: int
+    data: str | None = None
+
+
+def split(sql: str, dialect: Dialect) -> Iterator[ScriptStatement]:
+    """Every statement in order; QueryFailed at a command that only an interactive client knows."""
+    yield from _Script(sql, dialect).statements()
+
+
+class _Script:
+    def __init__(self, sql: str, dialect: Dialect) -> None:
+        self._sql = sql
+        self._dialect = dialect
+        self._cursor = StatementCursor(sql, dialect)
+        self._line = 1
+        self._counted = 0
+
+    def statements(self) -> Iterator[ScriptStatement]:
+        cursor = self._cursor
+        while cursor.skip_blank():
+            if self._command():
+                continue
+            start = cursor.at
+            text = self._sql[start : cursor.end()].strip(SPACE)
+            if text:
+                line = self._line_at(start)
+                copies = self._dialect == "postgres" and _takes_rows(text)
+                yield ScriptStatement(text, line, self._rows() if copies else None)
+
+    def _command(self) -> bool:
+        """Whether a command of the client is here; goes past it."""
+        cursor = self._cursor
+        command = (_PSQL if self._dialect == "postgres" else _DELIMITER).match(self._sql, cursor.at)
+        if command is None:
+            return False
+        if self._dialect == "mysql":
+            cursor.delimiter = command[1]
+        elif command[1] not in _HARMLESS:
+            line = self._line_at(cursor.at)
+            raise QueryFailed(f"line {line}: \\{command[1]} is a command of psql, not SQL; take it out")
+        cursor.at = command.end()
+        return True
+
+    def _rows(self) -> str:
+        """The lines after COPY … FROM stdin, up to `\\.`."""
+        cursor = self._cursor
+        newline = self._sql.find("\n", cursor.at)
+        start = len(self._sql) if newline < 0 else newline + 1
+        end = _COPY_END.search(self._sql, start)
+        cursor.at = end.end() if end else len(self._sql)
+        return self._sql[start : end.start() if end else len(self._sql)]
+
+    def _line_at(self, place: int) -> int:
+        """Places are asked for in order, so that a long file is counted once."""
+        self._line += self._sql.count("\n", self._counted, place)
+        self._counted = place
+        return self._line
+
+
+def _takes_rows(statement: str) -> bool:
+    """Whether it is COPY … FROM stdin."""
+    words = TokenCursor(statement, "postgres")
+    return words.skip("copy") and ("from", "stdin") in pairwise(words.words())

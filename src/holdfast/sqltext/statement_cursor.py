@@ -1,0 +1,103 @@
+"""A StatementCursor: goes through SQL text from statement to statement, as a server tells them apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from holdfast.sqltext.lexer import SPACE, Dialect, piece
+
+_SPACE = re.compile(rf"[{SPACE}]*+")
+_PROGRAM = re.compile(r"create\s[^;]{0,300}?\b(?:function|procedure|trigger|event|package)\b", re.IGNORECASE)
+"""What may have a body with semicolons of its own."""
+_BODY_MARK = re.compile(r"\b(?:begin|case|end)\b", re.IGNORECASE)
+_ATOMIC = re.compile(r"\s+atomic\b", re.IGNORECASE)
+_END_OF = re.compile(r"\s+(?:(?P<case>case)|if|loop|while|repeat|for)\b", re.IGNORECASE)
+
+
+class StatementCursor:
+    """Where in a text we are. A place only moves forward, so that each character is read a fixed number of times."""
+
+    def __init__(self, sql: str, dialect: Dialect) -> None:
+        self.sql = sql
+        self.dialect = dialect
+        self.at = 0
+        self.delimiter = ";"
+        self._code_end = 0
+        """Up to here there is neither literal nor comment."""
+        self._opened = False
+        """Inside of a comment that MySQL runs."""
+        self._depth = 0
+        self._end_case = -1
+        """Where the CASE of an END CASE stands: it opens nothing."""
+
+    def skip_blank(self) -> bool:
+        """Goes past space and comments; whether anything is left."""
+        while True:
+            self.at = _SPACE.match(self.sql, self.at).end()  # type: ignore[union-attr]  # matches any text
+            if self.at >= len(self.sql):
+                return False
+            if self.at < self._code_end:
+                return True
+            found = piece(self.sql, self.dialect, self.at, self._opened)
+            if found.kind != "comment":
+                return True
+            self.at = found.end
+
+    def end(self) -> int:
+        """Where the statement that begins here ends; goes past its delimiter."""
+        program = self.delimiter == ";" and _PROGRAM.match(self.sql, self.at) is not None
+        self._depth = 0
+        while self.at < len(self.sql):
+            code, end = self._piece()
+            found = self._delimiter(end, program) if code else -1
+            if found >= 0:
+                self.at = found + len(self.delimiter)
+                return found
+            self.at = end
+        return self.at
+
+    def _piece(self) -> tuple[bool, int]:
+        """Whether code is here, and where it ends, or what else is here."""
+        if self.at >= self._code_end:
+            found = piece(self.sql, self.dialect, self.at, self._opened)
+            if found.kind != "code":
+                self._opened = found.kind == "open" or (self._opened and found.kind != "close")
+                return False, found.end
+            self._code_end = found.end
+        return True, self._code_end
+
+    def _delimiter(self, end: int, program: bool) -> int:
+        """Where the statement ends in this code; -1 if it goes on."""
+        found = self.sql.find(self.delimiter, self.at, end)
+        if not program:
+            return found
+        at = self.at
+        while True:
+            self._count(at, end if found < 0 else found)
+            if found < 0 or not self._depth:
+                return found
+            at = found + 1
+            found = self.sql.find(self.delimiter, at, end)
+
+    def _count(self, at: int, end: int) -> None:
+        """Follows BEGIN, CASE and END of a body."""
+        for mark in _BODY_MARK.finditer(self.sql, at, end):
+            word = mark[0].lower()
+            if word == "begin":
+                self._depth += self.dialect == "mysql" or _ATOMIC.match(self.sql, mark.end()) is not None
+            elif word == "case":
+                self._depth += bool(self._depth) and mark.start() != self._end_case
+            elif self._depth:
+                of = _END_OF.match(self.sql, mark.end()) if self.dialect == "mysql" else None
+                self._end_case = of.start("case") if of else -1
+                self._depth -= of is None or self._end_case >= 0
+
+
+def statements(sql: str, dialect: Dialect) -> Iterator[str]:
+    """The statements of what a server was sent at once, without the space around them."""
+    cursor = StatementCursor(sql, dialect)
+    while cursor.skip_blank():
+        start = cursor.at
+        if text := sql[start : cursor.end()].strip(SPACE):
+            yield text

@@ -1,0 +1,198 @@
+"""What a statement writes, read from its text: operation and table. Row counters see what no text says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+
+from holdfast.sqltext.lexer import Dialect
+from holdfast.sqltext.tables import named
+from holdfast.sqltext.token_cursor import TokenCursor, folded, spelled
+
+_CHANGES = frozenset(("insert", "replace", "merge", "update", "delete"))
+_DEFINES = frozenset(("create", "alter", "drop", "rename", "comment", "refresh"))
+_RIGHTS = frozenset(("grant", "revoke"))
+_MODIFIERS: dict[Dialect, frozenset[str]] = {
+    "postgres": frozenset(("only",)),
+    "mysql": frozenset(("low_priority", "high_priority", "delayed", "ignore")),
+}
+_NO_CHANGE_AFTER = frozenset(("for", "on", "key", "do", "then", "."))
+"""FOR UPDATE, ON DELETE, ON DUPLICATE KEY UPDATE, DO UPDATE, THEN INSERT, a column of that name."""
+_TABLES = frozenset(("table", "view"))
+_OF_A_TABLE = frozenset(("index", "trigger", "rule", "policy"))
+_OBJECTS = frozenset((
+    "sequence", "function", "procedure", "schema", "database", "type", "domain", "extension", "role", "user", "event",
+    "publication", "subscription", "server", "aggregate", "operator", "tablespace", "language", "cast", "collation",
+))  # fmt: skip
+_WHATS = _TABLES | _OF_A_TABLE | _OBJECTS
+_INTO = re.compile("into", re.IGNORECASE)
+_DEFINER = frozenset(("definer", "algorithm"))
+"""After these more than words may stand before the kind of thing, as in DEFINER = `a`@`b`."""
+_EXPLAINED = _CHANGES | {"with", "select", "create", "execute", "values", "table"}
+
+
+class Write(Struct, frozen=True):
+    """One table (or other object) that a statement writes."""
+
+    op: str
+    table: str
+    temporary: bool = False
+    counted: bool = True
+    """Row counters see it: a statement that changed no row is no write."""
+    written: str = ""
+    """The table as the statement spells it; empty for another object."""
+
+
+def writes_of(statement: str, dialect: Dialect) -> tuple[Write, ...]:
+    """All that one statement writes, so far as its text says; each table once for each operation."""
+    found: dict[tuple[str, str], Write] = {}
+    for write in _found(TokenCursor(statement, dialect)):
+        found.setdefault((write.op, write.table), write)
+    return tuple(found.values())
+
+
+def _found(cursor: TokenCursor) -> Iterator[Write]:
+    """What is written by the statement that begins here."""
+    cursor.skip_all(("(",))
+    first = cursor.word
+    if first in _CHANGES:
+        yield from _change(cursor)
+    elif first == "truncate":
+        cursor.step()
+        cursor.skip("table")
+        yield from (_write("truncate", name, counted=False) for name in _names(cursor))
+    elif first == "load":
+        if cursor.skip_to("into") and cursor.skip("table") and (name := cursor.name()):
+            yield _write("insert", name)
+    elif first in _DEFINES:
+        yield from _definition(cursor)
+    elif first in _RIGHTS:
+        yield Write(first, "", counted=False)
+    elif first == "with" or (first == "select" and cursor.dialect == "postgres" and _INTO.search(cursor.sql)):
+        yield from _within(cursor)
+    elif first in _WRAPPERS:
+        yield from _WRAPPERS[first](cursor)
+
+
+def _write(op: str, name: tuple[str, ...], temporary: bool = False, *, counted: bool = True) -> Write:
+    return Write(op, plain(name), temporary, counted, ".".join(map(spelled, name)))
+
+
+def plain(name: tuple[str, ...]) -> str:
+    """A name without quotes, but where a part has a dot in it; unquoted ones fold to lower case."""
+    return named(*map(folded, name))
+
+
+def _change(cursor: TokenCursor) -> Iterator[Write]:
+    """INSERT, UPDATE and the like. Of several tables in MySQL's UPDATE and DELETE the first."""
+    op, modifiers = cursor.word, _MODIFIERS[cursor.dialect]
+    cursor.step()
+    cursor.skip_all(modifiers | {"quick"} if op == "delete" and cursor.dialect == "mysql" else modifiers)
+    if op != "update" and cursor.skip("from" if op == "delete" else "into"):
+        cursor.skip_all(modifiers)
+    cursor.skip("(")  # UPDATE ONLY (a)
+    if name := cursor.name():
+        yield _write(op, name)
+
+
+def _names(cursor: TokenCursor) -> Iterator[tuple[str, ...]]:
+    """All names of a list."""
+    while True:
+        cursor.skip("only")
+        if not (name := cursor.name()):
+            return
+        yield name
+        cursor.skip("*")
+        if not cursor.skip(","):
+            return
+
+
+def _copied(cursor: TokenCursor) -> Iterator[Write]:
+    """COPY from somewhere. The COPY of a query writes what that does."""
+    cursor.step()
+    if cursor.word == "(":
+        yield from _found(cursor)
+    elif name := cursor.name():
+        if cursor.word == "(":
+            cursor.skip_to(")")
+        if cursor.word == "from":
+            yield _write("insert", name)
+
+
+def _explained(cursor: TokenCursor) -> Iterator[Write]:
+    """EXPLAIN runs its statement only if it is told to analyze it; MariaDB's ANALYZE always does."""
+    runs = cursor.word == "analyze"
+    cursor.step()
+    while not cursor.over and cursor.word not in _EXPLAINED:
+        analyzes = cursor.skip("analyze") or cursor.skip("analyse")
+        runs = runs or (analyzes and cursor.token.text.lower() not in ("off", "false", "0"))
+        if not analyzes:
+            cursor.step()
+    if runs:
+        yield from _found(cursor)
+
+
+def _prepared(cursor: TokenCursor) -> Iterator[Write]:
+    """PREPARE: its log entry tells what EXECUTE will do."""
+    if cursor.skip_to("as"):
+        yield from _found(cursor)
+
+
+_WRAPPERS: dict[str, Callable[[TokenCursor], Iterator[Write]]] = {
+    "analyze": _explained,
+    "copy": _copied,
+    "explain": _explained,
+    "prepare": _prepared,
+}
+
+
+def _definition(cursor: TokenCursor) -> Iterator[Write]:
+    op, before = cursor.word, set[str]()
+    cursor.step()
+    while cursor.word not in _WHATS:
+        if cursor.over or not (cursor.token.kind == "word" or not before.isdisjoint(_DEFINER)):
+            return
+        before.add(cursor.word)
+        cursor.step()
+    what = cursor.word
+    cursor.step()
+    cursor.skip_all(("concurrently", "if", "not", "exists", "only"))
+    yield from _defined(cursor, op, what, temporary=not before.isdisjoint(("temp", "temporary")))
+
+
+def _defined(cursor: TokenCursor, op: str, what: str, *, temporary: bool) -> Iterator[Write]:
+    name = cursor.name()
+    if what in _TABLES:
+        yield _write(op, name, temporary, counted=False)
+        if op == "drop" and cursor.skip(","):
+            yield from (_write(op, more, counted=False) for more in _names(cursor))
+        return
+    if what in _OF_A_TABLE and op != "drop" and cursor.skip_to("to" if f"{op} {what}" == "create rule" else "on"):
+        cursor.skip("only")
+        yield _write(op, cursor.name(), counted=False)
+        return
+    yield Write(op, f"{what} {plain(name)}", counted=False)
+
+
+def _within(cursor: TokenCursor) -> Iterator[Write]:
+    """Writes inside of a WITH, and the table that PostgreSQL's SELECT INTO makes."""
+    before, top = "", cursor.word
+    while not cursor.over:
+        word = cursor.word
+        if word in _CHANGES and top == "with" and before not in _NO_CHANGE_AFTER:
+            yield from _change(cursor)
+            before = ""
+            continue
+        cursor.step()
+        if word == "into" and before != "." and cursor.dialect == "postgres":
+            yield from _made(cursor)
+        before = word
+
+
+def _made(cursor: TokenCursor) -> Iterator[Write]:
+    temporary = cursor.skip("temp") or cursor.skip("temporary")
+    cursor.skip_all(("unlogged", "table"))
+    if name := cursor.name():
+        yield _write("create", name, temporary, counted=False)

@@ -1,0 +1,158 @@
+"""Tokens of SQL text in both dialects."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from holdfast.sqltext.lexer import Dialect, tokens
+from holdfast.sqltext.script import split
+from holdfast.sqltext.transaction import transaction_statements
+from holdfast.sqltext.writes import writes_of
+
+SHORT = {"word": "w", "name": "n", "string": "s", "number": "#", "comment": "c", "open": "<", "close": ">"}
+
+
+def read(sql: str, dialect: Dialect) -> list[str]:
+    """Each token as its kind and its text, signs as they are; space is left out."""
+    found = [token for token in tokens(sql, dialect) if token.kind != "space"]
+    return [f"{SHORT[token.kind]}:{token.text}" if token.kind in SHORT else token.text for token in found]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("a.B = 1", ["w:a", ".", "w:B", "=", "#:1"]),
+        ("'it''s'x", ["s:'it''s'", "w:x"]),
+        (r"'\' a", [r"s:'\'", "w:a"]),
+        (r"E'\' a'b", [r"s:E'\' a'", "w:b"]),
+        ("e'\\'a'\n'\\'b'c", ["s:e'\\'a'\n'\\'b'", "w:c"]),
+        ("E'a' -- '\n -- '\n'\\'b'c", ["s:E'a' -- '\n -- '\n'\\'b'", "w:c"]),
+        (r"E'a' '\'b", ["s:E'a'", r"s:'\'", "w:b"]),
+        (r"nameE'\'b", ["w:nameE", r"s:'\'", "w:b"]),
+        (r"U&'\'b U&" + '"c"', [r"s:U&'\'", "w:b", 'n:U&"c"']),
+        ("x'1F' B'1'", ["s:x'1F'", "s:B'1'"]),
+        ('"a""b"', ['n:"a""b"']),
+        ("$$a'$$b", ["s:$$a'$$", "w:b"]),
+        ("$a$ $$ $b$ $a$b", ["s:$a$ $$ $b$ $a$", "w:b"]),
+        ("a$$b$$ $1$$;$$", ["w:a$$b$$", "$", "#:1", "s:$$;$$"]),
+        ("$1a$", ["$", "#:1a", "$"]),
+        ("a--b\nc--", ["w:a", "c:--b", "w:c", "c:--"]),
+        ("/* a /* b */ c */ d", ["c:/* a /* b */ c */", "w:d"]),
+        ("/* a /* b */ c", ["c:/* a /* b */ c"]),
+        ("a*/b", ["w:a", "*", "/", "w:b"]),
+        ("#`", ["#", "`"]),
+        ("1.5e3 1_0", ["#:1.5e3", "#:1_0"]),
+        ("größe’s", ["w:größe’s"]),
+        ("'open", ["s:'open"]),
+    ],
+)
+def test_postgres(sql: str, expected: list[str]) -> None:
+    assert read(sql, "postgres") == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (r"'\' a'b", [r"s:'\' a'", "w:b"]),
+        (r"'it''s\\'b", [r"s:'it''s\\'", "w:b"]),
+        (r'"a\"b""c"d', [r's:"a\"b""c"', "w:d"]),
+        ("`a``b\\`c", ["n:`a``b\\`", "w:c"]),
+        ("a -- b\nc--1 d--", ["w:a", "c:-- b", "w:c", "-", "-", "#:1", "w:d", "c:--"]),
+        ("a#b\nc", ["w:a", "c:#b", "w:c"]),
+        ("/* a /* b */ c", ["c:/* a /* b */", "w:c"]),
+        ("/*!40101 SET a = '*/' */b", ["<:/*!40101", "w:SET", "w:a", "=", "s:'*/'", ">:*/", "w:b"]),
+        ("/*M!100 a /* b */ c */", ["<:/*M!100", "w:a", "c:/* b */", "w:c", ">:*/"]),
+        ("2*/* ; */3*/", ["#:2", "*", "c:/* ; */", "#:3", "*", "/"]),
+        ("$$ a$b @@c", ["w:$$", "w:a$b", "@", "@", "w:c"]),
+        ("2fa.3 1.5e3", ["w:2fa", ".", "#:3", "#:1.5e3"]),
+        ("'open\\", ["s:'open\\"]),
+    ],
+)
+def test_mysql(sql: str, expected: list[str]) -> None:
+    assert read(sql, "mysql") == expected
+
+
+def test_a_token_knows_where_it_begins() -> None:
+    sql = "SELECT 'a;b' /* c */, \"d\"\nFROM e"
+    assert all(sql.startswith(token.text, token.at) for token in tokens(sql, "postgres"))
+
+
+HOSTILE = [
+    *(
+        "'",
+        '"',
+        "`",
+        "''",
+        "\\'",
+        "E'",
+        "E'\\",
+        "E''\n",
+        "E''--\n",
+        "U&'",
+        "$$",
+        "$a",
+        "$a$",
+        "/*",
+        "*/",
+        "/*!",
+        "/* /* */",
+    ),
+    *(
+        "--",
+        "-- ",
+        "-- \n",
+        "#",
+        ";",
+        "(",
+        "\n",
+        " ",
+        "1.",
+        "1a",
+        "a",
+        "a,",
+        "a.",
+        "with ",
+        "insert into ",
+        "for update ",
+    ),
+    *(
+        "case ",
+        "create ",
+        "create trigger begin ",
+        "begin ",
+        "end; ",
+        "drop table a, ",
+        "copy a (",
+        "copy a from stdin;\n",
+    ),
+    *("delimiter '\n", "delimiter /*\n", "\\echo '\n", "explain (analyze ", "begin atomic; "),
+]
+
+
+def _read_all(text: str, dialect: Dialect) -> None:
+    for _ in tokens(text, dialect):
+        pass
+    transaction_statements(text, dialect)
+    writes_of(text, dialect)
+    for _ in split(text, dialect):
+        pass
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "mysql"])
+@pytest.mark.parametrize("part", HOSTILE)
+def test_hostile_text_is_read_in_no_time(part: str, dialect: Dialect) -> None:
+    """A reader that looks at a place as often as there are others needs minutes."""
+    began = time.process_time()
+    for start in ("", "with x as ", "create function "):
+        _read_all((start + part * 60_000)[:60_000], dialect)
+    assert time.process_time() - began < 4
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "mysql"])
+@pytest.mark.parametrize("part", ["'", '"', "`x`", "$$", "/* ", "E'\\''", "(1,'a'),"])
+def test_a_megabyte_is_read_in_seconds(part: str, dialect: Dialect) -> None:
+    began = time.process_time()
+    _read_all(f"insert into t values {part * (1_000_000 // len(part))}", dialect)
+    assert time.process_time() - began < 8
