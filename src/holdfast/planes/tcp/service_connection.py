@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -14,11 +14,9 @@ from holdfast.planes.tcp import mysql, postgres
 from holdfast.planes.tcp.connection_end import ConnectionEnd, join
 from holdfast.planes.tcp.sinks import ByteSink, CutOff, Late, Paced, Straight
 from holdfast.planes.tcp.steps import Steps
+from holdfast.planes.tcp.trial_service import TrialService
 from holdfast.planes.tcp.wire_reader import WireReader
 from holdfast.protocols import Call, Dropped, Failed, Reply, TimedOut
-
-if TYPE_CHECKING:
-    from holdfast.planes.tcp.plane import TcpPlane
 
 ROLLED_BACK_S = 2.0
 """How long a server has to notice that its client is gone, before the client is told."""
@@ -32,14 +30,15 @@ _MODES = {"rate": "bandwidth", "slices": "slicer", "limit": "limit_data", "close
 class ServiceConnection:
     """Carries bytes both ways, as the weather lets it."""
 
-    def __init__(self, plane: TcpPlane, client: ConnectionEnd) -> None:
-        self._plane = plane
+    def __init__(self, service: TrialService, port: int, client: ConnectionEnd) -> None:
+        self._service = service
+        self._port = port
         self._client = client
         self._server: ConnectionEnd | None = None
-        self._n = plane.context.count("service", plane.service)
+        self._n = service.context.count("service", service.name)
         self._felt: set[str] = set()
         self._delivery = AS_IT_IS
-        self._steps = Steps(plane, self._n, _sleep)
+        self._steps = Steps(service, self._n, _sleep)
         self._sinks: list[ByteSink] = []
         self._connected = False
         """No fault of connecting stopped it."""
@@ -53,7 +52,7 @@ class ServiceConnection:
         except CutOff:
             self._client.cut(reset=False)
         except HarnessError as broken:
-            self._plane.context.broke(str(broken))
+            self._service.context.broke(str(broken))
             self._client.cut(reset=True)
         except OSError:  # one side left in the middle
             self._client.cut(reset=False)
@@ -61,26 +60,26 @@ class ServiceConnection:
             self._settle()
 
     async def _carry(self) -> None:
-        plane = self._plane
-        if plane.faced:
-            given = {"port": plane.port, "since_ms": plane.context.now() * 1000}
-            call = Call("service", plane.service, given, self._n)
-            with plane.connecting():
-                reply = await plane.context.through(call, self._reach, self._wait)
+        service = self._service
+        if service.faced:
+            given = {"port": self._port, "since_ms": service.context.now() * 1000}
+            call = Call("service", service.name, given, self._n)
+            with service.connecting():
+                reply = await service.context.through(call, self._reach, self._wait)
             self._delivery = reply.delivery
         else:
             await self._reach(None)
         server = self._server
         if server is None:  # a fault answered by itself
-            raise Dropped(f"{plane.service}: the connection was closed", kind="closed")
+            raise Dropped(f"{service.name}: the connection was closed", kind="closed")
         self._connected = True
-        if "tls" in plane.steps and plane.wire not in _TALKS:
+        if "tls" in service.steps and service.wire not in _TALKS:
             await self._peek()
         await self._relay(server)
 
     async def _reach(self, call: Call | None) -> Reply:
         if self._server is None:
-            self._server = await self._plane.reach()
+            self._server = await self._service.reach()
         return Reply("a connection")
 
     async def _wait(self, ms: float) -> None:
@@ -101,19 +100,19 @@ class ServiceConnection:
 
     # -- both ways ------------------------------------------------------------------------------
     async def _relay(self, server: ConnectionEnd) -> None:
-        plain = self._delivery == AS_IT_IS and not self._plane.latency_ms
-        if plain and not self._plane.reads_along:
+        plain = self._delivery == AS_IT_IS and not self._service.latency_ms
+        if plain and not self._service.reads_along:
             await join(self._client, server)
             return
         # A late end is for whoever waits for it: the client.
         to_server = self._sink(server, replace(self._delivery, close_ms=0.0))
         to_client = self._sink(self._client, self._delivery)
-        if self._delivery.lags or self._plane.latency_ms:
-            lags, steady = self._delivery.lags, self._plane.latency_ms
+        if self._delivery.lags or self._service.latency_ms:
+            lags, steady = self._delivery.lags, self._service.latency_ms
             to_client = Late(to_client, self._client, lags, self._felt, _sleep, steady_ms=steady)
             self._sinks.append(to_client)
-        if self._plane.reads_along:
-            reader: WireReader = _TALKS[self._plane.wire](self._client, server, to_client, to_server, self._steps)
+        if self._service.reads_along:
+            reader: WireReader = _TALKS[self._service.wire](self._client, server, to_client, to_server, self._steps)
             await _both(reader.up(), reader.down())
         else:
             await _both(_pump(self._client, to_server), _pump(server, to_client))
@@ -125,10 +124,10 @@ class ServiceConnection:
     async def _fail(self, failed: Failed) -> None:
         """A failure as a client of a socket meets it."""
         await self._leave_server()
-        client, context = self._client, self._plane.context
+        client, context = self._client, self._service.context
         if client.gone:
             if not self._connected and failed.injection is not None:
-                context.undelivered("service", self._plane.service, self._n, modes=(failed.injection.mode,))
+                context.undelivered("service", self._service.name, self._n, modes=(failed.injection.mode,))
             return
         try:
             await self._tell(failed)
@@ -139,8 +138,8 @@ class ServiceConnection:
         client = self._client
         if failed.kind == "tls":
             await self._break_tls()
-        elif failed.kind == "too_many_connections" and self._plane.wire in _TURN_AWAY:
-            await _TURN_AWAY[self._plane.wire](client)
+        elif failed.kind == "too_many_connections" and self._service.wire in _TURN_AWAY:
+            await _TURN_AWAY[self._service.wire](client)
         elif isinstance(failed, TimedOut) and failed.kind == "hang":
             while await client.read():
                 pass
@@ -149,9 +148,9 @@ class ServiceConnection:
 
     async def _break_tls(self) -> None:
         """Agrees to TLS where the protocol asks first, and answers the client's first words of it with an alert."""
-        if self._plane.wire == "postgres":
+        if self._service.wire == "postgres":
             await self._client.write(b"S")
-        if self._plane.wire == "mysql" or await self._client.read():  # there it has been read
+        if self._service.wire == "mysql" or await self._client.read():  # there it has been read
             await self._client.write(_ALERT)
 
     async def _leave_server(self) -> None:
@@ -165,7 +164,7 @@ class ServiceConnection:
                 while await server.read():
                     pass
         except (TimeoutError, OSError):
-            self._plane.context.note(f"{self._plane.service} kept a connection that its client had lost")
+            self._service.context.note(f"{self._service.name} kept a connection that its client had lost")
         server.abort()
 
     def _settle(self) -> None:
@@ -178,7 +177,7 @@ class ServiceConnection:
         unfelt = _modes(self._delivery) - self._felt
         if unfelt:
             why = "nothing passed that it could act on, or the client was gone by then"
-            self._plane.context.undelivered("service", self._plane.service, self._n, why, unfelt)
+            self._service.context.undelivered("service", self._service.name, self._n, why, unfelt)
 
     def abort(self) -> None:
         """Ends both sides at once."""

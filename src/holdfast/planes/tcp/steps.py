@@ -3,43 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from holdfast.planes.tcp.transaction_state import Due
+from holdfast.planes.tcp.trial_service import TrialService
 from holdfast.planes.tcp.wire_reader import REFUSALS, Sending, StatementRefused
 from holdfast.planes.weather import step_plane
 from holdfast.protocols import Call, Failed, Reply, Sleep
 from holdfast.sqltext.transaction import TransactionStatement
 
-if TYPE_CHECKING:
-    from holdfast.planes.tcp.plane import TcpPlane
-
 
 class Steps:
     """Leads a connection's messages through the weather; `n` is the connection's number."""
 
-    def __init__(self, plane: TcpPlane, n: int, sleep: Sleep) -> None:
-        self._plane = plane
+    def __init__(self, service: TrialService, n: int, sleep: Sleep) -> None:
+        self._service = service
         self._n = n
         self._sleep = sleep
         self._met: Due | None = None
 
     def begin(self) -> int:
-        plane = self._plane
-        plane.transactions += 1
-        if plane.transactions > 1:
-            plane.context.overlapped()
-        return plane.context.count("transaction", plane.service)
+        service = self._service
+        service.transactions += 1
+        if service.transactions > 1:
+            service.context.overlapped()
+        return service.context.count("transaction", service.name)
 
     def end(self) -> None:
-        self._plane.transactions -= 1
+        self._service.transactions -= 1
 
     def wrote(self, statement: TransactionStatement) -> None:
-        self._plane.wrote(statement)
+        self._service.wrote(statement)
 
     async def take(self, dues: Sequence[Due], send: Sending) -> None:
         self._met = None
-        waited = [due for due in dues if due.step in self._plane.steps]
+        waited = [due for due in dues if due.step in self._service.steps]
         try:
             await self._take(waited, 0, send, False)
         except Failed as failed:
@@ -59,23 +56,23 @@ class Steps:
         async def untouched(call: Call) -> Reply:
             return await self._take(dues, at + 1, send, answered)
 
-        call = Call(step_plane(due.step), self._plane.service, _arguments(due), due.n)
+        call = Call(step_plane(due.step), self._service.name, _arguments(due), due.n)
         try:
-            return await self._plane.context.through(call, forward, self._sleep, untouched=untouched)
+            return await self._service.context.through(call, forward, self._sleep, untouched=untouched)
         except Failed:
             self._met = self._met or due
             raise
 
     async def tls(self) -> None:
-        if "tls" in self._plane.steps:
-            call = Call(step_plane("tls"), self._plane.service, {}, self._n)
-            await self._plane.context.through(call, _begun, self._sleep)
+        if "tls" in self._service.steps:
+            call = Call(step_plane("tls"), self._service.name, {}, self._n)
+            await self._service.context.through(call, _begun, self._sleep)
 
     def unreadable(self, why: str) -> None:
-        plane = self._plane
-        if plane.reads_along:
-            plane.context.note(
-                f"a connection to {plane.service} could not be read: {why}; no transaction of it was seen"
+        service = self._service
+        if service.reads_along:
+            service.context.note(
+                f"a connection to {service.name} could not be read: {why}; no transaction of it was seen"
             )
 
 

@@ -1,0 +1,68 @@
+"""A TrialService: one service as the connections of one trial meet it; what all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from holdfast.model.world import Wire
+from holdfast.planes.tcp.connection_end import ConnectionEnd, dial
+from holdfast.planes.weather import step_plane
+from holdfast.protocols import Dropped, Step, TrialContext
+from holdfast.sqltext.transaction import TransactionStatement
+
+_STEPS: tuple[Step, ...] = ("tls", "statement", "write", "commit")
+
+
+class TrialService:
+    """Where a service is, which faults of the trial may meet its connections, and what they are doing."""
+
+    def __init__(
+        self,
+        upstream: tuple[str, int] | str,
+        name: str,
+        wire: Wire,
+        context: TrialContext,
+        latency_ms: float,
+        wrote: Callable[[TransactionStatement], None] | None,
+    ) -> None:
+        self.name = name
+        self.wire = wire
+        self.context = context
+        self.latency_ms = latency_ms
+        self.transactions = 0
+        """How many are under way."""
+        self.faced = context.faces("service", name)
+        self.steps = frozenset(step for step in _STEPS if context.faces(step_plane(step), name))
+        self.reads_along = bool(wire) and (bool(self.steps) or wrote is not None)
+        self._wrote = wrote
+        self._upstream = upstream
+        self._reached = False
+        self._connecting = 0
+
+    @contextmanager
+    def connecting(self) -> Iterator[None]:
+        """Around the making of a connection that a fault may meet: which of several comes first is chance."""
+        self._connecting += 1
+        if self._connecting > 1:
+            self.context.overlapped()
+        try:
+            yield
+        finally:
+            self._connecting -= 1
+
+    async def reach(self) -> ConnectionEnd:
+        """A connection to the service itself. One that was never there is our failure; later it may be the agent's."""
+        try:
+            end = await dial(self._upstream)
+        except OSError as failed:
+            why = f"the service {self.name} takes no connection, and no fault is why: {failed or 'timeout'}"
+            (self.context.note if self._reached else self.context.broke)(why)
+            raise Dropped(why, kind="closed") from failed
+        self._reached = True
+        return end
+
+    def wrote(self, statement: TransactionStatement) -> None:
+        """A write goes to the database."""
+        if self._wrote is not None:
+            self._wrote(statement)
