@@ -88,7 +88,7 @@ def execute(
     for warning in job.warnings:
         screen.warn(warning)
     try:
-        running = run(job, rundir, listen, beat=screen.beat)
+        running = run(job, rundir, listen, beat=screen.beat, each_trial=listen is not _warnings_only)
     except BaseException as broken:
         screen.close()
         if isinstance(broken, AgentUnavailable) and prepared.rundir is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from functools import partial
 from time import perf_counter
 
 from holdfast.execute.context import Met, Saw
@@ -15,7 +16,7 @@ from holdfast.model.trial import Trial
 Started = Callable[[Trial], None]
 Store = Callable[[Trial, Observation], None]
 Observed = tuple[Trial, Observation]
-Run = Callable[[Trial], Awaitable[Observed]]
+Run = Callable[[Trial], Awaitable[Observation]]
 
 BREATH_S = 0.05
 """How long trials that never wait may keep the loop from its signals: a Ctrl-C must not seem lost."""
@@ -34,39 +35,33 @@ def execute(
 
     `store` is called before the slot takes up its next trial, so that a kill loses only what is in flight.
     """
-    feed = _told(trials, started)
-    run = _run(site, on_fault, on_call, store)
-    return _one_by_one(run, feed) if site.concurrency == 1 else _side_by_side(run, feed, site.concurrency)
+    feed = iter(trials) if started is None else _told(trials, started)
+    run = partial(run_trial, site, on_fault=on_fault, on_call=on_call)
+    return _one_by_one(run, feed, store) if site.concurrency == 1 else _side_by_side(run, feed, store, site.concurrency)
 
 
-def _run(site: Site, on_fault: Met | None, on_call: Saw | None, store: Store | None) -> Run:
-    async def run(trial: Trial) -> Observed:
-        seen = await run_trial(site, trial, on_fault, on_call)
-        if store is not None:
-            store(trial, seen)
-        return trial, seen
-
-    return run
-
-
-def _told(trials: Iterable[Trial], started: Started | None) -> Iterator[Trial]:
+def _told(trials: Iterable[Trial], started: Started) -> Iterator[Trial]:
     """The trials, each told of when a slot takes it up."""
     for trial in trials:
-        if started is not None:
-            started(trial)
+        started(trial)
         yield trial
 
 
-async def _one_by_one(run: Run, feed: Iterator[Trial]) -> AsyncGenerator[Observed, None]:
+async def _one_by_one(run: Run, feed: Iterator[Trial], store: Store | None) -> AsyncGenerator[Observed, None]:
     breath = perf_counter()
     for trial in feed:
-        yield await run(trial)
+        seen = await run(trial)
+        if store is not None:
+            store(trial, seen)
+        yield trial, seen
         if perf_counter() - breath > BREATH_S:
             await asyncio.sleep(0)
             breath = perf_counter()
 
 
-async def _side_by_side(run: Run, feed: Iterator[Trial], at_once: int) -> AsyncGenerator[Observed, None]:
+async def _side_by_side(
+    run: Run, feed: Iterator[Trial], store: Store | None, at_once: int
+) -> AsyncGenerator[Observed, None]:
     ended: asyncio.Queue[Observed | None] = asyncio.Queue(at_once)  # slots wait for a judge that is far behind
     over = asyncio.Event()  # nobody takes from the queue any more: a full one would hold a slot for ever
 
@@ -77,7 +72,10 @@ async def _side_by_side(run: Run, feed: Iterator[Trial], at_once: int) -> AsyncG
     async def slot() -> None:
         try:
             for trial in feed:
-                await tell(await run(trial))
+                seen = await run(trial)
+                if store is not None:
+                    store(trial, seen)
+                await tell((trial, seen))
                 if over.is_set():
                     return
         finally:

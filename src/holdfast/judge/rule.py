@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.checks.trace.calls import unread, url_of
 from holdfast.errors import HoldfastError
-from holdfast.judge.endings import describe, has_text
+from holdfast.judge.endings import describe
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import EVENTS_KEPT
@@ -36,10 +36,11 @@ class RuleJudge:
 
     def turn(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Outcome, Finding]:
         """What the rule says of one turn; a check that raises is an error."""
-        if self.needs_text and not has_text(turn):
+        text = turn.text or ""
+        if self.needs_text and (not text or text.isspace()):  # blanks alone say nothing
             return self._without_text(turn)
         try:
-            found = self.decide(Exhibit(turn.text or "", turn, observation, control))
+            found = self.decide(Exhibit(text, turn, observation, control))
             outcome, found = self._outcome(found)
         except Exception as broken:
             return "error", Finding(None, _why(broken))

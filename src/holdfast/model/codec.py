@@ -14,6 +14,8 @@ _canonical = msgspec.json.Encoder(order="sorted", enc_hook=str)
 
 encode = _encoder.encode
 """A value as one line of JSON."""
+encode_lines = _encoder.encode_lines
+"""Many values, each as one line of JSON with its newline."""
 
 
 def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:

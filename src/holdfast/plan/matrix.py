@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from holdfast.errors import UsageError
 from holdfast.model.codec import canonical, digest
-from holdfast.model.spec import Invariant, Scenario, Spec, Task
+from holdfast.model.spec import Invariant, Scenario, Spec, Task, When
 from holdfast.model.trial import CONTROL, Trial
 from holdfast.model.when import applies
 from holdfast.plan.checks import make_check, needs_control
@@ -35,6 +35,7 @@ class Plan:
     def __init__(self, spec: Spec, select: Select = EVERYTHING) -> None:
         self.spec = spec
         self.scenarios, self.invariants = _chosen(spec, select)
+        self.whens: frozenset[When] = frozenset(rule.when for rule in self.invariants)
         self._rows = {s.name: i for i, s in enumerate(self.scenarios)}
         self._columns = {r.id: i for i, r in enumerate(self.invariants)}
         self._tasks = {r.id: _tasks(spec, r) for r in self.invariants}
@@ -48,7 +49,9 @@ class Plan:
         self._partial = self._counted(kept) if select.trials else None
         everything = kept == range(len(self._layout))
         self.trials: Sequence[Trial] = Lazy(self._layout.trial, kept, self._layout.walk if everything else None)
-        self.cells: Sequence[CellKey] = Lazy(self.key_at, self._cells())
+        self.positions = self._cells()
+        """Where the plan's cells lie in the grid of all."""
+        self.cells: Sequence[CellKey] = Lazy(self.key_at, self.positions)
         self._controls = {at: self._control(*at) for at in self._compared()}
         self.controls: tuple[Trial, ...] = tuple(self._controls.values())
         self.preflight: Trial | None = self._first(kept)

@@ -49,6 +49,10 @@ class Consultations:
             cache = AdviceCache(self._cache)
             self._consultation = Consultation(models, self._environ, root, cache, retries=self._spec.retries)
 
+    def ask_for(self, rules: Iterable[Invariant]) -> bool:
+        """Whether a model is to be asked for one of the rules."""
+        return any(rule.id in self._asking for rule in rules)
+
     def wanted(self, rules: Iterable[Invariant], seen: Observation) -> list[Invariant]:
         """Those of the rules that ask a model about this; none where our side broke before there was an answer."""
         if not self._asking or (seen.error and not seen.turns):

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from holdfast.judge import Judge
 from holdfast.model import events
 from holdfast.model.observation import FaultMet, Observation
+from holdfast.model.spec import Invariant
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
+from holdfast.plan.matrix import EVERY_RULE
 from holdfast.runner.conditions import Conditions
 from holdfast.runner.consultations import Consultations, Waiting
 from holdfast.runner.job import Job, Listen
@@ -37,12 +40,26 @@ _PATTERNS = {"pattern", "patterns", "schema"}
 """Settings whose cost is the user's to decide."""
 
 
+class Served(NamedTuple):
+    """The rules that a trial is judged by, and what judging them takes."""
+
+    rules: tuple[Invariant, ...]
+    asks: bool
+    """A model is asked for some."""
+    slow: bool
+    """Some have a pattern of the user's."""
+
+
 class Intake:
     """Takes what was seen, keeps it, judges it, adds it up and tells the listener."""
 
-    def __init__(self, job: Job, run: RunDir, listen: Listen) -> None:
+    def __init__(self, job: Job, run: RunDir, listen: Listen, *, each_trial: bool = True) -> None:
+        """`each_trial`: the listener hears of single trials, verdicts and cells, too."""
         hidden = (*secret_values(job.spec, job.environ), *job.secrets.values())
         self.masker = Masker(hidden)
+        self._masks = bool(self.masker)
+        self._masked: set[str] = set()
+        """Trials whose answers are not stored as they were given, until they are judged."""
         self.tally = Tally(job.spec, job.plan)
         self.controls: dict[str, Observation] = {}
         self.troubled: dict[str, int] = {}
@@ -62,7 +79,15 @@ class Intake:
         self._record = RunRecord(
             run, inline=agent.in_python and agent.isolation == "inline", consults=bool(self._consultations)
         )
-        self._listen = listen
+        self._listen = listen if each_trial else None
+        self.started = self._started if each_trial else None
+        """To be called when a trial begins, where somebody listens."""
+        self._own: dict[str, Served] = {}
+        """By rule: of trials that serve one."""
+        self._shared: dict[str, Served] = {}
+        """By scenario: of trials that serve all."""
+        self._unwritten: OSError | None = None
+        """Why verdicts could not be written while nobody waited for it."""
 
     @property
     def violated(self) -> bool:
@@ -86,19 +111,32 @@ class Intake:
 
     def store(self, trial: Trial, seen: Observation) -> None:
         """A trial that has ended: on disk before anything else is done with it."""
-        shown = self.masker.observation(seen)
-        if shown.error and (shown.error in self.troubled or len(self.troubled) < TROUBLES):
-            self.troubled[shown.error] = self.troubled.get(shown.error, 0) + 1
+        shown = self.masker.observation(seen) if self._masks else seen
         self._record.observation(shown)
-        self.conditions.add(shown)
-        self._listen(events.TrialEnded(trial, shown))
+        if shown.masked:
+            self._masked.add(trial.id)
+        if shown.error:
+            self._trouble(shown.error)
+        if shown.isolation:
+            self.conditions.add(shown)
+        if self._listen is not None:
+            self._listen(events.TrialEnded(trial, shown))
+
+    def take_at_once(self, trial: Trial, seen: Observation, *, alone: bool = False) -> bool:
+        """Judges it where that takes no time; whether it did. `alone`: no other trial is under way."""
+        served = self._serving(trial)
+        if served.asks or self._foreseen or not (alone or (not served.slow and _short(seen))):
+            return False
+        self._enter(trial, seen, self._judged(self._judge, served.rules, trial, seen))
+        return True
 
     async def take(self, trial: Trial, seen: Observation, *, alone: bool = False) -> None:
         """Judges it. What may take long must not hold up the other trials: their clocks run.
 
         Where a rule asks a model, it is judged when that has spoken; `settle` waits for all of these.
         """
-        if self._consultations.wanted(self._plan.rules(trial), seen):
+        served = self._serving(trial)
+        if served.asks and self._consultations.wanted(served.rules, seen):
             await self._waiting.add(self._take_heard(trial, seen, alone=alone))
         else:
             await self._take(trial, seen, alone=alone)
@@ -108,7 +146,7 @@ class Intake:
 
     async def _heard(self, trial: Trial, seen: Observation) -> Observation:
         """With what models say of it, which is on disk before anything is judged by it."""
-        rules = self._consultations.wanted(self._plan.rules(trial), seen)
+        rules = self._consultations.wanted(self._serving(trial).rules, seen)
         if not rules:
             return seen
         shown = self.masker.observation(seen)
@@ -124,19 +162,22 @@ class Intake:
         before, verdicts = self._foreseen.pop(trial.id, (None, []))
         if before is not None and _judged_alike(before, seen):
             pass  # they stand
-        elif alone or not self._may_take_long(trial, seen):
+        elif alone or (not self._serving(trial).slow and _short(seen)):
             verdicts = self._verdicts(self._judge, trial, seen)
         else:
             verdicts = await asyncio.to_thread(self._verdicts, self._judge, trial, seen)
-        self._enter(trial, seen, verdicts, masked=bool(self.masker) and self.masker.observation(seen).masked)
+        self._enter(trial, seen, verdicts)
 
     def open(self) -> None:
         """To be called before an agent runs."""
         self._consultations.open()
 
     async def settle(self) -> None:
-        """Every trial that was taken is judged."""
+        """Every trial that was taken is judged, and its verdicts are written."""
         await self._waiting.finish()
+        self._record.flush()
+        if self._unwritten is not None:
+            raise self._unwritten
 
     async def leave(self) -> None:
         """Gives up what is not judged yet; it is stored, and judged when the run is taken up again."""
@@ -159,14 +200,15 @@ class Intake:
         """Whether something did, as far as it can be told before models have spoken: a rule that asks one may fail."""
         if trial.kind == "control":
             return bool(seen.error)  # it is not judged
-        if self._consultations.wanted(self._plan.rules(trial), seen):
+        if self._consultations.wanted(self._serving(trial).rules, seen):
             return True
         verdicts = self._verdicts(self._judge, trial, seen)
         self._foreseen[trial.id] = seen, verdicts
         return went_wrong(seen, verdicts)
 
     def met(self, trial: Trial, fault: FaultMet) -> None:
-        self._listen(events.FaultFired(trial, self.masker.struct(fault)))
+        if self._listen is not None:
+            self._listen(events.FaultFired(trial, self.masker.struct(fault)))
 
     def saw(self, trial: Trial, event: TraceEvent) -> None:
         """A call of a trial that is under way: on disk as it happens."""
@@ -182,29 +224,64 @@ class Intake:
     def close(self) -> None:
         self._record.close()
 
-    def _may_take_long(self, trial: Trial, seen: Observation) -> bool:
-        """Rules with a pattern of the user's, and long answers."""
-        return any(_PATTERNS & rule.settings.keys() for rule in self._plan.rules(trial)) or any(
-            len(turn.text or "") > LONG for turn in seen.turns
-        )
+    def _started(self, trial: Trial) -> None:
+        assert self._listen is not None
+        self._listen(events.TrialStarted(trial))
+
+    def _trouble(self, why: str) -> None:
+        if why in self.troubled or len(self.troubled) < TROUBLES:
+            self.troubled[why] = self.troubled.get(why, 0) + 1
+
+    def _serving(self, trial: Trial) -> Served:
+        known, name = (self._shared, trial.scenario) if trial.invariant == EVERY_RULE else (self._own, trial.invariant)
+        served = known.get(name)
+        if served is None:
+            rules = self._plan.rules(trial)
+            slow = any(_PATTERNS & rule.settings.keys() for rule in rules)
+            served = known[name] = Served(rules, self._consultations.ask_for(rules), slow)
+        return served
 
     def _verdicts(self, judge: Judge, trial: Trial, seen: Observation) -> list[Verdict]:
-        control = self._plan.control_for(trial)
-        compared = None if control is None else self.controls.get(control.id)
-        return [self.masker.struct(judge.judge(rule, trial, seen, compared)) for rule in self._plan.rules(trial)]
+        return self._judged(judge, self._serving(trial).rules, trial, seen)
 
-    def _enter(self, trial: Trial, seen: Observation, verdicts: list[Verdict], *, masked: bool = False) -> None:
-        self.tally.saw(trial, seen)
-        self.tally.cases.add(trial, seen, verdicts)
-        self.kept.judged(seen, verdicts)
-        for verdict in verdicts:
-            if masked:
-                verdict = replace(verdict, marks=())  # they point into the text as the agent said it
-            self._record.verdict(verdict)
-            self._listen(events.VerdictGiven(trial, verdict))
-            cell = self.tally.add(trial, seen, verdict)
-            if cell is not None:
-                self._listen(events.CellDecided(cell))
+    def _judged(self, judge: Judge, rules: tuple[Invariant, ...], trial: Trial, seen: Observation) -> list[Verdict]:
+        control = self._plan.control_for(trial) if self._plan.controls else None
+        compared = None if control is None else self.controls.get(control.id)
+        verdicts = [judge.judge(rule, trial, seen, compared) for rule in rules]
+        return [self.masker.struct(verdict) for verdict in verdicts] if self._masks else verdicts
+
+    def _enter(self, trial: Trial, seen: Observation, verdicts: list[Verdict]) -> None:
+        masked = self._masked and trial.id in self._masked
+        if masked:
+            self._masked.discard(trial.id)
+            verdicts = [replace(one, marks=()) for one in verdicts]  # they point into the text as the agent said it
+        if self._record.hold(verdicts):
+            asyncio.get_running_loop().call_soon(self._flush)
+        if masked:  # from what is stored it could not be judged again
+            self._record.flush()
+        decided = self.tally.take(trial, seen, verdicts)
+        if self.kept.wanted:
+            self.kept.judged(seen, verdicts)
+        if self._listen is not None:
+            for verdict in verdicts:
+                self._listen(events.VerdictGiven(trial, verdict))
+            for position in decided:
+                self._listen(events.CellDecided(self.tally.cell(position)))
+
+    def _flush(self) -> None:
+        """As soon as the loop has a moment: trials that wait for something leave no verdict waiting."""
+        try:
+            self._record.flush()
+        except OSError as full:
+            self._unwritten = full
+
+
+def _short(seen: Observation) -> bool:
+    """Whether any check reads the answers in no time."""
+    for turn in seen.turns:  # noqa: SIM110  # it sees every trial: a generator takes twice as long
+        if turn.text is not None and len(turn.text) > LONG:
+            return False
+    return True
 
 
 def _judged_alike(before: Observation, seen: Observation) -> bool:

@@ -19,7 +19,7 @@ class KeptWorlds:
 
     def __init__(self, wanted: bool, hidden: Collection[str] = ()) -> None:
         """`hidden` are the values that must not be seen in them."""
-        self._wanted = wanted
+        self.wanted = wanted
         self._hidden = hidden
         self.trials: list[str] = []
         """Whose worlds stay."""
@@ -28,7 +28,7 @@ class KeptWorlds:
         self, mask: Callable[[str], str], run: Path, wants: Callable[[Trial, Observation], bool]
     ) -> WorldKeeper | None:
         """Where worlds are kept; None: nowhere."""
-        if not self._wanted:
+        if not self.wanted:
             return None
         from holdfast.world.kept_world import KEPT, WorldKeeper
 
@@ -36,7 +36,7 @@ class KeptWorlds:
 
     def judged(self, seen: Observation, verdicts: Iterable[Verdict] = ()) -> None:
         """What became of a trial is known."""
-        if not self._wanted:
+        if not self.wanted:
             return
         from holdfast.world.kept_world import KEPT, forget
 

@@ -25,9 +25,10 @@ from holdfast.runner.stored_consultations import Hearing, Pair, hearing
 from holdfast.score import Tally
 from holdfast.store.audits import whole
 from holdfast.store.consulted import StoredAdvice
+from holdfast.store.lines import JsonLines
 from holdfast.store.record import observations, trials
-from holdfast.store.rundir import JsonLines, Manifest, RunDir, RunEnd, number_of
-from holdfast.store.seals import check
+from holdfast.store.rundir import Manifest, RunDir, RunEnd, number_of
+from holdfast.store.seal_check import check
 
 NOT_RECORDED = "not recorded in this run"
 

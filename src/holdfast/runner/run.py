@@ -32,11 +32,11 @@ BEAT_S = 0.2
 class RunInProgress:
     """One execution under way."""
 
-    def __init__(self, job: Job, run: RunDir, listen: Listen) -> None:
+    def __init__(self, job: Job, run: RunDir, listen: Listen, *, each_trial: bool = True) -> None:
         self.job = job
         self.run = run
         self.listen = listen
-        self.intake = Intake(job, run, listen)
+        self.intake = Intake(job, run, listen, each_trial=each_trial)
         before = run.ended()
         self.warnings = list(dict.fromkeys((*job.warnings, *(before.warnings if before else ()))))
         self.notes: tuple[str, ...] = before.notes if before else ()
@@ -95,15 +95,16 @@ class RunInProgress:
         job, intake = self.job, self.intake
         trials = [t for t in job.plan.trials if t.id not in stored.seen] if stored.seen else job.plan.trials
         planner = FailFast(trials, site.concurrency) if job.options.fail_fast else Once(trials)
-        done = 0
+        done, alone = 0, site.concurrency == 1
         while batch := planner.next(Judged(done, intake.violated)):
             begun = intake.begun(batch)
             ended = execute(
-                site, begun, started=self._started, on_fault=intake.met, on_call=intake.saw, store=intake.store
+                site, begun, started=intake.started, on_fault=intake.met, on_call=intake.saw, store=intake.store
             )
             async with aclosing(ended):  # whatever happens here, no slot outlives it
                 async for trial, seen in ended:
-                    await intake.take(trial, seen, alone=site.concurrency == 1)
+                    if not intake.take_at_once(trial, seen, alone=alone):
+                        await intake.take(trial, seen, alone=alone)
                     done += 1
             await intake.settle()
         self.notes = (*self.notes, *intake.kept.notes)
@@ -137,9 +138,6 @@ class RunInProgress:
                 done=len(stored.seen),
             )
         )
-
-    def _started(self, trial: Trial) -> None:
-        self.listen(events.TrialStarted(trial))
 
     def _aside(self, trial: Trial, message: str) -> None:
         """Said while the trial runs, and not of the run: its own record has it."""
@@ -177,13 +175,16 @@ async def _go(running: RunInProgress, beat: Callable[[], None] | None) -> None:
         ticking.cancel()
 
 
-def run(job: Job, rundir: RunDir, listen: Listen, *, beat: Callable[[], None] | None = None) -> RunInProgress:
+def run(
+    job: Job, rundir: RunDir, listen: Listen, *, beat: Callable[[], None] | None = None, each_trial: bool = True
+) -> RunInProgress:
     """Runs the job to its end or to an interrupt, from the rim: the one place that starts the loop.
 
-    `beat` is called now and then, for a listener that shows how time passes.
+    `beat` is called now and then, for a listener that shows how time passes; `each_trial` is for one that wants to
+    hear of single trials, verdicts and cells.
     """
     sweep()  # what a run that was killed has left: certificates, prompts, MCP configurations
-    running = RunInProgress(job, rundir, listen)
+    running = RunInProgress(job, rundir, listen, each_trial=each_trial)
     try:
         asyncio.run(_go(running, beat))
     except AgentUnavailable as gone:

@@ -16,7 +16,7 @@ from holdfast.plan import Select
 from holdfast.runner.job import Job, RunOptions, agent_digest, told
 from holdfast.spec import load
 from holdfast.store.rundir import FORMAT, Manifest, RunDir
-from holdfast.store.seals import check
+from holdfast.store.seal_check import check
 
 RUNS = Path(".holdfast") / "runs"
 

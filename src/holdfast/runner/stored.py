@@ -12,7 +12,7 @@ from holdfast.runner.start import stored_options, stored_spec
 from holdfast.score import Tally
 from holdfast.store.replay import replay
 from holdfast.store.rundir import RunDir, RunEnd
-from holdfast.store.seals import check
+from holdfast.store.seal_check import check
 
 
 def look(run: RunDir, *, environ: Mapping[str, str]) -> Outcome:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from math import comb, fsum, sqrt
 from operator import or_
@@ -26,11 +26,10 @@ def wilson(c: float, n: float) -> Interval:
     return Interval(0.0 if c <= 0 else max(0.0, centre - half), 1.0 if c >= n else min(1.0, centre + half))
 
 
-def kish(weights: Iterable[float]) -> float:
-    """Kish's effective n: how many equal weights say as much as these."""
-    known = list(weights)
-    squares = fsum(w * w for w in known)
-    return fsum(known) ** 2 / squares if squares else 0.0
+def kish(weights: Sequence[tuple[float, int]]) -> float:
+    """Kish's effective n: how many equal weights say as much as these, of which there are so many each."""
+    squares = fsum(n * w * w for w, n in weights)
+    return fsum(n * w for w, n in weights) ** 2 / squares if squares else 0.0
 
 
 def pass_hat_k(c: int, n: int, k: int) -> float:
@@ -59,6 +58,8 @@ def cluster_bootstrap(
     A draw leaves some prompts out, so a cell that needs all of them passes more often: the draws lie too high
     as a whole. They are moved by their mean distance from the score.
     """
+    if not failing:
+        return None
     total = passed + fsum(failing.values())
     rng, cells = Random(seed), sorted(failing.items())
     draws = sorted(_draw(passed, cells, sizes, rng) for _ in range(resamples))

@@ -21,7 +21,7 @@ _DEFAULT = ScoreOptions()
 
 def resilience(tally: Tally, options: ScoreOptions = _DEFAULT) -> Score:
     """The contract's score, verdict and exit code, of all that has been added so far."""
-    summary, vacuous, replicas = Summary(tally.decided()), tally.vacuous(), tally.spec.replicas
+    summary, vacuous, replicas = Summary(tally), tally.vacuous(), tally.spec.replicas
     least = options.min_score if options.min_score is not None else tally.spec.scoring.min_score
     ruling = rule(summary, vacuous, least, options)
     return Score(

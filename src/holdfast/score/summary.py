@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import repeat
 from typing import NamedTuple
 
 from holdfast.model.score import Cell
 from holdfast.score.cell import Decision, Tries
+from holdfast.score.tally import Tally
 
 
 class Sums(NamedTuple):
@@ -33,26 +32,27 @@ class Sums(NamedTuple):
 class Summary:
     """Cells counted; only the failed ones are kept."""
 
-    def __init__(self, decided: Iterable[tuple[Cell, Decision]]) -> None:
+    def __init__(self, tally: Tally) -> None:
         self.failed: list[tuple[Cell, Decision]] = []
         self.tries: Counter[Tries] = Counter()
         """Of counted cells with several replicas."""
-        self.rules: set[str] = set()
-        """Rules of which a cell counted."""
         self.flaky = 0
-        self._kinds: Counter[tuple[str, bool, float]] = Counter()
-        for cell, decision in decided:
-            self._add(cell, decision)
-
-    def _add(self, cell: Cell, decision: Decision) -> None:
-        self._kinds[cell.outcome, cell.chaos, cell.weight] += 1
-        self.flaky += cell.flaky
-        if cell.outcome == "fail":
-            self.failed.append((cell, decision))
-        if cell.counted:
-            self.rules.add(cell.invariant)
-            if decision.tries:
-                self.tries[decision.tries] += 1
+        self._kinds: dict[tuple[str, bool, float], int] = {}
+        rules = set()
+        kinds = self._kinds
+        for position, column, chaos, decision in tally.decided():
+            outcome = decision.outcome
+            kind = outcome, chaos, column.weight
+            kinds[kind] = kinds[kind] + 1 if kind in kinds else 1
+            self.flaky += decision.flaky
+            if outcome == "fail":
+                self.failed.append((tally.cell(position, decision), decision))
+            if outcome in ("pass", "fail"):
+                rules.add(column)
+                if decision.tries:
+                    self.tries[decision.tries] += 1
+        self.rules = {column.rule.id for column in rules}
+        """Rules of which a cell counted."""
 
     def count(self, *outcomes: str) -> int:
         """How many cells have one of these outcomes."""
@@ -66,8 +66,6 @@ class Summary:
                 by[outcome] += weight * n
         return Sums(*by.values())
 
-    def weights(self) -> Iterator[float]:
-        """The weight of every counted cell."""
-        for (outcome, _, weight), n in self._kinds.items():
-            if outcome in ("pass", "fail"):
-                yield from repeat(weight, n)
+    def weights(self) -> list[tuple[float, int]]:
+        """The weights of counted cells, each with how many have it."""
+        return [(weight, n) for (outcome, _, weight), n in self._kinds.items() if outcome in ("pass", "fail")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -28,7 +28,7 @@ _rate = lru_cache(maxsize=4096)(wilson)
 class _Column:
     """A rule, as all of its cells share it."""
 
-    __slots__ = ("asked", "critical", "expected", "how", "offset", "places", "rule", "weight")
+    __slots__ = ("alone", "asked", "critical", "expected", "how", "offset", "places", "rule", "weight")
 
     def __init__(self, rule: Invariant, spec: Spec, plan: Plan, offset: int) -> None:
         tasks = plan.tasks(rule.id)
@@ -39,6 +39,8 @@ class _Column:
         self.places: Mapping[Task, int] = {task: place for place, task in enumerate(tasks)}
         self.asked = (spec.replicas,) * len(tasks)
         self.expected = sum(self.asked)
+        self.alone = self.expected == 1 and plan.whole
+        """Each of its cells has one trial."""
         self.weight = rule.severity_weight
         self.critical = rule.critical
 
@@ -52,7 +54,7 @@ class _Row:
         self.scenario = scenario
         self.offset = offset
         self.chaos = not scenario.calm
-        self.needs = {rule.when: meeting(rule.when, scenario) for rule in plan.invariants}
+        self.needs = {when: meeting(when, scenario) for when in plan.whens}
         self.ran = False
         self.met = False
 
@@ -80,6 +82,22 @@ class Tally:
         self.siege = Siege()
         self.purse = Purse()
         self.cases = Cases(spec, plan)
+        self._cased = spec.part == "scenario"
+
+    def take(self, trial: Trial, observation: Observation, verdicts: Sequence[Verdict]) -> list[int]:
+        """A trial with all of its verdicts; the positions of the cells that waited for it alone."""
+        if observation.trace or observation.ledger:
+            self.saw(trial, observation)
+        if self._cased:
+            self.cases.add(trial, observation, verdicts)
+        if verdicts:
+            self.trials += 1
+        decided = []
+        for verdict in verdicts:
+            position = self._enter(trial, observation, verdict)
+            if position is not None:
+                decided.append(position)
+        return decided
 
     def saw(self, trial: Trial, observation: Observation) -> None:
         """Takes note of a trial as a whole: to be called once for each, whatever the number of its verdicts."""
@@ -92,14 +110,33 @@ class Tally:
                 self.siege.trial(won)
 
     def add(self, trial: Trial, observation: Observation, verdict: Verdict) -> Cell | None:
-        """Adds a verdict; the cell, if this was the last that it waited for."""
+        """Adds a single verdict; the cell, if this was the last that it waited for."""
+        position = self._enter(trial, observation, verdict)
+        if trial.invariant != "*" or self.plan.rules(trial)[0].id == verdict.invariant:
+            self.trials += 1
+        return None if position is None else self.cell(position)
+
+    def cell(self, position: int, decision: Decision | None = None) -> Cell:
+        """A cell with what was decided of it: by now, or by the decision given."""
+        key, decided = self.plan.key_at(position), decision or self._done[position]
+        assert decided is not None
+        return _cell(self._rows[key.scenario], self._columns[key.invariant], self.spec.params[key.params], decided)
+
+    def _enter(self, trial: Trial, observation: Observation, verdict: Verdict) -> int | None:
+        """Counts a verdict; the cell's position, if this decides it."""
         column, row = self._columns[verdict.invariant], self._rows[trial.scenario]
-        params = self.plan.params_index(trial.params) if self._many else 0
-        position = row.offset + column.offset + params
+        position = row.offset + column.offset
+        if self._many:
+            position += self.plan.params_index(trial.params)
         cell = self._open.get(position)
         if cell is None:
-            if self._whole and column.expected == 1 and not row.chaos and verdict.outcome == "pass":
-                return self._at_once(position, row, column, params, trial, observation, verdict)
+            if column.alone and not row.chaos and verdict.outcome == "pass":
+                # A calm cell of one trial that passed: most cells of a large matrix. Nothing has to be gathered.
+                if self._done[position] is not None:
+                    raise self._too_many(position)
+                row.ran = True
+                self._done[position] = _PASSED_CONCURRENT if observation.concurrent else _PASSED
+                return position
             cell = self._begin(position, column)
         cell.count(column.places[trial.task], trial.replica, verdict)
         if row.chaos:
@@ -111,7 +148,6 @@ class Tally:
             cell.concurrent = cell.concurrent or observation.concurrent
             cell.simulated = cell.simulated or observation.simulated
         row.ran = True
-        self._count(trial, verdict)
         if verdict.outcome == "fail" and column.how.kind == "all":
             self._lose(column)  # no other verdict can mend it
         if cell.left:
@@ -120,39 +156,29 @@ class Tally:
         decision = self._done[position] = self._decide(row, column, cell)
         if decision.outcome == "fail":
             self._lose(column)
-        return _cell(row, column, self.spec.params[params], decision)
-
-    def _at_once(
-        self, position: int, row: _Row, column: _Column, params: int, trial: Trial, seen: Observation, verdict: Verdict
-    ) -> Cell:
-        """A calm cell of one trial that passed: most cells of a large matrix. Nothing has to be gathered."""
-        if self._done[position] is not None:
-            raise self._too_many(position)
-        row.ran = True
-        self._count(trial, verdict)
-        decision = self._done[position] = _PASSED_CONCURRENT if seen.concurrent else _PASSED
-        return _cell(row, column, self.spec.params[params], decision)
+        return position
 
     def _lose(self, column: _Column) -> None:
         self.lost = True
         self.lost_critical = self.lost_critical or column.critical
 
-    def _count(self, trial: Trial, verdict: Verdict) -> None:
-        if trial.invariant != "*" or self.plan.rules(trial)[0].id == verdict.invariant:
-            self.trials += 1
-
     def cells(self) -> Iterator[Cell]:
         """Every cell in plan order: the decided, the n/a, and the unfinished as far as they got."""
-        return (cell for cell, _ in self.decided())
-
-    def decided(self) -> Iterator[tuple[Cell, Decision]]:
-        """Every cell in plan order with what is kept of it."""
         calm = self._failing_in_calm()
         for key in self.plan.cells:
             column, row = self._columns[key.invariant], self._rows[key.scenario]
             decision = self._at(key, row, column)
             marked = row.chaos and decision.outcome != "n/a" and (key.invariant, key.params) in calm
-            yield _cell(row, column, self.spec.params[key.params], decision, marked), decision
+            yield _cell(row, column, self.spec.params[key.params], decision, marked)
+
+    def decided(self) -> Iterator[tuple[int, _Column, bool, Decision]]:
+        """Every cell in plan order: its position, its rule, whether its scenario has chaos, what is kept of it."""
+        columns = [column for column in self._columns.values() for _ in self.spec.params]
+        rows, width, done = list(self._rows.values()), len(columns), self._done
+        for position in self.plan.positions:
+            row, column = rows[position // width], columns[position % width]
+            decision = done[position]
+            yield position, column, row.chaos, decision or self._at(self.plan.key_at(position), row, column)
 
     def vacuous(self) -> tuple[str, ...]:
         """Chaos scenarios none of whose trials met any fault: those that were run, or that no rule is judged in."""

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from holdfast.model.codec import decoder, encode
 from holdfast.model.observation import Observation
 from holdfast.model.world import AuditEvent
-from holdfast.store.rundir import RunDir, read_lines, write_all
+from holdfast.store.lines import write_all
+from holdfast.store.rundir import RunDir, read_lines
 from holdfast.store.seals import SIZE
 from holdfast.store.traces import is_id, with_trace
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from holdfast.model.codec import decoder, encode
+from holdfast.model.codec import decoder, encode, encode_lines
 from holdfast.model.observation import Observation
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
@@ -13,9 +13,13 @@ from holdfast.model.verdict import Verdict
 from holdfast.store.audits import settle_audit, whole
 from holdfast.store.blobs import pack, unpack
 from holdfast.store.consulted import Consulted
-from holdfast.store.rundir import JsonLines, RunDir, records
+from holdfast.store.lines import JsonLines
+from holdfast.store.rundir import RunDir, records
 from holdfast.store.seals import Seal
 from holdfast.store.traces import Traces
+
+GROUP = 64
+"""Verdicts that are written in one go: those that a kill takes away are judged again from their observations."""
 
 _verdicts = decoder(Verdict)
 _trials = decoder(Trial)
@@ -35,12 +39,13 @@ class RunRecord:
         self._trials = JsonLines(run.path / "trials.jsonl")
         self._observations = JsonLines(run.path / "observations-0.jsonl")
         self._verdicts = JsonLines(run.verdicts())
+        self._held: list[Verdict] = []
         self._evidence = JsonLines(run.evidence()) if consults else None
         self._files = [self._trials, self._observations, self._verdicts]
         self._files += [self._evidence] if self._evidence is not None else []
 
-    def trials(self, batch: Iterable[Trial]) -> None:
-        self._trials.write(b"\n".join(map(encode, batch)))
+    def trials(self, batch: Sequence[Trial]) -> None:
+        self._trials.write_lines(encode_lines(batch), len(batch))
 
     def event(self, trial: str, event: TraceEvent) -> None:
         """A call of a trial that is under way."""
@@ -48,23 +53,41 @@ class RunRecord:
             self._traces.write(trial, event)
 
     def observation(self, seen: Observation) -> None:
-        seen = settle_audit(self._run, seen)
-        self._observations.write(pack(seen if self._traces is None else self._traces.settle(seen), self._blobs))
+        """What was seen of a trial: with the kernel when this returns."""
+        if seen.audit:
+            seen = settle_audit(self._run, seen)
+        if self._traces is not None:
+            seen = self._traces.settle(seen)
+        self._observations.write_lines(pack(seen, self._blobs) + b"\n", 1)
 
     def consulted(self, said: Consulted) -> None:
         """What a model said, before it is judged by."""
         assert self._evidence is not None
         self._evidence.write(encode(said))
 
-    def verdict(self, verdict: Verdict) -> None:
-        self._verdicts.write(encode(verdict))
+    def hold(self, verdicts: Sequence[Verdict]) -> bool:
+        """Takes verdicts, to be written with others; whether they are the first that wait for `flush`."""
+        first = not self._held
+        self._held += verdicts
+        if len(self._held) < GROUP:
+            return first
+        self.flush()
+        return False
+
+    def flush(self) -> None:
+        """Writes the verdicts that wait; after a failure they are not tried again, and half a line stays the last."""
+        held, self._held = self._held, []
+        if held:
+            self._verdicts.write_lines(encode_lines(held), len(held))
 
     def seal(self) -> tuple[dict[str, Seal], tuple[str, ...]]:
         """The files' seals by name, and what to say of those that something else had written to; no agent is left."""
+        self.flush()
         found = {lines.path.name: lines.seal() for lines in self._files}
         return {name: seal for name, (seal, _) in found.items()}, tuple(said for _, said in found.values() if said)
 
     def close(self) -> None:
+        """Lets go of the files. A verdict that still waits is not written: it belongs before the seal."""
         for lines in self._files:
             lines.close()
         if self._traces is not None:

@@ -19,7 +19,7 @@ from holdfast.errors import UsageError, UserError
 from holdfast.model.codec import decoder, encode
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
-from holdfast.store.seals import Seal, Written
+from holdfast.store.seals import Seal
 
 FORMAT = 1
 MEND_LINE = "it was changed by hand or by the agent: put the line right or remove it; --resume runs what is missing"
@@ -72,50 +72,6 @@ class RunEnd(Struct, frozen=True, omit_defaults=True):
     """The run's files as it wrote them, by name; none while it runs, or if it was killed."""
     isolation: tuple[Isolation, ...] = ()
     """What the sandboxes of its trials enforced, and what not."""
-
-
-class JsonLines:
-    """A JSONL file open for appending: one write a record, nothing held back."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        _mend(path, self._fd)
-        self._written = Written(self._fd)
-
-    def write(self, line: bytes) -> None:
-        """Appends one record."""
-        data = line + b"\n"
-        write_all(self._fd, data)
-        self._written.wrote(data)
-
-    def seal(self) -> tuple[Seal, str]:
-        """The file's seal, and what to say if something else had written to it; when no agent is left."""
-        return self._written.seal(self.path)
-
-    def close(self) -> None:
-        os.close(self._fd)
-
-
-def write_all(fd: int, data: bytes) -> None:
-    """Writes all of it: a full disk raises, a short write is finished."""
-    written = os.write(fd, data)
-    while written < len(data):
-        written += os.write(fd, data[written:])
-
-
-def _mend(path: Path, fd: int) -> None:
-    """Cuts a torn last line off, so that the next record starts on its own."""
-    size = os.fstat(fd).st_size
-    if size == 0:
-        return
-    with open(path, "rb") as file:
-        file.seek(-1, os.SEEK_END)
-        if file.read(1) == b"\n":
-            return
-        file.seek(0)
-        keep = file.read().rfind(b"\n") + 1
-    os.truncate(path, keep)
 
 
 def read_lines(path: Path) -> Iterator[bytes]:

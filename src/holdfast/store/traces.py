@@ -12,9 +12,12 @@ from msgspec.structs import replace
 from holdfast.model.codec import decoder, encode
 from holdfast.model.observation import Observation
 from holdfast.model.trace import TraceEvent
-from holdfast.store.rundir import RunDir, read_lines, write_all
+from holdfast.store.lines import write_all
+from holdfast.store.rundir import RunDir, read_lines
 from holdfast.store.seals import SIZE
 
+SETTLED_KEPT = 10_000
+"""Trials that have ended of which it is still known: an event may come a moment after its trial."""
 LOST = "the trace of this trial is missing from the run's traces, or damaged"
 
 _HEX = frozenset("0123456789abcdef")
@@ -43,8 +46,8 @@ class Traces:
         self._folder = run.path / "traces"
         self._open: dict[str, int] = {}
         self._written: dict[str, TraceSeal] = {}
-        self._settled: set[str] = set()
-        """Trials whose trace is whole: a plane may still tell of a call that ended with the trial."""
+        self._settled: dict[str, None] = {}
+        """Trials whose trace is whole, the last of them: a plane may still tell of a call that ended with the trial."""
 
     def write(self, trial: str, event: TraceEvent) -> None:
         """Appends an event; the first one starts the file anew. What comes after `settle` is dropped."""
@@ -64,7 +67,9 @@ class Traces:
         A trial that was repeated has events of an earlier attempt in its file: then it is written anew.
         """
         traced = self._let_go(seen.trial)
-        self._settled.add(seen.trial)
+        self._settled[seen.trial] = None
+        if len(self._settled) > SETTLED_KEPT:
+            del self._settled[next(iter(self._settled))]
         if not is_id(seen.trial) or not seen.trace:
             return seen
         if traced.events != len(seen.trace) or seen.attempts > 1:

@@ -28,8 +28,8 @@ def test_wilson_holds_the_rate_and_is_never_of_zero_width(n, data):
 
 
 def test_kish_counts_equal_weights_fully_and_unequal_ones_less():
-    assert kish([2.0] * 7) == 7.0
-    assert kish([3, 3, 3, 3, 1, 1, 1]) == pytest.approx(225 / 39)
+    assert kish([(2.0, 7)]) == 7.0
+    assert kish([(3, 4), (1, 3)]) == pytest.approx(225 / 39)
     assert kish([]) == 0.0
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import UsageError, UserError
-from holdfast.store.rundir import FORMAT, JsonLines, Manifest, RunDir, read_lines, write_json
+from holdfast.store.lines import JsonLines
+from holdfast.store.rundir import FORMAT, Manifest, RunDir, read_lines, write_json
 
 
 def manifest(**changes: object) -> Manifest:

@@ -1,0 +1,123 @@
+"""A file of JSON lines that a run appends to, told apart from what something else makes of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+
+from holdfast.store.seals import LOST, PUT_BACK, SIZE, Seal, seal_of
+
+_READ = 1 << 20
+_APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+
+
+class JsonLines:
+    """A JSONL file open for appending: one write a record, nothing held back.
+
+    What was written is not kept, only its digest, and where others wrote between.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd = os.open(path, _APPEND, 0o600)
+        _mend(path, self._fd)
+        self._digest = blake2b(digest_size=SIZE)
+        self._lines = 0
+        self._end = 0
+        self._others: list[tuple[int, int]] = []
+        """From where to where somebody else's bytes lie."""
+        for data in _chunks(self._fd, 0, os.fstat(self._fd).st_size):  # of an earlier part of the run
+            self._digest.update(data)
+            self._lines += data.count(b"\n")
+            self._end += len(data)
+
+    def write(self, line: bytes) -> None:
+        """Appends one record, given without its newline."""
+        self.write_lines(line + b"\n", 1)
+
+    def write_lines(self, data: bytes, lines: int) -> None:
+        """Appends so many records in one write, each with its newline."""
+        size = len(data)
+        written = os.write(self._fd, data)
+        if written != size:
+            write_all(self._fd, data[written:])
+        end = os.lseek(self._fd, 0, os.SEEK_CUR)
+        if end - size != self._end:
+            self._foreign(end - size)
+        self._end = end
+        self._digest.update(data)
+        self._lines += lines
+
+    def seal(self) -> tuple[Seal, str]:
+        """The file's seal, and what to say if something else had written to it: then it is put back if it can be.
+
+        To be called when no agent is left.
+        """
+        self._foreign(os.fstat(self._fd).st_size)
+        seal = Seal(self._lines, self._digest.hexdigest())
+        touched = bool(self._others) or not _is_at(self._fd, self.path)
+        if touched:
+            self._put_back()
+        if seal_of(self.path) != seal:
+            return seal, f"{self.path.name}: {LOST}"
+        return seal, f"{self.path.name}: {PUT_BACK}" if touched else ""
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _put_back(self) -> None:
+        beside = self.path.with_name(self.path.name + ".new")
+        beside.unlink(missing_ok=True)
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.writelines(self._own())
+        beside.replace(self.path)
+
+    def _foreign(self, start: int) -> None:
+        """Our next bytes begin here: what lies between is not ours."""
+        if start > self._end:
+            self._others.append((self._end, start))
+            self._end = start
+
+    def _own(self) -> Iterator[bytes]:
+        at = 0
+        for start, end in self._others:
+            yield from _chunks(self._fd, at, start)
+            at = end
+        yield from _chunks(self._fd, at, self._end)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Writes all of it: a full disk raises, a short write is finished."""
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, data[written:])
+
+
+def _mend(path: Path, fd: int) -> None:
+    """Cuts a torn last line off, so that the next record starts on its own."""
+    end = size = os.fstat(fd).st_size
+    while end:
+        start = max(0, end - _READ)
+        newline = os.pread(fd, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            end = start + newline + 1
+            break
+        end = start
+    if end != size:
+        os.truncate(path, end)
+
+
+def _is_at(fd: int, path: Path) -> bool:
+    """Whether the file that is open still has its name."""
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path, follow_symlinks=False))
+    except OSError:
+        return False
+
+
+def _chunks(fd: int, start: int, end: int) -> Iterator[bytes]:
+    while start < end and (data := os.pread(fd, min(_READ, end - start), start)):
+        yield data
+        start += len(data)

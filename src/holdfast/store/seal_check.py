@@ -1,0 +1,24 @@
+"""Whether a run's files are still as the run wrote them."""
+
+from __future__ import annotations
+
+from holdfast.errors import UserError
+from holdfast.store.rundir import RunDir
+from holdfast.store.seals import NOT_SEALED, seal_of
+
+
+def check(run: RunDir, *, force: bool = False) -> str:
+    """Refuses a run whose files changed after it was sealed; with `force`, or without a seal, what to say of that."""
+    ended = run.ended()
+    if ended is None or not ended.sealed:
+        return NOT_SEALED
+    found = {path.name: path for path in run.record_files()}
+    names = sorted(found.keys() | ended.sealed.keys())
+    changed = [name for name in names if name not in found or seal_of(found[name]) != ended.sealed.get(name)]
+    if not changed:
+        return ""
+    said = f"run {run.id}: {', '.join(changed)} changed since the run wrote it; what it holds may be forged"
+    if force:
+        return said
+    again = "run" if run.manifest().part == "scenario" else "contract run"
+    raise UserError(said, hint=f"run it anew, or insist: holdfast {again} --resume {run.id} --force")

@@ -1,0 +1,79 @@
+"""Verdicts are written in groups; trials and observations are with the kernel when they are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.model.observation import Observation, Turn
+from holdfast.model.spec import Task
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Verdict
+from holdfast.store.record import GROUP, RunRecord, observations, trials, verdicts
+from holdfast.store.rundir import RunDir
+from holdfast.store.seals import seal_of
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return RunDir.create(tmp_path)
+
+
+def verdict(n: int) -> Verdict:
+    return Verdict(f"{n:012x}", "rule", "pass", 1.0, "fine")
+
+
+def written(run: RunDir) -> list[Verdict]:
+    return list(verdicts(run.verdicts()))
+
+
+def test_trials_and_observations_are_on_disk_at_once(run: RunDir) -> None:
+    record = RunRecord(run)
+    known = [Trial(f"{n:012x}", "contract", "calm", Task(("hi",))) for n in range(3)]
+    record.trials(known)
+    record.observation(Observation(known[0].id, (Turn("hi", "answer"),)))
+    assert list(trials(run).values()) == known
+    assert [seen.trial for seen in observations(run)] == [known[0].id]
+    record.close()
+
+
+def test_verdicts_wait_for_a_group_or_a_flush(run: RunDir) -> None:
+    record = RunRecord(run)
+    assert record.hold([verdict(0)])
+    assert not record.hold([verdict(1)])
+    assert written(run) == []
+    record.flush()
+    assert written(run) == [verdict(0), verdict(1)]
+    assert not record.hold([verdict(n) for n in range(GROUP)])
+    assert len(written(run)) == 2 + GROUP
+    record.flush()
+    assert len(written(run)) == 2 + GROUP
+    record.close()
+
+
+def test_a_seal_is_of_all_verdicts(run: RunDir) -> None:
+    record = RunRecord(run)
+    record.hold([verdict(0), verdict(1)])
+    sealed, said = record.seal()
+    record.close()
+    assert said == ()
+    assert sealed["verdicts-1.jsonl"].lines == 2
+    assert sealed["verdicts-1.jsonl"] == seal_of(run.verdicts())
+
+
+def test_a_group_that_could_not_be_written_is_not_tried_again(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = RunRecord(run)
+    record.hold([verdict(0)])
+    with monkeypatch.context() as full:
+        full.setattr("os.write", _no_space)
+        with pytest.raises(OSError, match="No space"):
+            record.flush()
+    record.hold([verdict(1)])
+    record.flush()
+    record.close()
+    assert written(run) == [verdict(1)]
+
+
+def _no_space(fd: int, data: bytes) -> int:
+    raise OSError(28, "No space left on device")
