@@ -14,7 +14,8 @@ from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 
 Started = Callable[[Trial], None]
-Store = Callable[[Trial, Observation], None]
+Store = Callable[[Trial, Observation], Observation]
+"""Keeps what was seen; what it is from then on."""
 Observed = tuple[Trial, Observation]
 Run = Callable[[Trial], Awaitable[Observation]]
 
@@ -52,7 +53,7 @@ async def _one_by_one(run: Run, feed: Iterator[Trial], store: Store | None) -> A
     for trial in feed:
         seen = await run(trial)
         if store is not None:
-            store(trial, seen)
+            seen = store(trial, seen)
         yield trial, seen
         if perf_counter() - breath > BREATH_S:
             await asyncio.sleep(0)
@@ -74,7 +75,7 @@ async def _side_by_side(
             for trial in feed:
                 seen = await run(trial)
                 if store is not None:
-                    store(trial, seen)
+                    seen = store(trial, seen)
                 await tell((trial, seen))
                 if over.is_set():
                     return

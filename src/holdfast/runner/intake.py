@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.judge import Judge
 from holdfast.model import events
+from holdfast.model.codec import HALVES, carried
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import TraceEvent
@@ -104,15 +105,27 @@ class Intake:
     def keep(self, trial: Trial, seen: Observation) -> None:
         """A control: it is compared with, not judged."""
         self._foreseen.pop(trial.id, None)
+        try:
+            self._record.observation(self.masker.observation(seen))
+        except UnicodeEncodeError:
+            seen = _carried(seen)
+            self._record.observation(self.masker.observation(seen))
         self.controls[trial.id] = seen
         self.kept.judged(seen)
         self.tally.saw(trial, seen)
-        self._record.observation(self.masker.observation(seen))
 
-    def store(self, trial: Trial, seen: Observation) -> None:
-        """A trial that has ended: on disk before anything else is done with it."""
-        shown = self.masker.observation(seen) if self._masks else seen
-        self._record.observation(shown)
+    def store(self, trial: Trial, seen: Observation) -> Observation:
+        """A trial that has ended: on disk before anything else is done with it. What it is judged by: as it is stored.
+
+        Halves of characters, which no file can hold, are found by the writing itself: nothing looks for them before.
+        """
+        try:
+            shown = self.masker.observation(seen) if self._masks else seen
+            self._record.observation(shown)
+        except UnicodeEncodeError:
+            seen = _carried(seen)
+            shown = self.masker.observation(seen)
+            self._record.observation(shown)
         if shown.masked:
             self._masked.add(trial.id)
         if shown.error:
@@ -121,6 +134,7 @@ class Intake:
             self.conditions.add(shown)
         if self._listen is not None:
             self._listen(events.TrialEnded(trial, shown))
+        return seen
 
     def take_at_once(self, trial: Trial, seen: Observation, *, alone: bool = False) -> bool:
         """Judges it where that takes no time; whether it did. `alone`: no other trial is under way."""
@@ -202,17 +216,21 @@ class Intake:
             return bool(seen.error)  # it is not judged
         if self._consultations.wanted(self._serving(trial).rules, seen):
             return True
+        seen = carried(seen)  # as it will be stored
         verdicts = self._verdicts(self._judge, trial, seen)
         self._foreseen[trial.id] = seen, verdicts
         return went_wrong(seen, verdicts)
 
     def met(self, trial: Trial, fault: FaultMet) -> None:
         if self._listen is not None:
-            self._listen(events.FaultFired(trial, self.masker.struct(fault)))
+            self._listen(events.FaultFired(trial, self.masker.struct(carried(fault))))
 
     def saw(self, trial: Trial, event: TraceEvent) -> None:
         """A call of a trial that is under way: on disk as it happens."""
-        self._record.event(trial.id, self.masker.struct(event))
+        try:
+            self._record.event(trial.id, self.masker.struct(event))
+        except UnicodeEncodeError:
+            self._record.event(trial.id, self.masker.struct(carried(event)), changed=True)
 
     def seal(self) -> tuple[dict[str, Seal], tuple[str, ...]]:
         """The seals of the run's files, and what to say of them; to be called when no agent is left."""
@@ -274,6 +292,12 @@ class Intake:
             self._record.flush()
         except OSError as full:
             self._unwritten = full
+
+
+def _carried(seen: Observation) -> Observation:
+    """What was seen, with text that can be stored, and a note of that."""
+    notes = seen.notes if HALVES in seen.notes else (*seen.notes, HALVES)
+    return carried(replace(seen, notes=notes))
 
 
 def _short(seen: Observation) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.open_site import open_site
 from holdfast.execute.options import WorldOptions
+from holdfast.model.codec import carried
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Spec
 from holdfast.plan import plan
@@ -26,7 +27,7 @@ async def ask_once(spec: Spec, environ: Mapping[str, str]) -> tuple[Observation,
     try:
         site = await open_site(spec, environ=environ, world=WorldOptions(secrets=secrets))
         try:
-            return mask.struct(await preflight(site, first, lambda message: None)), site.targets
+            return mask.struct(carried(await preflight(site, first, lambda message: None))), site.targets
         finally:
             await site.close()
     except AgentUnavailable as gone:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from holdfast.model.codec import decoder, encode, encode_lines
+from holdfast.model.codec import carried, decoder, encode, encode_lines
 from holdfast.model.observation import Observation
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
@@ -47,13 +47,13 @@ class RunRecord:
     def trials(self, batch: Sequence[Trial]) -> None:
         self._trials.write_lines(encode_lines(batch), len(batch))
 
-    def event(self, trial: str, event: TraceEvent) -> None:
-        """A call of a trial that is under way."""
+    def event(self, trial: str, event: TraceEvent, *, changed: bool = False) -> None:
+        """A call of a trial that is under way; `changed`: not as its observation will have it."""
         if self._traces is not None:
-            self._traces.write(trial, event)
+            self._traces.write(trial, event, changed=changed)
 
     def observation(self, seen: Observation) -> None:
-        """What was seen of a trial: with the kernel when this returns."""
+        """What was seen of a trial: with the kernel when this returns. UnicodeEncodeError: it cannot be stored so."""
         if seen.audit:
             seen = settle_audit(self._run, seen)
         if self._traces is not None:
@@ -78,7 +78,7 @@ class RunRecord:
         """Writes the verdicts that wait; after a failure they are not tried again, and half a line stays the last."""
         held, self._held = self._held, []
         if held:
-            self._verdicts.write_lines(encode_lines(held), len(held))
+            self._verdicts.write_lines(_lines_of(held), len(held))
 
     def seal(self) -> tuple[dict[str, Seal], tuple[str, ...]]:
         """The files' seals by name, and what to say of those that something else had written to; no agent is left."""
@@ -92,6 +92,13 @@ class RunRecord:
             lines.close()
         if self._traces is not None:
             self._traces.close()
+
+
+def _lines_of(held: Sequence[Verdict]) -> bytes:
+    try:
+        return encode_lines(held)
+    except UnicodeEncodeError:  # a plug-in's words
+        return encode_lines([carried(verdict) for verdict in held])
 
 
 def trials(run: RunDir) -> dict[str, Trial]:

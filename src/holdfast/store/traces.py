@@ -31,6 +31,8 @@ class TraceSeal:
     def __init__(self) -> None:
         self.events = 0
         self.digest = blake2b(digest_size=SIZE)
+        self.changed = False
+        """An event could not be written as it came."""
 
     def add(self, fd: int, event: TraceEvent) -> None:
         line = encode(event) + b"\n"
@@ -49,7 +51,7 @@ class Traces:
         self._settled: dict[str, None] = {}
         """Trials whose trace is whole, the last of them: a plane may still tell of a call that ended with the trial."""
 
-    def write(self, trial: str, event: TraceEvent) -> None:
+    def write(self, trial: str, event: TraceEvent, *, changed: bool = False) -> None:
         """Appends an event; the first one starts the file anew. What comes after `settle` is dropped."""
         if trial in self._settled:
             return
@@ -59,12 +61,15 @@ class Traces:
                 return  # then it stays in the observation
             fd = self._open[trial] = self._create(trial)
             self._written[trial] = TraceSeal()
-        self._written[trial].add(fd, event)
+        written = self._written[trial]
+        written.add(fd, event)
+        written.changed = written.changed or changed
 
     def settle(self, seen: Observation) -> Observation:
         """The observation as it is stored: its trace is in the file, whole, and here is only how long it is.
 
-        A trial that was repeated has events of an earlier attempt in its file: then it is written anew.
+        A trial that was repeated has events of an earlier attempt in its file: then it is written anew. So it is if an
+        event could not be written as it came, which raises UnicodeEncodeError until the observation can be stored.
         """
         traced = self._let_go(seen.trial)
         self._settled[seen.trial] = None
@@ -72,7 +77,7 @@ class Traces:
             del self._settled[next(iter(self._settled))]
         if not is_id(seen.trial) or not seen.trace:
             return seen
-        if traced.events != len(seen.trace) or seen.attempts > 1:
+        if traced.changed or traced.events != len(seen.trace) or seen.attempts > 1:
             fd, traced = self._create(seen.trial), TraceSeal()
             try:
                 for event in seen.trace:

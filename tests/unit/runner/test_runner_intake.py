@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.model import events
+from holdfast.model.codec import HALVES
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, Scenario, Spec, Task
+from holdfast.model.trace import TraceEvent
 from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job, RunOptions
-from holdfast.store.record import verdicts
+from holdfast.store.record import observations, verdicts
 from holdfast.store.rundir import RunDir
 
 SECRET = "hunter2-hunter2"
@@ -73,3 +75,39 @@ def test_a_listener_hears_of_every_trial_or_of_none(spec: Spec, tmp_path: Path) 
     ]  # fmt: skip
     _, heard = taken(spec, tmp_path, ["fine"] * 3, each_trial=False)
     assert heard == []
+
+
+HALF = "\ud83d"
+
+
+def test_halves_of_characters_are_replaced_once_noted_and_judged_as_they_are_stored(spec: Spec, tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path / "runs")
+    job = Job(spec, RunOptions(), {})
+    intake = Intake(job, run, lambda event: None)
+    first, second, third = job.plan.trials
+    event = TraceEvent(0.1, "tool_call", "look", "tool", 1, input=f"a{HALF}")
+    cases = {
+        first.id: Observation(first.id, (Turn("q", f"fine {HALF}"),)),
+        second.id: Observation(second.id, (Turn("q", "fine"),), trace=(event,)),
+        third.id: Observation(third.id, (Turn("q", "fine"),), trace=(event,), notes=(HALVES,)),
+    }
+    intake.saw(second, event)
+    kept = {trial.id: intake.store(trial, cases[trial.id]) for trial in job.plan.trials}
+    assert kept[first.id].turns[0].text == "fine \ufffd"
+    assert kept[second.id].trace[0].input == kept[third.id].trace[0].input == "a\ufffd"
+    assert all(seen.notes == (HALVES,) for seen in kept.values())
+    assert {seen.trial: seen for seen in observations(run)} == kept
+    intake.close()
+
+
+def test_a_secret_in_two_halves_is_masked(spec: Spec, tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path / "runs")
+    job = Job(spec, RunOptions(), {})
+    job.secrets["key"] = "pass\U0001f600word"
+    intake = Intake(job, run, lambda event: None)
+    trial = job.plan.trials[0]
+    intake.store(trial, Observation(trial.id, (Turn("q", "it is pass\ud83d\ude00word"),)))
+    intake.keep(job.plan.preflight, Observation(job.plan.preflight.id, (Turn("q", "pass\ud83d\ude00word"),)))
+    intake.close()
+    texts = [seen.turns[0].text for seen in observations(run)]
+    assert texts == ["it is [masked]", "[masked]"]

@@ -77,3 +77,11 @@ def test_a_group_that_could_not_be_written_is_not_tried_again(run: RunDir, monke
 
 def _no_space(fd: int, data: bytes) -> int:
     raise OSError(28, "No space left on device")
+
+
+def test_a_verdict_with_half_of_a_character_is_stored_without_it(run: RunDir) -> None:
+    record = RunRecord(run)
+    record.hold([verdict(0), Verdict("0", "rule", "fail", 0.0, "a\ud83d")])
+    record.flush()
+    record.close()
+    assert [one.reason for one in written(run)] == ["fine", "a\ufffd"]
