@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-ALL = ["startup", "inline", "fresh", "http", "gateway", "page", "sandbox", "services", "tcp", "world"]
+ALL = ["startup", "inline", "large", "fresh", "http", "gateway", "page", "sandbox", "services", "tcp", "world"]
 
 
 def main(names: list[str]) -> None:

@@ -152,6 +152,14 @@ def test_a_stored_run_is_judged_by_other_rules(tmp_path: Path) -> None:
     assert (told.code, cases(told)) == (0, {"calm en": ("pass", 1.0), "calm de": ("pass", 1.0)})
 
 
+def test_a_run_that_is_judged_anew_knows_the_faults_that_were_met(tmp_path: Path) -> None:
+    spec = SPEC.replace('agent: {type: python, endpoint: "bot:answer"}', TOOLS) + MATRIX
+    project(tmp_path, spec.replace("value: source", "value: idea"), SEARCHES.replace("the ledger", "an idea"))
+    first = tell(tmp_path, "run", "--json")
+    assert cases(first)["down de"][0] == "pass", first.err
+    assert cases(tell(tmp_path, "judge", "1", "--json")) == cases(first)
+
+
 def test_a_run_is_resumed_by_the_command_that_began_it(tmp_path: Path) -> None:
     project(tmp_path, SPEC)
     tell(tmp_path, "run")

@@ -91,6 +91,14 @@ class Plan:
             return tuple(self._partial[key, task] for task in tasks)
         return (self.spec.replicas if self.applies(key) else 0,) * len(tasks)
 
+    def asks(self, scenario: str, params: Mapping[str, Any], task: Task) -> bool:
+        """Whether a trial of the plan asks the task there, for whatever rule."""
+        number = self._params.get(canonical(params))
+        if number is None or scenario not in self._rows:
+            return False
+        asking = (CellKey(rule, scenario, number) for rule, tasks in self._tasks.items() if task in tasks)
+        return any(self.asked(key)[self._tasks[key.invariant].index(task)] for key in asking)
+
     def expected(self, key: CellKey) -> int:
         """How many verdicts the cell expects in all."""
         return sum(self.asked(key))

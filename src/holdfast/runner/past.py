@@ -21,7 +21,7 @@ def past(kept: KeptWorld, environ: Mapping[str, str], tell: Callable[[str], None
     run = RunDir(Path(kept.run))
     try:
         spec, _ = stored_spec(run, run.manifest(), None, environ)
-        trial = trials(run)[kept.trial]
+        trial = {trial.id: trial for trial in trials(run) if trial.id == kept.trial}[kept.trial]
     except (UserError, OSError, KeyError) as refused:
         tell(f"its services and secrets are not there: run {run.id} cannot be read: {_why(refused)}")
         return StoredTrial(Spec(kept.spec, AgentSpec("command")), Trial(kept.trial, "contract", "", Task(("",))))

@@ -93,8 +93,7 @@ class RunInProgress:
     async def _trials(self, site: Site, stored: StoredRun) -> None:
         """All that have no record yet, in batches, and what their ends tell of the whole."""
         job, intake = self.job, self.intake
-        trials = [t for t in job.plan.trials if t.id not in stored.seen] if stored.seen else job.plan.trials
-        planner = FailFast(trials, site.concurrency) if job.options.fail_fast else Once(trials)
+        planner = FailFast(stored.left, site.concurrency) if job.options.fail_fast else Once(stored.left)
         done, alone = 0, site.concurrency == 1
         while batch := planner.next(Judged(done, intake.violated)):
             begun = intake.begun(batch)
@@ -135,7 +134,7 @@ class RunInProgress:
                 scenarios=len(job.plan.scenarios),
                 seed=job.spec.seed,
                 concurrency=site.concurrency,
-                done=len(stored.seen),
+                done=stored.done,
             )
         )
 

@@ -13,6 +13,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.store.audits import settle_audit, whole
 from holdfast.store.blobs import pack, unpack
 from holdfast.store.consulted import Consulted
+from holdfast.store.line_reader import LineReader
 from holdfast.store.lines import JsonLines
 from holdfast.store.rundir import RunDir, records
 from holdfast.store.seals import Seal
@@ -101,16 +102,61 @@ def _lines_of(held: Sequence[Verdict]) -> bytes:
         return encode_lines([carried(verdict) for verdict in held])
 
 
-def trials(run: RunDir) -> dict[str, Trial]:
-    """Every trial that was begun, by id."""
-    return {t.id: t for _, t in records(run.path / "trials.jsonl", _trials.decode)}
+def trials(run: RunDir) -> Iterator[Trial]:
+    """Every trial that was begun; one that was run again comes again."""
+    return (trial for _, trial in placed_trials(run))
+
+
+def placed_trials(run: RunDir) -> Iterator[tuple[int, Trial]]:
+    """The same, each with the offset at which its line starts."""
+    return records(trial_file(run), _trials.decode)
+
+
+def trial_file(run: RunDir) -> Path:
+    """Where a run's trials are."""
+    return run.path / "trials.jsonl"
+
+
+def read_trial(line: bytes) -> Trial:
+    """The trial of a line."""
+    return _trials.decode(line)
 
 
 def observations(run: RunDir, *, traces: bool = True) -> Iterator[Observation]:
     """Everything that was seen, as it was stored; without traces and audit logs where nobody looks at them."""
-    for path in run.observation_files():
-        for _, seen in records(path, lambda line: unpack(line, run.path / "blobs")):
-            yield whole(run, seen) if traces else seen
+    return (seen for _, seen in StoredObservations(run).all(traces=traces))
+
+
+class StoredObservations:
+    """What was seen in a run, each with a number that says where it lies. Close it when single ones were read."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._run = run
+        self._blobs = run.path / "blobs"
+        self._files = run.observation_files()
+        self._open: dict[int, LineReader] = {}
+
+    def all(self, *, traces: bool = True) -> Iterator[tuple[int, Observation]]:
+        """In the order in which they were stored."""
+        for number, path in enumerate(self._files):
+            for start, seen in records(path, lambda line: unpack(line, self._blobs)):
+                yield start * len(self._files) + number, self.whole(seen) if traces else seen
+
+    def at(self, place: int) -> Observation:
+        """One of them by its number, whole."""
+        start, number = divmod(place, len(self._files))
+        if number not in self._open:
+            self._open[number] = LineReader(self._files[number])
+        return self.whole(unpack(self._open[number].line(start), self._blobs))
+
+    def whole(self, seen: Observation) -> Observation:
+        """With its trace and its audit log."""
+        return whole(self._run, seen)
+
+    def close(self) -> None:
+        for reader in self._open.values():
+            reader.close()
+        self._open.clear()
 
 
 def verdicts(path: Path) -> Iterator[Verdict]:

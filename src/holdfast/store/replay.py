@@ -1,25 +1,32 @@
-"""Reading a stored run back into a tally, for `--resume`, `report` and `judge`."""
+"""Reading a stored run back into a tally, for `--resume`, `report` and `judge`. No record is held in memory."""
 
 from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 
 from msgspec import Struct
 
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
-from holdfast.model.verdict import Verdict
-from holdfast.plan import Plan
+from holdfast.plan import Lazy, Plan
 from holdfast.score import Tally
-from holdfast.store.record import observations, trials, verdicts
+from holdfast.store.given import GivenVerdicts
+from holdfast.store.id_table import IdTable
+from holdfast.store.record import StoredObservations, trials
 from holdfast.store.rundir import RunDir
 
 
 class StoredRun(Struct):
     """What a run's directory holds of a plan."""
 
-    seen: set[str]
-    """Ids of the trials that need not run again."""
+    done: int
+    """Trials that need not run again."""
+    left: Sequence[Trial]
+    """The others, in the plan's order."""
     controls: dict[str, Observation]
-    unjudged: list[tuple[Trial, Observation]]
+    unjudged: Iterable[tuple[Trial, Observation]]
     """Seen, but killed before the verdict was written."""
 
 
@@ -28,57 +35,105 @@ def replay(run: RunDir, plan: Plan, tally: Tally, *, keep_errors: bool = False) 
 
     A trial that our side broke counts as not run, unless `keep_errors` asks for the run as it ended.
     """
-    stored = StoredRun(set(), {}, [])
-    begun = trials(run)
-    if not begun:  # a new run: nothing to read, and no reason to walk through the plan
-        return stored
-    controls = {id: trial for id, trial in begun.items() if trial.kind == "control"}
-    # A run that was forced may hold trials of another spec; and an id says which trial it is, whatever else is stored.
-    begun = {**{trial.id: trial for trial in plan.trials if trial.id in begun}, **controls}
-    given = _given(run)
-    broken: dict[str, Observation] = {}
-    for seen in observations(run):
+    if next(trials(run), None) is None:  # a new run: nothing to read, and no reason to walk through the plan
+        return StoredRun(0, plan.trials, {}, ())
+    reading = _Reading(run, plan, tally)
+    with closing(reading):
+        reading.go()
+        if keep_errors:
+            reading.add_broken()
+    return reading.stored()
+
+
+class _Reading:
+    """The trials of a plan by their places in it, and how far each has come."""
+
+    def __init__(self, run: RunDir, plan: Plan, tally: Tally) -> None:
+        self._plan = plan
+        self._tally = tally
+        self._ids = IdTable(trial.id for trial in plan.trials)
+        self._begun = bytearray(len(plan.trials))
+        self._done = bytearray(len(plan.trials))
+        self._broken = array("q", [-1]) * len(plan.trials)
+        """Where the last observation of a trial is that our side broke."""
+        self._unjudged = array("q")
+        self._asked: dict[str, Trial] = {}
+        """Controls that were begun, by id."""
+        self._controls: dict[str, Observation] = {}
+        self._broken_controls: dict[str, Observation] = {}
+        for trial in trials(run):
+            # A run that was forced may hold trials of another spec; an id says which it is, whatever else is stored.
+            place = self._ids.find(trial.id)
+            if place is not None:
+                self._begun[place] = True
+            elif trial.kind == "control":
+                self._asked[trial.id] = trial
+        self._seen = StoredObservations(run)
+        self._given = GivenVerdicts(run.verdicts(), self._ids.find, len(plan.trials))
+
+    def go(self) -> None:
+        """Adds every trial that was seen."""
+        for at, seen in self._seen.all():
+            if seen.trial in self._asked:
+                self._control(self._asked[seen.trial], seen)
+                continue
+            place = self._ids.find(seen.trial)
+            if place is None or not self._begun[place] or self._done[place]:
+                continue
+            if seen.error:
+                self._broken[place] = at
+            else:
+                self._broken[place] = -1  # it was run again, and better
+                self._add(place, at, seen)
+
+    def add_broken(self) -> None:
+        """Adds the trials that were never seen but broken."""
+        for id, control in self._broken_controls.items():
+            self._keep(self._asked[id], control)
+        for at in sorted(at for at in self._broken if at >= 0):
+            seen = self._seen.at(at)
+            place = self._ids.find(seen.trial)
+            assert place is not None
+            self._add(place, at, seen)
+
+    def stored(self) -> StoredRun:
+        """What there is."""
+        done, every = self._done, self._plan.trials
+        left = every
+        if any(done):
+            left = Lazy(every.__getitem__, array("L", (place for place, there in enumerate(done) if not there)))
+        return StoredRun(sum(done), left, self._controls, self._later())
+
+    def close(self) -> None:
+        self._given.close()
+        self._seen.close()
+
+    def _later(self) -> Iterator[tuple[Trial, Observation]]:
+        with closing(self._seen):
+            for at in self._unjudged:
+                seen = self._seen.at(at)
+                place = self._ids.find(seen.trial)
+                assert place is not None
+                yield self._plan.trials[place], seen
+
+    def _control(self, trial: Trial, seen: Observation) -> None:
         if seen.error:
-            broken[seen.trial] = seen
-            continue
-        broken.pop(seen.trial, None)  # it was run again, and better
-        _add(plan, tally, stored, begun, seen, given)
-    for seen in broken.values() if keep_errors else ():
-        _add(plan, tally, stored, begun, seen, given)
-    return stored
+            self._broken_controls[trial.id] = seen
+            return
+        self._broken_controls.pop(trial.id, None)
+        self._keep(trial, seen)
 
-
-def _given(run: RunDir) -> dict[str, dict[str, Verdict]]:
-    """The run's own verdicts by trial and rule; the last of several counts."""
-    given: dict[str, dict[str, Verdict]] = {}
-    for verdict in verdicts(run.verdicts()):
-        given.setdefault(verdict.trial, {})[verdict.invariant] = verdict
-    return given
-
-
-def _add(
-    plan: Plan,
-    tally: Tally,
-    stored: StoredRun,
-    begun: dict[str, Trial],
-    seen: Observation,
-    given: dict[str, dict[str, Verdict]],
-) -> None:
-    trial = begun.get(seen.trial)
-    if trial is None or trial.id in stored.seen:
-        return
-    if trial.kind == "control":
-        if trial.id not in stored.controls:
-            tally.saw(trial, seen)
+    def _keep(self, trial: Trial, seen: Observation) -> None:
+        if trial.id not in self._controls:
+            self._tally.saw(trial, seen)
         if not seen.masked:  # what is compared with it will not be masked: it is asked again
-            stored.controls[trial.id] = seen
-        return
-    stored.seen.add(trial.id)
-    rules, verdicts = plan.rules(trial), given.get(trial.id, {})
-    if any(rule.id not in verdicts for rule in rules):
-        stored.unjudged.append((trial, seen))
-        return
-    tally.saw(trial, seen)
-    tally.cases.add(trial, seen, verdicts.values())
-    for rule in rules:
-        tally.add(trial, seen, verdicts[rule.id])
+            self._controls[trial.id] = seen
+
+    def _add(self, place: int, at: int, seen: Observation) -> None:
+        trial = self._plan.trials[place]
+        self._done[place] = True
+        rules, verdicts = self._plan.rules(trial), self._given.of(place)
+        if any(rule.id not in verdicts for rule in rules):
+            self._unjudged.append(at)
+            return
+        self._tally.take(trial, seen, [verdicts[rule.id] for rule in rules])

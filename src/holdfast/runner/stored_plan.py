@@ -1,0 +1,124 @@
+"""A plan whose trials are those that were stored, whatever rule they were made for."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from holdfast.model.codec import canonical
+from holdfast.model.spec import Invariant, Spec, Task
+from holdfast.model.trial import Trial
+from holdfast.plan import CellKey, Plan, Select
+from holdfast.plan.matrix import EVERY_RULE
+
+_GROUPS_KEPT = 1024
+"""Groups whose rules are known for a while: stored trials come nearly in the order of the plan."""
+
+
+class StoredPlan(Plan):
+    """Rules are judged on their own trials and on those that served every rule, else on all that asked the same.
+
+    Trials are only counted, by group: those of one scenario, one set of params and one task.
+    """
+
+    whole = False
+
+    def __init__(self, spec: Spec, select: Select, stored: Iterable[Trial], replicas: int) -> None:
+        super().__init__(spec, select)
+        self._replicas = replicas
+        """That the run was to have: those it never came to are missing, not left out."""
+        self._every = tuple(dict.fromkeys(task for rule in self.invariants for task in self.tasks(rule.id)))
+        self._task_numbers = {task: number for number, task in enumerate(self._every)}
+        self._places = {rule.id: {task: n for n, task in enumerate(self.tasks(rule.id))} for rule in self.invariants}
+        self._widest = max(map(len, self._places.values()), default=0)
+        groups = len(self.scenarios) * len(spec.params) * len(self._every)
+        self._alike = array("L", [0]) * groups
+        self._serving_all = array("L", [0]) * groups
+        self._own = array("L", [0]) * (len(self.scenarios) * len(self.invariants) * len(spec.params) * self._widest)
+        self._wanted = None if super().whole else frozenset(self.positions)
+        self.made_for: set[str] = set()
+        """The rules that stored trials were made for."""
+        self._rules_of = lru_cache(_GROUPS_KEPT)(self._asking)
+        self._orphans_of = lru_cache(_GROUPS_KEPT)(self._orphans)
+        for trial in stored:
+            if trial.kind == "contract":
+                self._count(trial)
+
+    def rules(self, trial: Trial) -> tuple[Invariant, ...]:
+        """The rules of its scenario that ask what the trial asked, however the run had laid them out."""
+        group = self._group(trial.scenario, trial.params, trial.task)
+        return () if group is None else tuple(self._rules_of(group).values())
+
+    def judging(self, trial: Trial) -> tuple[Invariant, ...]:
+        """The rules that are judged on this trial."""
+        group = self._group(trial.scenario, trial.params, trial.task)
+        if group is None:
+            return ()
+        asking = self._rules_of(group)
+        if trial.invariant == EVERY_RULE:
+            return tuple(asking.values())
+        own = asking.get(trial.invariant)
+        return self._orphans_of(group) if own is None else (own, *self._orphans_of(group))
+
+    def judged_on(self, key: CellKey, task: Task) -> int:
+        """How many stored trials a rule is judged on for one of its tasks."""
+        group = self._group(key.scenario, self.spec.params[key.params], task)
+        assert group is not None, "the task is one of the rule's"
+        return self._owned(key.invariant, group) or self._alike[group]
+
+    def asked(self, key: CellKey) -> tuple[int, ...]:
+        tasks = self.tasks(key.invariant)
+        if not self.applies(key):
+            return (0,) * len(tasks)
+        wanted = (self._replicas,) * len(tasks) if super().whole else super().asked(key)
+        return tuple(map(max, wanted, (self.judged_on(key, task) for task in tasks)))
+
+    def _count(self, trial: Trial) -> None:
+        self.made_for.add(trial.invariant)
+        group = self._group(trial.scenario, trial.params, trial.task)
+        if group is None:
+            return
+        self._alike[group] += 1
+        if trial.invariant == EVERY_RULE:
+            self._serving_all[group] += 1
+        elif trial.task in self._places.get(trial.invariant, ()):
+            self._own[self._own_at(trial.invariant, group)] += 1
+
+    def _group(self, scenario: str, params: Mapping[str, Any], task: Task) -> int | None:
+        """The number of a group; None if this plan has nothing to do with it."""
+        row, number = self._rows.get(scenario), self._params.get(canonical(params))
+        asked = self._task_numbers.get(task)
+        if row is None or number is None or asked is None:
+            return None
+        return (row * len(self.spec.params) + number) * len(self._every) + asked
+
+    def _parts(self, group: int) -> tuple[str, int, Task]:
+        """The scenario, the params and the task of a group."""
+        rest, asked = divmod(group, len(self._every))
+        row, params = divmod(rest, len(self.spec.params))
+        return self.scenarios[row].name, params, self._every[asked]
+
+    def _asking(self, group: int) -> dict[str, Invariant]:
+        """The rules that ask the group's task in its scenario, by id."""
+        scenario, params, task = self._parts(group)
+        asking = {}
+        for rule in self.invariants:
+            key = CellKey(rule.id, scenario, params)
+            selected = self._wanted is None or self.position(*key) in self._wanted
+            if selected and task in self._places[rule.id] and self.applies(key):
+                asking[rule.id] = rule
+        return asking
+
+    def _orphans(self, group: int) -> tuple[Invariant, ...]:
+        """Those of them that no trial of the group was made for."""
+        return tuple(rule for id, rule in self._rules_of(group).items() if not self._owned(id, group))
+
+    def _owned(self, rule: str, group: int) -> int:
+        """How many trials of the group were made for the rule, or for all."""
+        return self._own[self._own_at(rule, group)] + self._serving_all[group]
+
+    def _own_at(self, rule: str, group: int) -> int:
+        scenario, params, task = self._parts(group)
+        return self.position(rule, scenario, params) * self._widest + self._places[rule][task]

@@ -1,0 +1,47 @@
+"""The trials that a run began, each once: only their ids and where they lie are held in memory."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+from holdfast.model.trial import Trial
+from holdfast.store.id_table import IdTable
+from holdfast.store.line_reader import LineReader
+from holdfast.store.record import placed_trials, read_trial, trial_file, trials
+from holdfast.store.rundir import RunDir
+
+
+class StoredTrials:
+    """Trials numbered in the order in which they were begun. Close it when done."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._run = run
+        self._starts = array("Q")
+        self._ids = IdTable(self._noted())
+        self._lines = LineReader(trial_file(run)) if self._starts else None
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __iter__(self) -> Iterator[tuple[int, Trial]]:
+        """Each with its number; one that was begun again where it was last."""
+        return ((n, trial) for n, trial in enumerate(trials(self._run)) if self._ids.find(trial.id) == n)
+
+    def find(self, id: str) -> int | None:
+        """The number of a trial; None if there is none of this id."""
+        return self._ids.find(id)
+
+    def at(self, number: int) -> Trial:
+        """A trial by its number."""
+        assert self._lines is not None
+        return read_trial(self._lines.line(self._starts[number]))
+
+    def close(self) -> None:
+        if self._lines is not None:
+            self._lines.close()
+
+    def _noted(self) -> Iterator[str]:
+        for start, trial in placed_trials(self._run):
+            self._starts.append(start)
+            yield trial.id
