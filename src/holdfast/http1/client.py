@@ -79,7 +79,9 @@ class Upstreams:
     # -- for its connections --------------------------------------------------------------------------
     def give_back(self, connection: UpstreamConnection) -> None:
         """The connection is free for another request."""
-        idle = self._idle.setdefault(connection.key, [])
+        idle = self._idle.get(connection.key)
+        if idle is None:
+            idle = self._idle[connection.key] = []
         if self._closed or len(idle) >= KEPT:
             connection.abort()
         else:

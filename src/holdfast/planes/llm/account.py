@@ -79,7 +79,7 @@ class Account:
             error_type=self.trouble,
             input=shorten(_last(self._query), TEXT_KEPT),
             output=shorten(completion.shown if completion is not None else "", TEXT_KEPT),
-            digest=digest(self._query.body),
+            digest=self._query.digest or digest(self._query.body),
             cost=self._cost(usage, self._query.model),
             fault=context.met_by(call.plane, call.target, call.n),
             waited_ms=0.0 if since is None else (context.now() - since) * 1000,

@@ -11,8 +11,6 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from holdfast.model.codec import digest
-
 Get: TypeAlias = Callable[[str], str | None]
 """A request's header by its name."""
 
@@ -38,12 +36,8 @@ class Attempts:
     def __init__(self) -> None:
         self._failed: dict[str, _Failures] = {}
 
-    def key(self, body: bytes) -> str:
-        """What the repetitions of a request have in common."""
-        return digest(body, 16)
-
     def which(self, header: Get, key: str) -> int:
-        """Which repetition a request is: 0 is a call of the agent's own."""
+        """Which repetition a request is: 0 is a call of the agent's own. Repetitions have the `key` in common."""
         before = self._failed.get(key)
         return 0 if before is None else _repetition(header, before)
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from holdfast.errors import HarnessError
 from holdfast.http1.server import Exchange
 from holdfast.http1.upgrade import asks_for_upgrade
+from holdfast.model.codec import digest
 from holdfast.model.spec import ModelSpec
 from holdfast.planes.describe import shorten
 from holdfast.planes.llm.attempts import Attempts
@@ -90,9 +91,9 @@ class Traffic:
             await self._pass_by(exchange, query, route)
         else:
             codec = route.codec
-            asked = codec.asked(path, data)
+            asked, told = codec.asked(path, data), digest(body)
             await self._complete(
-                exchange, Query(provider, method, path, headers, body, trial, data, codec, asked, base_url)
+                exchange, Query(provider, method, path, headers, body, trial, data, codec, asked, base_url, told)
             )
 
     async def _pass_by(self, exchange: Exchange, query: Query, route: ApiRoute | None) -> None:
@@ -142,7 +143,7 @@ class Traffic:
         self._gateway.router.forget(self._context.trial.id)
 
     async def _complete(self, exchange: Exchange, query: Query) -> None:
-        key = self._attempts.key(query.body)
+        key = query.digest
         if key in self._under_way.values():
             self._note_left(key)
         retry = self._attempts.which(exchange.head.get, key)
@@ -222,7 +223,9 @@ class Traffic:
         texts = {name: settled.text or "" for name, settled in changed.items()}
         data = codec.with_results(query.data, texts, frozenset(n for n, s in changed.items() if s.failed))
         asked = self._continued.whole(codec.asked(query.path, data))
-        return replace(query, body=dump(data), data=data, asked=asked), self._results.unread(changed.values())
+        body = dump(data)
+        query = replace(query, body=body, data=data, asked=asked, digest=digest(body))
+        return query, self._results.unread(changed.values())
 
     async def _changed(self, asked: ModelRequest, *, again: bool) -> dict[str, Settled]:
         try:

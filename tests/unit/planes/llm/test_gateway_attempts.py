@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.model.codec import digest
 from holdfast.planes.llm.attempts import Attempts
 
 OPENAI = {"x-stainless-lang": "python"}
@@ -12,7 +13,7 @@ def attempt(
     attempts: Attempts, body: bytes, told: str | None = None, *, by: dict[str, str] | None = None, ends: str = "well"
 ) -> int:
     headers = {**(by or {}), **({} if told is None else {"x-stainless-retry-count": told})}
-    key = attempts.key(body)
+    key = digest(body)
     retry = attempts.which(headers.get, key)
     attempts.ended(key, retry, well=ends == "well", lost=ends == "lost")
     return retry

@@ -60,7 +60,8 @@ def _messages(body: Mapping[str, Any]) -> Any:
     conversation = Conversation()
     for found in understood(items(body.get("messages"))):
         message = obj(found)
-        role, text = word(message.get("role")), text_in(message.get("content"))
+        role, content = word(message.get("role")), message.get("content")
+        text = content if isinstance(content, str) else text_in(content)
         if role in _RESULTS:
             conversation.result(word(message.get("tool_call_id")), word(message.get("name")), text)
             continue

@@ -20,7 +20,7 @@ def understood(messages: list[Any]) -> list[Any]:
 
     Results of several calls stand in one text and cannot be told apart: they stay text.
     """
-    if not any(_CALLS in text_in(message.get("content")) for message in messages if isinstance(message, dict)):
+    if not _has_calls(messages):
         return messages
     read: list[Any] = []
     open_call = ""
@@ -34,6 +34,14 @@ def understood(messages: list[Any]) -> list[Any]:
         open_call = word(calls[0].get("id")) if len(calls) == 1 else ""
         read.append({**message, "tool_calls": calls} if calls else message)
     return read
+
+
+def _has_calls(messages: list[Any]) -> bool:
+    for message in messages:
+        content = obj(message).get("content")
+        if _CALLS in (content if isinstance(content, str) else text_in(content)):
+            return True
+    return False
 
 
 def asked_in(text: str) -> tuple[ToolCall, ...]:

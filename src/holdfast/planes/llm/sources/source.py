@@ -77,6 +77,8 @@ class Query(Struct, frozen=True):
     asked: ModelRequest | None = None
     base_url: str | None = None
     """Where the agent itself would have sent it, if it came through the proxy."""
+    digest: str = ""
+    """Of the body; empty if nobody has taken it yet."""
 
     @property
     def key(self) -> str:
