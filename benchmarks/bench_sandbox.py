@@ -63,7 +63,7 @@ async def measure(folder: Path) -> None:
         row("a plain process", f"{base:.1f} ms")
         for name, times in (("in a bubblewrap sandbox", jailed), ("by the process backend", kept)):
             added = median(times) - base
-            row(name, f"{median(times):.1f} ms", f"{added:.1f} ms more (best {min(times):.1f}), target 15 ms")
+            row(name, f"{median(times):.1f} ms", f"{added:.1f} ms more (best {min(times):.1f}), target 10 ms")
         unheard, heard = await audited(jails)
         row("100 commands in it", f"{unheard:.0f} ms")
         row("... each of them heard", f"{heard:.0f} ms", f"{heard / unheard:.2f} x")
