@@ -14,7 +14,7 @@ from holdfast.model.verdict import OUTCOMES
 from holdfast.report import calls, wording
 from holdfast.report.case_page import rows
 from holdfast.report.cases import ONE_SAMPLE, counted
-from holdfast.report.page_data import PageTables, packed
+from holdfast.report.page_tables import PageTables, packed
 from holdfast.report.safe import one_line
 
 _SCRIPTS = ("unpack.js", "dom.js", "matrix.js", "filters.js", "panel.js", "trial.js", "main.js")

@@ -203,7 +203,7 @@ def _trial(trial: TrialRow) -> dict[str, Any]:
         "notes": trial.notes,
         "again": trial.again,
         "faults": [_fault(met) for met in trial.faults],
-        "trace": (used := spent(trial.trace)) and _spent(used),
+        "trace": (used := spent(trial.trace)) and _spent(used) if trial.trace else None,
     }
 
 

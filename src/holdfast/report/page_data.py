@@ -1,17 +1,12 @@
-"""A run as the page wants it: columns of numbers over one table of strings, small once packed."""
+"""Cells and trials as the page wants them: columns of numbers over one table of strings, small once packed."""
 
 from __future__ import annotations
 
 import json
-import zlib
-from base64 import b64encode
-from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import Any
 
 import msgspec
 
-from holdfast.model.codec import encode
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.score import Cell
@@ -19,110 +14,15 @@ from holdfast.model.spec import Invariant
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import OUTCOMES
 from holdfast.report import calls, wording
-from holdfast.report.page_limits import PageLimits, counted
 from holdfast.report.safe import encodable
 
 MAX_TEXT = 20_000
 """Characters of one answer or output in the page; the run directory has the rest, and the page says so."""
 TEXT, HELD_TEXT, SHORT = 16_000_000, 4_000_000, 200
 """Characters of all trials of cells that did not hold, and of cells that did; of one text when those are used up."""
-NOT_HERE = "its trials are not in this page; see the note above the matrix"
 SENT = 160
 """Characters of what a call sent that the page shows."""
-_PIECE = 2_000
-"""Entries of a table that are written at once."""
 _CODE = {outcome: n for n, outcome in enumerate(OUTCOMES)}
-
-
-def packed(tables: Mapping[str, Any]) -> Iterator[str]:
-    """The page's data, piece by piece: JSON, gzip, base64. Equal runs give equal text."""
-    press = zlib.compressobj(9, wbits=31)
-    rest = b""
-    for data in _written(tables):
-        rest += press.compress(data)
-        whole = len(rest) - len(rest) % 3
-        yield b64encode(rest[:whole]).decode("ascii")
-        rest = rest[whole:]
-    yield b64encode(rest + press.flush()).decode("ascii")
-
-
-def _written(tables: Mapping[str, Any]) -> Iterator[bytes]:
-    """The tables as JSON, a long list a piece at a time."""
-    opening = b"{"
-    for name, table in tables.items():
-        yield opening + encode(name) + b":"
-        if isinstance(table, list) and len(table) > _PIECE:
-            for start in range(0, len(table), _PIECE):
-                yield (b"," if start else b"[") + encode(table[start : start + _PIECE])[1:-1]
-            yield b"]"
-        else:
-            yield encode(table)
-        opening = b","
-    yield b"}"
-
-
-class PageTables:
-    """A run as tables, and what the page says beside them; made in one walk through the cells."""
-
-    def __init__(self, run: Run, listed: int) -> None:
-        self._run = run
-        self._limits = PageLimits(run)
-        strings = Interned()
-        strings.of("")
-        cells = _Cells(strings)
-        trials = _Trials(strings)
-        self.troubled = Troubled(listed)
-        for row in run.cells:
-            self.troubled.add(row)
-            if self._limits.takes(row):
-                self._add(row, cells, trials)
-        self.tables = {
-            "rules": _rules(run, list(cells.rules)),
-            "columns": [_column(run, cell) for cell in cells.heads.values()],
-            "cells": cells.columns,
-            "trials": trials.columns,
-            "more": trials.more,
-            "faults": trials.faults.values,
-            "calls": trials.calls.values,
-            "strings": strings.values,
-        }
-
-    def _add(self, row: CellRow, cells: _Cells, trials: _Trials) -> None:
-        kept, held = self._limits.trials(row), row.cell.outcome in ("pass", "n/a")
-        left_out = not kept and counted(row) > 0
-        cells.add(self._run, row, len(trials), NOT_HERE if left_out else "")
-        for trial in islice(row.trials, kept) if kept else ():
-            trials.add(trial, held)
-
-    @property
-    def lacks(self) -> str:
-        """What the page does not hold, in words; nothing if it has all."""
-        return self._limits.said(self._run)
-
-
-class Troubled:
-    """The worst cells that did not hold, in the order of `wording.troubled`, and how many there are."""
-
-    def __init__(self, listed: int) -> None:
-        self._listed = listed
-        self._worst: list[tuple[tuple[int, bool, float], int, CellRow]] = []
-        self.total = 0
-
-    def add(self, row: CellRow) -> None:
-        if row.cell.outcome not in wording.TROUBLE:
-            return
-        self._worst.append((wording.badness(row), self.total, row))
-        self.total += 1
-        if len(self._worst) > 4 * self._listed:
-            self._cut()
-
-    def rows(self) -> list[CellRow]:
-        self._cut()
-        return [row for _, _, row in self._worst]
-
-    def _cut(self) -> None:
-        self._worst.sort(key=lambda entry: entry[:2])
-        del self._worst[self._listed :]
 
 
 class Interned:
@@ -144,7 +44,7 @@ class Interned:
         return found
 
 
-class _Cells:
+class CellTable:
     def __init__(self, strings: Interned) -> None:
         self._text = strings.of
         self.rules: dict[str, int] = {}
@@ -202,7 +102,7 @@ class _Cells:
         )
 
 
-class _Trials:
+class TrialTable:
     def __init__(self, strings: Interned) -> None:
         self._strings = strings
         self._room = {True: HELD_TEXT, False: TEXT}
@@ -292,7 +192,7 @@ def _fault(met: FaultMet, text: Any) -> tuple[Any, ...]:
     return (met.call, int(met.effect == "met"), *map(text, words))
 
 
-def _rules(run: Run, ids: list[str]) -> list[list[str]]:
+def rule_rows(run: Run, ids: list[str]) -> list[list[str]]:
     known, places = {rule.id: rule for rule in run.invariants}, wording.Places(run)
     return [[encodable(value) for value in (id, *_about(known.get(id)), places.of(id))] for id in ids]
 
@@ -303,7 +203,7 @@ def _about(rule: Invariant | None) -> tuple[str, str, str]:
     return "critical" if rule.gate else rule.severity, rule.check, rule.description
 
 
-def _column(run: Run, cell: Cell) -> list[Any]:
+def column_row(run: Run, cell: Cell) -> list[Any]:
     scenario = next((s for s in run.scenarios if s.name == cell.scenario), None)
     faults = [f"{i.mode} on {i.plane} {i.target}".rstrip(" *") for i in scenario.injections] if scenario else []
     values = (cell.scenario, wording.params(cell.params), ", ".join(faults))

@@ -101,8 +101,9 @@ class RunIndex:
 
     # -- how it is made -------------------------------------------------------------------------
     def _read_trials(self) -> None:
-        known = {scenario.name for scenario in self._plan.scenarios}
-        first = self._plan.invariants[0].id if self._plan.invariants else None
+        plan = self._plan
+        rules = [rule.id for rule in plan.invariants]
+        rows = {scenario.name: plan.position(rules[0], scenario.name) for scenario in plan.scenarios} if rules else {}
         for start, trial in records(self._run.path / "trials.jsonl", _trials.decode):
             if not trial.task.turns:  # something else wrote the line
                 continue
@@ -111,12 +112,13 @@ class RunIndex:
                 self._begun.append(start)
                 self._cells.append(NONE)
             self._begun[number] = start
-            if trial.scenario in known and first is not None:
-                self._cells[number] = self._cell(first, trial)
+            row = rows.get(trial.scenario)
+            if row is not None:
+                self._cells[number] = self._cell(row, trial)
 
-    def _cell(self, rule: str, trial: Trial) -> int:
+    def _cell(self, row: int, trial: Trial) -> int:
         try:
-            return self._plan.position(rule, trial.scenario, self._plan.params_index(trial.params))
+            return row + self._plan.params_index(trial.params)
         except KeyError:  # params that the spec does not have: something else wrote the line
             return NONE
 

@@ -19,7 +19,8 @@ from holdfast.report.html import Html
 from holdfast.report.json import Json
 from holdfast.report.junit import Junit
 from holdfast.report.markdown import Markdown, inline
-from holdfast.report.page_data import MAX_TEXT, PageTables
+from holdfast.report.page_data import MAX_TEXT
+from holdfast.report.page_tables import PageTables
 
 
 def page() -> str:

@@ -14,7 +14,7 @@ from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.score import Cell
 from holdfast.report import page_data, page_limits
 from holdfast.report.html import Html
-from holdfast.report.page_data import PageTables
+from holdfast.report.page_tables import NOT_HERE, PageTables
 
 RULES = 50
 
@@ -92,7 +92,7 @@ def test_a_cell_without_its_trials_says_where_to_look() -> None:
     texts = [tables["strings"][n] for n in tables["cells"]["next"]]
     firsts = [*tables["cells"]["first"], len(tables["trials"]["id"])]
     for n, text in enumerate(texts):
-        assert text == ("" if firsts[n + 1] > firsts[n] else page_data.NOT_HERE)
+        assert text == ("" if firsts[n + 1] > firsts[n] else NOT_HERE)
 
 
 def test_a_very_large_run_has_a_sample_of_cells_too_and_the_page_says_so() -> None:
