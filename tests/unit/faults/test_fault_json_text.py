@@ -37,3 +37,15 @@ def test_only_an_object_or_an_array_counts_as_json(text):
 def test_what_is_written_parses_to_the_same_data(data, indent):
     text = json.dumps(data, indent=indent)
     assert parse(dump_like(data, text)) == data
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ('{"a": "x"}', '{"a": "Zoë"}'),
+        ('{"a": "\\u00eb"}', '{"a": "Zo\\u00eb"}'),
+        ('{"a": "ë\\u00eb"}', '{"a": "Zoë"}'),
+    ],
+)
+def test_a_letter_is_escaped_only_where_all_of_them_were(text, written):
+    assert dump_like({"a": "Zoë"}, text) == written

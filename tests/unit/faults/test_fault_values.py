@@ -155,3 +155,11 @@ def test_every_part_is_found_at_its_path_and_put_there_changes_nothing(data):
     for path, part in values.parts(data):
         assert values.at(data, path) is part
         assert values.put(data, path, part) == before
+
+
+def test_a_list_of_a_kind_of_its_own_stays_of_its_kind():
+    class Rows(list):
+        pass
+
+    changed = values.with_items(Rows([1, 2]), [3])
+    assert (type(changed), changed) == (Rows, [3])

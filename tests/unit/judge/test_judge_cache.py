@@ -91,3 +91,14 @@ def test_the_oldest_make_room_and_half_written_ones_go(tmp_path: Path, monkeypat
     assert f"{KEY}.json" in left
     assert f"{29:032x}.json" in left
     assert "torn.1-1.new" not in left
+
+
+@pytest.mark.parametrize(("there", "left"), [(18, 19), (19, 17)])
+def test_room_is_made_once_nine_tenths_are_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: int, left: int
+) -> None:
+    monkeypatch.setattr(advice_cache, "FILES_KEPT", 20)
+    for n in range(there):
+        (tmp_path / f"{n:032x}.json").write_text('{"text": "old"}')
+    AdviceCache(tmp_path).put(KEY, SAID)
+    assert len(list(tmp_path.iterdir())) == left

@@ -12,7 +12,7 @@ from holdfast.errors import PluginError
 from holdfast.model.spec import AgentSpec, Injection, Invariant, Position, Scenario, Spec, Task
 from holdfast.model.trial import CONTROL
 from holdfast.model.verdict import Finding
-from holdfast.plan import CellKey, make_check, plan
+from holdfast.plan import CellKey, Select, make_check, plan
 from holdfast.protocols import Exhibit
 
 
@@ -216,3 +216,10 @@ def test_lists_in_settings_become_tuples():
 def test_a_check_that_cannot_be_built_says_which_rule(rule, says):
     with pytest.raises(PluginError, match=says):
         make_check(rule)
+
+
+@pytest.mark.parametrize(("rule", "controls"), [("a", 0), ("same", 1)])
+def test_a_trial_by_its_id_has_a_control_only_if_its_own_rule_compares(rule, controls):
+    made = spec(Invariant("a", "has"), Invariant("same", "like_calm"))
+    (one, *_) = [trial.id for trial in plan(made).trials if trial.invariant == rule]
+    assert len(plan(made, Select(trials=(one,))).controls) == controls

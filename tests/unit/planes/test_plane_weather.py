@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec import structs
 from plane_weather import TRIAL, Own, fault, weather_of
 
 from holdfast import plugins
@@ -114,6 +115,13 @@ def test_a_glob_names_several_tools_and_others_pass() -> None:
         bench.call("get_price")
     assert bench.call("put_price") == ROWS
     assert bench.call("get_price", plane="llm") == ROWS
+
+
+def test_a_tool_behind_a_url_is_not_met_where_a_tool_of_its_name_is_called() -> None:
+    behind = structs.replace(fault("search", "error"), match_url="https://shop.example/*")
+    assert Bench(behind).call("search") == ROWS
+    with pytest.raises(Failed):
+        Bench(behind).call("https://shop.example/search", plane="http")
 
 
 def test_the_ledger_says_what_would_have_come_and_what_came() -> None:

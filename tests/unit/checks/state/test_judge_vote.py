@@ -67,3 +67,7 @@ def test_votes_come_to_their_median_with_the_reason_that_is_nearest() -> None:
     votes = [Vote(0.9, reason="high"), Vote(0.1, reason="low"), Vote(0.6, reason="between")]
     assert middle(votes) == (0.6, votes[2])
     assert middle(votes[:2])[0] == pytest.approx(0.5)
+
+
+def test_a_reason_is_kept_to_two_thousand_characters() -> None:
+    assert vote_of(json.dumps({"score": 1, "reason": "x" * 2_001})).reason == "x" * 2_000

@@ -1,0 +1,20 @@
+"""How a finding words what it saw."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.checks.wording import shorten
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "shown"),
+    [
+        ("a" * 33, 33, "a" * 33),
+        ("a" * 50 + "b" * 50, 33, "a" * 20 + " … " + "b" * 10),
+        ("one\ntwo\x00", 33, "one two·"),
+        ("half \ud800", 33, "half ?"),
+    ],
+)
+def test_a_text_is_one_line_two_thirds_of_its_room_for_its_beginning(text: str, limit: int, shown: str) -> None:
+    assert shorten(text, limit) == shown
