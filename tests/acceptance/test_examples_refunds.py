@@ -6,9 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cli import HOLDFAST, Result
@@ -18,8 +16,6 @@ from holdfast.faults import profiles
 EXAMPLE = Path(__file__).parents[2] / "examples" / "refunds"
 TOP14 = [f"top14/{one['name']}" for one in profiles.load("top14")["scenarios"]]
 STORMS = {*TOP14, "refund-lost"}
-AGAIN = ("rate-limit-burst", "lost-reply")
-"""Met a second time, one after the other: faults of model and tool that lead to more calls, in number and order."""
 
 
 @pytest.fixture
@@ -52,14 +48,6 @@ def undecided(result: Result) -> dict[tuple[str, str], str]:
     return {cell: outcome for cell, outcome in result.outcomes.items() if outcome not in ("pass", "fail", "n/a")}
 
 
-def ledger(result: Result) -> Iterator[tuple[Any, ...]]:
-    """Every fault of the run, without what was said of it."""
-    trials = {(cell["scenario"], trial["id"]): trial for cell in result.part["cells"] for trial in cell["trials"]}
-    for (scenario, trial), seen in sorted(trials.items()):
-        for met in seen["faults"]:
-            yield scenario, trial, met["plane"], met["target"], met["call"], met["mode"], met["effect"]
-
-
 def test_the_two_specs_differ_in_the_agent_alone() -> None:
     careful, careless = ((EXAMPLE / name).read_text() for name in ("careful.yaml", "careless.yaml"))
     swapped = careful.replace("careless", "\0").replace("careful", "careless")
@@ -76,18 +64,10 @@ def test_the_careless_agent_is_convicted_in_every_scenario(shop: Path) -> None:
     assert [line for line in shown("careless.yaml") if line not in printed] == []
 
 
-def test_the_careful_agent_is_acquitted_and_meets_the_same_faults_at_any_concurrency(shop: Path) -> None:
-    at_once, _ = run(shop, "careful.yaml", "--concurrency", "16", "--no-preflight")
-    assert at_once.code == 0, at_once.out + at_once.err
-    assert undecided(at_once) == {}
-    assert failed(at_once) == set()
-    assert {scenario for _, scenario in at_once.outcomes} == {"no-chaos", *STORMS}
-    assert at_once.part["attacks"]["succeeded"] == 0
-
-    chosen = [f"top14/{name}" for name in AGAIN]
-    picked = [option for name in chosen for option in ("--scenario", name)]
-    in_turn, _ = run(shop, "careful.yaml", "--concurrency", "1", "--no-preflight", *picked)
-    assert in_turn.code == 0, in_turn.out + in_turn.err
-    before = [met for met in ledger(at_once) if met[0] in chosen]
-    assert {met[0] for met in before} == set(chosen)
-    assert list(ledger(in_turn)) == before
+def test_the_careful_agent_is_acquitted_in_every_scenario(shop: Path) -> None:
+    result, _ = run(shop, "careful.yaml", "--concurrency", "16", "--no-preflight")
+    assert result.code == 0, result.out + result.err
+    assert undecided(result) == {}
+    assert failed(result) == set()
+    assert {scenario for _, scenario in result.outcomes} == {"no-chaos", *STORMS}
+    assert result.part["attacks"]["succeeded"] == 0

@@ -118,16 +118,15 @@ HALF = {
 }
 
 
-def test_the_same_seed_gives_the_same_ledger_twice_and_with_sixteen_trials_at_once(project: MakeProject) -> None:
+def test_the_same_seed_gives_the_same_ledger_again_with_sixteen_trials_at_once(project: MakeProject) -> None:
     found = trading(project, HALF, rules=[HONEST], replicas=16)
     first = quick(found, "--seed", "7", "--concurrency", "1", "--no-preflight")
-    again = quick(found, "--seed", "7", "--concurrency", "1", "--no-preflight")
     wide = quick(found, "--seed", "7", "--concurrency", "16", "--no-preflight")
-    assert ledger(found, "0001") == ledger(found, "0002") == ledger(found, "0003")
+    assert ledger(found, "0001") == ledger(found, "0002")
     assert {entry[4] for entry in ledger(found)} == {"error", "overloaded", "truncated_response"}
-    assert facts(first) == facts(again) == facts(wide)
+    assert facts(first) == facts(wide)
     quick(found, "--seed", "8", "--no-preflight")
-    assert [e[1:] for e in ledger(found, "0004")] != [e[1:] for e in ledger(found)]
+    assert [e[1:] for e in ledger(found, "0003")] != [e[1:] for e in ledger(found)]
 
 
 def test_servers_that_are_started_ahead_meet_the_same_faults_at_any_concurrency(project: MakeProject) -> None:
