@@ -166,11 +166,11 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
     },
     "services": {
         "container": _KIND + "container:AnyImage",
-        "external": _KIND + "external:Elsewhere",
-        "http_mock": _KIND + "http_mock:Mock",
-        "mysql": _KIND + "mysql:Mysql",
-        "postgres": _KIND + "postgres:Postgres",
-        "redis": _KIND + "redis:Redis",
+        "external": _KIND + "external:ExternalKind",
+        "http_mock": _KIND + "http_mock:MockKind",
+        "mysql": _KIND + "mysql:MysqlKind",
+        "postgres": _KIND + "postgres:PostgresKind",
+        "redis": _KIND + "redis:RedisKind",
     },
     "sandboxes": {
         "bubblewrap": "holdfast.world.sandbox.bubblewrap:open_backend",

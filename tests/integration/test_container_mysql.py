@@ -11,7 +11,7 @@ from servers_kit import bay, told
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Database
 from holdfast.world.services.contained import ContainedMysql
-from holdfast.world.services.kinds.mysql import Mysql
+from holdfast.world.services.kinds.mysql import MysqlKind
 
 ENV = {"MYSQL_ROOT_PASSWORD": "r00t-r00t", "MYSQL_DATABASE": "shop", "MYSQL_USER": "app", "MYSQL_PASSWORD": "pw-pw-pw"}
 SPEC = ServiceSpec("db", "mysql", "mysql:8", ENV)
@@ -20,7 +20,7 @@ SPEC = ServiceSpec("db", "mysql", "mysql:8", ENV)
 def test_its_database_is_read_as_root_and_its_writes_by_counters(tmp_path: Path) -> None:
     async def scene(server: Any) -> None:
         running: Any = SimpleNamespace(spec=SPEC, path=lambda port: server.upstream, alive=True)
-        service = await Mysql().contained(running, ("as an image",))
+        service = await MysqlKind().contained(running, ("as an image",))
         assert isinstance(service, ContainedMysql)
         assert isinstance(service, Database)
         assert service.variables == {"URL": "mysql://app:pw-pw-pw@{host}:{port}/shop"}

@@ -9,24 +9,6 @@ from pathlib import Path
 SRC = Path(__file__).parents[2] / "src"
 Graph = dict[str, set[str]]
 
-KNOWN: frozenset[frozenset[str]] = frozenset(
-    {
-        frozenset({"execute.housed", "execute.moored", "execute.site"}),
-        frozenset({"http1.client", "http1.upstream_connection"}),
-        frozenset(
-            {"http1.client_connection", "http1.exchange", "http1.request_parser", "http1.server", "http1.tunnel"}
-        ),
-        frozenset({"planes.http.connect", "planes.http.proxied_request", "planes.http.proxy"}),
-        frozenset({"planes.site_planes", "planes.trial_planes"}),
-        frozenset({"planes.tcp.plane", "planes.tcp.service_connection", "planes.tcp.steps"}),
-        frozenset({"reading.fields", "reading.limits", "reading.reader"}),
-        frozenset({"store.rundir", "store.seals"}),
-        frozenset({"world.boxed_world", "world.world_factory"}),
-        frozenset({"world.services.contained", "world.services.container"}),
-    }
-)
-"""Modules that import each other today. An entry goes when its cycle does; none is added."""
-
 
 def modules(src: Path) -> dict[str, Path]:
     """Every module below `src` by its dotted name; a package is its `__init__`."""
@@ -92,8 +74,7 @@ def reachable(start: str, graph: Graph) -> set[str]:
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
     found = {frozenset(name.removeprefix("holdfast.") for name in group) for group in cycles(graph(SRC))}
-    assert sorted(map(sorted, found - KNOWN)) == [], "new cycles"
-    assert sorted(map(sorted, KNOWN - found)) == [], "these cycles are gone: take them off KNOWN"
+    assert sorted(map(sorted, found)) == []
 
 
 def test_a_cycle_is_found_wherever_the_import_stands(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from math import inf
 from time import perf_counter
 
-from holdfast.agents.http_connection import RawReply
+from holdfast.agents.http_connection import HttpReply
 from holdfast.agents.http_content import Unpackable, text_type, unpacked
 from holdfast.agents.http_cookies import CookieJar
 from holdfast.agents.http_head import FixedHead
-from holdfast.agents.http_pool import ConnectionPool, NotConnected
+from holdfast.agents.http_pool import HttpPool, NotConnected
 from holdfast.agents.http_request import HttpRequest
 from holdfast.agents.http_unreachable import unreachable
 from holdfast.agents.http_url import HttpUrl
@@ -58,7 +58,7 @@ class HttpClient:
         except ValueError as wrong:
             raise self._impossible(wrong) from wrong
         self._timeout_s = timeout_ms / 1000
-        self._pool = ConnectionPool(url.endpoint, limit=limit, keep=keep, body_limit=BODY_LIMIT)
+        self._pool = HttpPool(url.endpoint, limit=limit, keep=keep, body_limit=BODY_LIMIT)
         self._time = asyncio.get_running_loop().time
 
     def cookies(self) -> CookieJar:
@@ -96,7 +96,7 @@ class HttpClient:
         return AgentUnavailable(f"no request can be made to {self._url.shown}: {wrong}", config=True)
 
 
-def _exchange(reply: RawReply, limit_s: float) -> HttpExchange:
+def _exchange(reply: HttpReply, limit_s: float) -> HttpExchange:
     ending, detail = _ending(reply, limit_s)
     if reply.status is None:
         return HttpExchange(ending, detail)
@@ -120,7 +120,7 @@ def _exchange(reply: RawReply, limit_s: float) -> HttpExchange:
     )
 
 
-def _ending(reply: RawReply, limit_s: float) -> tuple[EndingKind, str]:
+def _ending(reply: HttpReply, limit_s: float) -> tuple[EndingKind, str]:
     """How the exchange ended."""
     if reply.late:
         return "timeout", f"no answer within {limit_s * 1000:.0f} ms"

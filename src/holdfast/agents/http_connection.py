@@ -15,7 +15,7 @@ IDLE_S = 15.0
 
 
 @dataclass(slots=True)
-class RawReply:
+class HttpReply:
     """What came back, as it came, also where it broke."""
 
     status: int | None = None
@@ -48,7 +48,7 @@ class AgentConnection(SocketStream):
         self._limit = body_limit
         self._left = 0
         self._replies = ReplyParser(self, lenient=True)
-        self._reply = RawReply()
+        self._reply = HttpReply()
         self._whole: asyncio.Future[None] | None = None
         self._failure: UpstreamFailed | None = None
         self._reusable = False
@@ -60,10 +60,10 @@ class AgentConnection(SocketStream):
         """It can carry another request."""
         return self._reusable and not self.gone
 
-    async def ask(self, method: str, request: bytes, deadline: float) -> RawReply:
+    async def ask(self, method: str, request: bytes, deadline: float) -> HttpReply:
         """Sends a request; what came back until `deadline`, a time of the loop's clock."""
         self._reusable = False
-        reply = self._reply = RawReply()
+        reply = self._reply = HttpReply()
         if self.gone:
             reply.failure = self._failure or UpstreamFailed("closed", "the connection was closed at once")
             return reply

@@ -7,7 +7,7 @@ import os
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from holdfast.agents.http_connection import AgentConnection, RawReply
+from holdfast.agents.http_connection import AgentConnection, HttpReply
 from holdfast.http1.failures import UpstreamFailed
 from holdfast.http1.outgoing_request import Endpoint
 
@@ -23,7 +23,7 @@ class NotConnected(Exception):
         self.failed = failed
 
 
-class ConnectionPool:
+class HttpPool:
     """Up to `limit` connections. Open it inside a running loop; close it after use."""
 
     def __init__(self, server: Endpoint, *, limit: int, keep: bool, body_limit: int) -> None:
@@ -34,7 +34,7 @@ class ConnectionPool:
         self._idle: list[AgentConnection] = []
         self._open: set[AgentConnection] = set()
 
-    async def ask(self, method: str, request: bytes, deadline: float) -> tuple[RawReply, bool]:
+    async def ask(self, method: str, request: bytes, deadline: float) -> tuple[HttpReply, bool]:
         """What came back until `deadline`, and whether it took a second connection. NotConnected if there was none.
 
         A kept connection that ends before any byte of a reply is nobody's doing: a server may close what is idle at
@@ -47,7 +47,7 @@ class ConnectionPool:
             async with asyncio.timeout_at(deadline):
                 await self._slots.acquire()
         except TimeoutError:
-            return RawReply(late=True), False
+            return HttpReply(late=True), False
         try:
             return await self._ask(method, request, deadline)
         finally:
@@ -61,7 +61,7 @@ class ConnectionPool:
         for connection in connections:
             await connection.over.wait()
 
-    async def _ask(self, method: str, request: bytes, deadline: float) -> tuple[RawReply, bool]:
+    async def _ask(self, method: str, request: bytes, deadline: float) -> tuple[HttpReply, bool]:
         connection = self._kept()
         if connection is not None:
             reply = await connection.ask(method, request, deadline)

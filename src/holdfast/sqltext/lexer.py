@@ -73,14 +73,14 @@ _DETAIL: dict[Dialect, re.Pattern[str]] = {
 _COMMENT_MARK = re.compile(r"/\*|\*/")
 
 
-class Piece(NamedTuple):
+class SqlPiece(NamedTuple):
     """A literal, a comment, a quoted name, or `code`: all else in a line."""
 
     kind: str
     end: int
 
 
-def piece(sql: str, dialect: Dialect, at: int, opened: bool) -> Piece:
+def piece(sql: str, dialect: Dialect, at: int, opened: bool) -> SqlPiece:
     """What begins here; there must be something. Between pieces no word is torn apart.
 
     `opened`: inside of a comment that MySQL runs; the last `open` or `close` tells.
@@ -89,8 +89,8 @@ def piece(sql: str, dialect: Dialect, at: int, opened: bool) -> Piece:
     assert found is not None  # matches any text
     kind = found.lastgroup or ""
     if kind == "nested":
-        return Piece("comment", _comment_end(sql, found.end()))
-    return Piece(kind, found.end())
+        return SqlPiece("comment", _comment_end(sql, found.end()))
+    return SqlPiece(kind, found.end())
 
 
 def pieces(sql: str, dialect: Dialect) -> Iterator[tuple[str, int, int]]:

@@ -20,7 +20,7 @@ NONE = 0xFFFF_FFFF
 _NOWHERE = 0xFFFF_FFFF_FFFF_FFFF
 
 
-class _Judged(Struct):
+class _JudgedRecord(Struct):
     """The part of a verdict that says what it is of."""
 
     trial: str
@@ -35,7 +35,7 @@ class _Seen(Struct):
 
 
 _trials = decoder(Trial)
-_judged = decoder(_Judged)
+_judged = decoder(_JudgedRecord)
 _seen = decoder(_Seen)
 
 

@@ -52,10 +52,10 @@ class StoredCells(Sequence[CellRow]):
         self.files.close()
 
     def _row(self, cell: Cell) -> CellRow:
-        return CellRow(cell, StoredTrials(self.files, cell))
+        return CellRow(cell, CellTrials(self.files, cell))
 
 
-class StoredTrials(Sequence[TrialRow]):
+class CellTrials(Sequence[TrialRow]):
     """The trials of one cell, in plan order."""
 
     __slots__ = ("_cell", "_files", "_read")

@@ -12,7 +12,7 @@ from holdfast.protocols import ServiceKeeper, ServicePlace
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class ExternalKind:
     """A service that runs elsewhere: any URL. Trials share it, and its state stays."""
 
     url: Annotated[str, Meta(description="Its address.", min_length=1)]

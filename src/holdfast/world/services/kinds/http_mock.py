@@ -13,7 +13,7 @@ from holdfast.world.services.http_mock_route import MockRoute
 
 
 @dataclass(frozen=True)
-class Mock:
+class MockKind:
     """Answers by its routes, on 80, on 443 with the run's certificate, and on its ports."""
 
     record: Annotated[bool, Meta(description="Keep the requests of a mock.")] = False

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Mysql:
+class MysqlKind:
     """A MariaDB or MySQL server of its own for every trial."""
 
     traits: ClassVar[ServiceTraits] = ServiceTraits(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Postgres:
+class PostgresKind:
     """A PostgreSQL server of its own for every trial."""
 
     traits: ClassVar[ServiceTraits] = ServiceTraits(

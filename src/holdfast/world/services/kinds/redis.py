@@ -10,7 +10,7 @@ from holdfast.protocols import ServiceContainer, ServiceKeeper, ServicePlace, Wa
 
 
 @dataclass(frozen=True)
-class Redis:
+class RedisKind:
     """A Redis server of its own for every trial."""
 
     traits: ClassVar[ServiceTraits] = ServiceTraits(
