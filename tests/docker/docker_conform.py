@@ -15,8 +15,9 @@ from docker_kit import containers, make_image
 
 from holdfast.errors import UserError
 from holdfast.model.world import Resources
+from holdfast.plan import RunOptions
 from holdfast.protocols import Disturbable, SandboxSpec, Stdio
-from holdfast.runner.job import Job, RunOptions
+from holdfast.runner.job import Job
 from holdfast.runner.run import run
 from holdfast.runner.start import begin
 from holdfast.spec import load

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from holdfast.errors import UserError
-from holdfast.runner.job import Job, RunOptions
+from holdfast.plan import RunOptions
+from holdfast.runner.job import Job
 from holdfast.runner.run import run
 from holdfast.runner.start import begin
 from holdfast.spec import load

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from holdfast.model.codec import to_builtins
-from holdfast.plan import Select
+from holdfast.plan import RunOptions, Select
 from holdfast.report.json import document
-from holdfast.runner.job import Job, RunOptions
+from holdfast.runner.job import Job
 from holdfast.runner.outcome import conclude
 from holdfast.runner.run import run
 from holdfast.runner.start import begin

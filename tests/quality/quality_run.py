@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from holdfast.model.run import CellRow
 from holdfast.model.score import Cell
-from holdfast.runner.job import Job, RunOptions
+from holdfast.plan import RunOptions
+from holdfast.runner.job import Job
 from holdfast.runner.outcome import conclude
 from holdfast.runner.run import run
 from holdfast.runner.start import begin

@@ -54,7 +54,7 @@ def _where() -> str:
 def _show(version: Version, number: int) -> Outcome:
     """Runs one version as `contract run` would, and tells about it."""
     from holdfast.cli.run_job import Screen, execute, prepare
-    from holdfast.runner.job import RunOptions
+    from holdfast.plan import RunOptions
     from holdfast.runner.outcome import shown_path
 
     spec = Path(shown_path(version.spec))

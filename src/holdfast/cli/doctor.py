@@ -58,7 +58,7 @@ def command(config: Path | None, replay: Path | None, no_agent: bool, as_json: b
 def _case(config: Path | None, replay: Path | None, ask: bool) -> ExaminedSpec | None:
     """What is to be examined beside the machine; None where no spec is named or here."""
     from holdfast.doctor.diagnose import ExaminedSpec
-    from holdfast.runner.job import RunOptions
+    from holdfast.plan import RunOptions
 
     try:
         path = shared.find_config(config)

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.model.spec import Problem, Spec
-from holdfast.plan import Select
-from holdfast.runner.job import RunOptions
+from holdfast.plan import RunOptions, Select
 
 F = TypeVar("F", bound=Callable[..., Any])
 

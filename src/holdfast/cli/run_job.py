@@ -17,10 +17,11 @@ from holdfast.cli.options import find_config, load_part, option_warnings, option
 from holdfast.errors import AgentUnavailable, UsageError, UserError
 from holdfast.model.events import Event, Warned
 from holdfast.model.spec import Part, Spec
+from holdfast.plan import RunOptions
 from holdfast.report.files import named, reporter, suffix_of, write
 from holdfast.report.terminal import can_show_signs, summary
 from holdfast.report.wording import plural, warned
-from holdfast.runner.job import Job, Listen, RunOptions, told
+from holdfast.runner.job import Job, Listen, told
 from holdfast.runner.outcome import Outcome, conclude, store_score, unrun
 from holdfast.runner.start import RUNS, begin, take_up
 from holdfast.store.record import observations

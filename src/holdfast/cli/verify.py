@@ -19,8 +19,8 @@ def command(config: Path | None) -> int:
     \b
       holdfast verify -c finance.yaml
     """
+    from holdfast.plan import RunOptions
     from holdfast.report.safe import one_line
-    from holdfast.runner.job import RunOptions
     from holdfast.runner.verify import ask_once
 
     spec, _ = shared.load_either(shared.find_config(config), RunOptions())

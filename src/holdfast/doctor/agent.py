@@ -13,12 +13,12 @@ from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Spec
 from holdfast.model.trace import TraceEvent
-from holdfast.plan import plan
+from holdfast.plan import RunOptions, plan
 from holdfast.planes.http.trust import TRUST_VARIABLES
 from holdfast.report.diagnosis import AskedAgent, CallsSeen, DoctorFinding
 from holdfast.report.safe import shorten
 from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY, plural
-from holdfast.runner.job import RunOptions, world_secrets
+from holdfast.runner.job import world_secrets
 
 ANSWER_KEPT = 200
 LINES_SHOWN = 5

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
 
-_encoder = msgspec.json.Encoder()
+
+def _written(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} cannot be stored")
+
+
+def _read(kind: type, value: Any) -> Any:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise NotImplementedError(f"{kind.__name__} cannot be read back")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_written)
 _canonical = msgspec.json.Encoder(order="sorted", enc_hook=str)
 
 encode = _encoder.encode
@@ -20,7 +34,7 @@ encode_lines = _encoder.encode_lines
 
 def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
     """A reusable decoder for one type; building it costs more than using it."""
-    return msgspec.json.Decoder(kind)
+    return msgspec.json.Decoder(kind, dec_hook=_read)
 
 
 def canonical(value: Any) -> bytes:

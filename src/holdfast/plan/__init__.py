@@ -4,6 +4,7 @@ from holdfast.plan.checks import make_check, needs_control
 from holdfast.plan.ids import agent_json, identity
 from holdfast.plan.lazy import Lazy
 from holdfast.plan.matrix import CellKey, Plan, plan
+from holdfast.plan.options import RunOptions
 from holdfast.plan.planners import FailFast, Once
 from holdfast.plan.select import EVERYTHING, Select
 
@@ -14,6 +15,7 @@ __all__ = [
     "Lazy",
     "Once",
     "Plan",
+    "RunOptions",
     "Select",
     "agent_json",
     "identity",

@@ -5,46 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from msgspec import Struct
-
 from holdfast.errors import NotBuilt, SpecError
 from holdfast.model.codec import canonical, digest
 from holdfast.model.events import Event
-from holdfast.model.spec import Part, Problem, Spec
+from holdfast.model.spec import Problem, Spec
 from holdfast.model.trial import Trial
-from holdfast.plan import Plan, Select, agent_json, plan
+from holdfast.plan import Plan, RunOptions, agent_json, plan
 from holdfast.spec.load import source_of
 
 Listen = Callable[[Event], None]
-
-
-class RunOptions(Struct, frozen=True):
-    """What the command line adds to the spec."""
-
-    select: Select = Select()
-    concurrency: int | None = None
-    min_score: float | None = None
-    strict: bool = False
-    fail_fast: bool = False
-    preflight: bool = True
-    max_errors: int = 0
-    allow_vacuous: bool = False
-    replicas: int | None = None
-    seed: int | None = None
-    profile: str | None = None
-    record: Path | None = None
-    """Where every model call is kept."""
-    replay: Path | None = None
-    """Where model calls are answered from."""
-    backend: str = "bubblewrap"
-    """Which sandbox a world is opened in."""
-    keep: bool = False
-    """The world of a trial that failed stays for a look."""
-    strict_world: bool = False
-    """What a backend cannot enforce is refused."""
-    allow_commands: bool = False
-    """Secrets may be asked of commands, wherever the spec lies."""
-    part: Part = "contract"
 
 
 class Job:

@@ -14,8 +14,7 @@ from holdfast.model.codec import canonical
 from holdfast.model.run import Run
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import Spec
-from holdfast.plan import Plan
-from holdfast.runner.job import RunOptions
+from holdfast.plan import Plan, RunOptions
 from holdfast.score import ScoreOptions, Tally, resilience
 from holdfast.score.parts import with_cases
 from holdfast.store.case_view import StoredCases
@@ -55,14 +54,15 @@ def conclude(
     cases = tuple(tally.cases.all()) if spec.part == "scenario" else ()
     score = with_cases(contract, cases, rules, matrix=spec.matrix) if spec.part == "scenario" else contract
     manifest = rundir.manifest()
+    asked = manifest.options
     again = command(
         spec.path,
         part=spec.part,
         seed=spec.seed,
         replicas=options.replicas,
         profile=options.profile,
-        recording=manifest.recording and shown_path(Path(manifest.recording)),
-        backend=manifest.backend if spec.world and manifest.backend != RunOptions().backend else None,
+        recording=None if asked.replay is None else shown_path(asked.replay),
+        backend=asked.backend if spec.world and asked.gives("backend") else None,
     )
     cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())
     judged_from = f"{rundir.id}, judged anew by {spec.path}" if verdicts else ""
@@ -119,13 +119,13 @@ def _view(
         complete=ended.complete,
         warnings=ended.warnings,
         notes=(
-            *standing_notes(spec, manifest.backend),
-            *_replayed(manifest),
-            *_selected(manifest),
+            *standing_notes(spec, manifest.options.backend),
+            *_replayed(manifest.options),
+            *_selected(manifest.options),
             *ended.notes,
             *_unkept(ended),
         ),
-        isolation=isolation_words(spec, manifest.backend),
+        isolation=isolation_words(spec, manifest.options.backend),
         promises=ended.isolation,
         description=spec.description,
         started=manifest.started,
@@ -148,20 +148,20 @@ def _unkept(ended: RunEnd) -> Iterator[str]:
         yield f"not enforced in this world: {', '.join(told)}"
 
 
-def _replayed(manifest: Manifest) -> Iterator[str]:
-    if manifest.recording is not None:
-        yield f"model calls were answered from the recording {shown_path(Path(manifest.recording))}"
+def _replayed(options: RunOptions) -> Iterator[str]:
+    if options.replay is not None:
+        yield f"model calls were answered from the recording {shown_path(options.replay)}"
 
 
-def _selected(manifest: Manifest) -> Iterator[str]:
+def _selected(options: RunOptions) -> Iterator[str]:
     """A part that held is not the whole: a report says which part it is of."""
     for option, names in (
-        ("--scenario", manifest.scenarios),
-        ("--invariant", manifest.invariants),
-        ("--trial", manifest.trials),
+        ("--scenario", options.select.scenarios),
+        ("--invariant", options.select.invariants),
+        ("--trial", options.select.trials),
     ):
         if names:
-            what = "contract" if manifest.part == "contract" else "file"
+            what = "contract" if options.part == "contract" else "file"
             yield f"a part of the {what}: {' '.join(f'{option} {name}' for name in names)}"
 
 

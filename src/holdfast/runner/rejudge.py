@@ -17,19 +17,19 @@ from holdfast.model.observation import Observation
 from holdfast.model.spec import Spec, Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.plan import Plan, Select
+from holdfast.plan import Plan, RunOptions, Select
 from holdfast.plan.matrix import EVERY_RULE
 from holdfast.runner.consultations import Consultations
-from holdfast.runner.job import RunOptions, refuse_unbuilt, told
+from holdfast.runner.job import refuse_unbuilt, told
 from holdfast.runner.outcome import Outcome, conclude
-from holdfast.runner.start import stored_options, stored_spec
+from holdfast.runner.start import stored_spec
 from holdfast.runner.stored_consultations import Hearing, Pair, hearing
 from holdfast.runner.stored_plan import StoredPlan
 from holdfast.score import Tally
 from holdfast.store.consulted import StoredAdvice
 from holdfast.store.lines import JsonLines
 from holdfast.store.record import StoredObservations
-from holdfast.store.rundir import Manifest, RunDir, RunEnd, number_of
+from holdfast.store.rundir import RunDir, RunEnd, number_of
 from holdfast.store.seal_check import check
 from holdfast.store.stored_trials import StoredTrials
 
@@ -46,7 +46,7 @@ def judge_again(run: RunDir, *, config: Path | None, options: RunOptions, enviro
     refuse_unbuilt(spec)
     before = stored_spec(run, manifest, None, environ)[0] if config is not None else spec
     _same_weather(before, spec)
-    options = _as_it_was(manifest, options, another=config is not None)
+    options = _as_it_was(manifest.options, options, another=config is not None)
     run.lock()
     try:
         with closing(StoredTrials(run)) as stored:
@@ -54,7 +54,7 @@ def judge_again(run: RunDir, *, config: Path | None, options: RunOptions, enviro
             tally = Tally(spec, plan)
             hear = hearing(Consultations(spec, environ, run), StoredAdvice(run) if config is None else None)
             path = _judge_all(run, plan, tally, _verdicts(run, plan, tally, stored, hear))
-        _add_unplanned(plan, tally, Plan(before, stored_options(manifest).select))
+        _add_unplanned(plan, tally, Plan(before, manifest.options.select))
     finally:
         run.unlock()
     said = _borrowed(plan)
@@ -69,18 +69,10 @@ def judge_again(run: RunDir, *, config: Path | None, options: RunOptions, enviro
     return conclude(run, spec, plan, tally, options, ended=ended, verdicts=path)
 
 
-def _as_it_was(manifest: Manifest, given: RunOptions, *, another: bool) -> RunOptions:
+def _as_it_was(was: RunOptions, given: RunOptions, *, another: bool) -> RunOptions:
     """What was asked of the run holds for its judging, too, where nothing else is asked now."""
-    was = stored_options(manifest)
     select = was.select if not another else Select(scenarios=was.select.scenarios)
-    return replace(
-        was,
-        select=select,
-        min_score=given.min_score if given.min_score is not None else was.min_score,
-        strict=given.strict or was.strict,
-        allow_vacuous=given.allow_vacuous or was.allow_vacuous,
-        max_errors=given.max_errors or was.max_errors,
-    )
+    return replace(was.taken_up(given), select=select)
 
 
 def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, given: Iterable[_Given]) -> Path:

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 import holdfast
 from holdfast.errors import UsageError
 from holdfast.model.spec import Part, Problem, Spec
-from holdfast.plan import Select
-from holdfast.runner.job import Job, RunOptions, agent_digest, told
+from holdfast.plan import RunOptions
+from holdfast.plan.options import VERDICT
+from holdfast.runner.job import Job, agent_digest, told
 from holdfast.spec import load
 from holdfast.store.rundir import FORMAT, Manifest, RunDir
 from holdfast.store.seal_check import check
@@ -25,7 +26,7 @@ def begin(job: Job, runs: Path) -> RunDir:
     """A new run: its manifest and its copy of the spec are on disk before anything runs."""
     run = RunDir.create(runs)
     run.lock()
-    options = job.options
+    recording = job.options.replay
     shutil.copyfile(job.spec.path, run.path / "spec.yaml")
     manifest = Manifest(
         format=FORMAT,
@@ -37,20 +38,7 @@ def begin(job: Job, runs: Path) -> RunDir:
         spec_digest=job.spec.digest,
         agent_digest=agent_digest(job.spec),
         seed=job.spec.seed,
-        scenarios=options.select.scenarios,
-        invariants=options.select.invariants,
-        trials=options.select.trials,
-        replicas=options.replicas,
-        seed_given=options.seed,
-        profile=options.profile,
-        min_score=options.min_score,
-        strict=options.strict,
-        allow_vacuous=options.allow_vacuous,
-        max_errors=options.max_errors,
-        recording=None if options.replay is None else str(options.replay.resolve()),
-        part=job.spec.part,
-        backend=options.backend,
-        strict_world=options.strict_world,
+        options=replace(job.options, part=job.spec.part, replay=recording and recording.resolve()),
     )
     run.describe(manifest)
     return run
@@ -74,74 +62,27 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
             f"the {' and the '.join(changed)} changed since run {run.id}; its results would be of two kinds",
             hint="start a new run, or insist with --force",
         )
-    _refuse_another(manifest, options)
+    other = manifest.options.other(options)
+    if other:
+        raise UsageError(f"{other} cannot be changed when a run is taken up", hint="leave it out, or start a new run")
     said = check(run, force=force)
-    options = replace(
-        stored_options(manifest),
-        concurrency=options.concurrency,
-        fail_fast=options.fail_fast,
-        preflight=options.preflight,
-        min_score=options.min_score if options.min_score is not None else manifest.min_score,
-        strict=options.strict or manifest.strict,
-        allow_vacuous=options.allow_vacuous or manifest.allow_vacuous,
-        max_errors=options.max_errors or manifest.max_errors,
-        record=options.record,
-        keep=options.keep,
-        strict_world=options.strict_world or manifest.strict_world,
-        allow_commands=options.allow_commands,
-    )
+    options = manifest.options.taken_up(options)
     run.lock()
-    verdict = {name: getattr(options, name) for name in ("min_score", "strict", "allow_vacuous", "max_errors")}
-    run.describe(replace(manifest, **verdict))
+    verdict = {name: getattr(options, name) for name in VERDICT}
+    run.describe(replace(manifest, options=replace(manifest.options, **verdict)))
     return Job(spec, options, environ, (*told(spec, problems), *((said,) if said else ())))
-
-
-def stored_options(manifest: Manifest) -> RunOptions:
-    """What the command line had asked of the run: its parts, its luck, and what counts as held."""
-    return RunOptions(
-        select=Select(manifest.scenarios, manifest.invariants, manifest.trials),
-        min_score=manifest.min_score,
-        strict=manifest.strict,
-        max_errors=manifest.max_errors,
-        allow_vacuous=manifest.allow_vacuous,
-        replicas=manifest.replicas,
-        seed=manifest.seed_given,
-        profile=manifest.profile,
-        replay=None if manifest.recording is None else Path(manifest.recording),
-        backend=manifest.backend,
-        strict_world=manifest.strict_world,
-        part=manifest.part,
-    )
 
 
 def _same_command(run: RunDir, manifest: Manifest, given: RunOptions) -> None:
     """What a run reports was settled when it began."""
-    if given.part != manifest.part:
-        command = resuming(manifest.part)
+    if given.part != manifest.options.part:
+        command = resuming(manifest.options.part)
         raise UsageError(f"run {run.id} was begun by {command}", hint=f"go on with it: {command} --resume {run.id}")
 
 
 def resuming(part: Part) -> str:
     """The command that runs this part of a file."""
     return "holdfast run" if part == "scenario" else "holdfast contract run"
-
-
-def _refuse_another(manifest: Manifest, given: RunOptions) -> None:
-    """What is run was settled when the run began: an option that says otherwise is not passed over."""
-    for option, now, before in (
-        ("--scenario", given.select.scenarios, manifest.scenarios),
-        ("--invariant", given.select.invariants, manifest.invariants),
-        ("--trial", given.select.trials, manifest.trials),
-        ("--replicas", given.replicas, manifest.replicas),
-        ("--seed", given.seed, manifest.seed_given),
-        ("--profile", given.profile, manifest.profile),
-        ("--backend", None if given.backend == RunOptions().backend else given.backend, manifest.backend),
-        ("--replay", given.replay and str(given.replay.resolve()), manifest.recording),
-    ):
-        if now not in (None, (), before):
-            raise UsageError(
-                f"{option} cannot be changed when a run is taken up", hint="leave it out, or start a new run"
-            )
 
 
 def stored_spec(
@@ -152,11 +93,11 @@ def stored_spec(
     spec, problems = load(
         path,
         environ=environ,
-        seed=manifest.seed_given,
-        replicas=manifest.replicas,
-        profile=manifest.profile,
+        seed=manifest.options.seed,
+        replicas=manifest.options.replicas,
+        profile=manifest.options.profile,
         copied_from=Path(manifest.root) if config is None else None,
-        part=manifest.part,
+        part=manifest.options.part,
     )
     if config is None:
         original = Path(manifest.spec_path)

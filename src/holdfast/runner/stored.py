@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from holdfast.plan import plan
 from holdfast.runner.outcome import Outcome, conclude
-from holdfast.runner.start import stored_options, stored_spec
+from holdfast.runner.start import stored_spec
 from holdfast.score import Tally
 from holdfast.store.replay import replay
 from holdfast.store.rundir import RunDir, RunEnd
@@ -20,11 +20,10 @@ def look(run: RunDir, *, environ: Mapping[str, str]) -> Outcome:
     manifest = run.manifest()
     said = check(run)
     spec, _ = stored_spec(run, manifest, None, environ)
-    made = plan(spec, stored_options(manifest).select)
+    made = plan(spec, manifest.options.select)
     tally = Tally(spec, made)
     replay(run, made, tally, keep_errors=True)
-    options = stored_options(manifest)
     page = run.path / "report.html"
     ended = run.ended() or RunEnd(False, 0.0)
     ended = replace(ended, notes=(*ended.notes, said)) if said else ended
-    return conclude(run, spec, made, tally, options, ended=ended, page=page if page.exists() else None)
+    return conclude(run, spec, made, tally, manifest.options, ended=ended, page=page if page.exists() else None)

@@ -10,8 +10,8 @@ from holdfast.execute.options import WorldOptions
 from holdfast.model.codec import carried
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Spec
-from holdfast.plan import plan
-from holdfast.runner.job import RunOptions, refuse_unbuilt, world_secrets
+from holdfast.plan import RunOptions, plan
+from holdfast.runner.job import refuse_unbuilt, world_secrets
 from holdfast.runner.preflight import preflight
 from holdfast.spec import secret_values
 from holdfast.store.mask import Masker

@@ -19,6 +19,7 @@ from holdfast.errors import UsageError, UserError
 from holdfast.model.codec import decoder, encode
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
+from holdfast.plan import RunOptions, Select
 from holdfast.store.seals import Seal
 
 FORMAT = 1
@@ -43,8 +44,14 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     spec_digest: str
     agent_digest: str
     seed: int
+    options: RunOptions
+    """What the command line had asked of the run."""
+
+
+class _Flat(Struct, frozen=True):
+    """The options as a run that was stored before has them: each for itself in `run.json`."""
+
     scenarios: tuple[str, ...] = ()
-    """The globs of `--scenario`."""
     invariants: tuple[str, ...] = ()
     trials: tuple[str, ...] = ()
     replicas: int | None = None
@@ -55,10 +62,25 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     allow_vacuous: bool = False
     max_errors: int = 0
     recording: str | None = None
-    """What model calls were answered from: the path that `--replay` named."""
     part: Part = "contract"
     backend: str = "bubblewrap"
     strict_world: bool = False
+
+    def as_options(self) -> RunOptions:
+        return RunOptions(
+            select=Select(self.scenarios, self.invariants, self.trials),
+            replicas=self.replicas,
+            seed=self.seed_given,
+            profile=self.profile,
+            min_score=self.min_score,
+            strict=self.strict,
+            allow_vacuous=self.allow_vacuous,
+            max_errors=self.max_errors,
+            replay=None if self.recording is None else Path(self.recording),
+            part=self.part,
+            backend=self.backend,
+            strict_world=self.strict_world,
+        )
 
 
 class RunEnd(Struct, frozen=True, omit_defaults=True):
@@ -118,6 +140,13 @@ def write_json(path: Path, value: Any) -> None:
     temporary = path.with_name(path.name + ".new")
     temporary.write_bytes(encode(value) + b"\n")
     temporary.replace(path)
+
+
+def _read_manifest(data: bytes) -> Manifest:
+    known = decoder(dict[str, Any]).decode(data)
+    if "options" not in known:
+        data = encode({**known, "options": decoder(_Flat).decode(data).as_options()})
+    return decoder(Manifest).decode(data)
 
 
 class RunDir:
@@ -196,7 +225,7 @@ class RunDir:
         if self._manifest is not None:
             return self._manifest
         path = self.path / "run.json"
-        manifest = _decoded(decoder(Manifest).decode, path.read_bytes(), str(path), _MEND_FILE)
+        manifest = _decoded(_read_manifest, path.read_bytes(), str(path), _MEND_FILE)
         if manifest.format != FORMAT:
             raise UserError(
                 f"run {self.id} has format {manifest.format}; this version reads {FORMAT}",

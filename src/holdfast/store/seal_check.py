@@ -20,5 +20,5 @@ def check(run: RunDir, *, force: bool = False) -> str:
     said = f"run {run.id}: {', '.join(changed)} changed since the run wrote it; what it holds may be forged"
     if force:
         return said
-    again = "run" if run.manifest().part == "scenario" else "contract run"
+    again = "run" if run.manifest().options.part == "scenario" else "contract run"
     raise UserError(said, hint=f"run it anew, or insist: holdfast {again} --resume {run.id} --force")

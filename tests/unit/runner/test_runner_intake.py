@@ -12,8 +12,9 @@ from holdfast.model.codec import HALVES
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, Scenario, Spec, Task
 from holdfast.model.trace import TraceEvent
+from holdfast.plan import RunOptions
 from holdfast.runner.intake import Intake
-from holdfast.runner.job import Job, RunOptions
+from holdfast.runner.job import Job
 from holdfast.store.record import observations, verdicts
 from holdfast.store.rundir import RunDir
 

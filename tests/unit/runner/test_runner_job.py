@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from holdfast.runner.job import Job, RunOptions
+from holdfast.plan import RunOptions
+from holdfast.runner.job import Job
 from holdfast.spec import load
 
 SPEC = {

@@ -2,8 +2,10 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.errors import UsageError, UserError
+from holdfast.plan import RunOptions, Select
 from holdfast.store.lines import JsonLines
 from holdfast.store.rundir import FORMAT, Manifest, RunDir, read_lines, write_json
 
@@ -11,7 +13,7 @@ from holdfast.store.rundir import FORMAT, Manifest, RunDir, read_lines, write_js
 def manifest(**changes: object) -> Manifest:
     known = {
         "format": FORMAT, "id": "0001", "version": "0", "started": "", "spec_path": "holdfast.yaml", "root": "/",
-        "spec_digest": "a", "agent_digest": "b", "seed": 0,
+        "spec_digest": "a", "agent_digest": "b", "seed": 0, "options": RunOptions(),
     }  # fmt: skip
     return Manifest(**{**known, **changes})  # type: ignore[arg-type]
 
@@ -88,3 +90,31 @@ def test_runs_are_for_their_owner_alone(tmp_path: Path) -> None:
     lines.close()
     assert os.stat(run.path).st_mode & 0o077 == 0
     assert os.stat(run.path / "x.jsonl").st_mode & 0o077 == 0
+
+
+GIVEN = RunOptions(
+    select=Select(("d*",), ("s*",), ("0123",)), replicas=3, seed=7, profile="top14", min_score=40.0, strict=True,
+    allow_vacuous=True, max_errors=2, replay=Path("/tmp/calls.jsonl"), part="scenario", backend="process",
+    strict_world=True,
+)  # fmt: skip
+
+
+def test_the_options_of_a_run_come_back_whole(tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path)
+    told = replace(GIVEN, concurrency=4, fail_fast=True, preflight=False, record=Path("r"), keep=True)
+    write_json(run.path / "run.json", manifest(options=told))
+    assert run.manifest() == manifest(options=told)
+
+
+def test_the_options_of_a_run_that_has_them_one_by_one_are_read(tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path)
+    flat = {
+        "scenarios": ["d*"], "invariants": ["s*"], "trials": ["0123"], "replicas": 3, "seed_given": 7,
+        "profile": "top14", "min_score": 40.0, "strict": True, "allow_vacuous": True, "max_errors": 2,
+        "recording": "/tmp/calls.jsonl", "part": "scenario", "backend": "process", "strict_world": True,
+    }  # fmt: skip
+    known = {name: getattr(manifest(), name) for name in Manifest.__struct_fields__ if name != "options"}
+    write_json(run.path / "run.json", {**known, **flat})
+    assert run.manifest() == manifest(options=GIVEN)
+    write_json(run.path / "run.json", known)
+    assert run.manifest() == manifest()

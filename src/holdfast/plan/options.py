@@ -1,0 +1,83 @@
+"""What the command line adds to the spec: stated here, stored whole with the run, read back when it is taken up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.model.spec import Part
+from holdfast.plan.select import Select
+
+
+class RunOptions(Struct, frozen=True, omit_defaults=True):
+    """What of a spec to run, how, and what counts as held. A field that has its default was not given."""
+
+    select: Select = Select()
+    concurrency: int | None = None
+    min_score: float | None = None
+    strict: bool = False
+    fail_fast: bool = False
+    preflight: bool = True
+    max_errors: int = 0
+    allow_vacuous: bool = False
+    replicas: int | None = None
+    seed: int | None = None
+    profile: str | None = None
+    record: Path | None = None
+    """Where every model call is kept."""
+    replay: Path | None = None
+    """Where model calls are answered from."""
+    backend: str = "bubblewrap"
+    """Which sandbox a world is opened in."""
+    keep: bool = False
+    """The world of a trial that failed stays for a look."""
+    strict_world: bool = False
+    """What a backend cannot enforce is refused."""
+    allow_commands: bool = False
+    """Secrets may be asked of commands, wherever the spec lies."""
+    part: Part = "contract"
+
+    def taken_up(self, now: RunOptions) -> RunOptions:
+        """These, with what is asked now of a run that was begun with them.
+
+        What is run stays as it was settled. What counts as held stays where nothing else is asked. The rest is of now.
+        """
+        stays = {name: getattr(self, name) for name in SETTLED}
+        stays |= {name: getattr(self, name) for name in (*VERDICT, "strict_world") if not now.gives(name)}
+        return replace(now, **stays)
+
+    def gives(self, name: str) -> bool:
+        """Whether an option was given."""
+        return bool(getattr(self, name) != getattr(DEFAULT, name))
+
+    def other(self, now: RunOptions) -> str:
+        """The first settled option of which something else is asked now, as it is written; empty if there is none."""
+        for flag, before, asked, default in zip(
+            (*_SELECT, *(f"--{name}" for name in SETTLED[1:])),
+            _values(self),
+            _values(now),
+            _values(DEFAULT),
+            strict=True,
+        ):
+            if asked not in (default, before):
+                return flag
+        return ""
+
+
+DEFAULT = RunOptions()
+SETTLED = ("select", "replicas", "seed", "profile", "backend", "replay", "part")
+"""What is run: it was settled when the run began."""
+VERDICT = ("min_score", "strict", "allow_vacuous", "max_errors")
+"""What counts as held: it may be asked anew, and then stays."""
+_SELECT = ("--scenario", "--invariant", "--trial")
+
+
+def _values(options: RunOptions) -> tuple[Any, ...]:
+    """What is settled, by flag: a recording by where it lies, whatever it is called from here."""
+    plain = (getattr(options, name) for name in SETTLED[1:])
+    select = options.select
+    resolved = (value.resolve() if isinstance(value, Path) else value for value in plain)
+    return (select.scenarios, select.invariants, select.trials, *resolved)

@@ -1,0 +1,56 @@
+"""What a run was begun with, and what may be asked of it later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.contract import run
+from holdfast.cli.options import options
+from holdfast.plan import RunOptions, Select
+from holdfast.plan.options import SETTLED, VERDICT
+
+BEGUN = RunOptions(
+    Select(("d*",)), replicas=3, seed=7, min_score=40.0, strict=True, replay=Path("/tmp/calls"), keep=True
+)
+
+
+def test_what_is_run_stays_and_what_counts_as_held_may_be_asked_anew() -> None:
+    now = RunOptions(min_score=90.0, max_errors=1, concurrency=4)
+    assert BEGUN.taken_up(now) == RunOptions(
+        Select(("d*",)), replicas=3, seed=7, min_score=90.0, strict=True, max_errors=1, concurrency=4,
+        replay=Path("/tmp/calls"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("now", "flag"),
+    [
+        (RunOptions(), ""),
+        (RunOptions(Select(("d*",)), replicas=3, seed=7, replay=Path("/tmp/../tmp/calls")), ""),
+        (RunOptions(concurrency=9, min_score=1.0, fail_fast=True, keep=True, record=Path("x")), ""),
+        (RunOptions(Select(("e*",))), "--scenario"),
+        (RunOptions(Select((), ("r",))), "--invariant"),
+        (RunOptions(Select((), (), ("abcd",))), "--trial"),
+        (RunOptions(replicas=4), "--replicas"),
+        (RunOptions(seed=8), "--seed"),
+        (RunOptions(profile="x"), "--profile"),
+        (RunOptions(backend="docker"), "--backend"),
+        (RunOptions(replay=Path("/tmp/others")), "--replay"),
+    ],
+)
+def test_a_settled_option_that_is_given_otherwise_is_named(now: RunOptions, flag: str) -> None:
+    assert BEGUN.other(now) == flag
+
+
+def test_every_option_is_a_flag_and_every_flag_an_option() -> None:
+    shown = {"config", "resume", "force", "outputs", "otlp", "as_json", "quiet", "verbose", "dry_run", "no_report"}
+    context = run.make_context("run", [])
+    flags = {name: value for name, value in context.params.items() if name not in shown}
+    assert options(**flags) == RunOptions()
+    spelled = {"scenarios": "select", "invariants": "select", "trials": "select", "no_preflight": "preflight"}
+    fields = {spelled.get(str(name), str(name)) for name in flags}
+    assert fields | {"part"} == set(RunOptions.__struct_fields__)
+    assert not set(SETTLED) & set(VERDICT)
+    assert {*SETTLED, *VERDICT} < set(RunOptions.__struct_fields__)
