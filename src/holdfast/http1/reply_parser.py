@@ -25,9 +25,9 @@ class ReplyListener(Protocol):
 class ReplyParser:
     """What a server answers on one connection. `feed` never raises: what cannot be read is told as broken."""
 
-    def __init__(self, listening: ReplyListener, *, lenient: bool = False) -> None:
+    def __init__(self, listener: ReplyListener, *, lenient: bool = False) -> None:
         """`lenient`: lines may end in LF alone, and headers may hold what they should not."""
-        self._listening = listening
+        self._listener = listener
         self._lenient = lenient
         self._method: str | None = None  # of the request whose reply has not begun
         self._inside = False  # a body is on its way
@@ -67,7 +67,7 @@ class ReplyParser:
             return
         if self._inside and self._until_close and clean:
             self._parser = None
-            self._listening.done(False)
+            self._listener.done(False)
         elif self._inside:
             self._break("the connection was closed in the middle of the reply", closed=True)
         else:
@@ -101,7 +101,7 @@ class ReplyParser:
     def on_body(self, data: bytes) -> None:
         self._unseen = 0
         if self._inside:
-            self._listening.received(data)
+            self._listener.received(data)
         else:
             self._break("a body where there is none")
 
@@ -109,7 +109,7 @@ class ReplyParser:
         self._unseen = 0
         if self._inside and self._parser is not None:
             self._inside = False
-            self._listening.done(self._reusable)
+            self._listener.done(self._reusable)
 
     # -- inside ---------------------------------------------------------------------------------
     def _begin(self, method: str, status: int, reason: str, fields: RawFields) -> None:
@@ -118,13 +118,13 @@ class ReplyParser:
         self._until_close = length is None and not chunked
         self._reusable = self._parser.should_keep_alive()
         self._method = None
-        self._listening.begun(status, reason, fields, length)
+        self._listener.begun(status, reason, fields, length)
         self._inside = method != "HEAD"
         if not self._inside:  # the parser cannot know, and would wait for a body: the next reply gets another one
             self._renew()
-            self._listening.done(self._reusable)
+            self._listener.done(self._reusable)
 
     def _break(self, why: str, *, closed: bool = False) -> None:
         if self._parser is not None:
             self._parser = None
-            self._listening.broken(UpstreamFailed("closed" if closed else "protocol", why))
+            self._listener.broken(UpstreamFailed("closed" if closed else "protocol", why))

@@ -18,7 +18,7 @@ BODY, PIPELINE, UPGRADE, PEER = 1, 2, 4, 8
 
 WRITE_HIGH = 65_536
 HANDSHAKE_S = 10.0
-FAREWELL_S = 1.0
+CLOSE_S = 1.0
 """How long the client has for its part of ending TLS, or to take what was sent before a cut."""
 ORPHANED_S = 30.0
 """How long what is left of a tunnel has to take the last bytes of the other side."""
@@ -164,7 +164,7 @@ class SocketStream(asyncio.Protocol):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.raw.abort()
         else:
-            self.part(FAREWELL_S)
+            self.part(CLOSE_S)
 
     def part(self, seconds: float) -> None:
         """Closes TCP after what was sent has left, or after so long."""
@@ -205,7 +205,7 @@ class SocketStream(asyncio.Protocol):
                 context,
                 server_side=True,
                 ssl_handshake_timeout=HANDSHAKE_S,
-                ssl_shutdown_timeout=FAREWELL_S,
+                ssl_shutdown_timeout=CLOSE_S,
             )
             if made is None:
                 raise ConnectionResetError("the client left during the TLS handshake")

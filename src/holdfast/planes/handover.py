@@ -1,8 +1,8 @@
-"""How a gateway that stands by hands its listening socket to a run, and takes it back.
+"""How a gateway that waits hands its listening socket to a run, and takes it back.
 
 The socket is bound once, so an agent that was started with the gateway's variables reaches the run that drives it, and
-the run after that. Between runs every request gets 503. The line between the two is a Unix socket that its owner alone
-may open; it carries the socket itself, so there is nothing to control.
+the run after that. Between runs every request gets 503. The connection between the two is a Unix socket that its owner
+alone may open; the listening socket itself is sent on it, so there is nothing to control.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MESSAGE_LIMIT = 64_000
 
 
 class GatewayAddress(Struct, frozen=True):
-    """Where a gateway stands: kept in a file, so that it is the same after a restart."""
+    """The address of a gateway: kept in a file, so that it is the same after a restart."""
 
     port: int
     token: str
@@ -80,7 +80,7 @@ def variables(
 ) -> dict[str, str]:
     """What an agent is started with so that its calls come to the gateway in this folder.
 
-    `chart` is what its spec says: a URL on loopback goes through the proxy only if a fault names it, and the MCP
+    `settings` are what its spec says: a URL on loopback goes through the proxy only if a fault names it, and the MCP
     configuration is written where the variable says.
     """
     from holdfast.planes.egress_policy import Policy
@@ -127,13 +127,13 @@ class Standby:
     async def open(self) -> None:
         """Answers 503 until a run comes for the socket."""
         self._path.unlink(missing_ok=True)
-        line = socket.socket(socket.AF_UNIX)
+        bound = socket.socket(socket.AF_UNIX)
         before = os.umask(0o177)
         try:
-            line.bind(str(self._path))
+            bound.bind(str(self._path))
         finally:
             os.umask(before)
-        self._server = await asyncio.start_unix_server(self._hand_over, sock=line)
+        self._server = await asyncio.start_unix_server(self._hand_over, sock=bound)
         await self._stand_by()
 
     async def close(self) -> None:
@@ -154,9 +154,9 @@ class Standby:
         self._listener = await serve(_refuse, sock=self._socket.dup())
 
     async def _hand_over(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One run has the socket at a time; it is back when the run's line closes."""
-        line: socket.socket = writer.get_extra_info("socket")
-        peer = _peer(line)
+        """One run has the socket at a time; it is back when the run's connection closes."""
+        connection: socket.socket = writer.get_extra_info("socket")
+        peer = _peer(connection)
         if self._listener is None or (peer is not None and peer.uid != os.getuid()):
             self._tell(f"refused to {_named(peer)}: {'it is taken' if self._listener is None else 'another user'}")
             writer.close()
@@ -167,7 +167,7 @@ class Standby:
         try:
             await listener.close()
             writer.transport.pause_reading()  # type: ignore[attr-defined]  # a Unix transport has it
-            fd = os.dup(line.fileno())
+            fd = os.dup(connection.fileno())
             with socket.socket(fileno=fd) as own:
                 socket.send_fds(own, [self._handed], [self._socket.fileno()])
             writer.transport.resume_reading()  # type: ignore[attr-defined]  # the same
@@ -188,34 +188,34 @@ class Standby:
 class TakenSocket:
     """The socket of a gateway, for the time of one run."""
 
-    def __init__(self, line: socket.socket, listening: socket.socket, handed: HandedSocket) -> None:
-        self._line = line
+    def __init__(self, connection: socket.socket, listening: socket.socket, handed: HandedSocket) -> None:
+        self._connection = connection
         self.listening = listening
         self.handed = handed
 
     def give_back(self) -> None:
         self.listening.close()
-        self._line.close()
+        self._connection.close()
 
 
 def take(folder: Path) -> TakenSocket:
     """The socket of the gateway that stands by in this folder; raises AgentUnavailable if there is none."""
-    line = socket.socket(socket.AF_UNIX)
-    line.settimeout(5)
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(5)
     try:
-        line.connect(str(folder / "gateway.sock"))
-        data, fds, _, _ = socket.recv_fds(line, MESSAGE_LIMIT, 1)
+        connection.connect(str(folder / "gateway.sock"))
+        data, fds, _, _ = socket.recv_fds(connection, MESSAGE_LIMIT, 1)
     except OSError as broken:
-        line.close()
+        connection.close()
         raise AgentUnavailable(
             f"agent.gateway is true, and no gateway stands by here ({broken.strerror or broken})",
             hint="start `holdfast gateway` in this folder, and the agent with the variables that it prints",
             config=True,
         ) from None
     if not data or not fds:
-        line.close()
+        connection.close()
         raise AgentUnavailable("the gateway is taken by another run", hint="wait for it to end", config=True)
-    return TakenSocket(line, socket.socket(fileno=fds[0]), msgspec.json.decode(data, type=HandedSocket))
+    return TakenSocket(connection, socket.socket(fileno=fds[0]), msgspec.json.decode(data, type=HandedSocket))
 
 
 async def _refuse(exchange: Exchange) -> None:
@@ -243,12 +243,12 @@ class Peer(Struct, frozen=True):
     uid: int
 
 
-def _peer(line: socket.socket) -> Peer | None:
+def _peer(connection: socket.socket) -> Peer | None:
     """As the kernel has it; None where the system cannot tell: there the file's mode decides."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return None
-    credentials = line.getsockopt(socket.SOL_SOCKET, option, 12)
+    credentials = connection.getsockopt(socket.SOL_SOCKET, option, 12)
     return Peer(int.from_bytes(credentials[:4], sys.byteorder), int.from_bytes(credentials[4:8], sys.byteorder))
 
 

@@ -10,7 +10,7 @@ from holdfast.planes.tcp.connection_end import ConnectionEnd, join
 from holdfast.protocols import Sandbox
 
 AT_ONCE = 256
-"""Connections that one way carries at a time; the rest is closed, so that nobody fills our memory."""
+"""Connections of one port forward at a time; the rest is closed, so that nobody fills our memory."""
 CONNECT_S = 10.0
 """For a program inside that listens, and takes no connection."""
 
@@ -50,22 +50,22 @@ class PortForward:
     async def close(self) -> None:
         """Ends every connection; afterwards no task and no socket is left."""
         self._server.close()
-        carried = dict(self._open)
-        for task in carried:
+        under_way = dict(self._open)
+        for task in under_way:
             task.cancel()
-        if carried:
-            await asyncio.wait(carried)
+        if under_way:
+            await asyncio.wait(under_way)
             await asyncio.sleep(0)  # aborted transports close their sockets
 
     def _arrived(self, outer: ConnectionEnd) -> None:
         if len(self._open) >= AT_ONCE:
             outer.abort()
             return
-        task = asyncio.get_running_loop().create_task(self._carry(outer))
+        task = asyncio.get_running_loop().create_task(self._forward(outer))
         self._open[task] = outer
         task.add_done_callback(self._open.pop)
 
-    async def _carry(self, outer: ConnectionEnd) -> None:
+    async def _forward(self, outer: ConnectionEnd) -> None:
         """Copies both ways until both have ended; where nothing listens inside, the connection is closed."""
         inner = ConnectionEnd()
         try:

@@ -60,7 +60,7 @@ class ActiveInjection:
         self.fired = 0
         self.memory: dict[str, Any] = {}
 
-    def stands(self, plane: str) -> bool:
+    def at_step(self, plane: str) -> bool:
         """Whether calls on this plane are those of its step; only faults of services have steps."""
         return self.injection.plane != "service" or plane == step_plane(self._step)
 
@@ -126,7 +126,7 @@ class Weather:
                     self._placed = [
                         ActiveInjection(i, injection) for i, injection in enumerate(self._scenario.injections)
                     ]
-                found = [p for p in self._placed if faces(p.injection, plane, target) and p.stands(plane)]
+                found = [p for p in self._placed if faces(p.injection, plane, target) and p.at_step(plane)]
                 if len(self._by_target) < TARGETS_KEPT:
                     self._by_target[key] = found
         return found

@@ -86,7 +86,7 @@ class ConnectRequest:
             rules.policy.permit(origin.host, origin.port)
             await self._open()
             return
-        rules.say_around(self.context, origin)
+        rules.note_bypassed(self.context, origin)
         rules.policy.permit(origin.host, origin.port)
         if self.context.faces("http", str(origin)):
             await self.context.through(self._call(), _reached, _never, untouched=_reached)

@@ -106,7 +106,7 @@ class Proxy:
             await self._model(exchange, context, str(want.origin))
 
     async def _visit(self, exchange: Exchange, context: TrialContext, want: Wanted) -> None:
-        self._rules.say_around(context, want.origin)
+        self._rules.note_bypassed(context, want.origin)
         among_others = any(
             isinstance(one, ProxiedRequest) and one.context is context and not one.over for one in self._open
         )

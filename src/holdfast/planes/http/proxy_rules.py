@@ -69,7 +69,7 @@ class ProxyRules:
         else:
             context.note(text)
 
-    def say_around(self, context: TrialContext, origin: Origin) -> None:
+    def note_bypassed(self, context: TrialContext, origin: Origin) -> None:
         """The user's own proxy is not gone through, which may be why something cannot be reached."""
         if self._around.get(origin.scheme) and not bypassed(origin.host, self._around):
             name = f"{origin.scheme.upper()}_PROXY"

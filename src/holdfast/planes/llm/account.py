@@ -52,9 +52,9 @@ class Account:
         """Upstream is to say something."""
         self.since = self._context.now()
 
-    def note(self, spoken: SentReply) -> None:
+    def note(self, sent: SentReply) -> None:
         """What was sent to the agent."""
-        self.status, self.trouble = spoken.status, spoken.trouble
+        self.status, self.trouble = sent.status, sent.trouble
 
     def tell(self, event: TraceEvent) -> None:
         """Enters the call, once: an answer that comes after its trial changes nothing."""

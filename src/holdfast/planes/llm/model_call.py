@@ -45,8 +45,18 @@ class ModelCall:
     """A request of the agent's and the reply to it."""
 
     __slots__ = (
-        "_call", "_came", "_context", "_exchange", "_faulty", "_heard", "_kept", "_passing", "_query", "_understood",
-        "account", "carries",
+        "_call",
+        "_came",
+        "_context",
+        "_exchange",
+        "_faulty",
+        "_kept",
+        "_passing",
+        "_query",
+        "_reply",
+        "_understood",
+        "account",
+        "carries",
     )  # fmt: skip
 
     def __init__(
@@ -68,7 +78,7 @@ class ModelCall:
         self._query = query
         self._call = call or Call("llm", query.model, {}, 0)
         self.account = Account(context, query, models, self._call, retry)
-        self._heard = ProviderReply(
+        self._reply = ProviderReply(
             context, query, self.account, f"llm:{self._call.target}" if call is not None else ""
         )
         self._came: tuple[Completion, RawReply, bytes] | None = None
@@ -106,7 +116,7 @@ class ModelCall:
         """The agent has got all of the answer, or left: what it asks next, it asks after this."""
         if self.gone or self._exchange.delivered:
             return True
-        passed = self._passing and self._heard.understood(self._passing.wire, bytes(self._kept))
+        passed = self._passing and self._reply.understood(self._passing.wire, bytes(self._kept))
         return bool(passed and passed.finish)
 
     @property
@@ -120,7 +130,7 @@ class ModelCall:
         """The model's reply, as far as it may have reached the agent."""
         came = self.account.completion
         if came is None and self._passing is not None:
-            came = self._heard.understood(self._passing.wire, bytes(self._kept))
+            came = self._reply.understood(self._passing.wire, bytes(self._kept))
         return came if self._exchange.answered else None
 
     def beyond(self, given: Completion | None) -> bool:
@@ -132,11 +142,11 @@ class ModelCall:
     async def pass_by(self, router: Router, route: ApiRoute | None) -> None:
         """A request that is not a completion: it goes on as it is, whatever the weather."""
         account = self.account
-        self._heard.aside = route is None
-        self._heard.codec = route.codec if route is not None else None
+        self._reply.aside = route is None
+        self._reply.codec = route.codec if route is not None else None
         path = without_key(self._query.path)
         if route is not None and self._runs(route):
-            self._heard.at = f"llm:{route.kind} {path}"
+            self._reply.at = f"llm:{route.kind} {path}"
         try:
             await self._pass(router)
         except UpstreamDown as down:
@@ -211,15 +221,15 @@ class ModelCall:
             await self._say(reply.value, sleep)
 
     def _reached(self) -> None:
-        if self._heard.at and not self.account.trouble:
-            self._context.reached(self._heard.at)
+        if self._reply.at and not self.account.trouble:
+            self._context.reached(self._reply.at)
 
     def leave(self) -> None:
         """The trial is over and the call still under way: it is told of as far as it came."""
         account = self.account
         account.trouble = account.trouble or "client_gone"
         if self._passing is not None:
-            self._heard.settle(self._passing, bytes(self._kept))
+            self._reply.settle(self._passing, bytes(self._kept))
         event = account.event()
         account.tell(replace(event, phase="unfinished") if account.trouble == "client_gone" else event)
 
@@ -236,7 +246,7 @@ class ModelCall:
             return
         self._passing = answered
         await self._pump(answered.wire)
-        self._heard.settle(answered, bytes(self._kept))
+        self._reply.settle(answered, bytes(self._kept))
 
     async def _pump(self, wire: RawReply) -> None:
         """Sends the reply on as it comes, and keeps what came of it, up to a limit."""
@@ -301,22 +311,22 @@ class ModelCall:
         if isinstance(answered, WrittenReply):
             self._understood = not error_in(answered.completion)
             return answered.completion
-        account, heard = self.account, self._heard
+        account, reply = self.account, self._reply
         if account.since is None:
             account.waits()
         body = await answered.wire.read()
         if not self.gone:
             account.since = None
-        completion = heard.understood(answered.wire, body, keep=True)
-        if completion is None or heard.foreign(answered.wire, body):
+        completion = reply.understood(answered.wire, body, keep=True)
+        if completion is None or reply.foreign(answered.wire, body):
             raise Sent(answered, body)
-        self._understood = not heard.ended(completion, answered.origin)
+        self._understood = not reply.ended(completion, answered.origin)
         self._came = (completion, answered.wire, body)
         return completion
 
     # -- what goes to the agent -----------------------------------------------------------------
     async def _say(self, completion: Completion, sleep: Sleep | None = None) -> None:
-        account, like = self.account, self._heard.like
+        account, like = self.account, self._reply.like
         account.completion, account.status, account.trouble = completion, 200, error_in(completion)
         lost = left_out(like, completion) if isinstance(like, Like) else ()
         if lost:
@@ -328,13 +338,13 @@ class ModelCall:
     async def _repeat(self, wire: RawReply, body: bytes) -> None:
         """A reply that was read for a fault which changed nothing: it goes on as it came."""
         account = self.account
-        account.completion = self._heard.understood(wire, body)
+        account.completion = self._reply.understood(wire, body)
         await self._send(wire, body)
         account.trouble = account.trouble or (error_in(account.completion) if account.completion else "")
 
     async def _forward(self, sent: Sent) -> None:
         wire = sent.answered.wire
-        self._heard.failed(sent.answered, sent.body)
+        self._reply.failed(sent.answered, sent.body)
         await self._send(wire, sent.body)
         if wire.status < 300:
             self.account.trouble = self.account.trouble or "upstream"
@@ -345,7 +355,7 @@ class ModelCall:
 
     async def _down(self, down: HarnessError) -> None:
         """No answer, and no fault is why: the trial is an error. 400 where trying again is no use."""
-        self._heard.broke(str(down))
+        self._reply.broke(str(down))
         status = 502 if type(down) is UpstreamDown else 400
         self.account.status, self.account.trouble = status, "upstream"
         self.account.note(await self._sender.refuse(str(down), status))

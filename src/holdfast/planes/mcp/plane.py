@@ -34,9 +34,9 @@ class McpPlane:
         else:
             await self.serve_http(exchange, unquote(server.partition("?")[0].rstrip("/")), context)
 
-    async def serve_stdio(self, line: RelayConnection, server: str, context: TrialContext) -> None:
+    async def serve_stdio(self, connection: RelayConnection, server: str, context: TrialContext) -> None:
         """A relay, until the client or the server has ended."""
-        await Pipe(line, server, context, self._visit(context)).serve()
+        await Pipe(connection, server, context, self._visit(context)).serve()
 
     async def serve_http(self, exchange: Exchange, server: str, context: TrialContext) -> None:
         """One request of a client to a server over HTTP."""

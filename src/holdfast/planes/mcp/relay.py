@@ -71,18 +71,20 @@ def parse(argv: list[str]) -> tuple[str, list[str]]:
 
 
 def connect(address: str, name: str) -> tuple[socket.socket, bytes]:
-    """A line to the harness for this server, and what came behind its greeting."""
+    """A connection to the harness for this server, and what came behind its greeting."""
     credentials, _, place = address.rpartition("@")
     host, _, port = place.strip("/").rpartition(":")
     token = credentials.rpartition("//")[2]
-    line = socket.create_connection((host, int(port)), timeout=_CONNECT_S)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection = socket.create_connection((host, int(port)), timeout=_CONNECT_S)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     basic = b2a_base64(token.encode(), newline=False).decode()
     target = f"holdfast.mcp:{_quoted(name)}"
-    line.sendall(f"CONNECT {target} HTTP/1.1\r\nhost: {target}\r\nproxy-authorization: Basic {basic}\r\n\r\n".encode())
+    connection.sendall(
+        f"CONNECT {target} HTTP/1.1\r\nhost: {target}\r\nproxy-authorization: Basic {basic}\r\n\r\n".encode()
+    )
     head = b""
     while b"\r\n\r\n" not in head:
-        more = line.recv(65536)
+        more = connection.recv(65536)
         if not more or len(head) > 65536:
             raise ValueError("the harness closed the connection")
         head += more
@@ -91,7 +93,7 @@ def connect(address: str, name: str) -> tuple[socket.socket, bytes]:
     if status != [b"200"]:
         told = b"".join(status).decode("ascii", "replace")
         raise ValueError(f"the harness refused it ({told}): no trial is under way")
-    return line, rest
+    return connection, rest
 
 
 class Relay:

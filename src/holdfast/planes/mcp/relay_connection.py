@@ -20,10 +20,10 @@ class RelayConnection(Protocol):
     def close(self) -> None: ...
 
 
-async def frames(line: RelayConnection) -> AsyncIterator[tuple[bytes, bytes]]:
+async def frames(connection: RelayConnection) -> AsyncIterator[tuple[bytes, bytes]]:
     """Every whole line as (mark, rest). A line without end raises ConnectionError."""
     partial = bytearray()
-    while data := await line.read():
+    while data := await connection.read():
         if b"\n" not in data:
             partial += data
             if len(partial) > 2 * LINE_LIMIT:

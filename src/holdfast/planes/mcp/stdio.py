@@ -33,8 +33,8 @@ class ServerGone(Exception):
 class Pipe:
     """One relay, from its greeting to its end."""
 
-    def __init__(self, line: RelayConnection, server: str, context: TrialContext, visit: McpTrialState) -> None:
-        self._line = line
+    def __init__(self, connection: RelayConnection, server: str, context: TrialContext, visit: McpTrialState) -> None:
+        self._connection = connection
         self._server = server
         self._context = context
         self._session = McpSession(server, context, visit, lambda: self._unread)
@@ -55,7 +55,7 @@ class Pipe:
     async def serve(self) -> None:
         """Passes lines on until one side ends."""
         try:
-            async for mark, line in frames(self._line):
+            async for mark, line in frames(self._connection):
                 if mark == b"X":
                     await self._server_ended(line)
                     return
@@ -65,7 +65,7 @@ class Pipe:
         finally:
             for task in list(self._tasks):
                 task.cancel()
-            self._line.close()
+            self._connection.close()
 
     async def _take(self, mark: bytes, line: bytes) -> None:
         if mark == b"C":
@@ -76,7 +76,7 @@ class Pipe:
             self._client_left(line)
         elif mark == b"E":
             self._ending = True
-            await self._line.write(b"E\n")
+            await self._connection.write(b"E\n")
 
     async def _from_client(self, line: bytes) -> None:
         message = rpc.read(line)
@@ -176,7 +176,7 @@ class Pipe:
     async def _send(self, mark: bytes, *lines: bytes) -> None:
         self._ending = self._ending or mark == b"K"
         self._lines += len(lines) if mark == b"C" else 0
-        await self._line.write(b"".join([mark + line + b"\n" for line in lines]))
+        await self._connection.write(b"".join([mark + line + b"\n" for line in lines]))
 
     async def _server_ended(self, told: bytes) -> None:
         """Lets the answers that came go out. A server that failed before it said a word is no doing of the agent's."""

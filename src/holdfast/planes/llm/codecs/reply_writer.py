@@ -40,7 +40,7 @@ class ReplyWriter(Protocol):
         ...
 
 
-def play(completion: Completion, score: ReplyWriter, like: Like = NOTHING) -> Iterator[Frame]:
+def play(completion: Completion, writer: ReplyWriter, like: Like = NOTHING) -> Iterator[Frame]:
     """The frames of a reply. Nothing is sent before a pause, an error or a cut that comes first."""
     opened = False
     asides = Asides(NOTHING if completion.lacks else like, completion)
@@ -50,26 +50,26 @@ def play(completion: Completion, score: ReplyWriter, like: Like = NOTHING) -> It
             if isinstance(delta, Cut):
                 return
         elif isinstance(delta, Trouble):
-            yield from score.trouble(delta)
+            yield from writer.trouble(delta)
             return
         elif isinstance(delta, (Text, ToolCall, Hollow)) and not completion.lacks:
             if not opened:
-                yield from score.open()
+                yield from writer.open()
                 opened = True
             for data in asides.before(delta):
-                yield from score.aside(data)
-            yield from _part(delta, score)
+                yield from writer.aside(data)
+            yield from _part(delta, writer)
     if not opened:
-        yield from score.open()
+        yield from writer.open()
     for data in asides.rest():
-        yield from score.aside(data)
-    yield from score.close()
+        yield from writer.aside(data)
+    yield from writer.close()
 
 
-def _part(delta: Text | ToolCall | Hollow, score: ReplyWriter) -> Iterable[bytes]:
+def _part(delta: Text | ToolCall | Hollow, writer: ReplyWriter) -> Iterable[bytes]:
     if isinstance(delta, Text):
-        return score.text(delta.text)
-    return score.call(delta) if isinstance(delta, ToolCall) else score.hollow()
+        return writer.text(delta.text)
+    return writer.call(delta) if isinstance(delta, ToolCall) else writer.hollow()
 
 
 def pieces(text: str) -> list[str]:
