@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import comb
 
 import pytest
 from hypothesis import given, settings
@@ -40,6 +41,12 @@ def test_pass_hat_k_is_the_share_of_all_k_subsets_that_pass(n, data):
     tries = [i < c for i in range(n)]
     groups = list(combinations(tries, k))
     assert pass_hat_k(c, n, k) == pytest.approx(sum(map(all, groups)) / len(groups))
+
+
+@given(st.integers(1, 300), st.data())
+def test_pass_hat_k_is_the_quotient_to_the_last_digit_however_it_is_reckoned(n, data):
+    c, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
+    assert pass_hat_k(c, n, k) == comb(c, k) / comb(n, k)
 
 
 def test_pass_hat_k_refuses_more_tries_than_there_were():
