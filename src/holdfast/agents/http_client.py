@@ -114,7 +114,7 @@ def _exchange(reply: HttpReply, limit_s: float) -> HttpExchange:
         status=reply.status,
         content_type=content_type,
         charset=charset,
-        location=value_of(fields, "location") or "",
+        location=(value_of(fields, "location") or "") if 300 <= reply.status < 400 else "",
         body=body[:BODY_LIMIT],
         cut=reply.cut or len(body) > BODY_LIMIT,
     )

@@ -45,7 +45,7 @@ class RequestTemplate:
     is_json: bool = False
 
     def fill(self, fields: Fields) -> str:
-        return "".join(part if isinstance(part, str) else fields.write(part) for part in self.parts)
+        return "".join([part if isinstance(part, str) else fields.write(part) for part in self.parts])
 
 
 class Fields:
@@ -93,24 +93,36 @@ def as_key(name: str) -> str:
 
 def body_template(text: str, content_type: str = "") -> RequestTemplate:
     """A template for a body: JSON if it is JSON around its fields, else text."""
-    parts = tuple(_json_parts(text))
+    parts = _joined(_json_parts(text))
     sample = "".join(p if isinstance(p, str) else p.write("x") for p in parts)
     try:
         json.loads(sample)
     except ValueError:
         form = "x-www-form-urlencoded" in content_type.lower()
-        return RequestTemplate(tuple(_text_parts(text, _form if form else str, keep_unknown=not form)))
+        return RequestTemplate(_joined(_text_parts(text, _form if form else str, keep_unknown=not form)))
     return RequestTemplate(parts, is_json=True)
 
 
 def text_template(text: str) -> RequestTemplate:
     """A template for one value of the query."""
-    return RequestTemplate(tuple(_text_parts(text, encodable, keep_unknown=False)))
+    return RequestTemplate(_joined(_text_parts(text, encodable, keep_unknown=False)))
 
 
 def encodable(value: str) -> str:
     """The value with what UTF-8 cannot carry (lone surrogates) replaced."""
     return value.encode("utf-8", "replace").decode()
+
+
+def _joined(parts: Iterable[str | Slot]) -> tuple[str | Slot, ...]:
+    """The parts with the literal text between two slots in one piece."""
+    found: list[str | Slot] = []
+    for part in parts:
+        last = found[-1] if found else None
+        if isinstance(part, str) and isinstance(last, str):
+            found[-1] = last + part
+        elif part != "":
+            found.append(part)
+    return tuple(found)
 
 
 def _json_parts(text: str) -> Iterator[str | Slot]:
