@@ -111,6 +111,8 @@ def _joined(names: tuple[str, ...]) -> str:
 def _template() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    from holdfast.report.compiled_template import CompiledTemplate
+
     # Autoescape is for the data; the script and style are our own files and marked safe in the template.
     environment = Environment(
         loader=PackageLoader("holdfast.report", "templates"),
@@ -118,6 +120,7 @@ def _template() -> Any:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=CompiledTemplate(),
     )
     environment.filters["shown"] = one_line
     return environment.get_template("page.html.j2")
