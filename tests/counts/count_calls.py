@@ -7,7 +7,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from holdfast.cli.main import run
+from holdfast.cli import main as holdfast
 
 
 def main(file: str, words: list[str]) -> None:
@@ -18,9 +18,13 @@ def main(file: str, words: list[str]) -> None:
         if event in ("call", "c_call"):
             calls += 1
 
+    sys.argv = ["holdfast", *words]
+    code: Any = 0
     sys.setprofile(count)
     try:
-        code = run(words)
+        holdfast()
+    except SystemExit as ended:
+        code = ended.code
     finally:
         sys.setprofile(None)
     with open(file, "w", encoding="utf-8") as out:

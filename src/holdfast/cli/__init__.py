@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+
+_OBJECTS = 100_000
+"""New objects before Python looks for cycles among them. What modules make stays: looking through it took 15 ms."""
 
 
 def main() -> None:
@@ -12,6 +16,9 @@ def main() -> None:
 
         print(f"holdfast {__version__}")
         return
+    gc.set_threshold(_OBJECTS, *gc.get_threshold()[1:])
     from holdfast.cli.main import run
 
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    gc.freeze()  # the process ends: looking for cycles in all that is loaded took 30 ms
+    sys.exit(code)

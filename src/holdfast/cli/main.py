@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast import __version__
 from holdfast.cli.pipes import forgive
 from holdfast.errors import AgentUnavailable, HoldfastError, NotBuilt, SpecError, UserError
 
@@ -82,7 +83,7 @@ class Root(click.Group):
 
 
 @click.command(cls=Root, epilog=_EXITS, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="holdfast")
+@click.version_option(__version__, package_name="holdfast")
 def root() -> None:
     """Hold an AI agent to its contract while the world breaks.
 
