@@ -20,7 +20,8 @@ from unittest.mock import patch
 
 from holdfast.cli.main import run as holdfast
 from holdfast.model.spec import Problem, Spec
-from holdfast.spec import Checked, check, explain
+from holdfast.spec import Checked, check
+from holdfast.spec.explain import explain
 
 ECHO = """
 def answer(prompt):

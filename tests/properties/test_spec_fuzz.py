@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.reading.tree import BREAK
-from holdfast.spec import check, explain
+from holdfast.spec import check
+from holdfast.spec.explain import explain
 
 SPEC = r"""
 version: "2.0"

@@ -18,7 +18,6 @@ from holdfast.agents.inline_folder import InlineFolder, Output
 from holdfast.agents.inline_guard import Guard
 from holdfast.agents.loaded import Ask, Loaded, Reset, load, prepare
 from holdfast.agents.turns import raised_turn, take_turn
-from holdfast.agents.unusable import unusable
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import CALM, AgentSpec, Scenario, Task
@@ -67,6 +66,8 @@ class InlineAgent:
         except (Exception, SystemExit) as broken:
             place.close()
             guard.close()
+            from holdfast.agents.unusable import unusable
+
             why = unusable(broken, str(root))
             raise AgentUnavailable(why.message, hint=why.hint, body=why.trace, config=True, key=why.key) from broken
         return cls(agent, scenarios, loaded, reset, installed, place, guard)

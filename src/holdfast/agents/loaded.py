@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.agents.runnable_input import input_form
 from holdfast.errors import UserError
 from holdfast.model.spec import AgentSpec, Scenario
 from holdfast.planes.install import Installed, install
@@ -59,6 +58,8 @@ def load_agent(endpoint: str, given: str | None = None) -> Loaded:
     for method in ("ainvoke", "invoke"):
         found = getattr(target, method, None)
         if callable(found):
+            from holdfast.agents.runnable_input import input_form  # few agents are asked with more than text
+
             form = input_form(endpoint, target, given)
             return Loaded(_with_input(found, form), is_async=inspect.iscoroutinefunction(found))
     if not callable(target):

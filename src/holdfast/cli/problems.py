@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from holdfast.cli.screen import wants_color
 from holdfast.model.codec import encode, to_builtins
 from holdfast.model.spec import Problem
-from holdfast.spec import explain, tally
+from holdfast.spec.explain import explain, tally
 
 
 def show_problems(file: str, source: str, problems: Sequence[Problem], *, as_json: bool, ran: bool) -> None:

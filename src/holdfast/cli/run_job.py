@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,6 +26,9 @@ from holdfast.runner.outcome import Outcome, conclude, store_score, unrun
 from holdfast.runner.start import RUNS, begin, take_up
 from holdfast.store.record import observations
 from holdfast.store.rundir import RunDir, RunEnd
+
+if TYPE_CHECKING:
+    from holdfast.report.live import Live
 
 
 class PreparedJob(Struct, frozen=True):
@@ -170,9 +173,9 @@ def run_and_show(
     **given: Any,
 ) -> int:
     """What `run` and `contract run` do with their command lines; the exit code."""
-    from holdfast.runner.export import check_target
-
     if otlp is not None:
+        from holdfast.runner.export import check_target
+
         check_target(otlp)
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
     prepared = prepare(config, resume, force, options(part=part, **given), outputs)
@@ -196,38 +199,36 @@ class Screen:
         self._verbose = verbose
         self._silent = silent
         self._signs = can_show_signs(sys.stdout.encoding)
-        self._live: Listen | None = None
+        self._listen: Listen | None = None
+        self._live: Live | None = None
 
     def listener(self) -> Listen:
         """Hears the run's events."""
-        from holdfast.report.live import Live
-        from holdfast.report.plain import Plain
-
-        color = terminal.wants_color(sys.stderr)
         if self._as_json or self._silent or self._quiet:
-            self._live = _warnings_only
+            self._listen = _warnings_only
         elif terminal.is_live(sys.stdout):
+            from holdfast.report.live import Live
+
             errors = None if sys.stderr.isatty() else sys.stderr
-            self._live = Live(sys.stdout, color=color, unicode=self._signs, errors=errors)
+            color = terminal.wants_color(sys.stderr)
+            self._listen = self._live = Live(sys.stdout, color=color, unicode=self._signs, errors=errors)
         else:
-            self._live = Plain(sys.stdout, unicode=self._signs)
-        return self._live
+            from holdfast.report.plain import Plain
+
+            self._listen = Plain(sys.stdout, unicode=self._signs)
+        return self._listen
 
     def warn(self, message: str) -> None:
         print(warned(message), file=sys.stderr)
 
     def beat(self) -> None:
         """Time has passed, also where nothing has happened."""
-        from holdfast.report.live import Live
-
-        if isinstance(self._live, Live):
+        if self._live is not None:
             self._live.tick()
 
     def close(self) -> None:
         """Takes a live picture away."""
-        from holdfast.report.live import Live
-
-        if isinstance(self._live, Live):
+        if self._live is not None:
             self._live.close()
 
     def finish(self, outcome: Outcome) -> None:
@@ -236,7 +237,7 @@ class Screen:
             for piece in next(iter(named("json").render(outcome.run).values())):
                 sys.stdout.write(piece.decode())
             return
-        heard = self._live is not None  # warnings were told while it ran
+        heard = self._listen is not None  # warnings were told while it ran
         text = summary(
             replace(outcome.run, warnings=()) if heard else outcome.run,
             width=terminal.width(sys.stdout),

@@ -9,7 +9,6 @@ from time import perf_counter
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute.context import LiveContext, Met, Saw
 from holdfast.execute.needed import silent
-from holdfast.execute.simulate import damage
 from holdfast.execute.site import Site
 from holdfast.model.codec import encodable
 from holdfast.model.observation import Answer, Observation
@@ -74,5 +73,7 @@ async def _run(site: Site, trial: Trial, context: LiveContext) -> Answer:
     if context.troubles:
         raise HarnessError("; ".join(context.troubles), answer=answer)
     if site.simulate and context.on_calls:
+        from holdfast.execute.simulate import damage
+
         return await damage(answer, context.weather, site.spec.agent.timeout_ms)
     return answer

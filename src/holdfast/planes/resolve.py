@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -31,5 +30,7 @@ def _named(place: Any) -> str:
 
 
 def _near(key: str, holder: Any) -> str:
+    from difflib import get_close_matches
+
     near = get_close_matches(key, dir(holder), 1)
     return f"did you mean {near[0]}?" if near else ""

@@ -20,7 +20,7 @@ LOCK = ".lock"
 UNLOCKED_S = 60.0
 """A folder without a lock that is older than this was left by a process that died while it made it."""
 
-_NAME = re.compile(r"holdfast-[a-z]+-(\d+)-\w+")
+_NAME = r"holdfast-[a-z]+-(\d+)-\w+"
 _MEMORY = "/dev/shm"  # noqa: S108  # a folder in memory, where there is one
 _held: dict[Path, int] = {}
 """The locks of this process's folders."""
@@ -67,7 +67,7 @@ def _entries() -> list[os.DirEntry[str]]:
     for place in (tempfile.gettempdir(), _MEMORY):
         try:
             with os.scandir(place) as entries:
-                found += [entry for entry in entries if _NAME.fullmatch(entry.name)]
+                found += [entry for entry in entries if re.fullmatch(_NAME, entry.name)]
         except OSError:
             continue
     return found
@@ -79,7 +79,7 @@ def _dead(entry: os.DirEntry[str]) -> bool:
         about = entry.stat(follow_symlinks=False)
     except OSError:
         return False
-    match = _NAME.fullmatch(entry.name)
+    match = re.fullmatch(_NAME, entry.name)
     own = stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid()
     if match is None or not own or _lives(int(match[1])):
         return False

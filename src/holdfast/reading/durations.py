@@ -11,7 +11,7 @@ from holdfast.reading.reader import Reader
 from holdfast.reading.words import found
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
+_DURATION = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)"
 _DAY_MS = 24 * 3_600_000
 _LONGEST = 100
 """Characters. What is longer is no duration, and would take long to be looked at."""
@@ -22,8 +22,8 @@ def duration_ms(text: str) -> float | None:
     compact = text.strip()
     if len(compact) > _LONGEST:
         return None
-    parts = _DURATION.findall(compact)
-    if not parts or _DURATION.sub("", compact).strip():
+    parts = re.findall(_DURATION, compact)
+    if not parts or re.sub(_DURATION, "", compact).strip():
         return None
     return sum(float(number) * _UNITS_MS[unit] for number, unit in parts)
 

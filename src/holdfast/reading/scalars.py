@@ -12,10 +12,10 @@ from holdfast.reading.node import Kind
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*(?:_[0-9]+)*)")
-_BASED = re.compile(r"0x[0-9a-fA-F]+|0o[0-7]+")
-_FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?")
-_SPECIAL = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_INT = r"[-+]?(?:0|[1-9][0-9]*(?:_[0-9]+)*)"
+_BASED = r"0x[0-9a-fA-F]+|0o[0-7]+"
+_FLOAT = r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?"
+_SPECIAL = r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 _MAX_DIGITS = 400
 _LARGEST = 2**63 - 1
 """Larger numbers are text, so that an id of many digits stays what it is and JSON can carry every value."""
@@ -36,12 +36,12 @@ def plain(text: str) -> tuple[Kind, Any]:
 
 
 def _number(text: str) -> tuple[Kind, Any]:
-    if _INT.fullmatch(text) or _BASED.fullmatch(text):
-        value = int(text, 10 if _INT.fullmatch(text) else 0)
+    if re.fullmatch(_INT, text) or re.fullmatch(_BASED, text):
+        value = int(text, 10 if re.fullmatch(_INT, text) else 0)
         return ("int", value) if -_LARGEST <= value <= _LARGEST else ("text", text)
-    if _FLOAT.fullmatch(text):
+    if re.fullmatch(_FLOAT, text):
         return "float", float(text)
-    if _SPECIAL.fullmatch(text):
+    if re.fullmatch(_SPECIAL, text):
         return "float", float(text.replace(".", "").lower())
     return "text", text
 

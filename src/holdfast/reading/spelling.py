@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
@@ -47,6 +46,8 @@ def forms(secret: str) -> Iterator[SecretSpelling]:
 
 def spellings(secret: str) -> set[str]:
     """The usual ways to write it, each as one text: what a cut has left of it is recognised by these."""
+    import json
+
     escaped = {json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)}
     in_url = {way(secret, safe, errors="surrogateescape") for way in (quote, quote_plus) for safe in ("", "/")}
     lower = {re.sub("%..", lambda found: found.group().lower(), text) for text in in_url}

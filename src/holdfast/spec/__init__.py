@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.spec.explain import explain, tally
 from holdfast.spec.load import Checked, check, load, requires_contract
 from holdfast.spec.references import Names, interpolate, names, resolve, secret_values
 
@@ -12,7 +11,6 @@ __all__ = [
     "Checked",
     "Names",
     "check",
-    "explain",
     "interpolate",
     "json_schema",
     "load",
@@ -20,7 +18,6 @@ __all__ = [
     "requires_contract",
     "resolve",
     "secret_values",
-    "tally",
 ]
 
 

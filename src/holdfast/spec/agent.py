@@ -17,7 +17,7 @@ from holdfast.spec.sections.agent import AgentSection
 from holdfast.spec.started import started_problems
 from holdfast.spec.urls import url_fault
 
-_PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
+_PLACE = r"\{([A-Za-z_]\w*)\}"
 
 
 def agent_spec(section: AgentSection) -> AgentSpec:
@@ -108,11 +108,11 @@ def _endpoint(reader: Reader, agent: AgentSection) -> None:
         words = "a URL" if agent.kind == "http" else "module:attribute, as in my_agent:answer"
         hint = f"{words}; a command is type: command" if agent.command else words
         reader.error(at, "agent.endpoint", "missing", hint=hint, code="missing-key")
-    elif agent.in_python and not CODE.fullmatch(text):
+    elif agent.in_python and not re.fullmatch(CODE, text):
         hint = "a URL is type: http" if "://" in text else "as in my_agent:answer"
         message = f"expected module:attribute for a {agent.kind} agent, found {text[:60]!r}"
         reader.error(where, "agent.endpoint", message, hint=hint, code="bad-reference")
-    elif agent.kind == "http" and CODE.fullmatch(text):
+    elif agent.kind == "http" and re.fullmatch(CODE, text):
         message = f"{text[:60]!r} is a Python object, but the agent's type is http"
         reader.error(where, "agent.endpoint", message, hint="add type: python", code="wrong-agent-type")
     elif agent.kind == "http" and (wrong := url_fault(text)):
@@ -127,7 +127,7 @@ def _asks_something(reader: Reader, agent: AgentSection) -> None:
     from difflib import get_close_matches
 
     texts = (template, agent.endpoint or "", *agent.query_params.values())
-    places = {name for text in texts for name in _PLACE.findall(text)}
+    places = {name for text in texts for name in re.findall(_PLACE, text)}
     near = get_close_matches("prompt", places - {"prompt"}, 1, 0.8)
     if places and not (near and "prompt" not in places):
         return

@@ -16,7 +16,6 @@ from holdfast.spec.rules import RuleEntry
 from holdfast.spec.sections.file import File
 from holdfast.spec.service_entry import ServiceEntry
 from holdfast.spec.variants import spot
-from holdfast.sqltext.bare_table import bare_table
 
 READ = 1_000_000
 """Characters of a file of statements that are looked at."""
@@ -54,6 +53,8 @@ _Found = Iterator[tuple[Node, str, str, str]]
 
 
 def _fixtures(file: File, bare: Collection[str], folder: Path) -> _Found:
+    from holdfast.spec.statements import bare_table
+
     for index, fixture in enumerate(file.fixtures):
         if fixture.service is None or fixture.service not in bare:
             continue
@@ -71,6 +72,8 @@ def _statements(sql: str | None, file: str | None, folder: Path) -> str:
 
 
 def _rules(rules: Iterable[RuleEntry], bare: Collection[str]) -> _Found:
+    from holdfast.spec.statements import bare_table
+
     for rule in rules:
         kind, settings = rule.invariant.check, rule.invariant.settings
         service = str(settings.get("service", ""))

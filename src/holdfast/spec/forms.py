@@ -14,18 +14,18 @@ from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
 from holdfast.reading.words import found, near_hint
 
-_SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kKMGT]i?)?B?")
+_SIZE = r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kKMGT]i?)?B?"
 _UNITS = {"": 1} | {letter + i: base**n for i, base in (("", 1000), ("i", 1024)) for n, letter in enumerate("kmgt", 1)}
 _TOO_MUCH = 2.0**63
 """More than any machine counts."""
-CODE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+CODE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 
 
 # -- sizes --------------------------------------------------------------------------------------
 def _read_size(reader: Reader, node: Node, path: str) -> Any:
     if node.kind == "int" and node.value >= 0:
         return node.value
-    if node.kind == "text" and (size := _SIZE.fullmatch(node.text)):
+    if node.kind == "text" and (size := re.fullmatch(_SIZE, node.text)):
         value = float(size["number"]) * _UNITS[(size["unit"] or "").lower()]
         if value < _TOO_MUCH:
             return int(value)
@@ -59,13 +59,13 @@ Format: TypeAlias = Annotated[
 
 # -- references to code -------------------------------------------------------------------------
 def _read_code(reader: Reader, node: Node, path: str) -> Any:
-    if node.kind == "text" and CODE.fullmatch(node.text):
+    if node.kind == "text" and re.fullmatch(CODE, node.text):
         return node.text
     hint = "module:function, as in my_agent:search"
     return reader.error(node, path, f"expected module:attribute, found {found(node)}", hint=hint, code="bad-reference")
 
 
-_CODE_SCHEMA: Schema = {"type": "string", "pattern": f"^{CODE.pattern}$"}
+_CODE_SCHEMA: Schema = {"type": "string", "pattern": f"^{CODE}$"}
 Code: TypeAlias = Annotated[str, ValueForm(_read_code, lambda: _CODE_SCHEMA, "module:attribute")]
 
 

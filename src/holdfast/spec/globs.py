@@ -7,7 +7,7 @@ import re
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 
-_CLASS = re.compile(r"\[!?+\]?+[^\]]*+\]")
+_CLASS = r"\[!?+\]?+[^\]]*+\]"
 """A class of characters, as fnmatch reads it: a `]` at its beginning is one of them."""
 LONGEST = 2000
 """Characters that are looked at: no host and no tool has a longer name."""
@@ -35,4 +35,4 @@ def _host(url: str) -> str:
 
 
 def _is_open(glob: str) -> bool:
-    return "[" in _CLASS.sub("", glob[:LONGEST])
+    return "[" in re.sub(_CLASS, "", glob[:LONGEST])

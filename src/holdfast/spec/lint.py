@@ -13,7 +13,7 @@ from holdfast.spec.rules import RuleEntry
 from holdfast.spec.sections.file import File
 from holdfast.spec.variants import spot
 
-_TWICE = re.compile(r"\\\\(?=[dwsbDWSB.$^*+?()\[\]{}|/-])")
+_TWICE = r"\\\\(?=[dwsbDWSB.$^*+?()\[\]{}|/-])"
 _PATTERN_KEYS = ("pattern", "patterns", "matches")
 
 
@@ -46,10 +46,10 @@ def _rule(reader: Reader, rule: RuleEntry) -> None:
 
 def _escaped(reader: Reader, node: Node, path: str) -> None:
     """A doubled backslash outside double quotes reaches the regex doubled."""
-    if node.kind != "text" or node.style == '"' or not _TWICE.search(node.text):
+    if node.kind != "text" or node.style == '"' or "\\\\" not in node.text or not re.search(_TWICE, node.text):
         return
     quotes = {"'": "single quotes keep", "": "unquoted text keeps"}.get(node.style, "block text keeps")
-    mended = _TWICE.sub(r"\\", node.text)
+    mended = re.sub(_TWICE, r"\\", node.text)
     shown = f"'{mended}'" if node.style == "'" else mended
     hint = f"{quotes} both backslashes, so this can never match. Write {shown}"
     message = "can never match what it seems to mean"

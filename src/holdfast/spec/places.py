@@ -12,7 +12,7 @@ from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.spec.sections.agent import AgentSection
 
-_PLACE = re.compile(r"(?<![${])\{([A-Za-z_][\w-]*)\}(?!\})")
+_PLACE = r"(?<![${])\{([A-Za-z_][\w-]*)\}(?!\})"
 _OWN = ("prompt", "prompt_file", "mcp_config", "port")
 
 
@@ -23,10 +23,10 @@ def places(reader: Reader, agent: AgentSection) -> None:
     asked = agent.kind == "command"
     known = ("prompt", "prompt_file", "mcp_config") if asked else ("port", "mcp_config")
     for text, node, path in _started_by(agent):
-        for word in dict.fromkeys(_PLACE.findall(text)):
+        for word in dict.fromkeys(re.findall(_PLACE, text)):
             _place(reader, agent, word, known, node, path)
     for text, node, path in () if asked else _with_port(agent):
-        for word in dict.fromkeys(_PLACE.findall(text)):
+        for word in dict.fromkeys(re.findall(_PLACE, text)):
             _misspelt(reader, word, ("port",), node, path)
 
 

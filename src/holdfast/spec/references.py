@@ -16,7 +16,7 @@ from holdfast.model.spec import Spec
 
 _VARIABLE = r"\$\{(?P<variable>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}"
 _NAMED = r"\{\{\s*(?P<space>secrets|params)\.(?P<name>[A-Za-z_][A-Za-z0-9_-]*)\s*\}\}"
-REFERENCE = re.compile(f"{_VARIABLE}|{_NAMED}")
+REFERENCE = f"{_VARIABLE}|{_NAMED}"
 PROVIDER_KEYS = (
     "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY", "OLLAMA_API_KEY", "OPENAI_API_KEY",
 )  # fmt: skip
@@ -45,7 +45,7 @@ def names(text: str) -> Names:
     if "${" not in text and "{{" not in text:
         return Names()
     found: dict[str, list[str]] = {"variables": [], "optional": [], "secrets": [], "params": []}
-    for match in REFERENCE.finditer(text):
+    for match in re.finditer(REFERENCE, text):
         if match["variable"] is None:
             found[match["space"]].append(match["name"])
         else:
@@ -72,7 +72,7 @@ def resolve(
             raise UserError(f"{{{{ {match['space']}.{match['name']} }}}} has no value")
         return _shown(source[match["name"]])
 
-    return REFERENCE.sub(value, text)
+    return re.sub(REFERENCE, value, text)
 
 
 def interpolate(text: str, params: Mapping[str, Any]) -> str:
@@ -85,7 +85,7 @@ def interpolate(text: str, params: Mapping[str, Any]) -> str:
             return match[0]
         return _shown(params[match["name"]])
 
-    return REFERENCE.sub(value, text)
+    return re.sub(REFERENCE, value, text)
 
 
 def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str:
@@ -112,7 +112,7 @@ def secret_values(spec: Spec, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The values to mask, longest first. Raises UserError, naming the variable, for unset and short ones."""
     values: set[str] = set()
     for text in spec.secrets:
-        for match in REFERENCE.finditer(text):
+        for match in re.finditer(REFERENCE, text):
             name = match["variable"]
             if name is None or (match["default"] is not None and not environ.get(name)):
                 continue  # a secret of the world has an entry of its own; a default is no secret

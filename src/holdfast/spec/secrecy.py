@@ -21,9 +21,7 @@ RESOLVED = (
     "agent", "agents", "model", "models", "services", "secrets", "network", "fixtures", "setup", "resources", "base",
 )  # fmt: skip
 """Sections in which `${VAR}` is a reference. Prompts, patterns and payloads are text: a dollar there is a dollar."""
-_TEXT_ONLY = re.compile(
-    r"agent\.(command|args\[\d+\])|setup\.commands.*|services\[\d+\]\.wait_for|fixtures\[\d+\]\.sql"
-)
+_TEXT_ONLY = r"agent\.(command|args\[\d+\])|setup\.commands.*|services\[\d+\]\.wait_for|fixtures\[\d+\]\.sql"
 """Shell and SQL text has dollars of its own."""
 
 _NOT_FILLED = ("chaos", "contract.chaos_matrix", "output", "replays", "mutations", "model", "advanced", "scoring")
@@ -34,8 +32,8 @@ _KEY_SHAPED = re.compile(
     r"|\bAIza[0-9A-Za-z_-]{30,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*|\bglpat-[A-Za-z0-9_-]{20,}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----|(?i:\bbearer\s+)(?=[A-Za-z0-9._~+/-]*\d)[A-Za-z0-9._~+/-]{16,}"
 )
-_SECRET_HEADER = re.compile(r"agent\.headers\.(authorization|.*api[-_]?key|.*token|cookie)", re.IGNORECASE)
-_MASKED = re.compile(
+_KEY_HEADER = r"(?i)agent\.headers\.(authorization|.*api[-_]?key|.*token|cookie)"
+_MASKED = (
     r"(agent\.(headers|env|query_params)|agent\.mcp_config\..+\.(headers|env)|(setup|services\[\d+\])\.env)\..+"
     r"|.*\.api_key"
 )
@@ -75,9 +73,9 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
         if found.params and path.startswith(_NOT_FILLED):
             reader.error(node, path, "{{ params }} are not filled in here", hint=_FILLED, code="unknown-reference")
         _unknown(reader, node, path, "secrets", found.secrets, known_secrets)
-        if path.startswith(RESOLVED) and not _TEXT_ONLY.fullmatch(path):
+        if path.startswith(RESOLVED) and not re.fullmatch(_TEXT_ONLY, path):
             variables |= dict.fromkeys(found.variables)
-            if _MASKED.fullmatch(path) and (found.variables or found.optional):
+            if re.fullmatch(_MASKED, path) and (found.variables or found.optional):
                 masked[node.text] = None
             _unset(reader, node, path, [name for name in found.variables if name not in environ])
     for secret in file.secrets:
@@ -132,7 +130,7 @@ def _literal_secret(reader: Reader, node: Node, path: str) -> None:
         message = "a key must not stand in the file"
         reader.error(node, path, message, hint="write api_key: ${VAR} and set the variable", code="literal-secret")
         return
-    shaped = _KEY_SHAPED.search(node.text) is not None or (_SECRET_HEADER.fullmatch(path) and literal)
+    shaped = _KEY_SHAPED.search(node.text) is not None or (literal and re.fullmatch(_KEY_HEADER, path))
     if shaped:
         message = "looks like a key that should not stand in the file"
         reader.warn(node, path, message, hint="write ${VAR} and set the variable", code="lint-literal-secret")

@@ -6,16 +6,16 @@ import re
 
 from holdfast.spec.references import REFERENCE
 
-_PLACE = re.compile(r"\{[A-Za-z_][\w-]*\}")
+_PLACE = r"\{[A-Za-z_][\w-]*\}"
 
 
 def url_fault(text: str) -> str:
     """What was expected instead; empty for an http or https URL, and where only a run can tell."""
     from urllib.parse import urlsplit
 
-    if REFERENCE.match(text):
+    if re.match(REFERENCE, text):
         return ""
-    filled = _PLACE.sub("1", REFERENCE.sub("1", text))
+    filled = re.sub(_PLACE, "1", re.sub(REFERENCE, "1", text))
     if not filled.startswith(("http://", "https://")):
         return "expected an http:// or https:// URL"
     try:

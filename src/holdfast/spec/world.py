@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -79,7 +80,7 @@ def _secrets(reader: Reader, file: File) -> None:
 
 def _clock(reader: Reader, file: File) -> None:
     text = file.determinism.clock if file.determinism else None
-    if file.determinism is None or text is None or REFERENCE.search(text):
+    if file.determinism is None or text is None or re.search(REFERENCE, text):
         return
     try:
         datetime.fromisoformat(text)

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.model.spec import AgentSpec
-from holdfast.processes.launcher import Launcher
-from holdfast.processes.program import Program
-from holdfast.processes.startable import argv_of, start
 from holdfast.protocols import TrialContext
 
 if TYPE_CHECKING:
     from holdfast.planes.site_planes import SitePlanes
     from holdfast.planes.trial_address import TrialAddress
+    from holdfast.processes.launcher import Launcher
+    from holdfast.processes.program import Program
 
 
 class Machine:
@@ -31,6 +30,8 @@ class Machine:
     def launcher(self) -> Launcher:
         """Made when the first program is started: most sites of a fast agent never start one."""
         if self._launcher is None:
+            from holdfast.processes.launcher import Launcher
+
             self._launcher = Launcher()
         return self._launcher
 
@@ -56,9 +57,13 @@ class MachinePlace:
         return agent
 
     def argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
+        from holdfast.processes.startable import argv_of
+
         return argv_of(agent, self._machine.root, env)
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: tuple[int, int, int]) -> Program:
+        from holdfast.processes.startable import start
+
         program = await start(self._machine.launcher, list(argv), env, self._machine.root, stdio)
         if self._address is not None:
             self._address.process_tree.first = program.keeper

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.model.spec import Problem, Spec
-from holdfast.spec import Checked, check, explain
+from holdfast.spec import Checked, check
+from holdfast.spec.explain import explain
 
 HTTP = """
 agent: {endpoint: "http://localhost:8000/ask", simulate: answer}

@@ -1,7 +1,7 @@
 """Problems as a person sees them."""
 
 from holdfast.model.spec import Problem
-from holdfast.spec import explain, tally
+from holdfast.spec.explain import explain, tally
 
 SOURCE = "contract:\n  invariants:\n    - id: a\n      severty: critical\n      pattern: '\\\\d'\n"
 PROBLEMS = [

@@ -92,7 +92,7 @@ def test_unknown_param_and_secret_are_errors(file):
 
 
 def test_literal_api_key_is_refused_and_not_shown(file):
-    from holdfast.spec import explain
+    from holdfast.spec.explain import explain
 
     checked = file.check(HTTP + "model: {api_key: hunter2hunter2}\n")
     (found,) = [p for p in checked.problems if p.severity == "error"]
