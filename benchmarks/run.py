@@ -7,7 +7,20 @@ from importlib import import_module
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-ALL = ["startup", "inline", "large", "fresh", "http", "gateway", "page", "sandbox", "services", "tcp", "world"]
+ALL = [
+    "startup",
+    "inline",
+    "large",
+    "fresh",
+    "command",
+    "http",
+    "gateway",
+    "page",
+    "sandbox",
+    "services",
+    "tcp",
+    "world",
+]
 
 
 def main(names: list[str]) -> None:

@@ -2,7 +2,8 @@
 
 Started by `processes/launcher.py` with a control socket. Each order is taken by a keeper: a fork of this process
 that starts one program in a session of its own, adopts whatever daemonises below it, and ends all of that when
-the program has ended. When the control socket closes, Holdfast is gone, and everything is ended.
+the program has ended. A keeper below which nothing is left takes the next order. When the control socket closes,
+Holdfast is gone, and everything is ended.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import time
 
 from holdfast.processes.launch_request import LaunchRequest, next_order, packed
-from holdfast.processes.leftovers import end_orphans, keep_orphans, kill_group
+from holdfast.processes.leftovers import any_children, end_orphans, keep_orphans, kill_group
 from holdfast.processes.spares import SpareChild
 
 NOTICE = struct.Struct("=Bqqqq")
@@ -26,7 +27,7 @@ NOTICE = struct.Struct("=Bqqqq")
 
 Of a program that has started, the last is its keeper: all that the program starts is below it."""
 TAKEN = struct.Struct("=qq")
-"""What a keeper tells when it takes an order: its process id and the ticket."""
+"""What a keeper tells when it takes an order: its process id and the ticket; 0 when it is free again."""
 OVER = 84
 """Exit code of a keeper that found the control socket closed."""
 LINGER_S = 4.0
@@ -38,7 +39,7 @@ STARTED, REFUSED, EXITED, LOST = 1, 2, 3, 4
 
 
 class LaunchHost(SpareChild):
-    """Its children are keepers, each of one program."""
+    """Its children are keepers, each of one program at a time."""
 
     pause_ms = 4
     told_bytes = TAKEN.size
@@ -46,19 +47,33 @@ class LaunchHost(SpareChild):
     def __init__(self, control: socket.socket) -> None:
         super().__init__(control)
         self._keepers: dict[int, int] = {}
-        """Tickets by process id: 0 until the keeper has an order."""
+        """Tickets by process id: 0 while the keeper has no order."""
+        self._free: set[int] = set()
+        """Keepers that have kept a program and wait for the next."""
 
     def born(self, pid: int) -> None:
         self._keepers[pid] = 0
 
+    @property
+    def ready(self) -> bool:
+        return bool(self.spare or self._free)
+
     def took(self, told: bytes) -> None:
         pid, ticket = TAKEN.unpack(told)
         self._keepers[pid] = ticket
+        if pid == self.spare:
+            self.spare = 0
+        if ticket:
+            self._free.discard(pid)
+        else:
+            self._free.add(pid)
 
-    def ended(self, pid: int, status: int, *, ready: bool) -> None:
+    def ended(self, pid: int, status: int, *, spare: bool) -> None:
         """Forgets the keeper; where it was killed, what it kept is ended here."""
         ticket = self._keepers.pop(pid, 0)
-        if ready and status == OVER << 8:
+        spare = spare or pid in self._free
+        self._free.discard(pid)
+        if spare and status == OVER << 8:
             self.over = True
         if ticket and status != 0:
             left = end_orphans(set(self._keepers))
@@ -80,23 +95,27 @@ class LaunchHost(SpareChild):
         rehearse()
 
     def serve(self) -> int:
-        """Starts the program, outlives it, and ends what it left."""
-        taken = next_order(self.control)
-        if taken is None:
-            return OVER
-        ticket, order = taken
-        self.tell_taken(TAKEN.pack(os.getpid(), ticket))
-        self._keep(ticket, order)
-        return 0
+        """Keeps one program after the other, as long as nothing of the last is left."""
+        me = os.getpid()
+        while (taken := next_order(self.control)) is not None:
+            ticket, order = taken
+            self.tell_taken(TAKEN.pack(me, ticket))
+            self._keep(ticket, order)
+            if any_children():
+                return 0
+            self.tell_taken(TAKEN.pack(me, 0))
+        return OVER
 
     def _keep(self, ticket: int, order: LaunchRequest) -> None:
+        """Starts the program, outlives it, and ends what it left."""
         began = time.monotonic_ns()
         try:
             pid = order.spawn()
         except OSError as refused:
             self._tell(REFUSED, ticket, refused.errno or 0)
             return
-        order.close()
+        finally:
+            order.close()
         self._tell(STARTED, ticket, pid, left=os.getpid())
         ended, status = os.wait()
         while ended != pid:
@@ -120,7 +139,7 @@ def rehearse() -> None:
     if sys.platform != "linux":
         return
     written = os.memfd_create("rehearsal")
-    os.write(written, packed([b"/dev/null/none"], os.environb.copy(), b"."))
+    os.write(written, packed(["/dev/null/none"], os.environ, "."))
     order = LaunchRequest([written, *(os.dup(written) for _ in range(3))])
     try:
         order.spawn()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from collections.abc import Mapping, Sequence
 
 TICKET = 8
 """Bytes of an order on the control socket; the rest of it comes as descriptors."""
@@ -37,13 +38,13 @@ class LaunchRequest:
             os.close(fd)
 
 
-def packed(argv: list[bytes], env: dict[bytes, bytes], cwd: bytes) -> bytes:
+def packed(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> bytes:
     """What to run, as bytes; ValueError if a part holds a NUL, which no program can be given."""
-    parts = [cwd, b"%d" % len(argv), *argv, *(b"%s=%s" % item for item in env.items())]
-    data = b"\0".join(parts)
-    if data.count(b"\0") != len(parts) - 1:
+    parts = [cwd, str(len(argv)), *argv, *[f"{name}={value}" for name, value in env.items()]]
+    data = "\0".join(parts)
+    if data.count("\0") != len(parts) - 1:
         raise ValueError("a NUL character in an argument or variable")
-    return data
+    return os.fsencode(data)
 
 
 def unpacked(data: bytes) -> tuple[list[bytes], dict[bytes, bytes], bytes]:

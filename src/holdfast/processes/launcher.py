@@ -49,7 +49,7 @@ class Launcher:
         """Executes a program, of which `argv[0]` is the path; OSError if the system cannot."""
         if self._control is None:
             self._open()
-        order = packed([*map(os.fsencode, argv)], _encoded({**env, MARK: self._mark}), os.fsencode(cwd))
+        order = packed(argv, {**env, MARK: self._mark}, str(cwd))
         program, begun = Program(self.listen), self._loop.create_future()
         self._tickets += 1
         ticket = self._tickets
@@ -187,10 +187,6 @@ def _as_file(data: bytes) -> IO[bytes]:
     file.write(data)
     file.flush()
     return file
-
-
-def _encoded(env: Mapping[str, str]) -> dict[bytes, bytes]:
-    return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
 
 
 def _settle(begun: asyncio.Future[int] | None, errno: int) -> None:

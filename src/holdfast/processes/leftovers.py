@@ -25,6 +25,15 @@ def children_of_this() -> set[int]:
         return set()
 
 
+def any_children() -> bool:
+    """Whether anything is below this process, alive or not yet reaped."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
 def ended_children() -> Iterator[tuple[int, int]]:
     """Reaps every child that has ended: its process id and status, as waitpid gives them."""
     while True:

@@ -27,8 +27,8 @@ class SpareChild:
         self.control = control
         self.over = False
         self._pid = os.getpid()
-        self._ready = 0
-        """The child that waits for an order."""
+        self.spare = 0
+        """The newest child, while it waits for an order."""
         self._taken = os.pipe()
         self._died = os.pipe()
 
@@ -43,11 +43,17 @@ class SpareChild:
     def born(self, pid: int) -> None:
         """A child was made."""
 
+    @property
+    def ready(self) -> bool:
+        """Whether a child waits for an order."""
+        return bool(self.spare)
+
     def took(self, told: bytes) -> None:
         """A child has taken an order."""
+        self.spare = 0
 
-    def ended(self, pid: int, status: int, *, ready: bool) -> None:
-        """A child has ended; `ready`: without an order."""
+    def ended(self, pid: int, status: int, *, spare: bool) -> None:
+        """A child has ended; `spare`: without an order."""
 
     def crowded(self) -> None:
         """The machine lets us make no child now; soon it is tried again."""
@@ -67,10 +73,10 @@ class SpareChild:
         poll.register(self._died[0], select.POLLIN)
         control = self.control.fileno()
         while not self.over:
-            poll.register(control, 0 if self._ready else select.POLLIN)
-            told = dict(poll.poll(None if self._ready else self.pause_ms))
+            poll.register(control, 0 if self.ready else select.POLLIN)
+            told = dict(poll.poll(None if self.ready else self.pause_ms))
             self._attend(told)
-            if not self._ready and not self.over and (not told or control in told):
+            if not self.ready and not self.over and (not told or control in told):
                 self._breed()
         end_orphans(set())
 
@@ -79,17 +85,16 @@ class SpareChild:
             self.over = True
         if self._taken[0] in told:
             self.took(os.read(self._taken[0], self.told_bytes))
-            self._ready = 0
         if self._died[0] in told:
             os.read(self._died[0], 4096)
             self._reap()
 
     def _reap(self) -> None:
         for pid, status in ended_children():
-            ready = pid == self._ready
-            if ready:
-                self._ready = 0
-            self.ended(pid, status, ready=ready)
+            spare = pid == self.spare
+            if spare:
+                self.spare = 0
+            self.ended(pid, status, spare=spare)
 
     def _breed(self) -> None:
         try:
@@ -100,7 +105,7 @@ class SpareChild:
         if pid == 0:
             self._live()
         self.born(pid)
-        self._ready = pid
+        self.spare = pid
 
     def _live(self) -> NoReturn:
         code = 1

@@ -53,7 +53,7 @@ _Found = Iterator[tuple[Node, str, str, str]]
 
 
 def _fixtures(file: File, bare: Collection[str], folder: Path) -> _Found:
-    from holdfast.spec.statements import bare_table
+    from holdfast.sqltext.bare_table import bare_table
 
     for index, fixture in enumerate(file.fixtures):
         if fixture.service is None or fixture.service not in bare:
@@ -72,7 +72,7 @@ def _statements(sql: str | None, file: str | None, folder: Path) -> str:
 
 
 def _rules(rules: Iterable[RuleEntry], bare: Collection[str]) -> _Found:
-    from holdfast.spec.statements import bare_table
+    from holdfast.sqltext.bare_table import bare_table
 
     for rule in rules:
         kind, settings = rule.invariant.check, rule.invariant.settings

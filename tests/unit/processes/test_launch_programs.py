@@ -54,13 +54,13 @@ def mark(request: pytest.FixtureRequest) -> str:
 
 
 def test_an_order_is_read_as_it_was_written() -> None:
-    order = ([b"/bin/sh", b"-c", b"", b"a=b"], {b"A": b"x=y", b"B": b""}, b"/tmp")
-    assert unpacked(packed(*order)) == order
+    data = packed(["/bin/sh", "-c", "", "a=é\udcff"], {"A": "x=y", "B": ""}, "/tmp")
+    assert unpacked(data) == ([b"/bin/sh", b"-c", b"", b"a=\xc3\xa9\xff"], {b"A": b"x=y", b"B": b""}, b"/tmp")
 
 
 def test_a_nul_in_a_variable_is_refused() -> None:
     with pytest.raises(ValueError, match="NUL"):
-        packed([b"/bin/sh"], {b"A": b"x\0y"}, b"/tmp")
+        packed(["/bin/sh"], {"A": "x\0y"}, "/tmp")
 
 
 def test_a_program_has_a_session_of_its_own_and_its_status_is_told(tmp_path: Path, mark: str) -> None:
@@ -95,6 +95,42 @@ def test_a_program_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
         with pytest.raises(PermissionError):
             await launcher.start(["/etc/passwd"], {}, tmp_path, pipes.stdio)
         pipes.close()
+
+    using(use)
+
+
+def test_one_keeper_keeps_many_programs_one_after_the_other(tmp_path: Path, mark: str) -> None:
+    async def use(launcher: Launcher) -> None:
+        keepers, held = set(), set()
+        for n in range(30):
+            program = await sh(launcher, f"exit {n}", mark, tmp_path)
+            assert await program.within(5)
+            assert program.status == n << 8
+            keepers.add(program.keeper)
+            pipes = Pipes(b"", Tail(), Tail())
+            with pytest.raises(FileNotFoundError):
+                await launcher.start(["/no/such"], {}, tmp_path, pipes.stdio)
+            pipes.close()
+        await asyncio.sleep(0.1)
+        for keeper in keepers:
+            held.add(len(os.listdir(f"/proc/{keeper}/fd")))
+        assert len(keepers) <= 3
+        assert max(held) < 15, "a keeper lets go of what its programs were given"
+
+    using(use)
+
+
+def test_what_a_program_leaves_is_gone_before_its_keeper_keeps_the_next(tmp_path: Path, mark: str) -> None:
+    async def use(launcher: Launcher) -> None:
+        for n in range(10):
+            (tmp_path / str(n)).mkdir()
+            program = await sh(
+                launcher, SCRUBBED + "while [ ! -s daemon ]; do sleep 0.01; done", mark, tmp_path / str(n)
+            )
+            assert await program.within(5)
+            assert Path(f"/proc/{program.keeper}/task/{program.keeper}/children").read_text() == ""
+            with pytest.raises(ProcessLookupError):
+                os.kill(int((tmp_path / str(n) / "daemon").read_text()), 0)
 
     using(use)
 
