@@ -54,7 +54,7 @@ check: $(VENV)/.dev ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.dev ## Speed beside a bare loop, as ratios
+bench: setup ## Speed beside a bare loop, as ratios
 	$(BIN)/python benchmarks/run.py
 
 docs: $(VENV)/.dev ## Write docs/configuration.md anew from the schema

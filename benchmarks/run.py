@@ -1,10 +1,13 @@
-"""Runs the benchmarks named, or all of them."""
+"""Runs the benchmarks named, or all of them. One whose program is missing says so; the others run on."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+
+from holdfast.errors import HoldfastError
 
 sys.path.insert(0, str(Path(__file__).parent))
 ALL = [
@@ -27,9 +30,23 @@ def main(names: list[str]) -> None:
     unknown = set(names) - set(ALL)
     if unknown:
         raise SystemExit(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(ALL)}")
-    for name in names or ALL:
-        import_module(f"bench_{name}").main()
-        print()
+    failed = [name for name in names or ALL if not ran(name, import_module(f"bench_{name}").main)]
+    if failed:
+        raise SystemExit(f"failed: {', '.join(failed)}")
+
+
+def ran(name: str, benchmark: Callable[[], None]) -> bool:
+    """Whether it ran, or could not for want of a program; False where a command of ours failed."""
+    try:
+        benchmark()
+    except HoldfastError as missing:
+        print(f"{name}: skipped: {missing}")
+    except SystemExit as broken:
+        print(f"{name}: failed: {broken}")
+        return False
+    finally:
+        print(flush=True)
+    return True
 
 
 if __name__ == "__main__":
