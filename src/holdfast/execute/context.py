@@ -48,6 +48,8 @@ class LiveContext:
         self.left: WorldFindings | None = None
         """What was found in the world after the agent had ended."""
         self.ledger: list[FaultMet] = []
+        self._entries: dict[tuple[str, str, int], list[int]] = {}
+        """Where in the ledger each call stands."""
         self.trace: list[TraceEvent] = []
         self.troubles: list[str] = []
         self.notes: list[str] = []
@@ -88,6 +90,7 @@ class LiveContext:
         if self.closed:
             return
         fault = self._storable(fault)
+        self._entries.setdefault((fault.plane, fault.target, fault.call), []).append(len(self.ledger))
         self.ledger.append(fault)
         if self._on_fault is not None:
             self._on_fault(self.trial, fault)
@@ -186,11 +189,8 @@ class LiveContext:
         return self.weather.count(plane, target)
 
     def met_by(self, plane: str, target: str, n: int) -> str:
-        if not self.ledger:
-            return ""
-        call = (plane, brief(target), n)
-        met = [f.mode for f in self.ledger if f.effect == "met" and (f.plane, f.target, f.call) == call]
-        return "+".join(dict.fromkeys(met))
+        entries = [self.ledger[at] for at in self._entries.get((plane, brief(target), n), ())] if self.ledger else ()
+        return "+".join(dict.fromkeys(met.mode for met in entries if met.effect == "met"))
 
     def undelivered(
         self,
@@ -202,9 +202,9 @@ class LiveContext:
         *,
         waits: bool = False,
     ) -> None:
-        call = (plane, brief(target), n)
-        for at, met in enumerate(self.ledger):
-            meant = (met.plane, met.target, met.call) == call and (not modes or met.mode in modes)
+        for at in self._entries.get((plane, brief(target), n), ()):
+            met = self.ledger[at]
+            meant = not modes or met.mode in modes
             if meant and met.effect == "met" and (waits or not met.got.startswith(DELAYED)):
                 self.ledger[at] = replace(met, effect="no_effect", note=why)
 
