@@ -50,7 +50,7 @@ async def measured(folder: Path, upstream: int) -> None:
         assert client.stdin is not None
         assert client.stdout is not None
         trial = Trial(f"{time.monotonic_ns() % 16**12:012x}", "contract", scenario.name, Task(("q",)))
-        with address.carry(LiveContext(trial, scenario)):
+        with address.serving(LiveContext(trial, scenario)):
             client.stdin.write((json.dumps([name, which, *args]) + "\n").encode())
             await client.stdin.drain()
             return json.loads(await client.stdout.readline())

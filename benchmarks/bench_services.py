@@ -47,7 +47,7 @@ async def evidence(service: Service) -> None:
 async def times(kind: ServiceKind, agent_s: float) -> list[float]:
     """Seconds of world time of each trial but the first, whose spare is not ready yet."""
     with tempfile.TemporaryDirectory() as folder:
-        keeper = await open_keeper(ServiceSpec("db", kind, env=SPECS[kind]), Path(folder), server_faults=False)
+        keeper = await open_keeper(ServiceSpec("db", kind, env=SPECS[kind]), Path(folder))
         spent = []
         for _ in range(TRIALS + 1):
             began = time.perf_counter()

@@ -43,7 +43,7 @@ def nothing_is_left(tmp_path):
 
 @asynccontextmanager
 async def served(spec, folder):
-    keeper = await open_keeper(spec, folder, server_faults=False, docker=True)
+    keeper = await open_keeper(spec, folder, docker=True)
     try:
         service = await keeper.provide(TRIAL, alone=True)
         try:
@@ -99,7 +99,7 @@ def test_it_has_no_network_but_its_own(image, tmp_path):
 def test_every_trial_has_its_own(image, tmp_path):
     async def scene():
         spec = ServiceSpec("one", "container", image, {}, (8080,))
-        keeper = await open_keeper(spec, tmp_path, server_faults=False, docker=True)
+        keeper = await open_keeper(spec, tmp_path, docker=True)
         try:
             for trial in (TRIAL, TRIAL):
                 service = await keeper.provide(trial, alone=True)
@@ -236,7 +236,7 @@ from holdfast.model.world import ServiceSpec
 from holdfast.world.services import open_keeper
 async def run():
     spec = ServiceSpec("one", "container", sys.argv[1], {}, (8080,))
-    keeper = await open_keeper(spec, Path(sys.argv[2]), server_faults=False, docker=True)
+    keeper = await open_keeper(spec, Path(sys.argv[2]), docker=True)
     print("begun", flush=True)
     await asyncio.sleep(600)
 asyncio.run(run())

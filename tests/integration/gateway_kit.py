@@ -161,7 +161,7 @@ class Place:
     ) -> Iterator[Aboard]:
         """A trial in this weather; an exception on our side of the wire fails the test."""
         context, at = FakeTrip(list(injections), seed=seed, id=id), address or self.address
-        carried = at.carry(context)
+        carried = at.serving(context)
         self.loop.run(_called(carried.__enter__))
         try:
             yield Aboard(at, context)

@@ -47,7 +47,7 @@ def bay(spec: ServiceSpec, folder: Path) -> Iterator[Bay]:
     """Opens the keeper of a service; skips where the machine has no such server."""
     with asyncio.Runner() as runner:
         try:
-            keeper = runner.run(open_keeper(spec, folder, server_faults=False))
+            keeper = runner.run(open_keeper(spec, folder))
         except UserError as missing:
             if os.environ.get("CI") == "true" or "none is on this machine" not in str(missing):
                 raise

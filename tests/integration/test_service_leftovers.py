@@ -40,7 +40,7 @@ if sys.argv[5:] == ["bare"]:
 
 async def main():
     env = {"POSTGRES_PASSWORD": "pw"} if sys.argv[1] == "postgres" else {}
-    keeper = await open_keeper(ServiceSpec("db", sys.argv[1], env=env), Path(sys.argv[2]), server_faults=False)
+    keeper = await open_keeper(ServiceSpec("db", sys.argv[1], env=env), Path(sys.argv[2]))
     trial = Trial("0", "contract", "calm", Task(("?",)))
     for n in range(int(sys.argv[3])):
         service = await keeper.provide(trial, alone=True)
@@ -120,7 +120,7 @@ def needed(spec: ServiceSpec, folder: Path) -> None:
     """Skips where the machine has no such server."""
 
     async def scene() -> None:
-        await (await open_keeper(spec, folder, server_faults=False)).close()
+        await (await open_keeper(spec, folder)).close()
 
     try:
         asyncio.run(scene())
@@ -137,7 +137,7 @@ def test_after_close_no_process_folder_or_descriptor_is_left(spec: ServiceSpec, 
     seen: set[int] = set()
 
     async def scene() -> None:
-        keeper = await open_keeper(spec, tmp_path, server_faults=True)
+        keeper = await open_keeper(spec, tmp_path)
         services = await asyncio.gather(*(keeper.provide(TRIAL, alone=True) for _ in range(3)))
         seen.update(below(os.getpid()) - {os.getpid()})
         for service in services:
@@ -156,7 +156,7 @@ def test_an_interrupted_start_leaves_nothing(tmp_path: Path) -> None:
     needed(SPECS[0], tmp_path)
 
     async def scene(pause_s: float) -> set[int]:
-        keeper = await open_keeper(SPECS[0], tmp_path, server_faults=False)
+        keeper = await open_keeper(SPECS[0], tmp_path)
         asked = asyncio.ensure_future(keeper.provide(TRIAL, alone=True))
         await asyncio.sleep(pause_s)
         seen = below(os.getpid()) - {os.getpid()}
@@ -208,7 +208,7 @@ def test_without_walls_a_server_works_and_still_dies_with_us(tmp_path: Path, mon
     seen: set[int] = set()
 
     async def scene() -> None:
-        keeper = await open_keeper(SPECS[0], tmp_path, server_faults=False)
+        keeper = await open_keeper(SPECS[0], tmp_path)
         database = await keeper.provide(TRIAL, alone=True)
         seen.update(below(os.getpid()) - {os.getpid()})
         await database.execute("CREATE TABLE t (x int)")  # type: ignore[attr-defined]

@@ -91,7 +91,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def elsewhere(url: str) -> Database:
-    keeper = await open_keeper(ServiceSpec("legacy", "external", settings={"url": url}), Path("/"), server_faults=False)
+    keeper = await open_keeper(ServiceSpec("legacy", "external", settings={"url": url}), Path("/"))
     found = await keeper.provide(TRIAL, alone=False)
     assert isinstance(found, Database)
     return found

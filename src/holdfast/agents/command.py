@@ -30,6 +30,8 @@ class CommandAgent:
     def __init__(self, agent: AgentSpec) -> None:
         self._agent = agent
         self._turns = CommandTurns(agent)
+        self._ran = False
+        """The command has run once: from then on it is the agent's doing if it does not."""
         self._reset: Reset | None = None
         self._slot: AbstractAsyncContextManager[None] = nullcontext()
         self.limit: int | None = None
@@ -59,9 +61,12 @@ class CommandAgent:
             place = await world.place()
             agent = place.mounted(self._agent)
             turns = self._turns if agent is self._agent else CommandTurns(agent)
+            turns.ran = self._ran
             with place.serving(world.context):
                 env = {**BEGIN, **place.environ, **variables(world.trial)}
-                return await turns.converse(task, world, place, env)
+                answer = await turns.converse(task, world, place, env)
+            self._ran = turns.ran
+            return answer
 
     async def reset(self, trial: Trial) -> None:
         """What the spec names for a reset is called by `run`, before the command; a sandbox is new every time."""

@@ -27,7 +27,7 @@ class CommandTurns:
         self._channel = PromptChannel(agent)
         path = agent.response_path
         self._reader = AnswerReader(find_at(path), path) if path else AnswerReader()
-        self._ran = False
+        self.ran = False
         """The command has run once: from then on it is the agent's doing if it does not."""
 
     async def converse(self, task: Task, world: World, place: Place, env: Mapping[str, str]) -> Answer:
@@ -84,7 +84,7 @@ class CommandTurns:
 
     def _ended(self, asked: str, left: Print, program: Started, last_line: str) -> Turn:
         by_shell = self._agent.command is not None and program.status in NOT_RUN
-        if by_shell and not self._ran and not left.data:
+        if by_shell and not self.ran and not left.data:
             raise not_run(self._agent, last_line)
-        self._ran = True
+        self.ran = True
         return self._reader.ended(asked, left, program.status, program.took_ms, last_line)

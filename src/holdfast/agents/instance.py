@@ -51,9 +51,9 @@ class Instance:
 
         The place is closed with it, or here if it cannot be started. `printed` keeps what it prints.
         """
-        agent = with_port(place.mounted(written), port)
         async with AsyncExitStack() as parts:
             parts.push_async_callback(place.close)
+            agent = with_port(place.mounted(written), port)
             env = {**BEGIN, **place.environ, **_with_port(written, agent), "PORT": str(port)}
             printed = printed or Tail()
             pipes = Pipes(b"", printed, printed)

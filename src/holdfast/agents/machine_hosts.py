@@ -104,10 +104,10 @@ class MachineHosts:
     def _served(self, host: PythonHost, context: TrialContext) -> Iterator[Begun | None]:
         """The trial's traffic is met while this is open: at the shared address, or at its host's own."""
         if host in self._addresses:
-            with self._addresses[host].carry(context):
+            with self._addresses[host].serving(context):
                 yield None
         elif self._shared_address is not None:
-            with self._shared_address.carry(context) as begun:
+            with self._shared_address.serving(context) as begun:
                 yield begun
         else:
             yield None

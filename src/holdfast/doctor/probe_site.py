@@ -57,7 +57,7 @@ class ProbeSite(Struct, frozen=True):
         context = trip_of(name, *injections)
         address = await self.site_planes.open_address()
         try:
-            with address.carry(context):
+            with address.serving(context):
                 yield {**self.environ, **address.environ}, context
         finally:
             await address.close()

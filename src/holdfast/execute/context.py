@@ -37,7 +37,7 @@ _MORE = "and more"
 
 
 class LiveContext:
-    """What surrounds one trial: its weather, its ledger and its trace."""
+    """A TrialContext that keeps all it is told: weather, ledger and trace."""
 
     def __init__(
         self, trial: Trial, scenario: Scenario, on_fault: Met | None = None, on_call: Saw | None = None

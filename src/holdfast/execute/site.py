@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ class Site:
         self.has_params = spec.params != ({},)
         self._by_params: dict[bytes, Site] = {}
         self.close_rest: Callable[[], Awaitable[None]] | None = None
-        """Closes what the agent stood on."""
+        """Closes what the agent was opened with."""
 
     def add(self, params: Mapping[str, Any], site: Site) -> None:
         """Trials with these parameters run there: the agent's section refers to them."""
@@ -60,14 +61,11 @@ class Site:
         return task if turns == task.turns else replace(task, turns=turns)
 
     async def close(self) -> None:
-        """Closes every agent, then what it stood on; all of it, whatever fails."""
-        try:
-            await self.agent.close()
-        finally:
-            try:
-                if self.close_rest is not None:
-                    await self.close_rest()
-            finally:
-                for site in self._by_params.values():
-                    if site is not self:
-                        await site.close()
+        """Closes every agent, then what it was opened with; all of it, whatever fails."""
+        async with AsyncExitStack() as parts:
+            for site in self._by_params.values():
+                if site is not self:
+                    parts.push_async_callback(site.close)
+            if self.close_rest is not None:
+                parts.push_async_callback(self.close_rest)
+            parts.push_async_callback(self.agent.close)

@@ -41,7 +41,7 @@ class BareWorlds:
         try:
             if self._address is None:
                 return await agent.run(task, world)
-            with self._address.carry(context):
+            with self._address.serving(context):
                 return await agent.run(task, world)
         finally:
             if world.used:
@@ -67,7 +67,7 @@ class BoxedWorlds:
             began = time.time() - context.now()
             context.watch = world.disturbances.saw
             async with world.disturbances.around(world):
-                with world.address.carry(context):
+                with world.address.serving(context):
                     answer = await self._answer(agent, task, world)
             context.watch = None
             await world.settle(began)

@@ -40,7 +40,7 @@ class SharedAddress(LoopbackAddress):
         return shared_address
 
     @contextmanager
-    def carry(self, context: TrialContext) -> Iterator[Callable[[int], None]]:
+    def serving(self, context: TrialContext) -> Iterator[Callable[[int], None]]:
         """Serves a trial from the moment its process is known: the given function is called with it."""
         served = self._open_trial(self, context)
         pids: list[int] = []

@@ -1,4 +1,4 @@
-"""SitePlanes: what all addresses of a site share, and which planes a spec needs in place."""
+"""SitePlanes: what all addresses of a site share: models, certificates, MCP servers, where the proxy may go."""
 
 from __future__ import annotations
 

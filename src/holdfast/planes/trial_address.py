@@ -136,7 +136,7 @@ class TrialAddress(LoopbackAddress):
         return address
 
     @contextmanager
-    def carry(self, context: TrialContext) -> Iterator[None]:
+    def serving(self, context: TrialContext) -> Iterator[None]:
         """Ties the address to a trial; when it is over, whatever is still under way is cut off."""
         self.listener.epoch += 1
         self._served = served = self._open_trial(self, context)

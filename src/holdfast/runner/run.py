@@ -73,9 +73,9 @@ class RunInProgress:
         await intake.take_up(stored)
         models = ModelOptions(options.record, options.replay, intake.masker.text)
         keep = intake.kept.keeping(intake.masker.text, self.run.path, intake.went_wrong)
-        surroundings = WorldOptions(options.backend, job.secrets, options.strict_world, keep, self._aside)
+        world = WorldOptions(options.backend, job.secrets, options.strict_world, keep, self._aside)
         site = await open_site(
-            job.spec, environ=job.environ, concurrency=options.concurrency, models=models, world=surroundings
+            job.spec, environ=job.environ, concurrency=options.concurrency, models=models, world=world
         )
         try:
             self.notes = site.notes
@@ -118,8 +118,9 @@ class RunInProgress:
             for trial in intake.begun((first,)):
                 intake.keep(trial, await preflight(site, trial, self._warn))
         missing = [t for t in plan.controls if t.id not in intake.controls]
-        async for trial, seen in execute(site, intake.begun(missing)):
-            intake.keep(trial, seen)
+        async with aclosing(execute(site, intake.begun(missing))) as ended:
+            async for trial, seen in ended:
+                intake.keep(trial, seen)
 
     def _announce(self, site: Site, stored: StoredRun) -> None:
         job = self.job

@@ -1,4 +1,4 @@
-"""A world: all that surrounds one trial, opened before the agent starts and gone after its evidence is gathered."""
+"""A BoxedWorld: a sandbox with services around one trial, opened before the agent starts, gone after its evidence."""
 
 from __future__ import annotations
 

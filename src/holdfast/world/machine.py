@@ -77,7 +77,7 @@ class MachinePlace:
         if self._address is None:
             yield
         else:
-            with self._address.carry(context):
+            with self._address.serving(context):
                 yield
 
     async def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from msgspec import Struct
@@ -69,9 +70,8 @@ class SiteWorlds:
 
                 folder = self.folder / f"service-{len(self._keepers)}"
                 folder.mkdir(mode=0o755, exist_ok=True)  # an attempt that failed has left it
-                disturbed = any(service.name in names for names in self._stormy.values())
                 docker = self.backend.name == "docker"
-                self._keepers[key] = await open_keeper(service, folder, server_faults=disturbed, docker=docker)
+                self._keepers[key] = await open_keeper(service, folder, docker=docker)
         return self._keepers[key]
 
     def place(self, service: ServiceSpec, keeper: ServiceKeeper) -> None:
@@ -86,11 +86,9 @@ class SiteWorlds:
         return service in self._stormy.get(trial.scenario, ())
 
     async def close(self) -> None:
-        try:
+        """All of it, whatever fails."""
+        async with AsyncExitStack() as parts:
+            parts.callback(scratch.remove, self.folder)
+            parts.push_async_callback(self.backend.close)
             for keeper in self._keepers.values():
-                await keeper.close()
-        finally:
-            try:
-                await self.backend.close()
-            finally:
-                scratch.remove(self.folder)
+                parts.push_async_callback(keeper.close)

@@ -85,7 +85,7 @@ class Noted:
         self.closed = False
 
     @contextmanager
-    def carry(self, context: Any) -> Iterator[None]:
+    def serving(self, context: Any) -> Iterator[None]:
         self.carried.append(context.trial.id)
         self.carries = True
         try:

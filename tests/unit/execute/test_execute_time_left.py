@@ -45,7 +45,7 @@ class World:
         self._left_s = left_s
 
     @contextmanager
-    def carry(self, context):
+    def serving(self, context):
         yield
 
     def audit(self):

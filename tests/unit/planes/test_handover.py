@@ -44,7 +44,7 @@ def test_a_run_takes_the_socket_and_gives_it_back(tmp_path):
             address = await TrialAddress.open(
                 lambda _, context: Aboard(context), lambda _: {}, sock=taken.listening, token=taken.handed.token
             )
-            with address.carry(FakeTrip()):
+            with address.serving(FakeTrip()):
                 assert await status(place) == 200
             await address.close()
             taken.give_back()

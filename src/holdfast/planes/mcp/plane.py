@@ -28,7 +28,7 @@ class McpPlane:
         self._visits: WeakKeyDictionary[TrialContext, McpTrialState] = WeakKeyDictionary()
 
     async def serve(self, exchange: Exchange, server: str, context: TrialContext) -> None:
-        """One request from a address: a relay's CONNECT, or a client's HTTP. `server` is the rest of the path."""
+        """One request from an address: a relay's CONNECT, or a client's HTTP. `server` is the rest of the path."""
         if exchange.head.method == "CONNECT":
             await self.serve_stdio(await exchange.take_over(), server, context)
         else:

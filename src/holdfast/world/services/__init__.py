@@ -12,7 +12,7 @@ from holdfast.model.world import CONTAINER, ServiceSpec
 from holdfast.protocols import ServiceKeeper, ServicePlace
 
 
-async def open_keeper(spec: ServiceSpec, folder: Path, *, server_faults: bool, docker: bool = False) -> ServiceKeeper:
+async def open_keeper(spec: ServiceSpec, folder: Path, *, docker: bool = False) -> ServiceKeeper:
     """What a site keeps warm of one service. Every trial has a server of its own, whether or not faults hit servers.
 
     The spec's references are replaced by values. With `docker`, what no server of this machine can be is a container.

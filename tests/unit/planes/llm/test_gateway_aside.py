@@ -29,7 +29,7 @@ def post(context: FakeTrip, folder: Path, path: str, body: bytes, *, scripted: b
         address = await site_planes.open_address()
         client = Upstreams()
         try:
-            with address.carry(context):
+            with address.serving(context):
                 url = f"{address.environ['OPENAI_BASE_URL']}{path}"
                 reply = await client.send("POST", url, [("content-type", "application/json")], body)
                 await reply.read(10_000)

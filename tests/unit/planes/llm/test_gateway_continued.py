@@ -63,7 +63,7 @@ def answered(folder: Path, *faults: Injection, kept_in: str = "previous_response
         )
         address = await site_planes.open_address()
         try:
-            with address.carry(context):
+            with address.serving(context):
                 return await asyncio.to_thread(agent, address.environ["OPENAI_BASE_URL"], kept_in)
         finally:
             await address.close()

@@ -33,7 +33,7 @@ def test_the_body_of_a_refusal_that_comes_after_its_head_is_told(tmp_path: Path,
         )
         address = await site_planes.open_address()
         try:
-            with address.carry(context):
+            with address.serving(context):
                 reader, writer = await asyncio.open_connection("127.0.0.1", address.port)
                 path = f"/{address.token}/openai/v1/chat/completions".encode()
                 writer.write(b"POST %b HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (path, len(ASKED)) + ASKED)

@@ -44,7 +44,7 @@ def after(folder: Path, fault: Injection, client: Client, *, stream: bool = Fals
         body = BODY % (b"true" if stream else b"false")
         head = f"POST {at.path}/chat/completions HTTP/1.1\r\ncontent-length: {len(body)}\r\n\r\n".encode()
         try:
-            with address.carry(context):
+            with address.serving(context):
                 assert at.port is not None
                 got = await client(at.port, head + body)
                 while not context.trace:

@@ -39,7 +39,7 @@ def asked(
             address = await site_planes.open_address()
             client = Upstreams()
             try:
-                with address.carry(context):
+                with address.serving(context):
                     url = f"{address.environ['OPENAI_BASE_URL']}{path}"
                     sending: Awaitable[UpstreamReply] = client.send(
                         method, url, [("content-type", "application/json")], body

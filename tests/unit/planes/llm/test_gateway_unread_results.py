@@ -97,7 +97,7 @@ def after(
         site_planes = SitePlanes(settings)
         address = await site_planes.open_address()
         try:
-            with address.carry(context):
+            with address.serving(context):
                 await act(Agent(address.environ["OPENAI_BASE_URL"]))
         finally:
             await address.close()

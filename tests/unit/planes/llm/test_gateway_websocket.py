@@ -58,7 +58,7 @@ def talked(
             )
             address = await site_planes.open_address()
             try:
-                with address.carry(context):
+                with address.serving(context):
                     url = f"{address.environ['OPENAI_BASE_URL']}{PATH}"
                     try:
                         async with client.ws_connect(url, headers={"authorization": "Bearer holdfast-no-key"}) as line:

@@ -55,7 +55,7 @@ def passed(folder: Path, answer: Answer, record: Path | None = None) -> tuple[Fa
         site_planes = SitePlanes(settings)
         address = await site_planes.open_address()
         try:
-            with address.carry(context):
+            with address.serving(context):
                 reader, writer = await asyncio.open_connection("127.0.0.1", address.port)
                 path = f"/{address.token}/openai/v1/chat/completions".encode()
                 writer.write(

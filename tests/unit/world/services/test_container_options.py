@@ -92,7 +92,7 @@ def test_what_no_local_server_can_be_is_looked_for_as_an_image(tmp_path: Path, m
     monkeypatch.setattr(container, "docker", refuse)
     spec = ServiceSpec("db", "postgres", "postgres:16", {"POSTGRES_INITDB_WALDIR": "/wal"})
     with pytest.raises(UserError, match=r"cannot honour POSTGRES_INITDB_WALDIR; .* postgres:16 is not here") as told:
-        asyncio.run(open_keeper(spec, tmp_path, server_faults=False, docker=True))
+        asyncio.run(open_keeper(spec, tmp_path, docker=True))
     assert told.value.hint.startswith("docker pull postgres:16, or ")
     with pytest.raises(UserError, match=r"cannot honour POSTGRES_INITDB_WALDIR$"):
-        asyncio.run(open_keeper(spec, tmp_path, server_faults=False))
+        asyncio.run(open_keeper(spec, tmp_path))

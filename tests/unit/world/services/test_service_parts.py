@@ -164,13 +164,13 @@ def test_a_missing_server_is_told_with_the_line_that_installs_it(
     monkeypatch.setattr(f"holdfast.world.services.{kind}.PLACES", ())
     spec = ServiceSpec("db", kind)  # type: ignore[arg-type]
     with pytest.raises(UserError, match="none is on this machine") as told:
-        asyncio.run(open_keeper(spec, tmp_path, server_faults=False))
+        asyncio.run(open_keeper(spec, tmp_path))
     assert "apt-get install" in told.value.hint
 
 
 def test_an_image_without_a_local_server_asks_for_docker(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="kafka:3 has no local server") as told:
-        asyncio.run(open_keeper(ServiceSpec("bus", "container", "kafka:3"), tmp_path, server_faults=False))
+        asyncio.run(open_keeper(ServiceSpec("bus", "container", "kafka:3"), tmp_path))
     assert "--backend docker" in told.value.hint
 
 
@@ -198,7 +198,7 @@ def test_an_external_service_is_its_url(
     url: str, kind: type, upstream: tuple[str, int], shown: str, tmp_path: Path
 ) -> None:
     async def scene() -> None:
-        keeper = await open_keeper(ServiceSpec("db", "external", settings={"url": url}), tmp_path, server_faults=False)
+        keeper = await open_keeper(ServiceSpec("db", "external", settings={"url": url}), tmp_path)
         service = await keeper.provide(TRIAL, alone=True)
         assert type(service) is kind
         assert service.upstream == upstream
@@ -211,7 +211,7 @@ def test_an_external_service_is_its_url(
 @pytest.mark.parametrize("url", ["postgresql:///d", "strange://h/x", "http://h:99999/"])
 def test_a_url_that_leads_nowhere_is_refused(url: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="its url"):
-        asyncio.run(open_keeper(ServiceSpec("db", "external", settings={"url": url}), tmp_path, server_faults=False))
+        asyncio.run(open_keeper(ServiceSpec("db", "external", settings={"url": url}), tmp_path))
 
 
 # -- wait_for -----------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ def test_the_agent_is_told_where_it_is() -> None:
 
 def test_one_elsewhere_has_its_port(tmp_path: Path) -> None:
     async def scene() -> Any:
-        keeper = await open_keeper(ServiceSpec("far", "external", settings=FAR), tmp_path, server_faults=False)
+        keeper = await open_keeper(ServiceSpec("far", "external", settings=FAR), tmp_path)
         return (await keeper.provide(TRIAL, alone=False)).upstream
 
     assert asyncio.run(scene()) == ("there.example", 7)
@@ -122,7 +122,7 @@ def test_one_elsewhere_has_its_port(tmp_path: Path) -> None:
 def test_it_serves_a_trial(tmp_path: Path) -> None:
     async def scene() -> bytes:
         spec = ServiceSpec("parrot", "echo", settings={"prefix": "you said "})
-        keeper = await open_keeper(spec, tmp_path, server_faults=False)
+        keeper = await open_keeper(spec, tmp_path)
         service = await keeper.provide(TRIAL, alone=True)
         reader, writer = await asyncio.open_connection(*service.upstream)
         writer.write(b"hello\n")
