@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from pathlib import Path
 
-from measure import HOLDFAST, best, project, row
+from measure import HOLDFAST, best, command, project, row
 
 AGENT = 'def agent(prompt):\n    return "source: " + prompt\n'
 
@@ -18,6 +20,32 @@ def spec(rules: int, scenarios: int) -> str:
     lines += [f"    - {{id: r{i}, type: contains, value: source, description: x}}" for i in range(rules)]
     lines += ["chaos_matrix:", *(f"  - {{name: s{j}}}" for j in range(scenarios))]
     return "\n".join(lines) + "\n"
+
+
+COUNT = """
+import sys
+from holdfast.cli import main
+made = 0
+def count(frame, event, argument):
+    global made
+    made += event in ("call", "c_call")
+sys.argv = ["holdfast", "contract", "run", "--no-report", "-q", "-c", "bench.yaml"]
+sys.setprofile(count)
+try:
+    main()
+except SystemExit:
+    pass
+sys.setprofile(None)
+print(made)
+"""
+
+
+def calls(cells: int) -> int:
+    """Functions called for so many cells, Python's and C's: a number that a busy machine does not change."""
+    with project({"fast.py": AGENT, "bench.yaml": spec(20, cells // 20), "count.py": COUNT}) as folder:
+        (folder / ".count").mkdir()
+        counting = Path(folder / "count.py").rename(folder / ".count" / "count.py")  # not beside the agent
+        return int(command([sys.executable, str(counting)], folder).out.split()[-1])
 
 
 def bare(cells: int) -> float:
@@ -39,6 +67,7 @@ def main() -> None:
     with project(files) as folder:
         start = best(run, 3, folder).cpu_s
     row("1 cell (start-up, spec, summary)", f"{start:.2f}")
+    row("calls a cell", f"{(calls(2000) - calls(1000)) / 1000:.0f}")
     for rules, scenarios in ((100, 100), (1000, 100)):
         cells = rules * scenarios
         with project({**files, "bench.yaml": spec(rules, scenarios)}) as folder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
@@ -54,7 +54,7 @@ def judge_again(run: RunDir, *, config: Path | None, options: RunOptions, enviro
             tally = Tally(spec, plan)
             hear = hearing(Consultations(spec, environ, run), StoredAdvice(run) if config is None else None)
             path = _judge_all(run, plan, tally, _verdicts(run, plan, tally, stored, hear))
-        _add_unplanned(plan, tally, Plan(before, manifest.options.select))
+        _add_unplanned(plan, tally, lambda: Plan(before, manifest.options.select))
     finally:
         run.unlock()
     said = _borrowed(plan)
@@ -132,13 +132,17 @@ def _pairs(plan: StoredPlan, stored: StoredTrials, found: StoredObservations, la
             yield rule, trial, whole
 
 
-def _add_unplanned(plan: StoredPlan, tally: Tally, before: Plan) -> None:
+def _add_unplanned(plan: StoredPlan, tally: Tally, planned: Callable[[], Plan]) -> None:
     """Cells of which nothing was to be asked in the run: they cannot be judged, which is nobody's doing."""
     judged = tally.trials
+    before: Plan | None = None
     for key in plan.cells:
         params = plan.spec.params[key.params]
         for task in plan.tasks(key.invariant) if plan.applies(key) else ():
-            if not plan.judged_on(key, task) and not before.asks(key.scenario, params, task):
+            if plan.judged_on(key, task):
+                continue
+            before = before or planned()
+            if not before.asks(key.scenario, params, task):
                 never = Trial("", "contract", key.scenario, task, params=params, invariant=key.invariant)
                 verdict = Verdict("", key.invariant, "error", 0.0, NOT_RECORDED)
                 tally.add(never, Observation("", error=NOT_RECORDED), verdict)

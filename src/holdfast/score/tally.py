@@ -79,6 +79,7 @@ class Tally:
         self._open: dict[int, CellCount] = {}
         self._done: list[Decision | None] = [None] * (height * len(plan.scenarios))
         self._same: dict[Tries, Tries] = {}
+        self._passes: dict[Decision, Decision] = {}
         self.siege = Siege()
         self.purse = Purse()
         self.cases = Cases(spec, plan)
@@ -153,9 +154,12 @@ class Tally:
         if cell.left:
             return None
         del self._open[position]
-        decision = self._done[position] = self._decide(row, column, cell)
-        if decision.outcome == "fail":
+        decision = self._decide(row, column, cell)
+        if decision.outcome == "pass":  # most are the same: a large matrix keeps one
+            decision = self._passes.setdefault(decision, decision)
+        elif decision.outcome == "fail":
             self._lose(column)
+        self._done[position] = decision
         return position
 
     def _lose(self, column: _Column) -> None:
