@@ -30,6 +30,7 @@ def read(packing: str, body: bytes, limit: int = 10_000, *, whole: bool = True) 
         ("identity", TEXT),
         ("utf-8", TEXT),
     ],
+    ids=["gzip", "x-gzip", "gzip-twice", "deflate", "deflate-bare", "identity", "unknown"],
 )
 def test_packed_bodies_are_read(packing: str, body: bytes) -> None:
     assert read(packing, body) == TEXT
@@ -52,14 +53,14 @@ def test_what_follows_a_packed_body_is_corrupt_and_what_was_before_is_kept() -> 
     assert caught.value.found == TEXT
 
 
-@pytest.mark.parametrize("packed", [gzip.compress(TEXT), b""])
-def test_a_body_that_broke_off_is_read_as_far_as_it_goes(packed: bytes) -> None:
-    part = packed[: len(packed) // 2]
-    assert TEXT.startswith(read("gzip", part, whole=False))
-    if part:
-        with pytest.raises(Unpackable, match="ends before") as caught:
-            read("gzip", part)
-        assert TEXT.startswith(caught.value.found)
+def test_a_body_that_broke_off_is_read_as_far_as_it_goes() -> None:
+    part = gzip.compress(TEXT)[:-12]
+    found = read("gzip", part, whole=False)
+    assert found
+    assert TEXT.startswith(found)
+    with pytest.raises(Unpackable, match="ends before") as caught:
+        read("gzip", part)
+    assert caught.value.found == found
 
 
 def test_a_bomb_is_read_up_to_the_limit() -> None:
