@@ -35,7 +35,7 @@ class HttpAgent:
     """An agent behind a URL. `open` it inside a running loop, `close` it after use."""
 
     def __init__(
-        self, form: RequestForm, wire: HttpClient, reader: ReplyReader, reset: Reset, fate: Fate | None = None
+        self, form: RequestForm, wire: HttpClient, reader: ReplyReader, reset: Reset | None, fate: Fate | None = None
     ) -> None:
         self._form = form
         self._wire = wire
@@ -55,13 +55,16 @@ class HttpAgent:
         from holdfast.agents.http_client import HttpClient
         from holdfast.agents.http_reply import ReplyReader
         from holdfast.agents.http_request import request_form
-        from holdfast.agents.http_reset import reset_of
         from holdfast.reading.json_path import find_at
 
         form = request_form(agent)
         path = agent.response_path
         reader = ReplyReader(find_at(path), path) if path else ReplyReader()
-        reset = reset_of(agent, form.url, root, limit)
+        reset = None
+        if agent.has_reset:
+            from holdfast.agents.http_reset import reset_of
+
+            reset = reset_of(agent, form.url, root, limit)
         keep = not agent.has_reset if agent.keep_alive is None else agent.keep_alive
         wire = HttpClient(form.url, form.headers, timeout_ms=agent.timeout_ms, limit=limit, keep=keep)
         return cls(form, wire, reader, reset, fate)
@@ -82,11 +85,13 @@ class HttpAgent:
 
     async def reset(self, trial: Trial) -> None:
         """Brings the agent back to its first state, as the spec says; HarnessError if that fails."""
-        await self._reset()
+        if self._reset is not None:
+            await self._reset()
 
     async def close(self) -> None:
         await self._wire.close()
-        await self._reset.close()
+        if self._reset is not None:
+            await self._reset.close()
 
     async def _turn(self, text: str, world: World, notes: list[str], cookies: CookieJar | None = None) -> Turn:
         context = world.context

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import inf
 from time import perf_counter
+
+from msgspec import Struct
 
 from holdfast.agents.http_connection import HttpReply
 from holdfast.agents.http_content import Unpackable, text_type, unpacked
@@ -26,8 +27,7 @@ from holdfast.model.observation import EndingKind
 BODY_LIMIT = 10_000_000
 
 
-@dataclass(slots=True)
-class HttpExchange:
+class HttpExchange(Struct):
     """What one request came to, as bytes."""
 
     ending: EndingKind = "answered"

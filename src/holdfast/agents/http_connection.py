@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from holdfast.http1.failures import UpstreamFailed
 from holdfast.http1.heads import RawFields
@@ -14,8 +15,7 @@ IDLE_S = 15.0
 """How long a connection is kept that nobody uses."""
 
 
-@dataclass(slots=True)
-class HttpReply:
+class HttpReply(Struct):
     """What came back, as it came, also where it broke."""
 
     status: int | None = None

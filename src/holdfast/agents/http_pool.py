@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import deque
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,8 @@ class HttpPool:
         self._server = server
         self._keep = keep
         self._body_limit = body_limit
-        self._slots = asyncio.Semaphore(limit)
+        self._free = limit
+        self._waiting: deque[asyncio.Future[None]] = deque()
         self._idle: list[AgentConnection] = []
         self._open: set[AgentConnection] = set()
 
@@ -40,18 +42,14 @@ class HttpPool:
         A kept connection that ends before any byte of a reply is nobody's doing: a server may close what is idle at
         any time. The request is then made once more, on a new one.
         """
-        if not self._slots.locked():
-            async with self._slots:
-                return await self._ask(method, request, deadline)
-        try:
-            async with asyncio.timeout_at(deadline):
-                await self._slots.acquire()
-        except TimeoutError:
+        if self._free:
+            self._free -= 1
+        elif not await self._turn(deadline):
             return HttpReply(late=True), False
         try:
             return await self._ask(method, request, deadline)
         finally:
-            self._slots.release()
+            self._next()
 
     async def close(self) -> None:
         """Ends every connection."""
@@ -60,6 +58,30 @@ class HttpPool:
             connection.abort()
         for connection in connections:
             await connection.over.wait()
+
+    async def _turn(self, deadline: float) -> bool:
+        """Waits until another request has ended; false if none does in time."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            async with asyncio.timeout_at(deadline):
+                await turn
+        except BaseException as over:
+            if turn.done() and not turn.cancelled():
+                self._next()  # it had come, and nobody is there to take it
+            if not isinstance(over, TimeoutError):
+                raise
+            return False
+        return True
+
+    def _next(self) -> None:
+        """A request has ended: the next one's turn."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
 
     async def _ask(self, method: str, request: bytes, deadline: float) -> tuple[HttpReply, bool]:
         connection = self._kept()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from holdfast.agents.http_client import BODY_LIMIT, HttpExchange
@@ -147,6 +146,8 @@ def _failure(value: Any) -> str:
 
 
 def _status_line(seen: HttpExchange) -> str:
+    from http import HTTPStatus
+
     status = seen.status or 0
     phrase = next((s.phrase for s in HTTPStatus if s == status), "")
     to = f", redirect to {_start(seen.location)} not followed" if seen.location and status < 400 else ""
