@@ -51,7 +51,7 @@ def _load(setup: HostSetup) -> tuple[Ready, Held]:
     started = perf_counter()
     agent, reset, done = load(setup.agent, setup.scenarios)
     if agent.is_async:
-        import asyncio  # noqa: F401  # once here, not in every child
+        import holdfast.agents.event_loop  # noqa: F401  # once here, not in every child
     ready = Ready(tuple(done.tools), tuple(done.llm), _threads(), (perf_counter() - started) * 1000)
     return ready, Held(agent, reset, {s.name: s for s in setup.scenarios})
 

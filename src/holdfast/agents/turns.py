@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -24,7 +24,7 @@ from holdfast.planes.traced_call import CallTrace
 from holdfast.planes.weather import Weather
 
 if TYPE_CHECKING:
-    from asyncio import Runner
+    from holdfast.agents.event_loop import EventLoop
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _OURS = tuple([os.path.join(_PACKAGE, part) + os.sep for part in ("agents", "faults", "planes")])
@@ -121,13 +121,13 @@ def perform(request: TrialRequest, scenario: Scenario, agent: Loaded, reset: Res
     seen = _CallReporter(line)
     watch = CallTrace(request.began, seen.tell, early=True)
     with under(weather, lambda message: line.send(Broke(message)), watch):
-        if agent.is_async:
-            import asyncio
-
-            asyncio.run(_converse(request, agent, line, weather, settle, seen))
-        else:
-            loop = _Loop()
-            drive(_converse(request, agent, line, weather, loop.settle, seen))
+        loop = _LazyLoop()
+        try:
+            if agent.is_async:
+                loop.run(_converse(request, agent, line, weather, settle, seen))
+            else:
+                drive(_converse(request, agent, line, weather, loop.settle, seen))
+        finally:
             loop.close()
 
 
@@ -163,25 +163,28 @@ class _CallReporter:
         self._line.send(FunctionCalls(calls))
 
 
-class _Loop:
-    """An event loop for a plain function that gives awaitables: made when first needed, one for all turns."""
+class _LazyLoop:
+    """An event loop, made when first needed, one for all turns: a plain function mostly needs none."""
 
     def __init__(self) -> None:
-        self._runner: Runner | None = None
+        self._loop: EventLoop | None = None
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        if self._loop is None:
+            from holdfast.agents.event_loop import EventLoop
+
+            self._loop = EventLoop()
+        return self._loop.run(coroutine)
 
     async def settle(self, value: Any, take: Take) -> Any:
         """Never waits itself: it is the caller's process that blocks, as the agent's own would."""
         if not must_wait(value):
             return settle_plain(value, take)
-        if self._runner is None:
-            import asyncio
-
-            self._runner = asyncio.Runner()
-        return self._runner.run(settle(value, take))
+        return self.run(settle(value, take))
 
     def close(self) -> None:
-        if self._runner is not None:
-            self._runner.close()
+        if self._loop is not None:
+            self._loop.close()
 
 
 def _reset(reset: Reset, line: ReportLine) -> bool:

@@ -76,10 +76,14 @@ class _Silent:
         return ""
 
 
-_ECHO = Loaded(str, is_async=False)
+async def _echo(prompt: str) -> str:
+    return prompt
+
+
+_ECHO = {False: Loaded(str, is_async=False), True: Loaded(_echo, is_async=True)}
 _REHEARSAL = encode(TrialRequest(Trial("0" * 12, "control", "", Task(("",))), ""))
 
 
-def rehearse() -> None:
+def rehearse(*, is_async: bool) -> None:
     """Goes through a trial of nothing: the memory that a trial writes to is this process's own by then."""
-    perform(_requests.decode(_REHEARSAL), CALM, _ECHO, None, _Silent())
+    perform(_requests.decode(_REHEARSAL), CALM, _ECHO[is_async], None, _Silent())

@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import socket
+from contextlib import suppress
 from typing import NoReturn
 
 from holdfast.agents.environment import clear_environment
@@ -45,8 +46,9 @@ class Zygote:
 
     def run(self) -> None:
         """Until the control socket closes; then all that still runs is ended."""
-        for _ in range(REHEARSALS):
-            rehearse()
+        with suppress(Exception):  # an event loop of the agent's own that cannot be made: its trials will tell
+            for _ in range(REHEARSALS):
+                rehearse(is_async=self._held.agent.is_async)
         clear_environment()
         os.set_blocking(self._died[1], False)
         signal.set_wakeup_fd(self._died[1], warn_on_full_buffer=False)
@@ -122,7 +124,7 @@ class Zygote:
             if os.getppid() != self._pid:
                 os._exit(1)  # it ended before we could tie ourselves to it
             keep_orphans()  # what the agent starts stays below it, also when daemonised
-            rehearse()
+            rehearse(is_async=False)  # a loop that is made and ended takes longer than it saves
             work = next_work(self._control)
             if work is not None:
                 tell(self._control.fileno(), ChildStarted(work.ticket, os.getpid()))
