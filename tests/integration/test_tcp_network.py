@@ -424,3 +424,35 @@ def test_closing_the_plane_ends_what_is_under_way():
                 await asyncio.open_connection("127.0.0.1", one.port)
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("wire", ["", "postgres"])
+def test_what_passes_by_slow_and_by_fast_clients_is_not_mixed(wire):
+    """Connections share the place that bytes are read into; what a slow client has not taken must stay as it was."""
+    size = 8_000_000
+
+    async def answer(reader, writer):
+        name = await reader.readexactly(1)
+        for n in range(size // 1_000):
+            writer.write(name * 996 + n.to_bytes(4))
+        await writer.drain()
+
+    def client(port):
+        with (
+            socket.create_connection(("127.0.0.1", port)) as slow,
+            socket.create_connection(("127.0.0.1", port)) as fast,
+        ):
+            slow.sendall(b"s")
+            fast.sendall(b"f")
+            got = {slow: bytearray(), fast: bytearray()}
+            for one, most in ((slow, 100_000), (fast, size), (slow, size)):
+                while len(got[one]) < most and (data := one.recv(65_536)):
+                    got[one] += data
+            return bytes(got[slow]), bytes(got[fast])
+
+    async def run():
+        async with serving(answer) as upstream, carried(upstream, wire, wrote=lambda said: None) as one:
+            return await asyncio.wait_for(asyncio.to_thread(client, one.port), 30)
+
+    expected = [b"".join(name * 996 + n.to_bytes(4) for n in range(size // 1_000)) for name in (b"s", b"f")]
+    assert list(asyncio.run(run())) == expected

@@ -6,7 +6,8 @@ import asyncio
 from socket import socket
 
 from holdfast.errors import HarnessError
-from holdfast.planes.tcp.connection_end import ConnectionEnd, join
+from holdfast.planes.tcp.connection_end import ConnectionEnd
+from holdfast.planes.tcp.joined_ends import join
 from holdfast.protocols import Sandbox
 
 AT_ONCE = 256

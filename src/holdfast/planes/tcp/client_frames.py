@@ -39,22 +39,3 @@ class ClientFrames:
         self._at = 0
         self._data += data
         return bool(data)
-
-
-def sift(data: bytes, take: Callable[[bytes, int], tuple[int, bool]]) -> tuple[bytes, bytes]:
-    """What of the bytes is kept, and the end that is not whole yet.
-
-    `take` says how many belong together from a place on, 0 if more is needed to tell, and whether they are kept.
-    """
-    kept: list[bytes] = []
-    at = start = 0
-    while at < len(data):
-        step, keep = take(data, at)
-        if not step:
-            break
-        if not keep:
-            kept.append(data[start:at])
-            start = at + step
-        at += step
-    kept.append(data[start:at])
-    return b"".join(kept), data[at:]

@@ -1,4 +1,4 @@
-"""One end of a carried connection: read and written by turns, or joined to the other end and left to itself."""
+"""One end of a carried connection: read and written by turns, until it is joined to the other end."""
 
 from __future__ import annotations
 
@@ -74,24 +74,18 @@ class ConnectionEnd(SocketStream):
         held = self._inflow.take() if self._inflow.waiting else b""
         self._inflow.feed(data + held)
 
-    def _pass_to(self, other: ConnectionEnd) -> None:
+    def pass_to(self, other: ConnectionEnd, protocol: asyncio.BaseProtocol, put: Callable[[bytes], None]) -> None:
+        """From now on what comes goes to `protocol`, which passes it on to the other end; `put` gets what has come."""
         self.other = other
-        self.into = other.send
         if self._inflow.waiting:
-            other.send(self._inflow.take())
+            put(self._inflow.take())
         if self.lost:
             other.part(ORPHANED_S)
         elif self._inflow.ended:
             self._ended = True
             other.finish()
-
-
-async def join(one: ConnectionEnd, other: ConnectionEnd) -> None:
-    """Copies both ways until both have ended; what neither side holds back passes unseen."""
-    one._pass_to(other)
-    other._pass_to(one)
-    await one.over.wait()
-    await other.over.wait()
+        else:
+            self.transport.set_protocol(protocol)
 
 
 async def dial(upstream: tuple[str, int] | str, limit_s: float = 10.0) -> ConnectionEnd:

@@ -10,16 +10,12 @@ from holdfast.planes.tcp.client_frames import LIMIT
 from holdfast.planes.tcp.connection_end import ConnectionEnd
 from holdfast.planes.tcp.message_batch import MessageBatch
 from holdfast.planes.tcp.mysql_replies import MysqlReplies
+from holdfast.planes.tcp.mysql_statements import MysqlStatements
 from holdfast.planes.tcp.sinks import ByteSink
 from holdfast.planes.tcp.transaction_state import TransactionState
 from holdfast.planes.tcp.wire_reader import Answers, Faulty, StatementRefused, listen
 from holdfast.protocols import Reply
-from holdfast.sqltext.transaction import TransactionStatement, transaction_statements
-
-_PREPARED_KEPT = 5_000
-_LAST = 0xFFFFFFFF
-"""What MariaDB's clients call the statement that was prepared last."""
-_UNKNOWN = TransactionStatement("read", "")
+from holdfast.sqltext.transaction import TransactionStatement
 
 
 class _Packet(NamedTuple):
@@ -46,8 +42,7 @@ class MysqlReader:
         self._transactions = TransactionState(faults.begin, faults.end)
         self._replies = MysqlReplies(self._transactions)
         self._answers = Answers(to_client.write)
-        self._prepared: dict[int, TransactionStatement] = {}
-        self._last = _UNKNOWN
+        self._statements = MysqlStatements()
         self._read_only: StatementRefused | None = None
         """A refusal that holds for the rest of the transaction."""
 
@@ -92,36 +87,19 @@ class MysqlReader:
     async def _command(self, packet: _Packet) -> None:
         payload = packet.payload
         match payload[0] if payload else 0:
-            case wire.QUERY:
-                await self._work(packet, transaction_statements(wire.text_of(payload), "mysql"))
-            case wire.EXECUTE:
-                await self._work(packet, [self._named(payload)])
+            case wire.QUERY | wire.EXECUTE:
+                await self._work(packet, self._statements.said(payload))
             case wire.PREPARE:
-                await self._prepare(packet)
+                self._replies.asked(wire.PREPARE, self._statements.prepare(payload))
+                await self._send(packet)
             case wire.CLOSE:
-                self._prepared.pop(int.from_bytes(payload[1:5], "little"), None)
+                self._statements.close(payload)
                 await self._send(packet)
             case command:
                 self._replies.asked(command)
                 await self._send(packet)
                 if command in (wire.CHANGE_USER, wire.RESET):
-                    self._transactions.told(open=False)
-                    self._transactions.autocommit = True
-
-    def _named(self, payload: bytes) -> TransactionStatement:
-        number = int.from_bytes(payload[1:5], "little")
-        return self._last if number == _LAST else self._prepared.get(number, _UNKNOWN)
-
-    async def _prepare(self, packet: _Packet) -> None:
-        said = transaction_statements(wire.text_of(packet.payload), "mysql")
-        self._last = last = said[0] if said else _UNKNOWN
-
-        def named(number: int) -> None:
-            if len(self._prepared) < _PREPARED_KEPT:
-                self._prepared[number] = last
-
-        self._replies.asked(wire.PREPARE, named)
-        await self._send(packet)
+                    self._transactions.reset()
 
     async def _work(self, packet: _Packet, said: Sequence[TransactionStatement]) -> None:
         """A command that does something: through the faults that wait for it."""

@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from holdfast.planes.tcp.client_frames import LIMIT, ClientFrames
 from holdfast.planes.tcp.connection_end import ConnectionEnd
 from holdfast.planes.tcp.message_batch import MessageBatch
 from holdfast.planes.tcp.postgres_replies import FIX, PostgresReplies
-from holdfast.planes.tcp.postgres_wire import (
-    CANCEL,
-    FLUSH,
-    GSS,
-    ROLLBACK,
-    SSL,
-    error,
-    query,
-    raising,
-    words,
-)
+from holdfast.planes.tcp.postgres_statements import PostgresStatements
+from holdfast.planes.tcp.postgres_wire import CANCEL, FLUSH, GSS, ROLLBACK, SSL, STARTUP, error, query, raising
 from holdfast.planes.tcp.sinks import ByteSink
 from holdfast.planes.tcp.transaction_state import Due, TransactionState
 from holdfast.planes.tcp.wire_reader import Answers, Faulty, StatementRefused, listen
 from holdfast.protocols import Reply
-from holdfast.sqltext.transaction import TransactionStatement, transaction_statements
-
-_STARTUP = 10_000
-"""The longest start-up message that PostgreSQL takes."""
-_NAMES_KEPT = 5_000
-"""Prepared statements and portals of one connection that are known."""
-_UNKNOWN = TransactionStatement("read", "")
+from holdfast.sqltext.transaction import TransactionStatement
 
 
 class _Message(NamedTuple):
@@ -59,8 +45,7 @@ class PostgresReader:
         self._transactions = TransactionState(faults.begin, faults.end)
         self._replies = PostgresReplies(self._transactions)
         self._answers = Answers(to_client.write)
-        self._prepared: dict[str, TransactionStatement] = {}
-        self._portals: dict[str, TransactionStatement] = {}
+        self._statements = PostgresStatements()
 
     async def down(self) -> None:
         await listen(self._server, self._replies, self._answers, self._to_client, self._transactions)
@@ -78,7 +63,7 @@ class PostgresReader:
         while True:
             size = await self._lane.frames.exactly(4)
             length = int.from_bytes(size)
-            if len(size) < 4 or not 8 <= length <= _STARTUP:
+            if len(size) < 4 or not 8 <= length <= STARTUP:
                 return self._give_up(size, "it does not begin as PostgreSQL's" if size else "")
             body = await self._lane.frames.exactly(length - 4)
             code = int.from_bytes(body[:4])
@@ -87,7 +72,8 @@ class PostgresReader:
                 return code != CANCEL or self._give_up(b"", "")
             if code == SSL:
                 await self._faults.tls()
-            answer = self._replies.expect_byte()
+            answer = asyncio.get_running_loop().create_future()
+            self._replies.expect_byte(partial(_tell, answer))
             self._lane.put(size + body)
             await self._lane.flush()
             if await answer != b"N":
@@ -112,29 +98,18 @@ class PostgresReader:
     async def _one(self, message: _Message) -> None:
         match message.kind:
             case b"Q":
-                said = transaction_statements(message.body.rstrip(b"\0").decode("utf-8", "replace"), "postgres")
+                said = self._statements.said(message.kind, message.body)
                 await self._work(message, self._transactions.meet(said), said)
                 self._transactions.passed()
             case b"E":
-                (portal,) = words(message.body, 1)
-                said = (self._portals.get(portal, _UNKNOWN),)
+                said = self._statements.said(message.kind, message.body)
                 await self._work(message, self._transactions.meet(said, commits=False), said)
             case b"S":
                 await self._work(message, self._transactions.sync(), ())
                 self._transactions.passed()
             case _:
-                self._name(message)
+                self._statements.said(message.kind, message.body)
                 await self._send(message)
-
-    def _name(self, message: _Message) -> None:
-        if message.kind not in (b"P", b"B"):
-            return
-        name, second = words(message.body, 2)
-        if message.kind == b"P":
-            said = transaction_statements(second, "postgres")
-            _keep(self._prepared, name, said[0] if said else _UNKNOWN)
-        else:
-            _keep(self._portals, name, self._prepared.get(second, _UNKNOWN))
 
     async def _work(self, message: _Message, dues: list[Due], said: Sequence[TransactionStatement]) -> None:
         """A message that does something: through the faults that wait for it."""
@@ -190,23 +165,22 @@ class PostgresReader:
             await self._lane.skip(message.rest)
             if message.kind == b"S":
                 return
-            self._name(message)
+            self._statements.said(message.kind, message.body)
 
     async def _send(self, message: _Message) -> None:
         self._replies.expect(message.kind)
         await self._lane.send(message.data, message.rest)
 
 
-def _keep(names: dict[str, TransactionStatement], name: str, statement: TransactionStatement) -> None:
-    if len(names) >= _NAMES_KEPT and name not in names:
-        names.pop(next(iter(names)))
-    names[name] = statement
+def _tell(answer: asyncio.Future[bytes], byte: bytes) -> None:
+    if not answer.done():
+        answer.set_result(byte)
 
 
 async def turn_away(client: ConnectionEnd) -> None:
     """Tells a new client that there are too many, as the server does; its wish for TLS is declined first."""
     frames = ClientFrames(client.read, _at_once)
-    while len(size := await frames.exactly(4)) == 4 and 8 <= int.from_bytes(size) <= _STARTUP:
+    while len(size := await frames.exactly(4)) == 4 and 8 <= int.from_bytes(size) <= STARTUP:
         body = await frames.exactly(int.from_bytes(size) - 4)
         if int.from_bytes(body[:4]) not in (SSL, GSS):
             await client.write(error("too_many_connections", severity="FATAL"))

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections import deque
+from collections.abc import Callable
 
-from holdfast.planes.tcp.client_frames import sift
 from holdfast.planes.tcp.transaction_state import TransactionState
 
 FIX = b"!"
 """A query of our own: of its answer the client gets only ReadyForQuery, in place of the one that it waits for."""
 _LONG = 65_536
-"""A longer message passes piece by piece."""
+"""A longer message passes unread."""
 _ASKING = b"PBDCESQF" + FIX
 _READY = (b"Q", b"S", b"F", FIX)
 """Questions that end with ReadyForQuery."""
 _ENDS = {b"1": b"P", b"2": b"B", b"3": b"C", b"T": b"D", b"n": b"D", b"C": b"E", b"I": b"E", b"s": b"E"}
 """An answer, and the question of the extended protocol that it ends."""
+_UNREAD = frozenset(b"DdSKRAv")
+"""Rows and the like: they say nothing of questions and transactions."""
 _OURS = (b"C", b"E", b"N")
 """What a query of ours brings about and the client did not ask for."""
 _QUESTIONS_KEPT = 1_000_000
+_length = struct.Struct("!I").unpack_from
 
 
 class PostgresReplies:
@@ -33,11 +37,12 @@ class PostgresReplies:
         """A message is on its way of which the server does not know yet: what it says is about the time before."""
         self._transactions = transactions
         self._waiting: deque[bytes] = deque()
-        self._byte: asyncio.Future[bytes] | None = None
+        self._heard: Callable[[bytes], None] | None = None
         self._skipping = False
         self._copying = False
         self._part = b""
-        self._long = 0
+        self._passing = 0
+        """Bytes of a message that pass unread."""
         self._moved = asyncio.Event()
         self._over = False
 
@@ -54,10 +59,9 @@ class PostgresReplies:
         self._skipping = self._copying = False
         self._waiting.append(kind)
 
-    def expect_byte(self) -> asyncio.Future[bytes]:
-        """The next byte is an answer by itself: whether there is TLS."""
-        self._byte = asyncio.get_running_loop().create_future()
-        return self._byte
+    def expect_byte(self, heard: Callable[[bytes], None]) -> None:
+        """The next byte is an answer by itself: whether there is TLS. b"" if none comes."""
+        self._heard = heard
 
     async def answered(self) -> None:
         """Waits until every question is answered, or the server wants data; ConnectionResetError if it is gone."""
@@ -71,41 +75,43 @@ class PostgresReplies:
         """Nothing more comes."""
         self._over = True
         self._moved.set()
-        if self._byte is not None and not self._byte.done():
-            self._byte.set_result(b"")
+        if self._heard is not None:
+            self._heard(b"")
 
     def scan(self, data: bytes) -> bytes:
-        """What of it is for the client; a message that is not whole yet waits here."""
-        if self._byte is not None and not self._byte.done():
-            self._byte.set_result(data[:1])
+        """What of it is for the client; of what we look at, a message that is not whole yet waits here."""
+        if self._heard is not None:
+            heard, self._heard = self._heard, None
+            heard(data[:1])
             return data[:1] + self.scan(data[1:]) if data[1:] else data
         if self.opaque:
             return data
-        kept, self._part = sift(self._part + data, self._next)
-        return kept
+        if self._part:
+            data, self._part = self._part + data, b""
+        return self._messages(data)
 
-    def _next(self, data: bytes, at: int) -> tuple[int, bool]:
-        """How many bytes belong together, and whether the client gets them; 0: the message is not whole yet."""
-        if self._long:
-            step = min(self._long, len(data) - at)
-            self._long -= step
-            return step, True
-        if len(data) - at < 5:
-            return 0, True
-        size = 1 + int.from_bytes(data[at + 1 : at + 5])
-        kind = data[at : at + 1]
-        if size > _LONG:
-            self._long = size
-            return self._next(data, at)
-        if len(data) - at < size:
-            return 0, True
-        return size, self._reply(kind, data[at + 5 : at + size])
+    def _messages(self, data: bytes) -> bytes:
+        """Rows are most of what comes: one costs no call."""
+        at, size, start = self._passing, len(data), 0
+        kept: list[bytes] = []
+        while at + 5 <= size:
+            step = 1 + _length(data, at + 1)[0]
+            if data[at] not in _UNREAD and step <= _LONG:
+                if at + step > size:
+                    break
+                if not self._reply(data[at : at + 1], data[at + 5 : at + step]):
+                    kept.append(data[start:at])
+                    start = at + step
+            at += step
+        self._passing = max(0, at - size)
+        self._part = data[at:]
+        if not start and not self._part:
+            return data
+        return b"".join((*kept, data[start : min(at, size)]))
 
     def _reply(self, kind: bytes, body: bytes) -> bool:
         waiting = self._waiting
         first = waiting[0] if waiting else b""
-        if kind in b"DdSKRAv":  # rows and the like, most of what comes
-            return True
         if kind == b"C":
             self.tag = body.rstrip(b"\0").decode("utf-8", "replace")
         if kind == b"Z":

@@ -6,6 +6,8 @@ import struct
 
 CANCEL, SSL, GSS = 80877102, 80877103, 80877104
 """What a connection may begin with instead of a start-up message."""
+STARTUP = 10_000
+"""The longest start-up message that PostgreSQL takes."""
 FLUSH = b"H\0\0\0\x04"
 ROLLBACK = "ROLLBACK"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,11 +11,14 @@ from msgspec.structs import replace
 from holdfast.errors import HarnessError
 from holdfast.model.delivery import AS_IT_IS, Delivery
 from holdfast.planes.tcp import mysql, postgres
-from holdfast.planes.tcp.connection_end import ConnectionEnd, join
+from holdfast.planes.tcp.connection_end import ConnectionEnd
+from holdfast.planes.tcp.joined_ends import Tap, join, join_tapped
+from holdfast.planes.tcp.mysql_tap import MysqlTap
+from holdfast.planes.tcp.postgres_tap import PostgresTap
 from holdfast.planes.tcp.sinks import ByteSink, CutOff, Late, Paced, Straight
 from holdfast.planes.tcp.steps import Steps
 from holdfast.planes.tcp.trial_service import TrialService
-from holdfast.planes.tcp.wire_reader import WireReader
+from holdfast.planes.tcp.wire_reader import Faulty, WireReader
 from holdfast.protocols import Call, Dropped, Failed, Reply, TimedOut
 
 ROLLED_BACK_S = 2.0
@@ -23,6 +26,7 @@ ROLLED_BACK_S = 2.0
 _TLS = 0x16
 _ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
 _TALKS: dict[str, Any] = {"postgres": postgres.PostgresReader, "mysql": mysql.MysqlReader}
+_TAPS: dict[str, Callable[[Faulty], Tap]] = {"postgres": PostgresTap, "mysql": MysqlTap}
 _TURN_AWAY = {"postgres": postgres.turn_away, "mysql": mysql.turn_away}
 _MODES = {"rate": "bandwidth", "slices": "slicer", "limit": "limit_data", "close_ms": "slow_close", "lags": "latency"}
 
@@ -103,6 +107,9 @@ class ServiceConnection:
         plain = self._delivery == AS_IT_IS and not self._service.latency_ms
         if plain and not self._service.reads_along:
             await join(self._client, server)
+            return
+        if plain and not self._service.steps:
+            await join_tapped(self._client, server, _TAPS[self._service.wire](self._steps))
             return
         # A late end is for whoever waits for it: the client.
         to_server = self._sink(server, replace(self._delivery, close_ms=0.0))

@@ -73,6 +73,11 @@ class TransactionState:
         elif self.n or self.open:
             self._over()
 
+    def reset(self) -> None:
+        """The client begins anew."""
+        self.told(open=False)
+        self.autocommit = True
+
     # -- inside ---------------------------------------------------------------------------------
     def _steps(self, statement: TransactionStatement, commits: bool) -> Iterator[Due]:
         if statement.autocommit is not None:

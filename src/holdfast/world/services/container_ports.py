@@ -10,7 +10,8 @@ from pathlib import Path
 from socket import socket
 
 from holdfast.errors import HarnessError
-from holdfast.planes.tcp.connection_end import ConnectionEnd, join
+from holdfast.planes.tcp.connection_end import ConnectionEnd
+from holdfast.planes.tcp.joined_ends import join
 
 Connect = Callable[[int], Awaitable[socket]]
 AT_ONCE = 1_000

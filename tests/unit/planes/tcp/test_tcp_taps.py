@@ -1,0 +1,210 @@
+"""A connection heard in passing is understood as one that is read along, however its bytes are cut."""
+
+import asyncio
+import struct
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.planes.tcp import mysql_wire
+from holdfast.planes.tcp.client_frames import LIMIT
+from holdfast.planes.tcp.mysql import MysqlReader
+from holdfast.planes.tcp.mysql_tap import MysqlTap
+from holdfast.planes.tcp.postgres import PostgresReader
+from holdfast.planes.tcp.postgres_tap import PostgresTap
+
+SQL = [
+    "BEGIN", "COMMIT", "ROLLBACK", "SELECT 1", "INSERT INTO a VALUES (1)", "SET x = 1", "SET autocommit = 0", "",
+    "INSERT INTO a VALUES ('COMMIT'); UPDATE b SET c = 1", "BEGIN; DELETE FROM a; COMMIT", "CREATE TABLE a (b int)",
+]  # fmt: skip
+
+
+class Told:
+    """What a connection is heard to do."""
+
+    def __init__(self):
+        self.log = []
+        self.begun = 0
+
+    def begin(self):
+        self.begun += 1
+        self.log.append("begin")
+        return self.begun
+
+    def end(self):
+        self.log.append("end")
+
+    def wrote(self, statement):
+        self.log.append(f"wrote {statement.text}")
+
+    async def take(self, dues, send):
+        await send(answered=False)
+
+    async def tls(self):
+        """No fault waits for it."""
+
+    def unreadable(self, why):
+        self.log.append(f"unreadable: {why}")
+
+
+class End:
+    def __init__(self):
+        self.queue = asyncio.Queue()
+
+    async def read(self):
+        return await self.queue.get()
+
+
+class Sink:
+    def __init__(self):
+        self.data = b""
+
+    async def write(self, data):
+        self.data += data
+
+    async def finish(self):
+        self.data += b"(end)"
+
+
+async def read_along(kind, talk):
+    """The reader's log after each piece, and what it passed on."""
+    client, server, to_client, to_server, told = End(), End(), Sink(), Sink(), Told()
+    reader = kind(client, server, to_client, to_server, told)
+    tasks = [asyncio.ensure_future(reader.up()), asyncio.ensure_future(reader.down())]
+    logs = []
+    for side, data in [*talk, ("client", b""), ("server", b"")]:
+        (client if side == "client" else server).queue.put_nowait(data)
+        for _ in range(12):
+            await asyncio.sleep(0)
+        logs.append(list(told.log))
+    await asyncio.gather(*tasks)
+    assert to_server.data == b"".join(data for side, data in talk if side == "client") + b"(end)"
+    assert to_client.data == b"".join(data for side, data in talk if side == "server") + b"(end)"
+    return logs
+
+
+def heard(kind, talk):
+    told = Told()
+    tap = kind(told)
+    logs = []
+    for side, data in talk:
+        (tap.client_said if side == "client" else tap.server_said)(data)
+        logs.append(list(told.log))
+    logs.append(list(told.log))
+    tap.server_ended()
+    tap.server_ended()
+    logs.append(list(told.log))
+    return logs
+
+
+def pieces(talk, sizes):
+    """The same, in pieces of these sizes, over and over."""
+    found, at = [], 0
+    for side, data in talk:
+        while data:
+            size = sizes[at % len(sizes)]
+            found.append((side, data[:size]))
+            data, at = data[size:], at + 1
+    return found
+
+
+sizes = st.lists(st.sampled_from([1, 2, 3, 5, 7, 50, 100_000]), min_size=1, max_size=6)
+
+
+def pg(kind, body=b""):
+    return kind + struct.pack("!I", len(body) + 4) + body
+
+
+def pg_turn(sql, way, status, failed):
+    """A question and its answer: by text, or prepared in one or two messages; `failed`: refused."""
+    row = pg(b"T", b"ab") + pg(b"D", b"x" * 30)
+    done = (pg(b"E", b"SERROR\0C25006\0Mno\0\0") if failed else row + pg(b"C", b"DONE 1\0")) + pg(b"Z", status)
+    if way == "text":
+        return [("client", pg(b"Q", sql.encode() + b"\0")), ("server", done)]
+    prepared = pg(b"P", b"s\0" + sql.encode() + b"\0\0\0")
+    run = pg(b"B", b"p\0s\0\0\0\0\0\0\0") + pg(b"E", b"p\0\0\0\0\0") + pg(b"S")
+    if way == "at once":
+        return [("client", prepared + run), ("server", pg(b"1") + pg(b"2") + done)]
+    return [("client", prepared + pg(b"H")), ("server", pg(b"1")), ("client", run), ("server", pg(b"2") + done)]
+
+
+pg_turns = st.builds(
+    pg_turn,
+    st.sampled_from(SQL),
+    st.sampled_from(["text", "at once", "by turns"]),
+    st.sampled_from([b"I", b"T", b"E"]),
+    st.booleans(),
+)
+STARTUP = struct.pack("!II", 9, 196608) + b"\0"
+ASK_TLS = struct.pack("!II", 8, 80877103)
+READY = ("server", pg(b"R", bytes(4)) + pg(b"S", b"a\0b\0") + pg(b"Z", b"I"))
+PG_BEGINNINGS = [
+    [("client", STARTUP), READY],
+    [("client", ASK_TLS), ("server", b"N"), ("client", STARTUP), READY],
+    [("client", ASK_TLS), ("server", b"S")],
+    [("client", struct.pack("!II", 16, 80877102) + bytes(8))],
+    [("client", b"\x16\x03\x01\x02\x00")],
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(PG_BEGINNINGS), st.lists(pg_turns, max_size=6), sizes)
+def test_postgres(beginning, turns, sizes):
+    talk = pieces([*beginning, *(said for turn in turns for said in turn)], sizes)
+    assert heard(PostgresTap, talk) == asyncio.run(read_along(PostgresReader, talk))
+
+
+def test_of_a_long_message_of_postgres_the_beginning_is_heard():
+    long = b"INSERT INTO a VALUES ('" + b"x" * (2 * LIMIT) + b"')\0"
+    turn = pg_turn("COMMIT", "text", b"I", False)
+    talk = pieces([*PG_BEGINNINGS[0], ("client", pg(b"Q", long)), *turn[1:], *turn], [262_144])
+    found = heard(PostgresTap, talk)[-1]
+    assert found == asyncio.run(read_along(PostgresReader, talk))[-1]
+    assert found == ["begin", "wrote INSERT INTO a VALUES (''", "end"]
+
+
+def my_ok(status, number=1):
+    return mysql_wire.packet(b"\0\1\0" + struct.pack("<HH", status, 0), number)
+
+
+def my_turn(sql, way, status, failed):
+    refused = mysql_wire.packet(b"\xff\x10\x04#HY000no", 1)
+    done = refused if failed else my_ok(status)
+    if way == "text":
+        return [("client", mysql_wire.query(sql)), ("server", done)]
+    if way == "reset":
+        return [("client", mysql_wire.packet(b"\x1f", 0)), ("server", my_ok(2))]
+    prepare = mysql_wire.packet(b"\x16" + sql.encode(), 0)
+    number = mysql_wire.packet(b"\0" + struct.pack("<IHHxH", 7, 0, 0, 0), 1)
+    run = mysql_wire.packet(b"\x17" + struct.pack("<IBI", 7 if way == "prepared" else 0xFFFFFFFF, 0, 1), 0)
+    close = mysql_wire.packet(b"\x19" + struct.pack("<I", 7), 0)
+    return [("client", prepare), ("server", number), ("client", run), ("server", done), ("client", close)]
+
+
+my_turns = st.builds(
+    my_turn,
+    st.sampled_from(SQL),
+    st.sampled_from(["text", "prepared", "last", "reset"]),
+    st.sampled_from([0, 1, 2, 3]),
+    st.booleans(),
+)
+GREETING = ("server", mysql_wire.packet(b"\x0a10.11\0" + bytes(60), 0))
+
+
+def hello(flags):
+    body = struct.pack("<II", flags, 1 << 24) + bytes(24)
+    return ("client", mysql_wire.packet(body if flags & 1 << 11 else body + b"root\0\0", 1))
+
+
+MY_BEGINNINGS = [
+    [GREETING, hello(0), ("server", my_ok(2, 2))],
+    [GREETING, hello(1 << 11), ("client", b"\x16\x03\x01\x02\x00")],
+    [GREETING, hello(1 << 5), ("server", my_ok(2, 2))],
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(MY_BEGINNINGS), st.lists(my_turns, max_size=6), sizes)
+def test_mysql(beginning, turns, sizes):
+    talk = pieces([*beginning, *(said for turn in turns for said in turn)], sizes)
+    assert heard(MysqlTap, talk) == asyncio.run(read_along(MysqlReader, talk))
