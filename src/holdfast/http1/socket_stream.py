@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import struct
 from collections.abc import Callable
@@ -20,6 +21,10 @@ WRITE_HIGH = 65_536
 HANDSHAKE_S = 10.0
 CLOSE_S = 1.0
 """How long the client has for its part of ending TLS, or to take what was sent before a cut."""
+NEXT_ADDRESS_S = 0.25
+"""How long one address of a name is tried before the next one is tried beside it."""
+_NUMBERS = re.compile(r"[\d.]+|[^/]*:[^/]*")
+"""An address that is no name."""
 ORPHANED_S = 30.0
 """How long what is left of a tunnel has to take the last bytes of the other side."""
 
@@ -180,7 +185,12 @@ class SocketStream(asyncio.Protocol):
         try:
             async with asyncio.timeout(connect_s):
                 await self.loop.create_connection(
-                    lambda: self, address, port, ssl=context, server_hostname=name if context else None
+                    lambda: self,
+                    address,
+                    port,
+                    ssl=context,
+                    server_hostname=name if context else None,
+                    happy_eyeballs_delay=None if _NUMBERS.fullmatch(address) else NEXT_ADDRESS_S,
                 )
         except BaseException as error:
             self.abort()

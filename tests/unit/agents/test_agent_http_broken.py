@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import socket
 from collections.abc import Awaitable, Callable
@@ -153,6 +154,32 @@ def test_connect_timeout_is_unavailable_not_the_agents_timeout() -> None:
             for filler in fillers:
                 filler.close()
     assert "no connection within 200 ms" in str(error)
+
+
+def test_a_name_with_an_address_that_leads_nowhere_is_reached_by_its_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def go(full: socket.socket) -> str | None:
+        port = full.getsockname()[1]
+        kind = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
+        found = [(*kind, (host, port)) for host in ("127.0.0.2", "127.0.0.1")]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+
+        async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await writes(HEAD + b"Content-Length: 2\r\n\r\nok")(reader, writer)
+            writer.close()
+
+        url = f"http://two-addresses.test:{port}/"
+        server = await asyncio.start_server(handler, sock=socket.create_server(("127.0.0.1", port)))
+        async with server, opened(url, timeout_ms=3000) as agent:
+            return (await agent.run(Task(("hi",)), Plain())).turns[0].text
+
+    with socket.socket() as full, contextlib.ExitStack() as fillers:
+        full.bind(("127.0.0.2", 0))
+        full.listen(0)
+        for _ in range(4):
+            filler = fillers.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(full.getsockname())
+        assert asyncio.run(go(full)) == "ok"
 
 
 def test_a_server_that_speaks_no_tls_is_unavailable() -> None:
