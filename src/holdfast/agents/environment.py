@@ -16,7 +16,8 @@ _last: tuple[object, ...] = ()
 def set_environment(trial: Trial) -> None:
     """Sets the variables of this trial and removes what only the last one had; writes what changed alone."""
     os.environ[TRIAL] = _set[TRIAL] = trial.id
-    _set_others(trial)
+    if (trial.replica, trial.seed, trial.params) != _last:
+        _set_others(trial)
 
 
 def set_environment_here(trial: Trial) -> None:
@@ -30,15 +31,13 @@ def set_environment_here(trial: Trial) -> None:
         os.unsetenv(TRIAL)
     os.environ._data[b"HOLDFAST_TRIAL"] = trial.id.encode()  # type: ignore[attr-defined]  # what os.environ reads
     _set[TRIAL] = trial.id
-    _set_others(trial)
+    if (trial.replica, trial.seed, trial.params) != _last:
+        _set_others(trial)
 
 
 def _set_others(trial: Trial) -> None:
     global _last
-    made_from = (trial.replica, trial.seed, trial.params)
-    if made_from == _last:
-        return
-    _last = made_from
+    _last = (trial.replica, trial.seed, trial.params)
     wanted = variables(trial)
     if _set.keys() - wanted.keys():
         clear_environment(keep=wanted)

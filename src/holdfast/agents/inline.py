@@ -6,17 +6,15 @@ import asyncio
 import inspect
 import os
 import sys
-from asyncio import _set_running_loop
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from holdfast.agents.answer_text import settle
 from holdfast.agents.conventions import RESET_S
 from holdfast.agents.environment import clear_environment, set_environment_here
 from holdfast.agents.inline_folder import InlineFolder, Output
 from holdfast.agents.inline_guard import Guard
-from holdfast.agents.loaded import Ask, Loaded, Reset, load, prepare
+from holdfast.agents.loaded import Loaded, Reset, load, prepare
 from holdfast.agents.turns import raised_turn, take_turn
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer, Turn
@@ -43,7 +41,7 @@ class InlineAgent:
         place: InlineFolder,
         guard: Guard,
     ) -> None:
-        ask = loaded.ask if loaded.is_async else guard.around(_outside_loop(loaded.ask))
+        ask = loaded.ask if loaded.is_async else guard.around(loaded.ask)
         self._loaded = Loaded(ask, is_async=loaded.is_async)
         self._guard = guard
         self._reset = reset
@@ -111,9 +109,12 @@ class InlineAgent:
                 turn, noted = await self._awaited_turn(asked)
             else:
                 turn, noted = await take_turn(asked, self._loaded, settle, _drop, (Exception, SystemExit))
-            turns.append(self._in_time(turn))
-            notes.extend(noted)
-            if turns[-1].ending != "answered":
+            if turn.latency_ms > self._timeout_ms:
+                turn = self._overdue(turn)
+            turns.append(turn)
+            if noted:
+                notes.extend(noted)
+            if turn.ending != "answered":
                 break
         return turns, notes
 
@@ -132,8 +133,8 @@ class InlineAgent:
                 raise  # it is we who are interrupted
             return raised_turn(asked, started, raised), ()
 
-    def _in_time(self, turn: Turn) -> Turn:
-        if turn.latency_ms <= self._timeout_ms or turn.ending == "timeout":
+    def _overdue(self, turn: Turn) -> Turn:
+        if turn.ending == "timeout":
             return turn
         detail = f"answered after {turn.latency_ms:.0f} ms, over the timeout of {self._timeout_ms} ms"
         return Turn(turn.asked, None, turn.latency_ms, "timeout", detail)
@@ -157,21 +158,6 @@ class InlineAgent:
         clear_environment()
         self._folder.close()
         self._guard.close()
-
-
-def _outside_loop(ask: Ask) -> Ask:
-    """A plain agent may run an event loop of its own: it must not see that it is called from ours."""
-
-    loop = asyncio.get_running_loop()
-
-    def asked(prompt: str) -> Any:
-        _set_running_loop(None)
-        try:
-            return ask(prompt)
-        finally:
-            _set_running_loop(loop)
-
-    return asked
 
 
 def _drop(text: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import threading
+from asyncio import _set_running_loop
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
@@ -32,13 +33,19 @@ class Guard:
             self._handlers = {n: signal.signal(n, self._signalled) for n in (signal.SIGINT, signal.SIGTERM)}
 
     def around(self, ask: Ask) -> Ask:
-        """The same call; a signal that comes while it blocks ends it."""
+        """The same call; a signal that comes while it blocks ends it.
+
+        A plain agent may run an event loop of its own: it must not see that it is called from ours.
+        """
+        loop = self._loop
 
         def guarded(prompt: str) -> Any:
             self._asking = True
+            _set_running_loop(None)
             try:
                 return ask(prompt)
             finally:
+                _set_running_loop(loop)
                 self._asking = False
 
         return guarded

@@ -53,7 +53,6 @@ class LiveContext:
         self.trace: list[TraceEvent] = []
         self.troubles: list[str] = []
         self.notes: list[str] = []
-        self.needed = Needed()
         self.closed = False
         """The observation is made: what a plane tells now is nobody's."""
         self._on_fault = on_fault
@@ -64,6 +63,7 @@ class LiveContext:
         self._began = perf_counter()
         self._scenario = scenario
         self._weather: Weather | None = None
+        self._needed: Needed | None = None
         self.stormy = not scenario.calm
         self.on_calls = self.stormy and scenario.on_calls
 
@@ -79,8 +79,15 @@ class LiveContext:
             self._weather = Weather(self.trial, self._scenario, self.met)
         return self._weather
 
+    @property
+    def needed(self) -> Needed:
+        """Who answered; made when first needed, as the weather is."""
+        if self._needed is None:
+            self._needed = Needed()
+        return self._needed
+
     def ask(self, turn: str) -> str:
-        self._before = len(self.ledger)
+        self._before = len(self.ledger) if self.ledger else 0
         return self.weather.rewrite(turn) if self.stormy else turn
 
     def lost(self) -> None:
@@ -131,7 +138,6 @@ class LiveContext:
         error: str | None = None,
         *,
         attempts: int = 1,
-        duration_ms: float = 0.0,
         simulated: bool = False,
     ) -> Observation:
         """All that was seen; without an `error`, what has broken so far is one.
@@ -140,7 +146,7 @@ class LiveContext:
         """
         left = _NO_WORLD if self.left is None else self._storable(self.left)
         answer = self._storable(answer)
-        weather = self._weather
+        weather, now = self._weather, perf_counter()
         return Observation(
             trial=self.trial.id,
             turns=answer.turns,
@@ -149,7 +155,7 @@ class LiveContext:
             notes=(*answer.notes, *self.notes),
             calls=answer.calls if weather is None else answer.calls | weather.calls,
             concurrent=answer.concurrent or (weather is not None and weather.concurrent),
-            at=round(time.time() - perf_counter() + self._began, 6),
+            at=round(time.time() - now + self._began, 6),
             trace=tuple(sorted(self.trace, key=_when)) if self.trace else (),
             evidence=left.evidence,
             audit=left.audit,
@@ -157,7 +163,7 @@ class LiveContext:
             forbidden=left.forbidden,
             error=self._broken(answer) if error is None else error,
             attempts=attempts,
-            duration_ms=duration_ms,
+            duration_ms=(now - self._began) * 1000,
             simulated=simulated,
         )
 

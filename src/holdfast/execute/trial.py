@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import current_task
-from time import perf_counter
 
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute.context import LiveContext, Met, Saw
@@ -24,7 +23,6 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
     attempt = 0
     while True:
         attempt += 1
-        started = perf_counter()
         context = LiveContext(trial, site.scenarios.get(trial.scenario, CALM), on_fault, on_call)
         try:
             answer = await _run(site, trial, context)
@@ -41,9 +39,8 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
         _stop_if_ended()
         if not error or attempt > site.spec.retries or any(turn.ending != "answered" for turn in answer.turns):
             context.closed = True
-            took_ms = (perf_counter() - started) * 1000
             simulated = site.simulate and context.on_calls
-            return context.seen(answer, error, attempts=attempt, duration_ms=took_ms, simulated=simulated)
+            return context.seen(answer, error, attempts=attempt, simulated=simulated)
         context.closed = True
         await asyncio.sleep(0.05 * attempt)
 
