@@ -12,7 +12,8 @@ from functools import cache
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import Struct
+from msgspec import NODEFAULT, Struct
+from msgspec._core import Factory  # type: ignore[import-not-found]  # what a default factory is kept as
 
 from holdfast.reading.node import Node
 
@@ -72,7 +73,7 @@ def peel(hint: Any) -> Hint:
 @cache
 def keys_of(kind: type) -> tuple[Field, ...]:
     """The keys of a settings type, in the order they are declared."""
-    hints = get_type_hints(kind, include_extras=True)
+    hints = _hints(kind)
     raw = _struct_fields(kind) if issubclass(kind, msgspec.Struct) else _dataclass_fields(kind)
     return tuple(
         Field(name, key, peel(hints[name]), required, default)
@@ -81,17 +82,20 @@ def keys_of(kind: type) -> tuple[Field, ...]:
     )
 
 
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """The types of its fields: evaluated once, since that is most of what reading a short file takes."""
+    return get_type_hints(kind, include_extras=True)
+
+
 def _struct_fields(kind: type[msgspec.Struct]) -> list[tuple[str, str, bool, Any]]:
-    nodefault = msgspec.NODEFAULT
-    return [
-        (
-            f.name,
-            f.encode_name,
-            f.required,
-            None if f.required else f.default if f.default is not nodefault else f.default_factory(),
-        )
-        for f in msgspec.structs.fields(kind)
-    ]
+    """What `msgspec.structs.fields` tells but for the types, which it would evaluate again."""
+    names, keys, defaults = kind.__struct_fields__, kind.__struct_encode_fields__, kind.__struct_defaults__
+    rows = []
+    for name, key, default in zip(names, keys, (*[NODEFAULT] * (len(names) - len(defaults)), *defaults), strict=True):
+        made = default.factory() if isinstance(default, Factory) else default
+        rows.append((name, key, made is NODEFAULT, None if made is NODEFAULT else made))
+    return rows
 
 
 def _dataclass_fields(kind: type) -> list[tuple[str, str, bool, Any]]:
@@ -108,8 +112,7 @@ def node_field(kind: type) -> str | None:
     """The field that receives the section's node."""
     if not issubclass(kind, msgspec.Struct):
         return None
-    hints = get_type_hints(kind)
-    return next((name for name, hint in hints.items() if hint is Node), None)
+    return next((name for name, hint in _hints(kind).items() if hint is Node), None)
 
 
 def key_names(kind: type) -> list[str]:
