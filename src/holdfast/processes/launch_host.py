@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import resource
 import select
 import signal
 import socket
@@ -36,6 +37,9 @@ STOPPED = (signal.SIGTERM, 128 + signal.SIGTERM << 8)
 """How a process ends that obeys SIGTERM, as waitpid gives it: a shell may turn it into an exit code."""
 STARTED, REFUSED, EXITED, LOST = 1, 2, 3, 4
 """The value is a process id, an errno, a status as waitpid gives it, and nothing: its keeper was killed."""
+
+
+_LIMITS = [value for name, value in vars(resource).items() if name.startswith("RLIMIT_")]
 
 
 class LaunchHost(SpareChild):
@@ -95,13 +99,13 @@ class LaunchHost(SpareChild):
         rehearse()
 
     def serve(self) -> int:
-        """Keeps one program after the other, as long as nothing of the last is left."""
-        me = os.getpid()
+        """Keeps one program after the other, as long as nothing of the last is left, on this process neither."""
+        me, given = os.getpid(), inherited()
         while (taken := next_order(self.control)) is not None:
             ticket, order = taken
             self.tell_taken(TAKEN.pack(me, ticket))
             self._keep(ticket, order)
-            if any_children():
+            if any_children() or inherited() != given:
                 return 0
             self.tell_taken(TAKEN.pack(me, 0))
         return OVER
@@ -132,6 +136,18 @@ class LaunchHost(SpareChild):
             os.write(self.control.fileno(), NOTICE.pack(what, ticket, value, took_ns, left))
         except OSError:
             return  # nobody listens any more: the closed socket ends us all
+
+
+def inherited() -> tuple[object, ...]:
+    """What a program gets from this process and a program of the same user could have set: limits, priority, cores."""
+    limits = [resource.getrlimit(number) for number in _LIMITS]
+    return (*limits, os.getpriority(os.PRIO_PROCESS, 0), *_cores())
+
+
+def _cores() -> tuple[object, ...]:
+    if sys.platform != "linux":
+        return ()
+    return (os.sched_getaffinity(0), os.sched_getscheduler(0))
 
 
 def rehearse() -> None:

@@ -120,6 +120,31 @@ def test_one_keeper_keeps_many_programs_one_after_the_other(tmp_path: Path, mark
     using(use)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        "import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (64, 64))",
+        "import os; os.setpriority(os.PRIO_PROCESS, os.getppid(), 7)",
+        "import os; os.sched_setaffinity(os.getppid(), {min(os.sched_getaffinity(0))})",
+    ],
+)
+def test_a_keeper_that_a_program_has_changed_keeps_no_other(changes: str, tmp_path: Path, mark: str) -> None:
+    look = "import os, resource; print(resource.getrlimit(7), os.getpriority(0, 0), os.sched_getaffinity(0))"
+
+    async def use(launcher: Launcher) -> None:
+        said = []
+        for code in (look, changes, look, look):
+            printed = Tail()
+            program = await sh(launcher, f"exec {sys.executable} -c '{code}'", mark, tmp_path, printed)
+            assert await program.within(20)
+            await asyncio.sleep(0.05)
+            said.append(printed.text)
+        assert said[0] != ""
+        assert said[2] == said[3] == said[0]
+
+    using(use)
+
+
 def test_what_a_program_leaves_is_gone_before_its_keeper_keeps_the_next(tmp_path: Path, mark: str) -> None:
     async def use(launcher: Launcher) -> None:
         for n in range(10):
