@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.model.codec import to_builtins
 from holdfast.plan import RunOptions, Select
-from holdfast.report.json import document
+from holdfast.report.json import Json
 from holdfast.runner.job import Job
 from holdfast.runner.outcome import conclude
 from holdfast.runner.run import run
@@ -80,7 +80,7 @@ def result(folder: Path, concurrency: int, shuffle: Shuffle = lambda trials: tri
     outcome = conclude(rundir, spec, job.plan, running.intake.tally, job.options, ended=ended)
     rundir.unlock()
     try:
-        return normalised(to_builtins(document(outcome.run)))
+        return normalised(json.loads(b"".join(Json().render(outcome.run)["report.json"])))
     finally:
         outcome.close()
 
