@@ -839,6 +839,10 @@ class TrialContext(Protocol):
         """Counts an attempt as it arrives at a target; which one it is, from 1."""
         ...
 
+    def activity(self) -> int:
+        """A number that grows with every call and every fault that the planes have seen of this trial."""
+        ...
+
     def met_by(self, plane: str, target: str, n: int) -> str:
         """The modes of the faults that this call met, joined by `+`."""
         ...

@@ -7,6 +7,7 @@ http_reply finds the answer, http_reset brings the agent back to its first state
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,11 +16,12 @@ from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec, Task
 from holdfast.model.trial import Trial
-from holdfast.protocols import World
+from holdfast.protocols import TrialContext, World
 
 if TYPE_CHECKING:
     from holdfast.agents.http_client import HttpClient, HttpExchange
     from holdfast.agents.http_cookies import CookieJar
+    from holdfast.agents.http_pool import Taken
     from holdfast.agents.http_reply import ReplyReader
     from holdfast.agents.http_request import HttpRequest, RequestForm
     from holdfast.agents.http_reset import Reset
@@ -99,7 +101,9 @@ class HttpAgent:
         if asked is not text and self._form.loses(asked, text):
             notes.append(_LOST)
             context.lost()
-        seen = await self._send(self._form.fill(asked, text), cookies, left_s(world))
+        before = context.activity()
+        taken = partial(_more, context, before)
+        seen = await self._send(self._form.fill(asked, text), cookies, left_s(world), taken)
         if seen.retried:
             notes.append(_RETRIED)
         said = self._reader.read(seen, notes)
@@ -113,10 +117,12 @@ class HttpAgent:
             cut=said.cut,
         )
 
-    async def _send(self, request: HttpRequest, cookies: CookieJar | None, limit_s: float) -> HttpExchange:
+    async def _send(
+        self, request: HttpRequest, cookies: CookieJar | None, limit_s: float, taken: Taken
+    ) -> HttpExchange:
         """The exchange; where the agent is one of ours that died under it, that is what it says."""
         try:
-            seen = await self._wire.send(request, cookies, limit_s)
+            seen = await self._wire.send(request, cookies, limit_s, taken)
         except AgentUnavailable as gone:
             if self._fate is None or gone.config:
                 raise
@@ -128,3 +134,8 @@ class HttpAgent:
             if ending == "crashed":
                 seen.ending, seen.detail = ending, detail
         return seen
+
+
+def _more(context: TrialContext, before: int) -> bool:
+    """Whether the agent has called anything since."""
+    return context.activity() > before

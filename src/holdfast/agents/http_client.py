@@ -16,7 +16,7 @@ from holdfast.agents.http_connection import HttpReply
 from holdfast.agents.http_content import Unpackable, text_type, unpacked
 from holdfast.agents.http_cookies import CookieJar
 from holdfast.agents.http_head import FixedHead
-from holdfast.agents.http_pool import HttpPool, NotConnected
+from holdfast.agents.http_pool import HttpPool, NotConnected, Taken
 from holdfast.agents.http_request import HttpRequest
 from holdfast.agents.http_unreachable import unreachable
 from holdfast.agents.http_url import HttpUrl
@@ -65,7 +65,9 @@ class HttpClient:
         """A jar for the requests of one trial."""
         return CookieJar(self._url, self._head.cookie)
 
-    async def send(self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf) -> HttpExchange:
+    async def send(
+        self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, taken: Taken = bool
+    ) -> HttpExchange:
         """Makes the exchange, within `limit_s` if that is less than the usual time.
 
         AgentUnavailable if no connection or no request could be made at all.
@@ -77,7 +79,7 @@ class HttpClient:
         method, target, body = request
         try:
             data = self._head.written(method, target, body, self._head.cookie if cookies is None else cookies.header)
-            reply, retried = await self._pool.ask(method, data, self._time() + limit_s)
+            reply, retried = await self._pool.ask(method, data, self._time() + limit_s, taken)
         except NotConnected as gone:
             raise unreachable(gone.failed.kind, gone.__cause__, self._url, limit_s) from gone
         except ValueError as wrong:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
+from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from holdfast.agents.http_connection import AgentConnection, HttpReply
 from holdfast.http1.failures import UpstreamFailed
@@ -14,6 +15,10 @@ from holdfast.http1.outgoing_request import Endpoint
 
 if TYPE_CHECKING:
     from ssl import SSLContext
+
+
+Taken: TypeAlias = Callable[[], bool]
+"""Whether it is known that the agent took the request: something was seen of it meanwhile."""
 
 
 class NotConnected(Exception):
@@ -36,18 +41,19 @@ class HttpPool:
         self._idle: list[AgentConnection] = []
         self._open: set[AgentConnection] = set()
 
-    async def ask(self, method: str, request: bytes, deadline: float) -> tuple[HttpReply, bool]:
+    async def ask(self, method: str, request: bytes, deadline: float, taken: Taken = bool) -> tuple[HttpReply, bool]:
         """What came back until `deadline`, and whether it took a second connection. NotConnected if there was none.
 
         A kept connection that ends before any byte of a reply is nobody's doing: a server may close what is idle at
-        any time. The request is then made once more, on a new one.
+        any time. The request is then made once more, on a new one; unless it is known to be taken: then the agent had
+        it, and asking again would hide what it did, or have it do it twice.
         """
         if self._free:
             self._free -= 1
         elif not await self._turn(deadline):
             return HttpReply(late=True), False
         try:
-            return await self._ask(method, request, deadline)
+            return await self._ask(method, request, deadline, taken)
         finally:
             self._next()
 
@@ -83,11 +89,11 @@ class HttpPool:
                 return
         self._free += 1
 
-    async def _ask(self, method: str, request: bytes, deadline: float) -> tuple[HttpReply, bool]:
+    async def _ask(self, method: str, request: bytes, deadline: float, taken: Taken) -> tuple[HttpReply, bool]:
         connection = self._kept()
         if connection is not None:
             reply = await connection.ask(method, request, deadline)
-            if not reply.unheard:
+            if not reply.unheard or taken():
                 self._give_back(connection)
                 return reply, False
         fresh = await self._connect(deadline)

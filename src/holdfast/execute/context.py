@@ -194,6 +194,10 @@ class LiveContext:
     def count(self, plane: str, target: str) -> int:
         return self.weather.count(plane, target)
 
+    def activity(self) -> int:
+        counted = sum(self._weather.calls.values()) if self._weather is not None else 0
+        return len(self.trace) + len(self.ledger) + counted
+
     def met_by(self, plane: str, target: str, n: int) -> str:
         entries = [self.ledger[at] for at in self._entries.get((plane, brief(target), n), ())] if self.ledger else ()
         return "+".join(dict.fromkeys(met.mode for met in entries if met.effect == "met"))

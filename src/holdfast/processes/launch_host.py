@@ -141,13 +141,18 @@ class LaunchHost(SpareChild):
 def inherited() -> tuple[object, ...]:
     """What a program gets from this process and a program of the same user could have set: limits, priority, cores."""
     limits = [resource.getrlimit(number) for number in _LIMITS]
-    return (*limits, os.getpriority(os.PRIO_PROCESS, 0), *_cores())
+    return (*limits, os.getpriority(os.PRIO_PROCESS, 0), *_on_linux())
 
 
-def _cores() -> tuple[object, ...]:
+def _on_linux() -> tuple[object, ...]:
     if sys.platform != "linux":
         return ()
-    return (os.sched_getaffinity(0), os.sched_getscheduler(0))
+    try:
+        with open("/proc/self/oom_score_adj", "rb") as file:
+            score = file.read()
+    except OSError:  # what is left to us would not start a program either
+        return (object(),)
+    return (os.sched_getaffinity(0), os.sched_getscheduler(0), score)
 
 
 def rehearse() -> None:

@@ -30,6 +30,12 @@ class Face(NamedTuple):
         return self.outcome in ("pass", "n/a", "") and len(self.text) == 1
 
 
+_BLANK = Face("", " ")
+_NONE: Mapping[str, Face] = {}
+_LOOKS: dict[Face, Face] = {}
+"""Every look that a cell had: signs, counts and flags."""
+
+
 @dataclass
 class Grid:
     """Everything a drawing of the matrix needs."""
@@ -37,10 +43,14 @@ class Grid:
     rules: Mapping[str, str]
     """Severity by rule."""
     heads: Sequence[str]
-    faces: dict[tuple[str, str], Face] = field(default_factory=dict)
+    faces: dict[str, dict[str, Face]] = field(default_factory=dict)
+    """By rule, then by head: of a million cells few look different, and each look is held once."""
+
+    def add(self, rule: str, head: str, shown: Face) -> None:
+        self.faces.setdefault(rule, {})[head] = _LOOKS.setdefault(shown, shown)
 
     def face(self, rule: str, head: str) -> Face:
-        return self.faces.get((rule, head), Face("", " "))
+        return self.faces.get(rule, _NONE).get(head, _BLANK)
 
     def quiet(self, rules: Sequence[str], heads: Sequence[str]) -> bool:
         return all(self.face(r, h).quiet for r in rules for h in heads)
@@ -54,11 +64,17 @@ def face(cell: Cell) -> Face:
 
 def grid(run: Run) -> Grid:
     """The matrix of a finished run; rules and columns in the order of the spec."""
-    cells = [row.cell for row in run.cells]
     severities = {r.id: "critical" if r.gate else r.severity for r in run.invariants}
-    rules = {c.invariant: severities.get(c.invariant, c.severity) for c in cells}
-    heads = list(dict.fromkeys(column(c) for c in cells))
-    return Grid(rules, heads, {(c.invariant, column(c)): face(c) for c in cells})
+    rules: dict[str, str] = {}
+    heads: dict[str, str] = {}
+    made = Grid(rules, ())
+    for row in run.cells:
+        cell = row.cell
+        rules[cell.invariant] = severities.get(cell.invariant, cell.severity)
+        head = column(cell)
+        made.add(cell.invariant, heads.setdefault(head, head), face(cell))
+    made.heads = list(heads)
+    return made
 
 
 def draw(grid: Grid, width: int, paint: Paint) -> list[str]:
@@ -85,7 +101,8 @@ def fits(grid: Grid, width: int, height: int) -> bool:
 
 def legend(grid: Grid) -> str:
     """What the flags in the matrix mean, if there are any."""
-    used = {flag for face in grid.faces.values() for flag in face.text[1:] if flag in _FLAGS}
+    looks = {face for row in grid.faces.values() for face in row.values()}
+    used = {flag for face in looks for flag in face.text[1:] if flag in _FLAGS}
     return "   ".join(f"{flag} {word}" for flag, word in _FLAGS.items() if flag in used)
 
 
@@ -126,7 +143,11 @@ def _dense(grid: Grid, rules: Sequence[str], heads: Sequence[str], width: int, p
     """Numbered columns, signs alone, and the names below."""
     names = _names(rules, width)
     per_block = max(1, (width - 4 - names - _SEVERITY) // _DENSE)
-    signs = Grid(grid.rules, grid.heads, {k: Face(f.outcome, f.text[:1]) for k, f in grid.faces.items()})
+    signs = Grid(grid.rules, grid.heads)
+    for rule in rules:
+        for head in heads:
+            shown = grid.face(rule, head)
+            signs.add(rule, head, Face(shown.outcome, shown.text[:1]))
     for start in range(0, len(heads), per_block):
         block = heads[start : start + per_block]
         yield " " * (4 + names + _SEVERITY) + "".join(f"{start + i:>{_DENSE}}" for i in range(1, len(block) + 1))

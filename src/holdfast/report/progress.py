@@ -92,7 +92,7 @@ class Progress:
     def grid(self) -> Grid:
         """The matrix so far. Faces are made when somebody looks, not when events come."""
         for cell in self._fresh:
-            self._grid.faces[cell.invariant, wording.column(cell)] = face(cell)
+            self._grid.add(cell.invariant, wording.column(cell), face(cell))
         self._fresh.clear()
         return self._grid
 

@@ -31,6 +31,9 @@ class Plain:
         self.losses = 0
         self.context = self
 
+    def activity(self) -> int:
+        return 0
+
     def time_left_s(self) -> float:
         return inf
 

@@ -168,3 +168,35 @@ def test_an_agent_with_a_reset_is_asked_anew_each_time_unless_the_spec_says_othe
     with threaded_server(server) as url:
         ask_twice(url, reset_function="resetting:clear", keep_alive=keep_alive)
     assert server.connections == connections
+
+
+class Watched(Plain):
+    """A trial whose planes see what the agent does with a request."""
+
+    def __init__(self, seen: list[int]) -> None:
+        super().__init__()
+        self._seen = seen
+
+    def activity(self) -> int:
+        return len(self._seen)
+
+
+def test_a_request_that_the_agent_has_acted_on_is_not_made_again() -> None:
+    seen: list[int] = []
+
+    def talk(connection: socket.socket, n: int) -> None:
+        receive(connection)
+        connection.sendall(OK)
+        if receive(connection):
+            seen.append(n)  # it calls its model, which fails, and gives up without a word
+
+    async def go(url: str) -> Answer:
+        async with opened(url) as agent:
+            await agent.run(Task(("hi",)), Watched(seen))
+            return await agent.run(Task(("hi",)), Watched(seen))
+
+    with threaded_server(talk) as url:
+        answer = asyncio.run(go(url))
+    assert answer.turns[0].ending == "closed"
+    assert answer.notes == ()
+    assert seen == [1], "asked once"

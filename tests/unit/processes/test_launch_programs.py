@@ -126,10 +126,15 @@ def test_one_keeper_keeps_many_programs_one_after_the_other(tmp_path: Path, mark
         "import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (64, 64))",
         "import os; os.setpriority(os.PRIO_PROCESS, os.getppid(), 7)",
         "import os; os.sched_setaffinity(os.getppid(), {min(os.sched_getaffinity(0))})",
+        "import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (5, 5))",
+        'import os; open("/proc/%d/oom_score_adj" % os.getppid(), "w").write("900")',
     ],
 )
 def test_a_keeper_that_a_program_has_changed_keeps_no_other(changes: str, tmp_path: Path, mark: str) -> None:
-    look = "import os, resource; print(resource.getrlimit(7), os.getpriority(0, 0), os.sched_getaffinity(0))"
+    look = (
+        "import os, resource; print(resource.getrlimit(7), os.getpriority(0, 0), os.sched_getaffinity(0), "
+        'open("/proc/self/oom_score_adj").read())'
+    )
 
     async def use(launcher: Launcher) -> None:
         said = []

@@ -12,7 +12,7 @@ BARE = painter(False)
 def made(rules: int, heads: int, outcome: str = "pass") -> Grid:
     names = [f"scenario-{n}" for n in range(heads)]
     ids = {f"rule-{n}": "medium" for n in range(rules)}
-    return Grid(ids, names, {(r, h): Face(outcome, "✔" if outcome == "pass" else "✘") for r in ids for h in names})
+    return Grid(ids, names, {r: {h: Face(outcome, "✔" if outcome == "pass" else "✘") for h in names} for r in ids})
 
 
 @settings(deadline=None, max_examples=60)
