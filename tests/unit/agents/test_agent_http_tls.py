@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import ipaddress
 import ssl
@@ -52,11 +53,9 @@ async def ask_twice(context: ssl.SSLContext) -> tuple[list[Answer], int]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal connections
         connections += 1
-        try:
+        with contextlib.closing(writer), contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while await read_request(reader):
                 writer.write(REPLY)
-        except asyncio.IncompleteReadError:
-            writer.close()
 
     listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
     url = f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}/ask"

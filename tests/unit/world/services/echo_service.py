@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -64,8 +65,8 @@ class EchoService:
         self.upstream = self.server.sockets[0].getsockname()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(self.prefix + await reader.readline())
-        writer.close()
+        with closing(writer):
+            writer.write(self.prefix + await reader.readline())
 
     async def close(self) -> None:
         self.server.close()
