@@ -35,7 +35,7 @@ def test_long_names_are_shortened_with_an_ellipsis() -> None:
 
 def test_beyond_forty_rows_only_troubled_rows_are_shown_and_the_rest_counted() -> None:
     big = made(MAX_ROWS + 5, 2)
-    big.faces["rule-7", "scenario-1"] = Face("fail", "✘")
+    big.add("rule-7", "scenario-1", Face("fail", "✘"))
     lines = draw(big, 100, BARE)
     assert any("rule-7" in line for line in lines)
     assert not any("rule-8 " in line for line in lines)

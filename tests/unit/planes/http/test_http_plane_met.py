@@ -59,7 +59,7 @@ def test_a_lost_reply_and_a_delay_are_met_without_a_body_too(bench, plain):
     ("mode", "settings"),
     [
         ("bandwidth", {"rate": 100_000}),
-        ("slicer", {"average_size": 400, "size_variation": 300}),
+        ("slicer", {"average_size": 2_000, "size_variation": 300}),
         ("limit_data", {"bytes": 1_000}),
     ],
 )
