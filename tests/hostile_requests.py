@@ -15,7 +15,7 @@ from unittest.mock import patch
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from holdfast.planes.trial_address import TrialAddress
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 SCRIPT = "replies:\n  - text: 'you said {{ prompt }}'\n"
 
@@ -37,7 +37,7 @@ class Planes:
             (Scenario("weather", tuple(injections)),),
             read=(f"http://127.0.0.1:{upstream}/*",),
         )
-        self.context = FakeTrip(injections)
+        self.context = FakeContext(injections)
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
         self._ready: Future[tuple[TrialAddress, int]] = Future()

@@ -24,7 +24,7 @@ from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http import trust
 from holdfast.planes.http.authority import Authority
 from holdfast.planes.http.proxy import Proxy
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 ROWS = {"rows": [{"id": 1, "price": 189.3, "name": "first one"}, {"id": 2, "price": 250.0, "name": "second one"}]}
 
@@ -141,7 +141,7 @@ class Bench:
         declared: Sequence[str] = (),
         **more: Any,
     ) -> Iterator[Trial]:
-        context = FakeTrip(injections)
+        context = FakeContext(injections)
         named = [i.target if i.plane == "http" else i.match_url for i in injections]
         globs = [url for url in named if url] if looked_into is None else looked_into
         policy = more.pop("policy", None) or Policy([*declared, *globs])
@@ -160,7 +160,7 @@ class Bench:
         with mock.patch.dict(os.environ, SSL_CERT_FILE=self._trust_file):  # as a user trusts servers of their own
             yield from self._served(handler, proxy, context)
 
-    def _served(self, handler: Any, proxy: Proxy, context: FakeTrip) -> Iterator[Trial]:
+    def _served(self, handler: Any, proxy: Proxy, context: FakeContext) -> Iterator[Trial]:
         listener = self.run(serve(handler))
         errors: list[Exception] = []
         listener.on_error = lambda exchange, error: errors.append(error)
@@ -180,7 +180,7 @@ class Bench:
 class Trial:
     """What a client in a test needs."""
 
-    def __init__(self, bench: Bench, context: FakeTrip, listener: Any, plane: Proxy) -> None:
+    def __init__(self, bench: Bench, context: FakeContext, listener: Any, plane: Proxy) -> None:
         self.context = context
         self.plane = plane
         self.run = bench.run

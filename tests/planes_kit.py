@@ -9,8 +9,8 @@ from holdfast.model.spec import Injection, Scenario, Task
 from holdfast.model.trial import Trial
 
 
-class FakeTrip(LiveContext):
-    """`FakeTrip([Injection("llm", "*", "rate_limit")])`: then look at `.ledger`, `.trace`, `.troubles`, `.notes`."""
+class FakeContext(LiveContext):
+    """`FakeContext([Injection("llm", "*", "rate_limit")])`: then look at `.ledger`, `.trace`, `.troubles`, `.notes`."""
 
     def __init__(self, injections: Sequence[Injection] = (), *, seed: int = 0, id: str = "0123456789ab") -> None:
         trial = Trial(id, "contract", "weather", Task(("What was the revenue?",)), seed=seed)

@@ -27,7 +27,7 @@ ON_THE_WIRE = {
     "command": "python shop.py",
     "mcp_config": {"mcpServers": {"shop": {"command": "shop-server"}}},
 }
-HOUSED = {
+BOXED = {
     "services": [{"name": "db", "image": "postgres:16"}, {"name": "cache", "image": "redis:7"}],
     "resources": {"disk": "100Mi"},
 }
@@ -47,7 +47,7 @@ def whole(block: Block) -> str:
         rules, matrix = [ANSWERS, *part], [CALM, BROKEN]
     elif "scenario" in block.words:
         matrix = [CALM, {"name": "shown", **part}]
-        more = HOUSED if "housed" in block.words else {}
+        more = BOXED if "boxed" in block.words else {}
     else:
         assert "section" in block.words, f"{block.name}: say after ```yaml what the block is"
         more = part

@@ -61,7 +61,7 @@ def test_clean_removes_what_a_killed_run_left_and_a_run_does_so_too(tmp_path: Pa
     project(tmp_path, SPEC)
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    left = temporary / f"holdfast-harbour-{_gone()}-abc"
+    left = temporary / f"holdfast-planes-{_gone()}-abc"
     for args in (("clean",), ("contract", "run")):
         left.mkdir()
         (left / ".lock").touch()

@@ -18,7 +18,7 @@ from holdfast.model.spec import AgentSpec, Injection, ModelSpec
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from holdfast.planes.trial_address import TrialAddress
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -106,10 +106,10 @@ class Loop:
         self._loop.close()
 
 
-class Aboard:
+class ServedTrial:
     """One trial under way: where its client is led to, and what is written down about it."""
 
-    def __init__(self, address: TrialAddress, context: FakeTrip) -> None:
+    def __init__(self, address: TrialAddress, context: FakeContext) -> None:
         self.environ = address.environ
         self.address = address
         self.context = context
@@ -158,13 +158,13 @@ class Place:
     @contextmanager
     def sail(
         self, *injections: Injection, address: TrialAddress | None = None, seed: int = 0, id: str = "0123456789ab"
-    ) -> Iterator[Aboard]:
+    ) -> Iterator[ServedTrial]:
         """A trial in this weather; an exception on our side of the wire fails the test."""
-        context, at = FakeTrip(list(injections), seed=seed, id=id), address or self.address
+        context, at = FakeContext(list(injections), seed=seed, id=id), address or self.address
         carried = at.serving(context)
         self.loop.run(_called(carried.__enter__))
         try:
-            yield Aboard(at, context)
+            yield ServedTrial(at, context)
         finally:
             self.loop.run(_called(lambda: carried.__exit__(None, None, None)))
         assert self.broken == []

@@ -15,17 +15,17 @@ from holdfast.http1.server import Exchange, serve
 from holdfast.model.spec import Injection
 from holdfast.planes.mcp.config import Target, relay_command
 from holdfast.planes.mcp.plane import McpPlane
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 HERE = Path(__file__).parent
 SHOP = (sys.executable, str(HERE / "mcp_server.py"))
 TOKEN = "a-token"
 
 
-class Berth:
+class McpPlace:
     """A trial, its plane, and an address for relays and clients."""
 
-    def __init__(self, context: FakeTrip, plane: McpPlane, port: int) -> None:
+    def __init__(self, context: FakeContext, plane: McpPlane, port: int) -> None:
         self.context = context
         self.plane = plane
         self.port = port
@@ -48,13 +48,13 @@ class Berth:
 
 
 @asynccontextmanager
-async def berth(
+async def mcp_place(
     injections: Sequence[Injection] = (), servers: Mapping[str, Target] | None = None
-) -> AsyncIterator[Berth]:
+) -> AsyncIterator[McpPlace]:
     """A plane on loopback, for one trial with these faults."""
     from holdfast.http1.client import Upstreams
 
-    context = FakeTrip(injections)
+    context = FakeContext(injections)
     upstreams = Upstreams()
     plane = McpPlane(servers or {}, upstreams)
     expected = "Basic " + base64.b64encode(f"holdfast:{TOKEN}".encode()).decode()
@@ -69,7 +69,7 @@ async def berth(
 
     listener = await serve(answer)
     try:
-        yield Berth(context, plane, listener.port)
+        yield McpPlace(context, plane, listener.port)
     finally:
         plane.leave(context)
         await listener.close()

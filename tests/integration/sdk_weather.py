@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from gateway_kit import ARGUMENTS, RECORD, REFUSAL, TEXT, USAGE, Aboard, Got, Place, attempt
+from gateway_kit import ARGUMENTS, RECORD, REFUSAL, TEXT, USAGE, Got, Place, ServedTrial, attempt
 
 from holdfast.model.spec import Injection, Schedule
 
@@ -191,7 +191,7 @@ def check(place: Place, voice: Any, name: str, how: str, wants: Wants) -> None:
     assert took_s >= waits * (want.requests - 1)
 
 
-def ask(place: Place, voice: Any, weather: Weather, how: str) -> tuple[Got, Aboard, float]:
+def ask(place: Place, voice: Any, weather: Weather, how: str) -> tuple[Got, ServedTrial, float]:
     client = place.client(voice, weather.timeout_s)
     history: list[Any] = []
     client.says(history, weather.prompt)
@@ -202,7 +202,7 @@ def ask(place: Place, voice: Any, weather: Weather, how: str) -> tuple[Got, Aboa
     return got, served, took_s
 
 
-def _check_books(served: Aboard, model: str, weather: Weather, want: Want) -> None:
+def _check_books(served: ServedTrial, model: str, weather: Weather, want: Want) -> None:
     """Ledger and trace: each request once, repetitions told from the agent's own call, the fault by its name."""
     met = min(weather.times or want.requests, want.requests)
     mode, effect = weather.mode, want.effect

@@ -22,7 +22,7 @@ import pytest
 
 from holdfast.model.spec import Injection, Schedule
 from holdfast.planes.tcp.plane import TcpPlane
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ def place(service: str, mode: str, **keys: Any) -> Injection:
 class Carried:
     """A plane at work: where a client connects to, and the trial behind it."""
 
-    def __init__(self, plane: TcpPlane, context: FakeTrip, port: int) -> None:
+    def __init__(self, plane: TcpPlane, context: FakeContext, port: int) -> None:
         self.plane = plane
         self.context = context
         self.port = port
@@ -52,7 +52,7 @@ async def carried(
     upstream: tuple[str, int] | str, kind: Any, *injections: Injection, service: str = "db", **more: Any
 ) -> AsyncIterator[Carried]:
     """A plane in front of `upstream`, closed afterwards."""
-    context = FakeTrip(injections)
+    context = FakeContext(injections)
     sock = socket.create_server(("127.0.0.1", 0))
     port = sock.getsockname()[1]
     plane = await TcpPlane.open(sock, upstream, service, kind, context, **more)

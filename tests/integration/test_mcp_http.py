@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from mcp import Client, MCPError
-from mcp_kit import SHOP, Berth, berth, text
+from mcp_kit import SHOP, McpPlace, mcp_place, text
 
 from holdfast.model.canary import canaries
 from holdfast.model.spec import Injection, Schedule
@@ -31,12 +31,12 @@ def shop(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def meet(
     shop: str, injections: Sequence[Injection], talk: Callable[[Client], Awaitable[Any]], mode: str = "legacy"
-) -> tuple[Any, Berth]:
+) -> tuple[Any, McpPlace]:
     """What a client's talk with the shop gave, through a plane with these faults."""
 
-    async def run() -> tuple[Any, Berth]:
+    async def run() -> tuple[Any, McpPlace]:
         async with (
-            berth(injections, {"shop": Target(shop)}) as place,
+            mcp_place(injections, {"shop": Target(shop)}) as place,
             Client(place.url(), mode=mode, read_timeout_seconds=10) as client,
         ):
             return await talk(client), place
@@ -117,7 +117,7 @@ def test_a_crash_resets_the_connection_and_the_session_is_gone(shop):
     assert place.context.trace[0].error_type == "crash"
 
     async def run():
-        async with berth([Injection("mcp", "price", "crash_mid_call")], {"shop": Target(shop)}) as place:
+        async with mcp_place([Injection("mcp", "price", "crash_mid_call")], {"shop": Target(shop)}) as place:
             return await after_a_crash(place.url())
 
     assert asyncio.run(asyncio.wait_for(run(), LIMIT_S)) == (404, 404)
@@ -139,12 +139,12 @@ async def after_a_crash(url: str) -> tuple[int, int]:
 
 def meet_breaking(
     shop: str, injections: Sequence[Injection], talk: Callable[[Client], Awaitable[Any]]
-) -> tuple[str, Berth]:
+) -> tuple[str, McpPlace]:
     """As `meet`, where the SDK's transport itself fails; the name of what it raised."""
-    kept: list[Berth] = []
+    kept: list[McpPlace] = []
 
     async def run() -> None:
-        async with berth(injections, {"shop": Target(shop)}) as place:
+        async with mcp_place(injections, {"shop": Target(shop)}) as place:
             kept.append(place)
             async with Client(place.url(), mode="legacy", read_timeout_seconds=5) as client:
                 await talk(client)
@@ -161,7 +161,7 @@ def meet_breaking(
 def test_session_lost_is_404_until_a_new_session_begins(shop):
     async def run():
         storm = [Injection("mcp", "price", "session_lost", {}, Schedule(times=1))]
-        async with berth(storm, {"shop": Target(shop)}) as place:
+        async with mcp_place(storm, {"shop": Target(shop)}) as place:
             async with Client(place.url(), mode="legacy") as client:
                 first = await raised(price(client))
                 second = await raised(client.list_tools())
@@ -196,7 +196,7 @@ def test_tools_vanish_and_are_poisoned_over_http(shop):
             Injection("mcp", "search", "tool_poisoning"),
         ]
         async with (
-            berth(storm, {"shop": Target(shop)}) as place,
+            mcp_place(storm, {"shop": Target(shop)}) as place,
             Client(place.url(), mode="legacy", message_handler=on_message) as client,
         ):
             before = {one.name: one for one in (await client.list_tools()).tools}
@@ -211,7 +211,7 @@ def test_tools_vanish_and_are_poisoned_over_http(shop):
 
 def test_a_server_that_is_not_there_is_our_error_not_the_agents():
     async def run():
-        async with berth([], {"shop": Target("http://127.0.0.1:1/mcp")}) as place, httpx.AsyncClient() as client:
+        async with mcp_place([], {"shop": Target("http://127.0.0.1:1/mcp")}) as place, httpx.AsyncClient() as client:
             call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "price"}}
             reply = await client.post(place.url(), json=call)
             unknown = await client.post(place.url("other"), json=call)
@@ -237,7 +237,7 @@ def test_the_servers_headers_are_added_on_our_side():
     async def run():
         listener = await serve(answer)
         target = Target(f"http://127.0.0.1:{listener.port}/mcp", {"Authorization": "Bearer theirs"})
-        async with berth([], {"shop": target}) as place, httpx.AsyncClient() as client:
+        async with mcp_place([], {"shop": target}) as place, httpx.AsyncClient() as client:
             headers = {"authorization": "Bearer agents", "mcp-protocol-version": "2025-11-25"}
             note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
             reply = await client.post(place.url(), json=note, headers=headers)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from mcp import Client, MCPError
-from mcp_kit import berth, text
+from mcp_kit import mcp_place, text
 
 from holdfast.model.spec import Injection, Schedule
 
@@ -28,7 +28,7 @@ def talk(command: list[str], injections: list[Injection], say: Any) -> tuple[Any
 
     async def run() -> tuple[Any, Any]:
         async with (
-            berth(injections) as place,
+            mcp_place(injections) as place,
             Client(place.stdio(command, "node"), read_timeout_seconds=20) as client,
         ):
             return await say(client), place

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from mcp import Client, MCPError
-from mcp_kit import Berth, berth, text
+from mcp_kit import McpPlace, mcp_place, text
 
 from holdfast.model.canary import canaries
 from holdfast.model.spec import Injection, Schedule
@@ -23,11 +23,11 @@ def meet(
     *,
     mode: str = "legacy",
     wait_s: float = 15,
-) -> tuple[Any, Berth]:
+) -> tuple[Any, McpPlace]:
     """What a client's talk with the shop gave: its value, or what it raised."""
 
-    async def run() -> tuple[Any, Berth]:
-        async with berth(injections) as place:
+    async def run() -> tuple[Any, McpPlace]:
+        async with mcp_place(injections) as place:
             try:
                 async with Client(place.stdio(), mode=mode, read_timeout_seconds=wait_s) as client:
                     try:
@@ -288,7 +288,7 @@ def test_a_tool_that_vanishes_later_tells_the_client_so():
 
     async def run():
         async with (
-            berth([fault("tools_changed", "price", Schedule(after_calls=2))]) as place,
+            mcp_place([fault("tools_changed", "price", Schedule(after_calls=2))]) as place,
             Client(place.stdio(), mode="legacy", message_handler=on_message) as client,
         ):
             before = len((await client.list_tools()).tools)

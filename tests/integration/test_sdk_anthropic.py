@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from anthropic._exceptions import OverloadedError
 from gateway_kit import SCRIPTED, TEXT, Got, Place, attempt, provider, site_planes
-from sdk_talks import check_conversation, check_healthy, check_passing, check_repeats
+from sdk_conversations import check_conversation, check_healthy, check_passing, check_repeats
 from sdk_voices import Messages
 from sdk_weather import (
     BEGUN,

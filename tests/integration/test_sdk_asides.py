@@ -10,7 +10,7 @@ from typing import Any
 import anthropic
 import openai
 import pytest
-from gateway_kit import Aboard, provider, site_planes
+from gateway_kit import ServedTrial, provider, site_planes
 from sdk_voices import genai
 
 from holdfast.model.spec import Injection
@@ -28,7 +28,7 @@ def sse(*told: Any, named: bool = False) -> bytes:
 
 
 @contextmanager
-def served(variable: str, stream: bytes, weather: Injection, path: str = "") -> Iterator[Aboard]:
+def served(variable: str, stream: bytes, weather: Injection, path: str = "") -> Iterator[ServedTrial]:
     with (
         provider((200, EVENTS, [stream])) as server,
         site_planes(environ={variable: f"{server.url}{path}"}) as place,

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 from gateway_kit import SCRIPTED, TEXT, Got, Place, attempt, provider, site_planes
-from sdk_talks import check_conversation, check_healthy, check_passing, check_repeats
+from sdk_conversations import check_conversation, check_healthy, check_passing, check_repeats
 from sdk_voices import Google, genai
 from sdk_weather import (
     BEGUN,

@@ -14,7 +14,7 @@ import httpx
 import openai
 import pytest
 from gateway_kit import FOUND, SCRIPTED, TEXT, Place, site_planes
-from sdk_talks import HOWS, say, use
+from sdk_conversations import HOWS, say, use
 from sdk_voices import Chat, OllamaChat
 
 from holdfast.model.spec import Injection, Schedule
@@ -100,7 +100,7 @@ def test_a_call_under_way_when_its_trial_ends_is_cut_off_and_told_of(place: Plac
     assert [(e.phase, e.fault, e.failed) for e in served.calls] == [("unfinished", "timeout", True)]
 
 
-def test_two_moorings_do_not_see_each_others_traffic(place: Place) -> None:
+def test_two_addresses_do_not_see_each_others_traffic(place: Place) -> None:
     other = place.loop.run(place.open_address())
     try:
         with (

@@ -11,7 +11,7 @@ import ollama
 import pydantic
 import pytest
 from gateway_kit import SCRIPTED, TEXT, Got, Place, attempt, provider, site_planes
-from sdk_talks import check_conversation, check_healthy, check_passing, check_repeats
+from sdk_conversations import check_conversation, check_healthy, check_passing, check_repeats
 from sdk_voices import OllamaChat, OllamaGenerate
 from sdk_weather import BEGUN, CUT, Want, Wants, cases, check, drifts, fails, incomplete, invented, nonsense
 

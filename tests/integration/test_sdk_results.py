@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from gateway_kit import FOUND, SCRIPTED, USAGE, Place, provider, site_planes
-from sdk_talks import say, use
+from sdk_conversations import say, use
 from sdk_voices import TALKERS, Messages
 
 from holdfast.model.canary import canaries

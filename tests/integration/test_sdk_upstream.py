@@ -15,7 +15,7 @@ import ollama
 import openai
 import pytest
 from gateway_kit import ARGUMENTS, CUT_OFF, FOUND, SCRIPTED, TEXT, Got, Place, provider, site_planes
-from sdk_talks import HOWS, say, use
+from sdk_conversations import HOWS, say, use
 from sdk_voices import VOICES, Chat, Messages, genai
 
 from holdfast.model.spec import Injection, ModelSpec

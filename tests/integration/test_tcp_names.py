@@ -10,7 +10,7 @@ from holdfast.errors import UserError
 from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, NamePlane
 from holdfast.protocols import SandboxSpec
 from holdfast.world.sandbox.bubblewrap import open_backend
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 SERVER = ("127.0.1.53", 53)
 LOOK = 'for i in 1 2 3; do getent hosts "$1" | cut -d" " -f1; echo "$?"; done'
@@ -29,7 +29,7 @@ async def looked_up(tmp_path, name, *injections):
         if os.environ.get("CI") == "true":
             raise
         pytest.skip(f"bubblewrap cannot make a sandbox here: {refused}")
-    context = FakeTrip(injections)
+    context = FakeContext(injections)
     visible = {f"/etc/{name}": tmp_path / name for name in ("resolv.conf", "nsswitch.conf")}
     try:
         sandbox = await backend.open(SandboxSpec("t", listen=(SERVER,), visible=visible, hosts={"cache": "127.0.1.3"}))

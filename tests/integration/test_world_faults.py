@@ -12,7 +12,7 @@ from holdfast.model.world import Resources
 from holdfast.protocols import SandboxSpec
 from holdfast.world.disturbances import Disturbances
 from holdfast.world.sandbox.bubblewrap import open_backend
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 
@@ -58,7 +58,7 @@ async def place(tmp_path, **resources):
 
 
 def disturbances(*placed, **keys):
-    context = FakeTrip()
+    context = FakeContext()
     injections = tuple(Injection("world", "*", mode, settings) for mode, settings in placed)
     return Disturbances(Scenario("s", injections), context), context
 

@@ -15,7 +15,7 @@ from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import CALM, AgentSpec, Spec
 from holdfast.model.world import Resources
 from holdfast.world.disturbances import Disturbances
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 
 class Agent:
@@ -70,7 +70,7 @@ class Worlds:
 
 
 def ran(left_s):
-    context, agent = FakeTrip(), Agent()
+    context, agent = FakeContext(), Agent()
     worlds = BoxedWorlds(Worlds(left_s), Spec("spec.yaml", AgentSpec()))
     return agent, context, lambda: asyncio.run(worlds.run(agent, context.trial.task, context))
 
@@ -93,7 +93,7 @@ def test_a_world_that_takes_most_of_the_time_is_noted(left_s, told):
 
 @pytest.mark.parametrize("left_s", [0.0, 1.0])
 def test_a_reset_that_takes_what_was_left_is_no_timeout_of_the_agents(left_s):
-    world = World(FakeTrip(), left_s)
+    world = World(FakeContext(), left_s)
     if left_s:
         asyncio.run(reset_in_time(Agent(), world))
         return

@@ -8,14 +8,14 @@ from holdfast.checks.trace.calls import done
 from holdfast.model.spec import Injection
 from holdfast.model.trace import TraceEvent
 from holdfast.protocols import Call, Reply
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 URL = "https://pay.example/charge"
 
 
 def told(mode: str, *, leaves: bool) -> TraceEvent:
     """What the trace has of a payment that meets a fault."""
-    context = FakeTrip([Injection("tool", "pay", mode, match_url="https://pay.example/*")])
+    context = FakeContext([Injection("tool", "pay", mode, match_url="https://pay.example/*")])
 
     async def sleep(ms: float) -> None:
         if leaves:

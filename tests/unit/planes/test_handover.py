@@ -10,10 +10,10 @@ import pytest
 from holdfast.errors import AgentUnavailable, UserError
 from holdfast.planes.handover import Standby, place_in, shown, take, variables
 from holdfast.planes.trial_address import TrialAddress
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 
-class Aboard:
+class ServedTrial:
     def __init__(self, context):
         self.context = context
 
@@ -42,9 +42,9 @@ def test_a_run_takes_the_socket_and_gives_it_back(tmp_path):
             taken = await asyncio.to_thread(take, tmp_path)
             assert taken.handed.token == place.token
             address = await TrialAddress.open(
-                lambda _, context: Aboard(context), lambda _: {}, sock=taken.listening, token=taken.handed.token
+                lambda _, context: ServedTrial(context), lambda _: {}, sock=taken.listening, token=taken.handed.token
             )
-            with address.serving(FakeTrip()):
+            with address.serving(FakeContext()):
                 assert await status(place) == 200
             await address.close()
             taken.give_back()

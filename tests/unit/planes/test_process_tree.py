@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.planes.trial_address import STRANGER, TrialAddress
 from holdfast.processes.peers import descends, family, holder
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are told apart by /proc")
 
@@ -45,7 +45,7 @@ while True:
 """
 
 
-class Aboard:
+class ServedTrial:
     def __init__(self, context):
         self.context = context
 
@@ -64,7 +64,7 @@ class Aboard:
 
 @asynccontextmanager
 async def moored():
-    address = await TrialAddress.open(lambda _, context: Aboard(context), lambda _: {})
+    address = await TrialAddress.open(lambda _, context: ServedTrial(context), lambda _: {})
     try:
         yield address
     finally:
@@ -92,9 +92,9 @@ async def told(process) -> str:
 
 @pytest.mark.parametrize("version", ["4", "6"])
 @pytest.mark.parametrize("how", [(), (BELOW,), (DAEMON,)], ids=["itself", "below", "daemon"])
-def test_the_process_that_a_mooring_is_for_is_served_and_what_it_starts_daemons_too(how, version):
+def test_the_process_that_an_address_is_for_is_served_and_what_it_starts_daemons_too(how, version):
     async def main():
-        context = FakeTrip()
+        context = FakeContext()
         async with moored() as address, started(address, *how, version=version) as process:
             address.process_tree.first = process.pid
             with address.serving(context):
@@ -107,7 +107,7 @@ def test_the_process_that_a_mooring_is_for_is_served_and_what_it_starts_daemons_
 @pytest.mark.parametrize("version", ["4", "6"])
 def test_another_process_that_has_the_token_gets_403_and_the_trial_says_so(version):
     async def main():
-        context = FakeTrip()
+        context = FakeContext()
         async with moored() as address, started(address) as own, started(address, version=version) as other:
             address.process_tree.first = own.pid
             with address.serving(context):
@@ -122,7 +122,7 @@ def test_another_process_that_has_the_token_gets_403_and_the_trial_says_so(versi
 
 def test_a_strangers_call_before_the_trial_is_not_counted_as_the_agents():
     async def main():
-        context = FakeTrip()
+        context = FakeContext()
         async with moored() as address, started(address) as own, started(address) as other:
             address.process_tree.first = own.pid
             assert await told(other) == "403"
@@ -135,7 +135,7 @@ def test_a_strangers_call_before_the_trial_is_not_counted_as_the_agents():
 
 def test_a_process_may_connect_before_we_are_told_that_it_was_started():
     async def main():
-        context = FakeTrip()
+        context = FakeContext()
         async with moored() as address, started(address) as earlier, started(address) as own:
             address.process_tree.first = earlier.pid
             with address.serving(context):
@@ -147,10 +147,10 @@ def test_a_process_may_connect_before_we_are_told_that_it_was_started():
     asyncio.run(main())
 
 
-def test_a_mooring_whose_process_is_not_known_serves_who_has_the_token():
+def test_an_address_whose_process_is_not_known_serves_who_has_the_token():
     async def main():
         async with moored() as address, started(address) as anybody:
-            with address.serving(FakeTrip()):
+            with address.serving(FakeContext()):
                 assert await told(anybody) == "200"
 
     asyncio.run(main())
@@ -171,7 +171,7 @@ def test_a_connection_is_looked_at_once_and_quickly(monkeypatch):
                     taken.append(time.thread_time() - began)
 
             monkeypatch.setattr(address.process_tree, "excludes", timed)
-            with address.serving(FakeTrip()):
+            with address.serving(FakeContext()):
                 for _ in range(20):
                     reader, writer = await asyncio.open_connection("127.0.0.1", address.port)
                     for _ in range(3):

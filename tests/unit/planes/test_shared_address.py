@@ -11,7 +11,7 @@ import pytest
 from holdfast.http1.tunnel_server import serve_plain
 from holdfast.planes.shared_address import SharedAddress
 from holdfast.processes.peers import owner
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are told apart by /proc")
 
@@ -28,7 +28,7 @@ sys.stdin.readline()
 BELOW = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1], sys.argv[2]])"
 
 
-class Aboard:
+class ServedTrial:
     def __init__(self, context):
         self.context = context
 
@@ -57,7 +57,7 @@ async def told(process) -> str:
 
 
 async def opened():
-    return await SharedAddress.open(lambda place, context: Aboard(context), lambda place: {})
+    return await SharedAddress.open(lambda place, context: ServedTrial(context), lambda place: {})
 
 
 @pytest.mark.parametrize("below", [False, True])
@@ -66,8 +66,8 @@ def test_each_process_is_served_as_the_trial_it_belongs_to(below):
         shared_address = await opened()
         one, two = await started(shared_address, below=below), await started(shared_address, below=below)
         with (
-            shared_address.serving(FakeTrip(id="111111111111")) as first,
-            shared_address.serving(FakeTrip(id="222222222222")) as second,
+            shared_address.serving(FakeContext(id="111111111111")) as first,
+            shared_address.serving(FakeContext(id="222222222222")) as second,
         ):
             first(one.pid)
             second(two.pid)
@@ -81,7 +81,7 @@ def test_a_process_of_no_trial_gets_503():
     async def main():
         shared_address = await opened()
         stranger = await started(shared_address)
-        with shared_address.serving(FakeTrip()) as begun:
+        with shared_address.serving(FakeContext()) as begun:
             begun(os.getpid() + 1_000_000)
             assert await told(stranger) == "503"
         await shared_address.close()
@@ -93,7 +93,7 @@ def test_a_process_may_connect_before_it_is_known():
     async def main():
         shared_address = await opened()
         early = await started(shared_address)
-        with shared_address.serving(FakeTrip(id="333333333333")) as begun:
+        with shared_address.serving(FakeContext(id="333333333333")) as begun:
             asking = asyncio.create_task(told(early))
             await asyncio.sleep(0.1)
             begun(early.pid)
@@ -111,7 +111,7 @@ def test_the_end_of_a_trial_stops_whoever_answers_its_process():
     async def main():
         stopped = []
 
-        class Slow(Aboard):
+        class Slow(ServedTrial):
             async def model(self, exchange, provider, path):
                 try:
                     await asyncio.sleep(60)
@@ -120,7 +120,7 @@ def test_the_end_of_a_trial_stops_whoever_answers_its_process():
 
         shared_address = await SharedAddress.open(lambda place, context: Slow(context), lambda place: {})
         asking = await started(shared_address)
-        with shared_address.serving(FakeTrip()) as begun:
+        with shared_address.serving(FakeContext()) as begun:
             begun(asking.pid)
             asking.stdin.write(b"go\n")
             while not any(not one.idle for one in shared_address.listener.connections):
@@ -136,7 +136,7 @@ def test_the_end_of_a_trial_stops_whoever_answers_its_process():
 
 def test_the_end_of_a_trial_cuts_a_connection_that_was_taken_over():
     async def main():
-        class Tunnelling(Aboard):
+        class Tunnelling(ServedTrial):
             async def web(self, exchange):
                 inner = serve_plain(await exchange.take_over(), lambda asked: asked.respond(200, body=b"in"))
                 await inner.closed()
@@ -152,7 +152,7 @@ def test_the_end_of_a_trial_cuts_a_connection_that_was_taken_over():
             assert (await reader.readuntil(b"in")).endswith(b"in")
             return reader, writer
 
-        with shared_address.serving(FakeTrip()) as begun:
+        with shared_address.serving(FakeContext()) as begun:
             begun(os.getpid())
             lines = [
                 await tunnelled(),
@@ -169,7 +169,7 @@ def test_the_end_of_a_trial_cuts_a_connection_that_was_taken_over():
 def test_a_client_that_binds_another_loopback_address_is_known_too():
     async def main():
         shared_address = await opened()
-        with shared_address.serving(FakeTrip(id="444444444444")) as begun:
+        with shared_address.serving(FakeContext(id="444444444444")) as begun:
             begun(os.getpid())
             reader, writer = await asyncio.open_connection(
                 "127.0.0.1", shared_address.port, local_addr=("127.0.0.7", 0)

@@ -8,10 +8,10 @@ import pytest
 
 from holdfast.http1.server import Exchange
 from holdfast.planes.trial_address import TrialAddress
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 
-class Aboard:
+class ServedTrial:
     """Says what it was asked for."""
 
     def __init__(self, context):
@@ -38,7 +38,7 @@ class Aboard:
 
 @asynccontextmanager
 async def moored():
-    address = await TrialAddress.open(lambda place, context: Aboard(context), lambda place: {"URL": place.url})
+    address = await TrialAddress.open(lambda place, context: ServedTrial(context), lambda place: {"URL": place.url})
     try:
         yield address
     finally:
@@ -82,7 +82,7 @@ async def once(address, line, *headers):
 def test_a_request_reaches_the_plane_that_its_path_names():
     async def main():
         async with moored() as address:
-            with address.serving(FakeTrip(id="aaaaaaaaaaaa")):
+            with address.serving(FakeContext(id="aaaaaaaaaaaa")):
                 base = f"/{address.token}"
                 assert await once(address, f"POST {base}/openai/v1/chat/completions") == (
                     200,
@@ -101,7 +101,7 @@ def test_a_request_reaches_the_plane_that_its_path_names():
 def test_who_does_not_know_the_token_finds_nothing(path):
     async def main():
         async with moored() as address:
-            with address.serving(FakeTrip()):
+            with address.serving(FakeContext()):
                 assert (await once(address, f"GET {path}"))[0] == 404
 
     asyncio.run(main())
@@ -111,7 +111,7 @@ def test_who_does_not_know_the_token_finds_nothing(path):
 def test_the_proxy_asks_strangers_for_its_password(headers):
     async def main():
         async with moored() as address:
-            with address.serving(FakeTrip()):
+            with address.serving(FakeContext()):
                 assert (await once(address, "GET http://example.com/", *headers))[0] == 407
                 assert (await once(address, "CONNECT example.com:443", *headers))[0] == 407
 
@@ -123,7 +123,7 @@ def test_a_request_outside_of_a_trial_gets_503():
         async with moored() as address:
             line = f"GET /{address.token}/openai/v1/models"
             assert (await once(address, line))[0] == 503
-            with address.serving(FakeTrip()):
+            with address.serving(FakeContext()):
                 assert (await once(address, line))[0] == 200
             assert (await once(address, line))[0] == 503
             assert (await once(address, "GET http://example.com/", basic(address.token)))[0] == 503
@@ -138,7 +138,7 @@ def test_a_connection_that_is_older_than_the_trial_gets_503():
             old = await Client.connect(address)
             while not address.listener.connections:
                 await asyncio.sleep(0.001)
-            with address.serving(FakeTrip()):
+            with address.serving(FakeContext()):
                 assert (await old.ask(line))[0] == 503
                 assert await old.reader.read() == b""  # closed, so that its pool makes a new one
             old.close()
@@ -149,7 +149,7 @@ def test_a_connection_that_is_older_than_the_trial_gets_503():
 def test_when_a_trial_is_over_its_connections_are_closed():
     async def main():
         async with moored() as address:
-            with address.serving(FakeTrip()):
+            with address.serving(FakeContext()):
                 kept = await Client.connect(address)
                 assert (await kept.ask(f"GET /{address.token}/openai/v1/models"))[0] == 200
             assert await kept.reader.read() == b""
@@ -159,13 +159,13 @@ def test_when_a_trial_is_over_its_connections_are_closed():
 
 
 def test_what_is_under_way_when_the_trial_ends_is_cut_off():
-    class Slow(Aboard):
+    class Slow(ServedTrial):
         async def model(self, exchange, provider, path):
             await asyncio.sleep(30)
 
     async def main():
         address = await TrialAddress.open(lambda place, context: Slow(context), lambda place: {})
-        with address.serving(FakeTrip()):
+        with address.serving(FakeContext()):
             waiting = asyncio.create_task(once(address, f"GET /{address.token}/openai/v1/models"))
             await asyncio.sleep(0.05)
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
@@ -176,7 +176,7 @@ def test_what_is_under_way_when_the_trial_ends_is_cut_off():
 
 
 def test_a_plane_that_breaks_is_an_error_of_the_trial_and_prints_nothing(capsys):
-    class Broken(Aboard):
+    class Broken(ServedTrial):
         async def model(self, exchange, provider, path):
             raise KeyError("oops")
 
@@ -188,7 +188,7 @@ def test_a_plane_that_breaks_is_an_error_of_the_trial_and_prints_nothing(capsys)
 
     async def main():
         address = await TrialAddress.open(board, lambda place: {})
-        with address.serving(FakeTrip()), pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+        with address.serving(FakeContext()), pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await once(address, f"GET /{address.token}/openai/v1/models")
         await address.close()
 
@@ -200,7 +200,7 @@ def test_a_plane_that_breaks_is_an_error_of_the_trial_and_prints_nothing(capsys)
 def test_a_plane_that_there_is_not_is_not_found():
     async def main():
         async with moored() as address:
-            with address.serving(FakeTrip()):
+            with address.serving(FakeContext()):
                 assert (await once(address, f"GET /{address.token}/foo/v1/models"))[0] == 404
 
     asyncio.run(main())
@@ -210,7 +210,7 @@ def test_calls_before_the_first_trial_are_not_held_against_the_agent():
     async def main():
         async with moored() as address:
             assert (await once(address, f"GET /{address.token}/openai/v1/models"))[0] == 503
-            first, second = FakeTrip(), FakeTrip()
+            first, second = FakeContext(), FakeContext()
             with address.serving(first):
                 pass
             assert (await once(address, f"GET /{address.token}/openai/v1/models"))[0] == 503

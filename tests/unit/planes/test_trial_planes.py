@@ -6,7 +6,7 @@ import json
 from holdfast.model.spec import AgentSpec, ModelSpec
 from holdfast.planes.mcp.trial_state import McpTrialState
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 SCRIPT = """
 replies:
@@ -19,7 +19,7 @@ def test_a_tool_of_mcp_is_not_told_as_declared_and_never_answered(tmp_path):
     settings = PlaneSettings(
         AgentSpec(type="command", command="x"), tmp_path, {}, {"*": ModelSpec(script="model.yaml")}, web=False
     )
-    context = FakeTrip()
+    context = FakeContext()
     asked = json.dumps(
         {
             "model": "m",

@@ -68,8 +68,8 @@ def test_a_folder_of_a_live_process_stays_and_of_a_killed_one_is_swept(
 
 
 def test_a_folder_that_is_locked_stays_whatever_its_number_says(apart: Path) -> None:
-    made = scratch.make("harbour")
-    elsewhere = apart / f"holdfast-harbour-{gone_pid()}-abc"
+    made = scratch.make("planes")
+    elsewhere = apart / f"holdfast-planes-{gone_pid()}-abc"
     made.rename(elsewhere)
     assert scratch.sweep() == []
     os.close(scratch._held.pop(made))
@@ -77,14 +77,14 @@ def test_a_folder_that_is_locked_stays_whatever_its_number_says(apart: Path) -> 
 
 
 def test_a_folder_without_a_lock_stays_while_it_may_be_in_the_making(apart: Path) -> None:
-    young = apart / f"holdfast-harbour-{gone_pid()}-abc"
+    young = apart / f"holdfast-planes-{gone_pid()}-abc"
     young.mkdir()
     assert scratch.sweep() == []
     os.utime(young, (1, 1))
     assert scratch.sweep() == [young]
 
 
-@pytest.mark.parametrize("name", ["holdfast-notes", "holdfast-harbour-x-abc", "holdfast-1-2", "other-harbour-1-abc"])
+@pytest.mark.parametrize("name", ["holdfast-notes", "holdfast-planes-x-abc", "holdfast-1-2", "other-planes-1-abc"])
 def test_what_is_not_named_as_ours_stays(apart: Path, name: str) -> None:
     (apart / name).mkdir()
     os.utime(apart / name, (1, 1))
@@ -94,6 +94,6 @@ def test_what_is_not_named_as_ours_stays(apart: Path, name: str) -> None:
 def test_a_link_with_such_a_name_is_not_followed(apart: Path) -> None:
     precious = apart / "precious"
     precious.mkdir()
-    (apart / f"holdfast-harbour-{gone_pid()}-abc").symlink_to(precious)
+    (apart / f"holdfast-planes-{gone_pid()}-abc").symlink_to(precious)
     assert scratch.sweep() == []
     assert precious.exists()

@@ -156,7 +156,7 @@ def test_service_fault_needs_a_known_service(file):
 
 
 # -- services and the machine -------------------------------------------------------------------
-HOUSED = """
+BOXED = """
 agent: {type: command, command: ./run}
 golden_prompts: [hello]
 services:
@@ -195,34 +195,34 @@ resources: {disk: 10Mi}
     ],
 )
 def test_faults_of_services_and_the_machine_are_placed(file, entry, target, mode, settings):
-    (one,) = placed(file, entry, HOUSED)
+    (one,) = placed(file, entry, BOXED)
     assert (one.target, one.mode, one.settings) == (target, mode, settings)
 
 
 @pytest.mark.parametrize(
     ("entry", "agent", "code"),
     [
-        ("service_faults: [{service: cache, mode: slow_query}]", HOUSED, "unreachable-fault"),
-        ("service_faults: [{service: cache, mode: connections_exhausted}]", HOUSED, "unreachable-fault"),
+        ("service_faults: [{service: cache, mode: slow_query}]", BOXED, "unreachable-fault"),
+        ("service_faults: [{service: cache, mode: connections_exhausted}]", BOXED, "unreachable-fault"),
         ("world_faults: [{mode: killed}]", STARTED, "unreachable-fault"),
         ("world_faults: [{mode: killed}]", HTTP, "unreachable-fault"),
-        ("world_faults: [{mode: disk_full}]", HOUSED.replace("resources: {disk: 10Mi}", ""), "unreachable-fault"),
+        ("world_faults: [{mode: disk_full}]", BOXED.replace("resources: {disk: 10Mi}", ""), "unreachable-fault"),
         (
             "world_faults: [{mode: killed, on_event: db_write}]",
             STARTED + "services: [{name: m, type: http_mock}]\n",
             "unreachable-fault",
         ),
-        ("world_faults: [{mode: killed, on_event: http_call, after_ms: 5}]", HOUSED, "conflict"),
-        ("world_faults: [{mode: killed, on_event: whenever}]", HOUSED, "unknown-value"),
-        ("world_faults: [{mode: vanished}]", HOUSED, "missing-key"),
-        ("world_faults: [{mode: vanished, path: ../up}]", HOUSED, "bad-setting"),
-        ("world_faults: [{mode: permission, path: .}]", HOUSED, "bad-setting"),
-        ("world_faults: [{mode: jump, zone: Mars/Base}]", HOUSED, "bad-setting"),
-        ("world_faults: [{mode: jump, to: dst}]", HOUSED, "bad-setting"),
-        ("service_faults: [{service: db, mode: killed_mid_transaction, outcome: done}]", HOUSED, "bad-setting"),
-        ("service_faults: [{service: db, mode: down_at_start, for_ms: 5, connections: 2}]", HOUSED, "bad-setting"),
-        ("service_faults: [{service: db, mode: read_only, match: {tabel: x}}]", HOUSED, "unknown-key"),
-        ("service_faults: [{service: db, mode: tls_error, match: {table: x}}]", HOUSED, "conflict"),
+        ("world_faults: [{mode: killed, on_event: http_call, after_ms: 5}]", BOXED, "conflict"),
+        ("world_faults: [{mode: killed, on_event: whenever}]", BOXED, "unknown-value"),
+        ("world_faults: [{mode: vanished}]", BOXED, "missing-key"),
+        ("world_faults: [{mode: vanished, path: ../up}]", BOXED, "bad-setting"),
+        ("world_faults: [{mode: permission, path: .}]", BOXED, "bad-setting"),
+        ("world_faults: [{mode: jump, zone: Mars/Base}]", BOXED, "bad-setting"),
+        ("world_faults: [{mode: jump, to: dst}]", BOXED, "bad-setting"),
+        ("service_faults: [{service: db, mode: killed_mid_transaction, outcome: done}]", BOXED, "bad-setting"),
+        ("service_faults: [{service: db, mode: down_at_start, for_ms: 5, connections: 2}]", BOXED, "bad-setting"),
+        ("service_faults: [{service: db, mode: read_only, match: {tabel: x}}]", BOXED, "unknown-key"),
+        ("service_faults: [{service: db, mode: tls_error, match: {table: x}}]", BOXED, "conflict"),
     ],
 )
 def test_what_nothing_can_meet_is_an_error(file, entry, agent, code):

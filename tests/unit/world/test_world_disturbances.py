@@ -9,7 +9,7 @@ from holdfast import plugins
 from holdfast.model.spec import Injection, Scenario
 from holdfast.protocols import FileChange
 from holdfast.world.disturbances import Disturbances
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 from world_kit import FakeWorld
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC).timestamp()
@@ -51,7 +51,7 @@ def run(*placed, during=None, world=None):
     """The world and the trip after the faults were around whatever happens `during`."""
 
     async def trial():
-        context, there = FakeTrip(), world or World()
+        context, there = FakeContext(), world or World()
         scenario = Scenario("s", tuple(Injection("world", "*", mode, settings) for mode, settings in placed))
         faults = Disturbances(scenario, context)
         async with faults.around(there):

@@ -7,7 +7,7 @@ import pytest
 from holdfast.faults.tools.oversized import Oversized
 from holdfast.model.spec import Injection
 from holdfast.protocols import Call, Reply
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 
 @dataclass
@@ -64,7 +64,7 @@ def test_oversized_is_a_million_bytes_by_default(meet):
 
 @pytest.mark.parametrize(("value", "text"), [(5, "5 "), (1.5, "1.5 "), (True, "true ")])
 def test_oversized_makes_text_of_a_number_that_a_model_reads_as_text_anyway(value, text):
-    context = FakeTrip([Injection("tool", "*", "oversized", {"bytes": 500})])
+    context = FakeContext([Injection("tool", "*", "oversized", {"bytes": 500})])
 
     async def forward(call):
         return Reply(value)

@@ -16,7 +16,7 @@ from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
 from holdfast.planes.llm.results.tool_results import ToolResults
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 FAULT = "Error: 503 Service Unavailable"
 SAME = '{"left": 3}'
@@ -99,7 +99,7 @@ class Trial:
     """The results of one trial, with what came of them."""
 
     def __init__(self, *injections: Injection) -> None:
-        self.context = FakeTrip(injections)
+        self.context = FakeContext(injections)
         self.results = ToolResults(self.context, frozenset, faulty=True)
 
     def asks(self, talk: Talk, id: str, q: str = "kettle") -> None:

@@ -11,13 +11,13 @@ import pytest
 from holdfast.http1.client import Upstreams
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 SCRIPT = "replies: [{tool_calls: [{name: search, arguments: {}}]}]"
 ASKED = b'{"model": "gpt-4o", "messages": [{"role": "user", "content": "hello"}]}'
 
 
-def post(context: FakeTrip, folder: Path, path: str, body: bytes, *, scripted: bool = True) -> int:
+def post(context: FakeContext, folder: Path, path: str, body: bytes, *, scripted: bool = True) -> int:
     """Posts to OpenAI's base URL during a trial; the status."""
     (folder / "model.yaml").write_text(SCRIPT)
     models = {"*": ModelSpec("script", script="model.yaml")} if scripted else {}
@@ -44,7 +44,7 @@ def post(context: FakeTrip, folder: Path, path: str, body: bytes, *, scripted: b
 
 @pytest.mark.parametrize("scripted", [True, False])
 def test_telemetry_that_nobody_takes_is_a_note_and_no_error(tmp_path: Path, scripted: bool) -> None:
-    context = FakeTrip()
+    context = FakeContext()
     assert post(context, tmp_path, "/traces/ingest", b'{"data": []}', scripted=scripted) >= 400
     assert context.troubles == []
     assert len(context.notes) == 1
@@ -53,18 +53,18 @@ def test_telemetry_that_nobody_takes_is_a_note_and_no_error(tmp_path: Path, scri
 
 
 def test_an_endpoint_of_models_that_a_script_lacks_is_an_error(tmp_path: Path) -> None:
-    context = FakeTrip()
+    context = FakeContext()
     assert post(context, tmp_path, "/moderations", b'{"input": "x"}') == 404
     assert "scripted model has no POST /v1/moderations" in context.troubles[0]
     assert [(event.event_type, event.plane) for event in context.trace] == [("http_call", "llm")]
 
 
-def calls_asked_for(context: FakeTrip) -> list[Any]:
+def calls_asked_for(context: FakeContext) -> list[Any]:
     return [(event.tool, event.phase) for event in context.trace if event.event_type == "tool_call"]
 
 
 def test_a_call_that_never_reached_the_agent_was_not_asked_for(tmp_path: Path) -> None:
-    calm, hollow = FakeTrip(), FakeTrip([Injection("llm", "*", "empty_choices")])
+    calm, hollow = FakeContext(), FakeContext([Injection("llm", "*", "empty_choices")])
     assert [post(context, tmp_path, "/chat/completions", ASKED) for context in (calm, hollow)] == [200, 200]
     assert calls_asked_for(calm) == [("search", "declared")]
     assert calls_asked_for(hollow) == []

@@ -23,7 +23,7 @@ from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
 from holdfast.planes.llm.codecs.written_tools import asked_in
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 ARGUMENTS = '{"q": "kettle"}'
 FUNCTION = {"name": "search", "arguments": ARGUMENTS}
@@ -132,9 +132,9 @@ def post(url: str, path: str, body: dict[str, Any]) -> None:
 
 async def sailed(
     folder: Path, respond: Respond, talk: Callable[[str], Awaitable[None]], *weather: Injection
-) -> FakeTrip:
+) -> FakeContext:
     """A trial in which the agent talks to a server that answers like this."""
-    context = FakeTrip([DOWN, *weather])
+    context = FakeContext([DOWN, *weather])
     async with serving() as server:
         server.respond = respond
         models = {"*": ModelSpec("openai", base_url=f"{server.url}/v1", api_key="sk-own")}
@@ -162,7 +162,7 @@ def met(
         for request in requests:
             await asyncio.to_thread(post, url, path, request)
 
-    async def main() -> FakeTrip:
+    async def main() -> FakeContext:
         return await sailed(folder, respond, talk, *weather)
 
     context = asyncio.run(main())
@@ -250,7 +250,7 @@ def test_a_result_after_a_reply_that_could_not_be_read_is_not_met_and_in_doubt(
 
 
 def test_an_agent_that_goes_on_before_the_end_of_a_stream_is_there_is_met(tmp_path: Path) -> None:
-    async def main() -> FakeTrip:
+    async def main() -> FakeContext:
         done = asyncio.Event()
 
         async def lingering(request: web.Request) -> web.StreamResponse:
@@ -296,7 +296,7 @@ def get(url: str, path: str) -> None:
         connection.getresponse().read()
 
 
-def fetched(folder: Path, path: str, second: dict[str, Any], *replies: dict[str, Any]) -> FakeTrip:
+def fetched(folder: Path, path: str, second: dict[str, Any], *replies: dict[str, Any]) -> FakeContext:
     """A trial in which a model works in the background: the agent asks, fetches these, and sends what the tool gave."""
     left = iter(replies)
 
@@ -315,7 +315,7 @@ def fetched(folder: Path, path: str, second: dict[str, Any], *replies: dict[str,
             await asyncio.to_thread(get, url, path)
         await asyncio.to_thread(post, url, "/responses", second)
 
-    async def main() -> FakeTrip:
+    async def main() -> FakeContext:
         return await sailed(folder, respond, talk)
 
     return asyncio.run(main())

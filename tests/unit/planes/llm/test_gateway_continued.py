@@ -17,7 +17,7 @@ from holdfast.model.spec import AgentSpec, Injection, ModelSpec
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
 from holdfast.planes.llm.results.continued_calls import CALLS_KEPT, CHARACTERS_KEPT, Continued
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 SCRIPT = """
 replies:
@@ -52,9 +52,9 @@ def agent(url: str, kept_in: str) -> str:
         more = {kept_in: reply["id"]}
 
 
-def answered(folder: Path, *faults: Injection, kept_in: str = "previous_response_id") -> tuple[str, FakeTrip]:
+def answered(folder: Path, *faults: Injection, kept_in: str = "previous_response_id") -> tuple[str, FakeContext]:
     (folder / "model.yaml").write_text(SCRIPT)
-    context = FakeTrip(faults)
+    context = FakeContext(faults)
 
     async def main() -> str:
         models = {"*": ModelSpec("script", script="model.yaml")}

@@ -23,7 +23,7 @@ from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolDe
 from holdfast.planes.llm.results import doubts
 from holdfast.planes.llm.results.tool_results import ToolResults
 from holdfast.protocols import Exhibit
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 KETTLE = ("search", '{"q":"kettle"}')
 
@@ -103,7 +103,7 @@ def test_a_doubt_ends_where_the_model_turns_out_to_have_asked_for_the_call() -> 
 
 
 def test_a_result_that_names_no_tool_may_be_of_any_that_the_request_declares() -> None:
-    context = FakeTrip()
+    context = FakeContext()
     results = ToolResults(context, lambda: {"mail"}, faulty=True)
     alone = (ChatMessage("tool", results=(ToolResult("call_9", "", "done"),)),)
     tools = tuple([ToolDeclared(name) for name in ("search", "refund", "mail")])
@@ -113,7 +113,7 @@ def test_a_result_that_names_no_tool_may_be_of_any_that_the_request_declares() -
 
 
 def test_a_tool_that_another_plane_meets_leaves_no_doubt() -> None:
-    context, talk = FakeTrip(), Talk(OPENAI_CHAT)
+    context, talk = FakeContext(), Talk(OPENAI_CHAT)
     results = ToolResults(context, lambda: {"search"}, faulty=True)
     talk.round("call_1")
     asyncio.run(results.settle(talk.asked()))

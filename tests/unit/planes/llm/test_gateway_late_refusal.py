@@ -10,7 +10,7 @@ import pytest
 from holdfast.http1.server import Exchange, serve
 from holdfast.model.spec import AgentSpec, ModelSpec
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 ASKED = b'{"model": "m", "messages": [{"role": "user", "content": "hello"}]}'
 REFUSED = b'{"error": {"message": "slow down"}}'
@@ -25,8 +25,8 @@ def test_the_body_of_a_refusal_that_comes_after_its_head_is_told(tmp_path: Path,
         await exchange.write(REFUSED)
         await exchange.finish()
 
-    async def main() -> FakeTrip:
-        context, server = FakeTrip(), await serve(late)
+    async def main() -> FakeContext:
+        context, server = FakeContext(), await serve(late)
         models = {"*": ModelSpec("openai", base_url=f"http://127.0.0.1:{server.port}/v1", api_key="sk-own")}
         site_planes = SitePlanes(
             PlaneSettings(AgentSpec(type="command", command="agent"), tmp_path, {}, models, web=False)

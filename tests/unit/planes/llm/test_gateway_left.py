@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 BODY = b'{"model": "m", "stream": %b, "messages": [{"role": "user", "content": "hello"}]}'
 FAULTS = [
@@ -29,10 +29,10 @@ FAULTS = [
 Client = Callable[[int, bytes], Awaitable[bytes]]
 
 
-def after(folder: Path, fault: Injection, client: Client, *, stream: bool = False) -> tuple[FakeTrip, bytes]:
+def after(folder: Path, fault: Injection, client: Client, *, stream: bool = False) -> tuple[FakeContext, bytes]:
     """The trial after what a client does with one request, and what that got."""
     (folder / "model.yaml").write_text("replies: [{text: one two three four}]")
-    context = FakeTrip([fault])
+    context = FakeContext([fault])
 
     async def main() -> bytes:
         models = {"*": ModelSpec("script", script="model.yaml")}

@@ -15,7 +15,7 @@ from upstream_server import serving
 
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Schedule
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 NEVER = Injection("llm", "*", "rate_limit", {}, Schedule(on_call=100))
 PATH = "/chat/completions"
@@ -48,7 +48,7 @@ def overlapped(models: dict[str, ModelSpec], folder: Path, talk: Callable[[str],
 
 
 async def sailed(models: dict[str, ModelSpec], folder: Path, talk: Callable[[str], Awaitable[None]]) -> bool:
-    context = FakeTrip([NEVER])
+    context = FakeContext([NEVER])
     site_planes = SitePlanes(PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, models, web=False))
     address = await site_planes.open_address()
     with address.serving(context):

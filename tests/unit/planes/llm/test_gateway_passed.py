@@ -16,7 +16,7 @@ from holdfast.model.spec import AgentSpec, ModelSpec
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.llm.codecs.usage import usage_in
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 Respond = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ASKED = b'{"model": "m", "stream": true, "messages": [{"role": "user", "content": "hello"}]}'
@@ -28,7 +28,7 @@ def asked(
     """The event of one request; with `hold_s` the client reads nothing and is there for so long."""
 
     async def main() -> TraceEvent:
-        context = FakeTrip()
+        context = FakeContext()
         async with serving() as server:
             assert isinstance(server, Server)
             server.respond = respond

@@ -8,7 +8,7 @@ from holdfast.model.completion import ToolCall
 from holdfast.model.spec import NOT_ON_RESULTS, Injection, Schedule
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
 from holdfast.planes.llm.results.tool_results import ToolResults
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 ROWS = '{"rows": [{"id": 1, "total": 123}, {"id": 2, "total": 456}]}'
 
@@ -42,7 +42,7 @@ def settle(context, *requests, elsewhere=frozenset, faulty=True):
 
 
 def test_a_result_that_is_sent_again_is_met_once_and_stays_the_same():
-    context = FakeTrip([Injection("tool", "search", "wrong_value")])
+    context = FakeContext([Injection("tool", "search", "wrong_value")])
     first, second = settle(context, asked(result()), asked(result(), result("call_2", "plain")))
     assert first["call_1"] == second["call_1"]
     assert first["call_1"].text != ROWS
@@ -53,7 +53,7 @@ def test_a_result_that_is_sent_again_is_met_once_and_stays_the_same():
 
 
 def test_another_result_under_the_same_key_is_another_call():
-    context = FakeTrip([Injection("tool", "search", "empty", schedule=Schedule(on_call=2))])
+    context = FakeContext([Injection("tool", "search", "empty", schedule=Schedule(on_call=2))])
     results = ToolResults(context, frozenset, faulty=True)
     found = []
     for text in (ROWS, '{"rows": [1]}'):
@@ -64,7 +64,7 @@ def test_another_result_under_the_same_key_is_another_call():
 
 
 def test_an_error_becomes_the_text_of_a_failed_result():
-    context = FakeTrip([Injection("tool", "search", "error", {"error_code": 503})])
+    context = FakeContext([Injection("tool", "search", "error", {"error_code": 503})])
     (changed,) = settle(context, asked(result()))
     assert changed["call_1"].text == "Error: 503 Service Unavailable"
     assert changed["call_1"].failed
@@ -74,25 +74,25 @@ def test_an_error_becomes_the_text_of_a_failed_result():
 
 @pytest.mark.parametrize("mode", NOT_ON_RESULTS)
 def test_faults_of_time_and_effect_are_not_met_on_results(mode):
-    context = FakeTrip([Injection("tool", "search", mode)])
+    context = FakeContext([Injection("tool", "search", mode)])
     assert settle(context, asked(result())) == [{}]
     assert context.ledger == []
 
 
 def test_a_tool_that_another_plane_meets_passes_here():
-    context = FakeTrip([Injection("tool", "search", "empty")])
+    context = FakeContext([Injection("tool", "search", "empty")])
     assert settle(context, asked(result()), elsewhere=lambda: {"search"}) == [{}]
     assert (context.ledger, context.trace) == ([], [])
 
 
 def test_an_agent_whose_tools_are_wrapped_is_only_watched():
-    context = FakeTrip([Injection("tool", "search", "empty")])
+    context = FakeContext([Injection("tool", "search", "empty")])
     assert settle(context, asked(result()), faulty=False) == [{}]
     assert [(e.event_type, e.tool, e.n) for e in context.trace] == [("tool_call", "search", 1)]
 
 
 def test_a_call_that_nobody_was_seen_making_is_in_the_trace_as_declared():
-    context = FakeTrip()
+    context = FakeContext()
     results = ToolResults(context, frozenset, faulty=True)
     results.declared((ToolCall("call_9", "refund", '{"id": 7}'),), ModelRequest("gpt"))
     results.close()
@@ -100,12 +100,12 @@ def test_a_call_that_nobody_was_seen_making_is_in_the_trace_as_declared():
 
 
 def test_match_reads_the_arguments_of_the_call_it_answers():
-    context = FakeTrip([Injection("tool", "search", "empty", schedule=Schedule(match={"q": "OTHER"}))])
+    context = FakeContext([Injection("tool", "search", "empty", schedule=Schedule(match={"q": "OTHER"}))])
     assert settle(context, asked(result())) == [{}]
 
 
 def test_a_result_without_a_name_is_that_of_the_call_it_answers():
-    context = FakeTrip([Injection("tool", "search", "empty")])
+    context = FakeContext([Injection("tool", "search", "empty")])
     results = ToolResults(context, frozenset, faulty=True)
     results.declared((ToolCall("call_1", "search", '{"q": "ACME"}'),), ModelRequest("gpt"))
     changed = asyncio.run(results.settle(asked(result(name=""))))

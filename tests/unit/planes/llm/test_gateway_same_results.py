@@ -13,7 +13,7 @@ from holdfast.model.completion import ToolCall
 from holdfast.model.spec import Injection, Schedule
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.results.tool_results import ToolResults
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 Messages = list[dict[str, Any]]
 SAME = '{"left": 3}'
@@ -56,12 +56,12 @@ class Conversation:
         self.messages.append({"role": "assistant", "content": text})
 
 
-def opened(*injections: Injection) -> tuple[FakeTrip, ToolResults]:
-    context = FakeTrip(injections)
+def opened(*injections: Injection) -> tuple[FakeContext, ToolResults]:
+    context = FakeContext(injections)
     return context, ToolResults(context, frozenset, faulty=True)
 
 
-def made(context: FakeTrip) -> int:
+def made(context: FakeContext) -> int:
     return sum(event.phase == "done" for event in context.trace)
 
 

@@ -14,7 +14,7 @@ from upstream_server import Server, serving
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 Respond = Callable[[web.Request], Awaitable[web.StreamResponse]]
 PAGE = "<!DOCTYPE html><html><body>Please sign in to the hotel's network</body></html>"
@@ -34,9 +34,9 @@ def after(
     stream: bool = False,
     path: str = "/chat/completions",
     leave_s: float | None = None,
-) -> FakeTrip:
+) -> FakeContext:
     """The trial after one request for each way to respond; with `leave_s` the client waits no longer than that."""
-    context = FakeTrip(faults)
+    context = FakeContext(faults)
 
     async def main() -> None:
         async with serving() as server:
@@ -159,7 +159,7 @@ def test_the_ledger_says_in_plain_words_what_would_have_come(tmp_path: Path) -> 
 
 def test_a_delay_that_the_users_own_script_asks_for_is_the_agents_to_meet(tmp_path: Path) -> None:
     (tmp_path / "model.yaml").write_text("replies: [{text: hi, delay_ms: 2000}]")
-    context = FakeTrip()
+    context = FakeContext()
 
     async def main() -> None:
         models = {"*": ModelSpec("script", script="model.yaml")}

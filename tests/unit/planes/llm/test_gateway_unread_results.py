@@ -18,7 +18,7 @@ from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolRe
 from holdfast.planes.llm.results import tool_results as results
 from holdfast.planes.llm.results.tool_results import ToolResults
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 SCRIPT = """
 replies:
@@ -89,7 +89,7 @@ def after(
 ) -> list[tuple[str, str, str]]:
     """What the ledger has of the tool, after what an agent did."""
     (folder / "model.yaml").write_text(SCRIPT)
-    context = FakeTrip([WRONG, *faults])
+    context = FakeContext([WRONG, *faults])
 
     async def main() -> None:
         own = ModelSpec("script", script="model.yaml") if base_url is None else ModelSpec("openai", base_url=base_url)
@@ -215,7 +215,7 @@ def test_a_request_that_the_upstream_refuses_is_read_by_no_model(
 
 
 def test_a_result_that_a_fault_leaves_alone_is_waited_for_by_nobody() -> None:
-    context = FakeTrip([Injection("tool", "search", "schema_drift", {"drop": ["none"]})])
+    context = FakeContext([Injection("tool", "search", "schema_drift", {"drop": ["none"]})])
     one = ToolResults(context, frozenset, faulty=True)
     asyncio.run(settled(one, 1))
     one.close()
@@ -224,7 +224,7 @@ def test_a_result_that_a_fault_leaves_alone_is_waited_for_by_nobody() -> None:
 
 def test_the_results_that_are_waited_for_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "OPEN_KEPT", 3)
-    context = FakeTrip([WRONG])
+    context = FakeContext([WRONG])
     one = ToolResults(context, frozenset, faulty=True)
     asyncio.run(settled(one, 5))
     assert effect([(met.mode, met.effect, met.note) for met in context.ledger]) == ["no_effect"] * 2 + ["met"] * 3

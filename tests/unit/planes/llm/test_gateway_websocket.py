@@ -16,7 +16,7 @@ from holdfast.judge.rule import RuleJudge
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, ModelSpec
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 PATH = "/realtime?model=gpt-realtime"
 
@@ -41,9 +41,9 @@ def talked(
     models: Mapping[str, ModelSpec] | None = None,
     named: bool = True,
     leaving: bool = False,
-) -> tuple[FakeTrip, list[str], int]:
+) -> tuple[FakeContext, list[str], int]:
     """One websocket: the trial, what came, and the status if it was refused."""
-    context, heard, status = FakeTrip(), [], 101
+    context, heard, status = FakeContext(), [], 101
 
     async def main() -> None:
         nonlocal status

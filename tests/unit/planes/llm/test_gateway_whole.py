@@ -12,7 +12,7 @@ from holdfast.http1.server import Exchange, serve
 from holdfast.model.codec import decoder
 from holdfast.model.spec import AgentSpec, ModelSpec
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 ASKED = b'{"model": "m", "messages": [{"role": "user", "content": "hello"}]}'
 REPLY = b"""{ "id": "c1", "model": "m", "choices": [ {"index": 0, "message": {"role": "assistant",
@@ -43,11 +43,11 @@ async def chunked(exchange: Exchange) -> None:
     await exchange.finish()
 
 
-def passed(folder: Path, answer: Answer, record: Path | None = None) -> tuple[FakeTrip, list[bytes], bytes]:
+def passed(folder: Path, answer: Answer, record: Path | None = None) -> tuple[FakeContext, list[bytes], bytes]:
     """The trial, the lines of the head that the agent got, and the rest."""
 
-    async def main() -> tuple[FakeTrip, list[bytes], bytes]:
-        context, server = FakeTrip(), await serve(answer)
+    async def main() -> tuple[FakeContext, list[bytes], bytes]:
+        context, server = FakeContext(), await serve(answer)
         models = {"*": ModelSpec("openai", base_url=f"http://127.0.0.1:{server.port}/v1", api_key="sk-own")}
         settings = PlaneSettings(
             AgentSpec(type="command", command="agent"), folder, {}, models, web=False, record=record

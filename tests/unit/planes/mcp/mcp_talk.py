@@ -11,7 +11,7 @@ from holdfast.model.spec import Injection
 from holdfast.planes.mcp import rpc
 from holdfast.planes.mcp.session import ClientOutcome, McpSession
 from holdfast.planes.mcp.trial_state import McpTrialState
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 
 def line(**message: Any) -> bytes:
@@ -26,7 +26,7 @@ class Talk:
     """Requests to a server that answers as it is told; look at `trip`, `visit` and `asked` afterwards."""
 
     def __init__(self, injections: Sequence[Injection] = (), **answer: Any) -> None:
-        self.context = FakeTrip(injections)
+        self.context = FakeContext(injections)
         self.visit = McpTrialState()
         self.session = McpSession("server", self.context, self.visit)
         self.asked: list[dict[str, Any]] = []

@@ -8,7 +8,7 @@ from mcp_talk import FakeLine, call, line
 from holdfast.model.spec import Injection
 from holdfast.planes.mcp.stdio import Pipe
 from holdfast.planes.mcp.trial_state import McpTrialState
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 OK = line(id=1, result={"content": [{"type": "text", "text": "order 1234"}]})
 LISTED = line(id=1, result={"tools": [{"name": "search", "inputSchema": {"type": "object"}}]})
@@ -28,9 +28,9 @@ FAULTS = [
 ]
 
 
-def after(fault: Injection, *lines: bytes) -> FakeTrip:
+def after(fault: Injection, *lines: bytes) -> FakeContext:
     """The trial after a relay has said these lines, one after another, and ended."""
-    context, wire = FakeTrip([fault]), FakeLine()
+    context, wire = FakeContext([fault]), FakeLine()
 
     async def run() -> None:
         serving = asyncio.create_task(Pipe(wire, "server", context, McpTrialState()).serve())

@@ -7,17 +7,17 @@ from holdfast.model.spec import Injection, Schedule
 from holdfast.planes.mcp.relay import LINE_LIMIT
 from holdfast.planes.mcp.stdio import Pipe
 from holdfast.planes.mcp.trial_state import McpTrialState
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 OK = line(id=1, result={"content": [{"type": "text", "text": "hello"}]})
 PING = line(id=9, method="ping")
 
 
 def served(
-    *lines: bytes, injections: list[Injection] | None = None, wait_s: float = 0.0, context: FakeTrip | None = None
+    *lines: bytes, injections: list[Injection] | None = None, wait_s: float = 0.0, context: FakeContext | None = None
 ):
     """What the relay was told after it had said these lines, one after another, and then left."""
-    context, wire = context or FakeTrip(injections or []), FakeLine()
+    context, wire = context or FakeContext(injections or []), FakeLine()
 
     async def run():
         serving = asyncio.create_task(Pipe(wire, "server", context, McpTrialState()).serve())
@@ -144,7 +144,7 @@ def test_the_last_answers_go_out_when_the_server_has_ended():
 
 
 def test_a_line_without_end_closes_the_connection():
-    context, wire = FakeTrip([]), FakeLine()
+    context, wire = FakeContext([]), FakeLine()
 
     async def run():
         for _ in range(3):

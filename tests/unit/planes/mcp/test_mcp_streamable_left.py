@@ -15,7 +15,7 @@ from holdfast.http1.server import Exchange, serve
 from holdfast.model.spec import Injection
 from holdfast.planes.mcp.config import Target
 from holdfast.planes.mcp.plane import McpPlane
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 OK = line(id=1, result={"content": [{"type": "text", "text": "hello"}]})
 LIST = line(id=1, method="tools/list")
@@ -23,9 +23,9 @@ TOOLS = line(id=1, result={"tools": [{"name": "search", "description": "Finds.",
 Client = Callable[[int, bytes], Awaitable[None]]
 
 
-def after(fault: Injection, body: bytes, client: Client, *, leave: bool = False) -> FakeTrip:
+def after(fault: Injection, body: bytes, client: Client, *, leave: bool = False) -> FakeContext:
     """The trial after what a client does with one request; `leave` ends it as soon as a fault has fired."""
-    context = FakeTrip([fault])
+    context = FakeContext([fault])
 
     async def server(exchange: Exchange) -> None:
         asked = await exchange.body()

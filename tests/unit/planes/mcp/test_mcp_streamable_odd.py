@@ -12,14 +12,14 @@ from holdfast.http1.server import Exchange, serve
 from holdfast.planes import sse
 from holdfast.planes.mcp.config import Target
 from holdfast.planes.mcp.plane import McpPlane
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 OK = line(id=1, result={"content": []})
 
 
-def asked(stream: bytes, headers: dict[str, str] | None = None) -> tuple[bytes, FakeTrip]:
+def asked(stream: bytes, headers: dict[str, str] | None = None) -> tuple[bytes, FakeContext]:
     """What a client gets for a call, from a server that answers with this stream."""
-    context = FakeTrip()
+    context = FakeContext()
 
     async def server(exchange: Exchange) -> None:
         await exchange.body()

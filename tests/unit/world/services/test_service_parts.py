@@ -76,7 +76,7 @@ class Fake:
         self.closed = True
 
 
-class Yard:
+class ProbePlace:
     def __init__(self) -> None:
         self.made: list[Fake] = []
         self.done = False
@@ -92,7 +92,7 @@ class Yard:
 
 def test_every_trial_gets_a_server_of_its_own_and_the_next_is_started() -> None:
     async def scene() -> None:
-        probe_site = Yard()
+        probe_site = ProbePlace()
         keeper = probe_site.keeper()
         first, second = await keeper.provide(TRIAL, alone=True), await keeper.provide(TRIAL, alone=False)
         assert first is not second
@@ -106,7 +106,7 @@ def test_every_trial_gets_a_server_of_its_own_and_the_next_is_started() -> None:
 
 def test_a_spare_that_died_while_it_waited_is_not_given_out() -> None:
     async def scene() -> None:
-        probe_site = Yard()
+        probe_site = ProbePlace()
         keeper = probe_site.keeper()
         await asyncio.sleep(0.01)
         probe_site.made[0].alive = False

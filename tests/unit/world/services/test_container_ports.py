@@ -43,13 +43,13 @@ async def told(path: str, data: bytes) -> bytes:
 
 def test_each_port_is_carried_with_its_half_closed_ends(tmp_path: Path) -> None:
     async def scene() -> None:
-        doorway = ContainerPorts(tmp_path, behind)
-        await doorway.open([80, 81])
+        ports = ContainerPorts(tmp_path, behind)
+        await ports.open([80, 81])
         big = b"x" * 1_000_000
-        assert await told(doorway.path(80), big) == b"80" + big
-        assert await told(doorway.path(81), b"!") == b"81!"
-        assert os.stat(doorway.path(80)).st_mode & 0o777 == 0o600
-        await doorway.close()
+        assert await told(ports.path(80), big) == b"80" + big
+        assert await told(ports.path(81), b"!") == b"81!"
+        assert os.stat(ports.path(80)).st_mode & 0o777 == 0o600
+        await ports.close()
 
     asyncio.run(scene())
 
@@ -57,25 +57,25 @@ def test_each_port_is_carried_with_its_half_closed_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize("port", [1, 2])
 def test_a_port_that_nobody_listens_on_ends_the_connection(port: int, tmp_path: Path) -> None:
     async def scene() -> bytes:
-        doorway = ContainerPorts(tmp_path, behind)
-        await doorway.open([port])
+        ports = ContainerPorts(tmp_path, behind)
+        await ports.open([port])
         try:
-            return await told(doorway.path(port), b"")
+            return await told(ports.path(port), b"")
         except OSError:
             return b""
         finally:
-            await doorway.close()
+            await ports.close()
 
     assert asyncio.run(scene()) == b""
 
 
 def test_closing_ends_what_is_open(tmp_path: Path) -> None:
     async def scene() -> bytes:
-        doorway = ContainerPorts(tmp_path, behind)
-        await doorway.open([80])
-        reader, writer = await asyncio.open_unix_connection(doorway.path(80))
+        ports = ContainerPorts(tmp_path, behind)
+        await ports.open([80])
+        reader, writer = await asyncio.open_unix_connection(ports.path(80))
         await asyncio.sleep(0.05)
-        await doorway.close()
+        await ports.close()
         try:
             return await asyncio.wait_for(reader.read(), 5)
         finally:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
-from gateway_kit import ARGUMENTS, FOUND, TEXT, USAGE, Aboard, Got, Place, Provider, attempt, site_planes
+from gateway_kit import ARGUMENTS, FOUND, TEXT, USAGE, Got, Place, Provider, ServedTrial, attempt, site_planes
 
 from holdfast.model.spec import Injection
 from holdfast.model.trace import Cost
@@ -115,11 +115,11 @@ def check_passing(
     return server.seen
 
 
-def _raw(served: Aboard, voice: Any, server: Provider) -> httpx.Response:
+def _raw(served: ServedTrial, voice: Any, server: Provider) -> httpx.Response:
     """The request that the library has sent, once more, by a client that reads nothing into the answer."""
     path, _, body = server.seen[-1]
     return httpx.post(f"{served.address.url}/{voice.provider}{path}", json=body)
 
 
-def _calm(served: Aboard) -> None:
+def _calm(served: ServedTrial) -> None:
     assert (served.met, served.context.troubles, served.context.notes, served.context.concurrent) == ([], [], [], False)

@@ -14,13 +14,13 @@ from mcp_kit import SHOP, text
 
 from holdfast.model.spec import AgentSpec, Injection
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
-from planes_kit import FakeTrip
+from planes_kit import FakeContext
 
 
 def test_a_client_started_from_the_rewritten_configuration_meets_the_trials_faults(tmp_path):
     config = {"mcpServers": {"shop": {"command": SHOP[0], "args": [SHOP[1]]}}}
     agent = AgentSpec(type="command", command="agent", mcp_config=config)
-    context = FakeTrip([Injection("tool", "price", "error")])
+    context = FakeContext([Injection("tool", "price", "error")])
 
     async def run():
         site_planes = SitePlanes(PlaneSettings(agent=agent, root=tmp_path, environ=os.environ, web=False))
