@@ -596,8 +596,16 @@ class Place(Protocol):
     async def close(self) -> None: ...
 
 
+class Planes(Protocol):
+    """The planes as programs reach them: at one address, which serves one trial at a time."""
+
+    def serving(self, context: TrialContext) -> AbstractContextManager[None]:
+        """While this is open, calls that arrive there are those of this trial."""
+        ...
+
+
 class World(Protocol):
-    """All that surrounds one trial: where its programs run, its services, what they left.
+    """All that surrounds one trial: where its programs run, its services, its planes, what they left.
 
     Every trial has one. A BareWorld is this machine as it is: it has no sandbox, no service and no audit. A BoxedWorld
     has a sandbox of its own.
@@ -628,6 +636,11 @@ class World(Protocol):
 
     @property
     def services(self) -> Mapping[str, Service]: ...
+
+    @property
+    def planes(self) -> Planes | None:
+        """Where its agent meets them, whatever programs it starts; None: nowhere, or each place has its own."""
+        ...
 
     @property
     def unseen(self) -> Mapping[str, str]:
@@ -885,10 +898,8 @@ class TrialContext(Protocol):
 class Agent(Protocol):
     """The thing under test, behind one method. May raise: that is a result."""
 
-    async def run(self, task: Task, world: World) -> Answer: ...
-
-    async def reset(self, trial: Trial) -> None:
-        """Called before every trial if the spec names a reset; raises HarnessError if it fails."""
+    async def run(self, task: Task, world: World) -> Answer:
+        """Resets the agent first, if the spec names a reset; HarnessError if that fails."""
         ...
 
     async def close(self) -> None: ...

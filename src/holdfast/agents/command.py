@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from holdfast.agents.command_turns import CommandTurns
 from holdfast.model.observation import Answer
 from holdfast.model.spec import AgentSpec, Task
-from holdfast.model.trial import Trial
 from holdfast.processes.environment import variables
 from holdfast.processes.startable import BEGIN, argv_of
 from holdfast.protocols import World
@@ -67,9 +66,6 @@ class CommandAgent:
                 answer = await turns.converse(task, world, place, env)
             self._ran = turns.ran
             return answer
-
-    async def reset(self, trial: Trial) -> None:
-        """What the spec names for a reset is called by `run`, before the command; a sandbox is new every time."""
 
     async def close(self) -> None:
         if self._reset is not None:

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from holdfast.agents.time_limit import left_s
-from holdfast.errors import AgentUnavailable
-from holdfast.model.observation import Answer, EndingKind, Turn
+from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.model.observation import WHOLE, Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec, Task
-from holdfast.model.trial import Trial
 from holdfast.protocols import TrialContext, World
 
 if TYPE_CHECKING:
@@ -72,6 +71,15 @@ class HttpAgent:
         return cls(form, wire, reader, reset, fate)
 
     async def run(self, task: Task, world: World) -> Answer:
+        if self._reset is not None:
+            await self.reset(world)
+        planes = world.planes
+        if planes is None:
+            return await self.ask(task, world)
+        with planes.serving(world.context):
+            return await self.ask(task, world)
+
+    async def ask(self, task: Task, world: World) -> Answer:
         """Asks turn after turn until one ends badly. AgentUnavailable if the agent cannot be reached."""
         notes: list[str] = []
         if len(task.turns) == 1:
@@ -85,10 +93,17 @@ class HttpAgent:
                 break
         return Answer(turns=tuple(turns), notes=tuple(notes))
 
-    async def reset(self, trial: Trial) -> None:
-        """Brings the agent back to its first state, as the spec says; HarnessError if that fails."""
-        if self._reset is not None:
-            await self._reset()
+    async def reset(self, world: World) -> None:
+        """Brings the agent back to its first state, as the spec says; HarnessError if that fails.
+
+        Also if it leaves no time to ask the agent: that is not its doing.
+        """
+        if self._reset is None:
+            return
+        await self._reset()
+        if left_s(world) <= 0:
+            why = f"no time was left to ask the agent: it was being reset when the trial's was over ({WHOLE})"
+            raise HarnessError(why)
 
     async def close(self) -> None:
         await self._wire.close()

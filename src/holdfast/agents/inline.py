@@ -19,7 +19,6 @@ from holdfast.agents.turns import raised_turn, take_turn
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import CALM, AgentSpec, Scenario, Task
-from holdfast.model.trial import Trial
 from holdfast.planes.describe import said
 from holdfast.planes.install import Installed
 from holdfast.planes.open_call import under
@@ -71,6 +70,8 @@ class InlineAgent:
         return cls(agent, scenarios, loaded, reset, installed, place, guard)
 
     async def run(self, task: Task, world: World) -> Answer:
+        if self._reset is not None:
+            await self._call(self._reset)
         context = world.context
         trial, output = context.trial, self._output
         weather: Weather | None = None
@@ -139,12 +140,11 @@ class InlineAgent:
         detail = f"answered after {turn.latency_ms:.0f} ms, over the timeout of {self._timeout_ms} ms"
         return Turn(turn.asked, None, turn.latency_ms, "timeout", detail)
 
-    async def reset(self, trial: Trial) -> None:
-        if self._reset is None:
-            return
+    async def _call(self, reset: Reset) -> None:
+        """HarnessError if the agent cannot be reset."""
         try:
             with self._folder:
-                result = self._reset()
+                result = reset()
                 if inspect.isawaitable(result):
                     async with asyncio.timeout(RESET_S):
                         await result

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from holdfast.agents.http import HttpAgent
 from holdfast.agents.placeholders import with_mcp_config, with_port
 from holdfast.agents.readiness import await_ready
-from holdfast.agents.time_limit import reset_in_time
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, EndingKind
 from holdfast.model.spec import AgentSpec, Task
@@ -89,14 +88,13 @@ class Instance:
 
     async def perform(self, task: Task, world: World) -> Answer:
         """One trial: reset, if the spec names one, then asked turn after turn."""
-        if self._agent.has_reset:
-            await reset_in_time(self._http, world)
+        await self._http.reset(world)
         if not self.of_trial:
             self._pipes.drain()
             self._printed.restart()
         self._printed.watch = world.heard
         with self._place.serving(world.context):
-            answer = await self._http.run(task, world)
+            answer = await self._http.ask(task, world)
         self._pipes.drain()
         self._printed.watch = None
         if self._program.lost:

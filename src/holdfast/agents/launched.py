@@ -16,7 +16,6 @@ from holdfast.agents.ports import Ports, check_free
 from holdfast.agents.readiness import address_of
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec, Task
-from holdfast.model.trial import Trial
 from holdfast.processes.pipes import Tail
 from holdfast.protocols import Place, World
 
@@ -89,9 +88,6 @@ class LaunchedHttpAgent:
             raise
         notes = await self._instances.give_back(instance)
         return replace(answer, notes=(*answer.notes, *notes)) if notes else answer
-
-    async def reset(self, trial: Trial) -> None:
-        """What the spec names for a reset is called by `run`, on the instance that is asked."""
 
     async def close(self) -> None:
         await self._instances.close()

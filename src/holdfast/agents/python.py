@@ -7,7 +7,6 @@ from typing import Protocol
 from holdfast.agents.host_protocol import Ready
 from holdfast.model.observation import Answer
 from holdfast.model.spec import Task
-from holdfast.model.trial import Trial
 from holdfast.protocols import World
 
 
@@ -32,7 +31,7 @@ class PythonHosts(Protocol):
 
 
 class PythonAgent:
-    """Asked in a process of its own, which may crash or hang."""
+    """Asked in a process of its own, which may crash or hang; a reset function runs there, before it is asked."""
 
     def __init__(self, hosts: PythonHosts) -> None:
         self._hosts = hosts
@@ -43,9 +42,6 @@ class PythonAgent:
 
     async def run(self, task: Task, world: World) -> Answer:
         return await self._hosts.perform(task, world)
-
-    async def reset(self, trial: Trial) -> None:
-        """The reset function runs in the agent's own process, before it is asked."""
 
     async def close(self) -> None:
         await self._hosts.close()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.errors import HarnessError
-from holdfast.model.observation import WHOLE
-from holdfast.protocols import Agent, World
+from holdfast.protocols import World
 
 
 def left_s(world: World) -> float:
@@ -15,10 +13,3 @@ def left_s(world: World) -> float:
 def patience_ms(timeout_ms: float, world: World) -> float:
     """For the turn that begins now."""
     return min(timeout_ms, left_s(world) * 1000)
-
-
-async def reset_in_time(agent: Agent, world: World) -> None:
-    """Resets the agent; HarnessError if that leaves no time to ask it, for that is not its doing."""
-    await agent.reset(world.trial)
-    if left_s(world) <= 0:
-        raise HarnessError(f"no time was left to ask the agent: it was being reset when the trial's was over ({WHOLE})")

@@ -161,7 +161,9 @@ class _Opening:
         address = await planes.open_address(sock=taken.listening, token=taken.handed.token)
         parts.push_async_callback(address.close)
         http = await HttpAgent.open(agent, limit=1, root=self.root)
-        return Site(self.spec, http, 1, worlds=BareWorlds(Machine(self.root, {}), address))
+        machine = Machine(self.root, {})
+        machine.planes = address
+        return Site(self.spec, http, 1, worlds=BareWorlds(machine))
 
     def planes(self, agent: AgentSpec, *, web: bool, authority: bytes | None = None) -> SitePlanes:
         from holdfast.execute.plane_settings import plane_settings

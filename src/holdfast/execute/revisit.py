@@ -55,7 +55,7 @@ async def revisit(
             tell(note)
     context = LiveContext(past.trial, CALM)
     async with _worlds(folder, kept, past, environ, tell) as worlds, worlds.open(context) as world:
-        with world.address.serving(context):
+        with world.planes.serving(context):
             return await visit(world.sandbox, {**kept.environ, **world.environ}, command)
 
 

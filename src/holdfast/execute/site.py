@@ -40,7 +40,6 @@ class Site:
         self.notes = notes
         self.scenarios: Mapping[str, Scenario] = {s.name: s for s in spec.scenarios}
         self.simulate = spec.agent.simulate == "answer"
-        self.has_reset = spec.agent.has_reset
         self.has_params = spec.params != ({},)
         self._by_params: dict[bytes, Site] = {}
         self.close_rest: Callable[[], Awaitable[None]] | None = None

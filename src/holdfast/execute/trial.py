@@ -61,8 +61,6 @@ async def _run(site: Site, trial: Trial, context: LiveContext) -> Answer:
     here, task = site, trial.task
     if site.has_params:
         here, task = site.of(trial), site.task(trial)
-    if site.has_reset:
-        await here.agent.reset(trial)
     answer = await here.worlds.run(here.agent, task, context)
     if context.trace:
         for why in silent(answer, context.trace, context.needed):

@@ -15,7 +15,6 @@ from holdfast.protocols import Agent, TrialContext
 from holdfast.world.bare_world import BareWorld
 
 if TYPE_CHECKING:
-    from holdfast.planes.trial_address import TrialAddress
     from holdfast.world.boxed_world import BoxedWorld
     from holdfast.world.machine import Machine
     from holdfast.world.world_factory import WorldFactory
@@ -30,19 +29,15 @@ class Worlds(Protocol):
 
 
 class BareWorlds:
-    """This machine as it is. `address` is that of a gateway which the agent was started with."""
+    """This machine as it is."""
 
-    def __init__(self, machine: Machine, address: TrialAddress | None = None) -> None:
+    def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._address = address
 
     async def run(self, agent: Agent, task: Task, context: TrialContext) -> Answer:
         world = BareWorld(context, self._machine)
         try:
-            if self._address is None:
-                return await agent.run(task, world)
-            with self._address.serving(context):
-                return await agent.run(task, world)
+            return await agent.run(task, world)
         finally:
             if world.used:
                 await world.close()
@@ -67,7 +62,7 @@ class BoxedWorlds:
             began = time.time() - context.now()
             context.watch = world.disturbances.saw
             async with world.disturbances.around(world):
-                with world.address.serving(context):
+                with world.planes.serving(context):
                     answer = await self._answer(agent, task, world)
             context.watch = None
             await world.settle(began)

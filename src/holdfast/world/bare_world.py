@@ -12,7 +12,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent
 from holdfast.processes import scratch
 from holdfast.processes.answer_file import FolderAnswerFile
-from holdfast.protocols import FileChange, Sandbox, Service, TrialContext
+from holdfast.protocols import FileChange, Planes, Sandbox, Service, TrialContext
 
 if TYPE_CHECKING:
     from holdfast.world.machine import Machine, MachinePlace
@@ -54,6 +54,10 @@ class BareWorld:
     @property
     def services(self) -> Mapping[str, Service]:
         return {}
+
+    @property
+    def planes(self) -> Planes | None:
+        return self._machine.planes
 
     @property
     def unseen(self) -> Mapping[str, str]:

@@ -59,7 +59,7 @@ class BoxedWorld:
         self.root = site.settings.root
         self.sandbox: Sandbox
         self.services: dict[str, Service] = {}
-        self.address: TrialAddress
+        self.planes: TrialAddress
         self.environ: Mapping[str, str] = {}
         self.audit_log = folder / "audit.jsonl"
         self.trace_log = folder / "trace.jsonl"
@@ -287,8 +287,8 @@ class BoxedWorld:
     async def _connect(self) -> None:
         """Our planes stand at every address inside."""
         site = self._site
-        self.address = await site.site_planes.open_address(sock=self.sandbox.listener(*GATEWAY))
-        self._parts.push_async_callback(self.address.close)
+        self.planes = await site.site_planes.open_address(sock=self.sandbox.listener(*GATEWAY))
+        self._parts.push_async_callback(self.planes.close)
         reached = await self._fronts().open(self._unresolved)
         told = {name: service.variables for name, service in self.services.items()}
         led = self._led()
@@ -311,7 +311,7 @@ class BoxedWorld:
             self.spec,
             self.sandbox,
             self.services,
-            self.address,
+            self.planes,
             self.context,
             leaf=lambda name: None if authority is None else authority.leaf(name),
             disturbed=lambda name: site.disturbs(self.trial, name),
@@ -324,7 +324,7 @@ class BoxedWorld:
 
     def _led(self) -> dict[str, str]:
         """The variables that lead the agent's calls to us; files of ours that they name are lent."""
-        found = {**placeholders({}), **self.address.environ}  # keys of the user's are added by the gateway, not shown
+        found = {**placeholders({}), **self.planes.environ}  # keys of the user's are added by the gateway, not shown
         folder = str(self._site.site_planes.folder)
         for name, value in found.items():
             if value.startswith(folder):

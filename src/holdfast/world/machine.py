@@ -24,6 +24,8 @@ class Machine:
         self.root = root
         self.environ = environ
         self.site_planes = site_planes
+        self.planes: TrialAddress | None = None
+        """The address that an agent which already runs was started with: a gateway's."""
         self._launcher: Launcher | None = None
 
     @property

@@ -25,6 +25,7 @@ class Plain:
     """A world whose prompts reach the agent through `rewrite`; it is its own context."""
 
     trial = TRIAL
+    planes = None
 
     def __init__(self, rewrite: Callable[[str], str] = lambda text: text) -> None:
         self.ask = rewrite

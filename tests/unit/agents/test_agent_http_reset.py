@@ -21,7 +21,7 @@ from holdfast.model.spec import AgentSpec
 async def reset(url: str, root: Path = Path(), **settings: Any) -> None:
     agent = await HttpAgent.open(AgentSpec(endpoint=url, **settings), limit=1, root=root)
     try:
-        await agent.reset(TRIAL)
+        await agent.reset(Plain())
     finally:
         await agent.close()
 
@@ -174,7 +174,6 @@ def test_reset_and_question_do_not_block_a_server_that_has_one_connection_at_a_t
         agent = await HttpAgent.open(AgentSpec(endpoint=url, reset_endpoint="/reset"), limit=1)
         said = []
         for _ in range(3):
-            await agent.reset(TRIAL)
             answer = await agent.run(TRIAL.task, Plain())
             said.append(answer.turns[0].text or "")
         await agent.close()

@@ -166,7 +166,7 @@ def test_an_agent_with_a_reset_is_asked_anew_each_time_unless_the_spec_says_othe
 ) -> None:
     server = Dropping()
     with threaded_server(server) as url:
-        ask_twice(url, reset_function="resetting:clear", keep_alive=keep_alive)
+        ask_twice(url, reset_function="gc:collect", keep_alive=keep_alive)
     assert server.connections == connections
 
 

@@ -21,14 +21,10 @@ class Scripted:
 
     def __init__(self, act: Act) -> None:
         self._act = act
-        self.resets = 0
         self.closed = False
 
     async def run(self, task: Task, world: World) -> Answer:
         return await self._act(task, world.context)
-
-    async def reset(self, trial: Trial) -> None:
-        self.resets += 1
 
     async def close(self) -> None:
         self.closed = True

@@ -27,9 +27,6 @@ class Recording:
         self.seen.append(task.turns)
         return Answer(())
 
-    async def reset(self, trial: Trial) -> None:
-        self.seen.append("reset")
-
     async def close(self) -> None:
         self.seen.append("close")
 
@@ -54,7 +51,6 @@ def test_a_trial_runs_at_the_site_of_its_parameters_and_all_are_closed() -> None
     both, trial = site_of(english), trial_of(lang="de")
     both.add({"lang": "en"}, both)
     both.add({"lang": "de"}, site_of(german))
-    both.has_reset = True
 
     async def go() -> None:
         await run_trial(both, trial)
@@ -62,7 +58,7 @@ def test_a_trial_runs_at_the_site_of_its_parameters_and_all_are_closed() -> None
 
     asyncio.run(go())
     assert english.seen == ["close"]
-    assert german.seen == ["reset", ("in de", "${HOME}"), "close"]
+    assert german.seen == [("in de", "${HOME}"), "close"]
 
 
 def test_whatever_fails_to_close_the_rest_is_closed() -> None:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.agents.time_limit import reset_in_time
+from holdfast.agents.http import HttpAgent
 from holdfast.errors import HarnessError
 from holdfast.execute.worlds import BoxedWorlds
 from holdfast.model.observation import Answer, Turn
@@ -27,9 +27,6 @@ class Agent:
         self.asked += 1
         return Answer((Turn(task.turns[0], "hi", 1.0),))
 
-    async def reset(self, trial):
-        pass
-
 
 class World:
     """One whose trial has so much time left, of two seconds."""
@@ -39,7 +36,7 @@ class World:
     def __init__(self, context, left_s):
         self.spec = SimpleNamespace(resources=Resources(timeout_ms=2_000), forbidden=SimpleNamespace(rules=()))
         self.disturbances = Disturbances(CALM, context)
-        self.address = self
+        self.planes = self
         self.context = context
         self.trial = context.trial
         self._left_s = left_s
@@ -92,10 +89,20 @@ def test_a_world_that_takes_most_of_the_time_is_noted(left_s, told):
 
 
 @pytest.mark.parametrize("left_s", [0.0, 1.0])
-def test_a_reset_that_takes_what_was_left_is_no_timeout_of_the_agents(left_s):
-    world = World(FakeContext(), left_s)
+def test_a_reset_that_takes_what_was_left_is_no_timeout_of_the_agents(left_s, tmp_path):
+    (tmp_path / "tidy.py").write_text("def up(): pass\n")
+
+    spec = AgentSpec(endpoint="http://127.0.0.1:9/", reset_function="tidy:up")
+
+    async def reset():
+        agent = await HttpAgent.open(spec, limit=1, root=tmp_path)
+        try:
+            await agent.reset(World(FakeContext(), left_s))
+        finally:
+            await agent.close()
+
     if left_s:
-        asyncio.run(reset_in_time(Agent(), world))
+        asyncio.run(reset())
         return
     with pytest.raises(HarnessError, match="being reset"):
-        asyncio.run(reset_in_time(Agent(), world))
+        asyncio.run(reset())

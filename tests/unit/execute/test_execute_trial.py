@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from execute_sites import Scripted, fault, says, seen_of, site_of, trial_of
+from execute_sites import fault, says, seen_of, site_of, trial_of
 from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, HarnessError
@@ -82,14 +82,6 @@ def test_a_configuration_at_fault_ends_the_run_in_a_control_trial_alone() -> Non
     assert seen_of(site_of(act)).error == "bad path"
     with pytest.raises(AgentUnavailable):
         seen_of(site_of(act), replace(trial_of(), kind="control"))
-
-
-def test_a_reset_comes_before_every_attempt() -> None:
-    act, _ = failing(1, HarnessError("once"))
-    site = site_of(act, retries=1, reset_endpoint="/reset")
-    seen_of(site)
-    assert isinstance(site.agent, Scripted)
-    assert site.agent.resets == 2
 
 
 def test_faults_are_told_as_they_are_met() -> None:
