@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from time import perf_counter
@@ -13,11 +14,11 @@ from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 
-Started = Callable[[Trial], None]
+OnStart = Callable[[Trial], None]
 Store = Callable[[Trial, Observation], Observation]
 """Keeps what was seen; what it is from then on."""
 Observed = tuple[Trial, Observation]
-Run = Callable[[Trial], Awaitable[Observation]]
+RunOne = Callable[[Trial], Awaitable[Observation]]
 
 BREATH_S = 0.05
 """How long trials that never wait may keep the loop from its signals: a Ctrl-C must not seem lost."""
@@ -27,7 +28,7 @@ def execute(
     site: Site,
     trials: Iterable[Trial],
     *,
-    started: Started | None = None,
+    started: OnStart | None = None,
     on_fault: Met | None = None,
     on_call: Saw | None = None,
     store: Store | None = None,
@@ -41,14 +42,14 @@ def execute(
     return _one_by_one(run, feed, store) if site.concurrency == 1 else _side_by_side(run, feed, store, site.concurrency)
 
 
-def _told(trials: Iterable[Trial], started: Started) -> Iterator[Trial]:
+def _told(trials: Iterable[Trial], started: OnStart) -> Iterator[Trial]:
     """The trials, each told of when a slot takes it up."""
     for trial in trials:
         started(trial)
         yield trial
 
 
-async def _one_by_one(run: Run, feed: Iterator[Trial], store: Store | None) -> AsyncGenerator[Observed, None]:
+async def _one_by_one(run: RunOne, feed: Iterator[Trial], store: Store | None) -> AsyncGenerator[Observed, None]:
     breath = perf_counter()
     for trial in feed:
         seen = await run(trial)
@@ -61,41 +62,79 @@ async def _one_by_one(run: Run, feed: Iterator[Trial], store: Store | None) -> A
 
 
 async def _side_by_side(
-    run: Run, feed: Iterator[Trial], store: Store | None, at_once: int
+    run: RunOne, feed: Iterator[Trial], store: Store | None, at_once: int
 ) -> AsyncGenerator[Observed, None]:
-    ended: asyncio.Queue[Observed | None] = asyncio.Queue(at_once)  # slots wait for a judge that is far behind
-    over = asyncio.Event()  # nobody takes from the queue any more: a full one would hold a slot for ever
-
-    async def tell(one: Observed | None) -> None:
-        if not over.is_set():
-            await ended.put(one)
+    ended = _Ended(at_once)
 
     async def slot() -> None:
-        try:
-            for trial in feed:
-                seen = await run(trial)
-                if store is not None:
-                    seen = store(trial, seen)
-                await tell((trial, seen))
-                if over.is_set():
-                    return
-        finally:
-            await tell(None)
+        for trial in feed:
+            seen = await run(trial)
+            if store is not None:
+                seen = store(trial, seen)
+            ended.add((trial, seen))
+            if ended.over:
+                return
+            if ended.many:
+                await ended.taken()
 
     slots = [asyncio.create_task(slot()) for _ in range(at_once)]
-    left = len(slots)
+    for task in slots:
+        task.add_done_callback(ended.slot_over)
     try:
-        while left:
-            one = await ended.get()
-            if one is None:
-                left -= 1
-            else:
-                yield one
+        while await ended.more():
+            while ended.trials:
+                yield ended.trials.popleft()
     finally:
-        over.set()
+        ended.over = True
         for task in slots:
             task.cancel()
         results = await asyncio.gather(*slots, return_exceptions=True)
     for result in results:
         if isinstance(result, Exception):
             raise result
+
+
+class _Ended:
+    """What slots have ended and nobody has taken yet. One future for each side: a queue takes fifteen calls a trial."""
+
+    def __init__(self, slots: int) -> None:
+        self.trials: deque[Observed] = deque()
+        self.over = False
+        """Nobody takes any more."""
+        self._slots = self._limit = slots
+        self._more: asyncio.Future[None] | None = None
+        self._taken: asyncio.Future[None] | None = None
+
+    def add(self, one: Observed) -> None:
+        self.trials.append(one)
+        self._wake()
+
+    def slot_over(self, _: object) -> None:
+        self._slots -= 1
+        self._wake()
+
+    @property
+    def many(self) -> bool:
+        """Whether slots should wait: the judge is far behind."""
+        return len(self.trials) >= self._limit
+
+    async def taken(self) -> None:
+        """Waits until all of it is taken."""
+        if self._taken is None:
+            self._taken = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._taken)  # one slot that is ended must not end the wait of the others
+
+    async def more(self) -> bool:
+        """Waits for the next; False once every slot is over and nothing is left."""
+        if self._taken is not None:
+            self._taken.set_result(None)
+            self._taken = None
+        if not self.trials and self._slots:
+            self._more = asyncio.get_running_loop().create_future()
+            await self._more
+            self._more = None
+        return bool(self.trials or self._slots)
+
+    def _wake(self) -> None:
+        if self._more is not None and not self._more.done():
+            self._more.set_result(None)
