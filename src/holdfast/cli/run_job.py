@@ -6,7 +6,9 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -91,6 +93,8 @@ def execute(
     listen = screen.listener()
     for warning in job.warnings:
         screen.warn(warning)
+    if report and job.spec.agent.isolation != "inline":
+        _load_ahead()
     try:
         running = run(job, rundir, listen, beat=screen.beat, each_trial=listen is not _warnings_only)
     except BaseException as broken:
@@ -111,6 +115,11 @@ def execute(
         outcome.close()
         raise
     return outcome
+
+
+def _load_ahead() -> None:
+    """What the page needs is loaded while the agent is waited for."""
+    Thread(target=import_module, args=("holdfast.report.compiled_template",), daemon=True).start()
 
 
 def _write_reports(job: Job, outcome: Outcome, rundir: RunDir, outputs: Sequence[Path], report: bool) -> None:
