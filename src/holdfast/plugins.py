@@ -1,4 +1,4 @@
-"""The registry. Built-ins and entry points come through the same door, loaded when first named.
+"""The registry. Built-ins and entry points are found in the same way, loaded when first named.
 
 A new fault, check, service or reporter is one line here, or an entry point in group `holdfast.<family>`.
 """

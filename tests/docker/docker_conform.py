@@ -111,7 +111,7 @@ print(*(name for _, name in socket.if_nameindex()))
     assert python(backend, script).split() == ["101", "101", "lo"]
 
 
-def test_the_door_cannot_be_ended_traced_or_called_again(backend):
+def test_the_first_process_cannot_be_ended_traced_or_called_again(backend):
     script = """
 import ctypes, os, socket
 os.kill(1, 9)
@@ -164,7 +164,7 @@ def test_a_program_that_ends_its_keeper_does_not_outlive_the_freeze(backend):
     assert in_container(backend, work) == (1, 0)
 
 
-def test_a_stopped_keeper_does_not_stop_the_door(backend):
+def test_a_stopped_keeper_does_not_stop_the_first_process(backend):
     async def work(sandbox):
         script = "import os, signal; os.kill(os.getppid(), signal.SIGSTOP)"
         ran = await sandbox.run([sys.executable, "-c", script], ENV, timeout_s=1)

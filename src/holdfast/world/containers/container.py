@@ -1,4 +1,4 @@
-"""One container with our door as its first process, and the line to it."""
+"""One container with a program of ours as its first process, and the line to it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from holdfast.world.holders.wire import HolderMessage
 from holdfast.world.holders.workspace import WORKSPACE
 
 LISTEN = 7
-"""An order that only the door knows: the value is an IPv4 address and a port."""
-_DOOR, _LINE, _SOCKET = "/.holdfast/door", "/.holdfast/line", "s"
+"""An order that only the first process knows: the value is an IPv4 address and a port."""
+_FIRST, _LINE, _SOCKET = "/.holdfast/first", "/.holdfast/line", "s"
 _START_S = 60.0
 _GONE_S = 30.0
 _ALWAYS = (
@@ -64,7 +64,7 @@ class Container:
         self.id = ""
 
     async def open(self) -> None:
-        """Starts it and waits for the door; HarnessError with what the engine says if it does not come."""
+        """Starts it and waits for its first process; HarnessError with what the engine says if it does not come."""
         folder = self._shape.folder / "line"
         folder.mkdir(mode=0o755)
         with _waiting(folder) as waiting:
@@ -123,7 +123,7 @@ class Container:
         return len(under_way)
 
     async def end_everything(self) -> int:
-        """Ends every process but the door; how many there were."""
+        """Ends every process but the first; how many there were."""
         return (await self.line.ask(wire.FREEZE)).value
 
     async def close(self) -> None:
@@ -162,7 +162,7 @@ def options(shape: Shape) -> list[str]:
         _mount(folder / "tmp", "/tmp", writable=True),  # noqa: S108  # inside
         _mount(folder / "hosts", "/etc/hosts"),
         _mount(folder / "line", _LINE),
-        _mount(shape.first_process, _DOOR),
+        _mount(shape.first_process, _FIRST),
         *(_mount(path, inside) for inside, path in shape.visible.items()),
     ]
     memory = [] if limits.memory is None else ["--memory", str(limits.memory), "--memory-swap", str(limits.memory)]
@@ -174,7 +174,7 @@ def options(shape: Shape) -> list[str]:
         *("--user", f"{shape.user[0]}:{shape.user[1]}", "--label", f"{LABEL}={owner()}"),
         *("--pids-limit", str(shape.pids), *memory, *cpu),
         *(word for mount in mounts for word in ("--mount", mount)),
-        *("--entrypoint", _DOOR, shape.image, f"{_LINE}/{_SOCKET}"),
+        *("--entrypoint", _FIRST, shape.image, f"{_LINE}/{_SOCKET}"),
     ]
 
 
@@ -231,7 +231,7 @@ def _mount(source: Path, target: str, *, writable: bool = False) -> str:
 
 @contextlib.contextmanager
 def _waiting(folder: Path) -> Iterator[socket.socket]:
-    """A socket that waits for the door in that folder, and for nobody after it."""
+    """A socket that waits for the first process in that folder, and for nobody after it."""
     at = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     waiting = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:

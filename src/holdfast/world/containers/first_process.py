@@ -8,13 +8,13 @@ from pathlib import Path
 from holdfast.errors import UserError
 from holdfast.world.compiled import CannotCompile, compiled
 
-DOOR = Path(__file__).with_name("door.c")
+SOURCE = Path(__file__).with_suffix(".c")
 _FLAGS = ("-O2", "-static")
 
 
 async def first_process() -> Path:
     """The first process of containers, compiled for this machine; UserError where that cannot be."""
     try:
-        return await asyncio.to_thread(compiled, DOOR, _FLAGS, (), lambda _: None)
+        return await asyncio.to_thread(compiled, SOURCE, _FLAGS, (), lambda _: None)
     except CannotCompile as why:
         raise UserError(f"the first process of containers cannot be had: {why}") from why

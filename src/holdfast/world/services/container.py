@@ -1,6 +1,6 @@
 """Any image as a service: a container of its own for every trial. Only under the docker backend.
 
-The container has no network but its loopback. A second one, our door, shares that and nothing else, and opens
+The container has no network but its loopback. A second one, a program of ours, shares that and nothing else, and opens
 connections in there for us. So neither the agent nor anybody else on this machine reaches a port of it but through us.
 """
 
@@ -35,7 +35,7 @@ from holdfast.world.services.socket_folder import SocketFolder
 from holdfast.world.services.socket_folder import sweep as sweep_folders
 from holdfast.world.services.spares import SpareKeeper
 
-_DOOR_PIDS = 16
+_BESIDE_PIDS = 16
 
 
 class EngineImage(Struct, frozen=True):
@@ -47,7 +47,7 @@ class EngineImage(Struct, frozen=True):
 
 
 class RunningContainer:
-    """A container under way, with the door beside it and our sockets in front. Close it after use."""
+    """A container under way, with our program beside it and our sockets in front. Close it after use."""
 
     def __init__(self, spec: ServiceSpec, folder: Path, room: Path, first: Path, lifeline: Lifeline) -> None:
         self.spec = spec
@@ -55,7 +55,7 @@ class RunningContainer:
         self.name = f"holdfast-{os.getpid()}-{secrets.token_hex(6)}"
         self._folder = folder / self.name
         self._lifeline = lifeline
-        self._shape = Shape(spec.image or "", first, whom(), self._folder, {}, Resources(), _DOOR_PIDS, self.name)
+        self._shape = Shape(spec.image or "", first, whom(), self._folder, {}, Resources(), _BESIDE_PIDS, self.name)
         self._beside = Container(self._shape)
         self._ports = ContainerPorts(room, self._beside.connect)
 

@@ -1,4 +1,4 @@
-"""A database whose every question goes through one door: what all SQL services have in common."""
+"""A database whose every question goes through one session: what all SQL services have in common."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.world.services.pg_session import PgSession
 
 
 class Session:
-    """The part of a Database that its door does."""
+    """The part of a Database that its session does."""
 
     _own_session: PgSession | MySqlSession
 

@@ -7,7 +7,7 @@ from holdfast.model.world import Resources
 from holdfast.world.containers.container import Shape, options
 from holdfast.world.sandbox.docker import promises
 
-SHAPE = Shape("img:1", Path("/door"), (1000, 1001), Path("/place"), {"/agent": Path('/a, "b"')}, Resources(), 7)
+SHAPE = Shape("img:1", Path("/first"), (1000, 1001), Path("/place"), {"/agent": Path('/a, "b"')}, Resources(), 7)
 
 
 def asked(words, option):

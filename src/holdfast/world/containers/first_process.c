@@ -353,7 +353,7 @@ int main(int argc, char **argv) {
     prctl(PR_SET_DUMPABLE, 0); /* the agent has our user: it may not trace us */
     line = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (line < 0 || connect(line, (struct sockaddr *)&at, sizeof at) < 0) {
-        perror("door");
+        perror("first_process");
         return 1;
     }
     tell(DONE, 0, 0, 0, -1);
