@@ -221,11 +221,11 @@ def test_a_killed_run_leaves_no_container(image, tmp_path):
     script = f"""
 import asyncio
 from pathlib import Path
-from holdfast.protocols import Plot
+from holdfast.protocols import SandboxSpec
 from holdfast.world.sandbox.docker import open_backend
 async def run():
     backend = await open_backend(Path({str(tmp_path)!r}), {image!r})
-    await backend.open(Plot("t"))
+    await backend.open(SandboxSpec("t"))
     print("open", flush=True)
     await asyncio.sleep(600)
 asyncio.run(run())
