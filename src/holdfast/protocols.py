@@ -816,6 +816,10 @@ class TrialContext(Protocol):
         """Enters a firing into the trial's ledger, as soon as it is known."""
         ...
 
+    def amend(self, fault: FaultMet) -> None:
+        """Enters what became of a firing: in the place of the last entry of that injection on that call."""
+        ...
+
     def saw(self, event: TraceEvent) -> None:
         """Enters a call into the trial's trace, when it has ended."""
         ...
@@ -885,9 +889,18 @@ class TrialContext(Protocol):
         ...
 
     async def through(
-        self, call: Call, forward: Forward, sleep: Sleep, *, untouched: Forward | None = None, retry: int = 0
+        self,
+        call: Call,
+        forward: Forward,
+        sleep: Sleep,
+        *,
+        untouched: Forward | None = None,
+        retry: int = 0,
+        shown: Callable[[Any], Any] | None = None,
     ) -> Reply:
         """Passes a call on through every fault that is due; raises Failed where one makes it fail.
+
+        `shown`: what the agent's side receives of a reply's value, where that is not the value itself.
 
         Where no fault fires, or needs to see the reply, `untouched` is used instead of `forward`: what it gives is
         handed back as it is, so that a plane can let bytes pass unread.

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from holdfast.agents.host_protocol import LOST, MessageFrames
 from holdfast.agents.turns import (
+    AmendedFault,
     Broke,
     Fault,
     FunctionCall,
@@ -123,6 +124,8 @@ class HostedTrial:
             self._said(message)
         elif isinstance(message, Fault):
             self._context.met(self._in_time(message.met))
+        elif isinstance(message, AmendedFault):
+            self._context.amend(self._in_time(message.met))
         elif isinstance(message, FunctionCalls):
             self._saw(message.calls)
         elif isinstance(message, TurnBegun):

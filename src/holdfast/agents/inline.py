@@ -76,7 +76,7 @@ class InlineAgent:
         trial, output = context.trial, self._output
         weather: Weather | None = None
         if self.installed.tools or self.installed.llm:
-            weather = Weather(trial, self._scenarios.get(trial.scenario, CALM), context.met)
+            weather = Weather(trial, self._scenarios.get(trial.scenario, CALM), context.met, context.amend)
         broke: list[str] = []
         if self._env:  # another agent of this process may have its own
             os.environ.update(self._env)

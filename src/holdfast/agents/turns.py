@@ -47,6 +47,12 @@ class Fault(Struct, frozen=True, tag="fault", array_like=True):
     met: FaultMet
 
 
+class AmendedFault(Struct, frozen=True, tag="amended", array_like=True):
+    """What became of a ledger entry that was sent before."""
+
+    met: FaultMet
+
+
 class FunctionCall(Struct, frozen=True, array_like=True):
     """A call of one of the agent's functions as far as it is known; told anew when it has ended."""
 
@@ -98,7 +104,7 @@ class TurnsDone(Struct, frozen=True, tag="done", array_like=True):
     concurrent: bool
 
 
-Message: TypeAlias = Fault | FunctionCalls | TurnBegun | Piece | TurnEnded | Noted | Broke | TurnsDone
+Message: TypeAlias = Fault | AmendedFault | FunctionCalls | TurnBegun | Piece | TurnEnded | Noted | Broke | TurnsDone
 Settle: TypeAlias = Callable[[Any, Take], Awaitable[Any]]
 
 
@@ -117,7 +123,9 @@ def perform(request: TrialRequest, scenario: Scenario, agent: Loaded, reset: Res
     set_environment(request.trial)
     if reset is not None and not _reset(reset, line):
         return
-    weather = Weather(request.trial, scenario, lambda met: line.send(Fault(met)))
+    weather = Weather(
+        request.trial, scenario, lambda met: line.send(Fault(met)), lambda met: line.send(AmendedFault(met))
+    )
     seen = _CallReporter(line)
     watch = CallTrace(request.began, seen.tell, early=True)
     with under(weather, lambda message: line.send(Broke(message)), watch):

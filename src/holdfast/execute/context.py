@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -76,7 +76,7 @@ class LiveContext:
     def weather(self) -> Weather:
         """Made when first needed: most trials of a fast agent in calm never look."""
         if self._weather is None:
-            self._weather = Weather(self.trial, self._scenario, self.met)
+            self._weather = Weather(self.trial, self._scenario, self.met, self.amend)
         return self._weather
 
     @property
@@ -91,7 +91,15 @@ class LiveContext:
         return self.weather.rewrite(turn) if self.stormy else turn
 
     def lost(self) -> None:
-        self.ledger[self._before :] = [replace(met, effect="no_effect") for met in self.ledger[self._before :]]
+        for at in range(self._before, len(self.ledger)):
+            self._unmeet(at, "")
+
+    def _unmeet(self, at: int, why: str) -> None:
+        """An entry was not met after all: it does not count for `times`."""
+        met = self.ledger[at]
+        if met.effect == "met":
+            self.ledger[at] = replace(met, effect="no_effect", note=why or met.note)
+            self.weather.give_back(met.index)
 
     def met(self, fault: FaultMet) -> None:
         if self.closed:
@@ -101,6 +109,14 @@ class LiveContext:
         self.ledger.append(fault)
         if self._on_fault is not None:
             self._on_fault(self.trial, fault)
+
+    def amend(self, fault: FaultMet) -> None:
+        if self.closed:
+            return
+        for at in reversed(self._entries.get((fault.plane, fault.target, fault.call), ())):
+            if self.ledger[at].index == fault.index:
+                self.ledger[at] = self._storable(fault)
+                return
 
     def saw(self, event: TraceEvent) -> None:
         if self.closed:
@@ -216,7 +232,7 @@ class LiveContext:
             met = self.ledger[at]
             meant = not modes or met.mode in modes
             if meant and met.effect == "met" and (waits or not met.got.startswith(DELAYED)):
-                self.ledger[at] = replace(met, effect="no_effect", note=why)
+                self._unmeet(at, why)
 
     def overlapped(self) -> None:
         self.weather.concurrent = True
@@ -225,13 +241,22 @@ class LiveContext:
         return self.stormy and bool(self.weather.facing(plane, target))
 
     async def through(
-        self, call: Call, forward: Forward, sleep: Sleep, *, untouched: Forward | None = None, retry: int = 0
+        self,
+        call: Call,
+        forward: Forward,
+        sleep: Sleep,
+        *,
+        untouched: Forward | None = None,
+        retry: int = 0,
+        shown: Callable[[Any], Any] | None = None,
     ) -> Reply:
         held = (call.plane, brief(call.target), call.n)
         if len(self.trace) < EVENTS_KEPT:
             self._held.add(held)
         sent = partial(self._held.discard, held)
-        return await self.weather.through(call, forward, sleep, untouched=untouched, retry=retry, sent=sent)
+        return await self.weather.through(
+            call, forward, sleep, untouched=untouched, retry=retry, sent=sent, shown=shown
+        )
 
 
 def _short(event: TraceEvent) -> TraceEvent:

@@ -55,7 +55,8 @@ class FaultMet(Struct, frozen=True, omit_defaults=True):
     mode: str
     call: int
     """Which call at the target it was, from 1."""
-    effect: Literal["met", "no_effect"] = "met"
+    effect: Literal["met", "no_effect", "erased"] = "met"
+    """`met`: the agent felt it. `no_effect`: it changed nothing. `erased`: another fault on the call undid it."""
     would: str = ""
     """What the agent would have got, shortened."""
     got: str = ""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol
+
+from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.model.canary import MARK, canaries
@@ -13,9 +14,9 @@ from holdfast.model.delivery import AS_IT_IS
 from holdfast.model.observation import FaultMet
 from holdfast.model.spec import Injection
 from holdfast.planes.describe import describe, said, same, witness
+from holdfast.planes.felt import Outcome, alike_values
+from holdfast.planes.replayed_fault import ReplayedFault
 from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply, Sleep
-
-Record: TypeAlias = Callable[[FaultMet], None]
 
 _UNSEEN = object()
 DELAYED = "a delay of"
@@ -24,24 +25,49 @@ _OF_FUNCTIONS = ("tool", "llm")
 """Planes whose calls carry the name of the fault's own plane in the ledger; the others say where it was met."""
 STEP = "service."
 """What the planes of the steps of a service begin with; in the ledger all of them are the plane `service`."""
+_SAME = "another fault had done the same"
 _RAN = "the tool itself ran; its result was changed on the way to the model"
+
+
+class FiringLedger(Protocol):
+    """Where a firing is entered, and amended once it is known what of it arrived."""
+
+    def record(self, met: FaultMet) -> None: ...
+
+    def amend(self, met: FaultMet) -> None: ...
 
 
 class Firing:
     """A firing under way: what would have come, whose an exception is, whether the ledger has it."""
 
-    def __init__(self, index: int, injection: Injection, call: Call, record: Record, retry: int = 0) -> None:
+    def __init__(self, index: int, injection: Injection, call: Call, ledger: FiringLedger, retry: int = 0) -> None:
         self._retry = retry
-        self._index = index
-        self._injection = injection
+        self.index = index
+        self.injection = injection
         self._call = call
-        self._record = record
+        self._ledger = ledger
         self._would = "what the tool gave" if call.plane == "tool_result" else "not asked"
         self._value: Any = _UNSEEN
         self._delivery = AS_IT_IS
         self._witness = ""
         self._theirs: BaseException | None = None
-        self._noted = False
+        self._entry: FaultMet | None = None
+        self.asked = False
+        """It passed the call on."""
+        self.outcome: Outcome | None = None
+        """What it handed on, if it ended in order."""
+        self.replay: ReplayedFault | None = None
+        """The same firing to be done again, where other faults may fire on the call, too."""
+
+    @property
+    def effect(self) -> Literal["met", "no_effect", "erased"]:
+        """As the ledger has it so far."""
+        return "no_effect" if self._entry is None else self._entry.effect
+
+    @property
+    def delayed(self) -> bool:
+        """It made somebody wait, whatever came afterwards."""
+        return self._entry is not None and self._entry.got.startswith(DELAYED)
 
     async def run(
         self, fault: Any, onward: Forward, sleep: Sleep, rng: Random, n: int, memory: dict[str, Any]
@@ -64,6 +90,7 @@ class Firing:
             raise self._broke(f"it gave {type(reply).__name__}, not a Reply")
         if reply.delivery is AS_IT_IS and self._delivery is not AS_IT_IS:  # a reply made anew of its value
             reply = Reply(reply.value, self._delivery)
+        self.outcome = reply
         resent = reply.delivery != self._delivery
         unchanged = not resent and self._unchanged(reply.value)
         got = str(reply.delivery) if resent else describe(reply.value)
@@ -71,7 +98,30 @@ class Firing:
         self._note("no_effect" if unchanged else "met", got, canaries=_planted(reply.value), why=why)
         return reply
 
+    def lose(self, why: str) -> None:
+        """Nothing of it arrived: if it had changed something, that was erased."""
+        if self._entry is not None and self._entry.effect == "met":
+            self._change(replace(self._entry, effect="erased", note=_joined(self._entry.note, why), canaries=()))
+
+    def stand(self) -> None:
+        """It is met though others would have done the same: it found nothing left to change."""
+        if self._entry is not None and self._entry.effect != "met":
+            self._change(replace(self._entry, effect="met", note=_SAME))
+
+    def arrived_as(self, shown: str) -> None:
+        """What it planted counts as far as it stands in what arrived."""
+        entry = self._entry
+        if entry is not None and entry.canaries:
+            left = tuple(word for word in entry.canaries if word in shown)
+            if left != entry.canaries:
+                self._change(replace(entry, canaries=left))
+
+    def _change(self, entry: FaultMet) -> None:
+        self._entry = entry
+        self._ledger.amend(entry)
+
     async def _forward(self, onward: Forward, call: Call) -> Reply:
+        self.asked = True
         try:
             reply = await onward(call)
         except BaseException as raised:  # the tool's own failure, or an inner fault's
@@ -93,21 +143,22 @@ class Firing:
 
     def _failed(self, raised: BaseException) -> None:
         """Settles whose an exception is; raises HarnessError if it is the fault's own bug."""
+        self.outcome = raised
         if raised is self._theirs:
             self._note("no_effect", self._would)
         elif isinstance(raised, Failed):
-            raised.injection = self._injection
+            raised.injection = self.injection
             self._note("met", _failure(raised))
         elif isinstance(raised, Exception):
             raise self._broke(said(raised)) from raised
 
     def _unchanged(self, value: Any) -> bool:
-        if not same(value, self._value):
-            return False
-        return isinstance(value, Completion) or witness(value) == self._witness
+        if isinstance(value, Completion):
+            return alike_values(value, self._value, self._call)
+        return same(value, self._value) and witness(value) == self._witness
 
     def _broke(self, why: str) -> HarnessError:
-        return HarnessError(f"fault {self._injection.mode} broke: {why}")
+        return HarnessError(f"fault {self.injection.mode} broke: {why}")
 
     def _note(
         self,
@@ -119,15 +170,19 @@ class Firing:
         why: str = "",
     ) -> None:
         """Enters the firing, once; `why` it changed nothing."""
-        if self._noted:
+        if self._entry is not None:
             return
-        self._noted = True
-        kind, call = self._injection, self._call
+        kind, call = self.injection, self._call
         plane = kind.plane if call.plane in _OF_FUNCTIONS or call.plane.startswith(STEP) else call.plane
-        note = "; ".join(part for part in (_RAN if call.plane == "tool_result" else "", why) if part)
+        note = _joined(_RAN if call.plane == "tool_result" else "", why)
         before = describe(self._would if would is None else would)
-        what = (self._index, plane, call.target, kind.mode, call.n)
-        self._record(FaultMet(*what, effect, before, describe(got), note, self._retry, canaries))
+        what = (self.index, plane, call.target, kind.mode, call.n)
+        self._entry = FaultMet(*what, effect, before, describe(got), note, self._retry, canaries)
+        self._ledger.record(self._entry)
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join([note for note in notes if note])
 
 
 def _planted(value: Any) -> tuple[str, ...]:

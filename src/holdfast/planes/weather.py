@@ -9,24 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from holdfast import plugins
 from holdfast.errors import HarnessError
-from holdfast.model.canary import canaries
 from holdfast.model.observation import FaultMet
 from holdfast.model.spec import NOT_ON_RESULTS, Injection, Scenario, Schedule
 from holdfast.model.trial import Trial
+from holdfast.planes.call_passage import CallPassage, Shown
 from holdfast.planes.describe import TARGET_KEPT, arguments_digest, brief, describe, said, same
-from holdfast.planes.firing import STEP, Firing, Record
+from holdfast.planes.felt import Outcome
+from holdfast.planes.firing import STEP, Firing
+from holdfast.planes.input_attack import InputAttack, settled
 from holdfast.planes.luck import Luck
+from holdfast.planes.replayed_fault import ReplayedFault
 from holdfast.planes.traced_call import CallTrace
 from holdfast.planes.urls import is_origin, origin_matches, url_matches
-from holdfast.protocols import Call, FaultContext, Forward, Reply, Sleep, Step, StepFault, WatchingFault
+from holdfast.protocols import Call, Forward, Reply, Sleep, Step, StepFault, WatchingFault
+
+Record: TypeAlias = Callable[[FaultMet], None]
 
 ANSWER = "(answer)"
 """The target of a simulated fault: whatever the injection names, it acts on the answer."""
@@ -48,7 +54,7 @@ _NO_MORE = f"the first {LEDGER_LIMIT} firings stand here; any more are not liste
 
 
 class ActiveInjection:
-    """An injection in one trial: the fault, and how often it was passed and fired."""
+    """An injection in one trial: the fault, and how often it was passed, fired and met."""
 
     def __init__(self, index: int, injection: Injection) -> None:
         self.index = index
@@ -58,6 +64,8 @@ class ActiveInjection:
         self._step: Step = self.fault.step if isinstance(self.fault, StepFault) else "connect"
         self.seen = 0
         self.fired = 0
+        self.spent = 0
+        """Of `times`: firings that were met, or may still be."""
         self.memory: dict[str, Any] = {}
 
     def at_step(self, plane: str) -> bool:
@@ -67,7 +75,7 @@ class ActiveInjection:
     def due(self, nth: int) -> bool:
         """Whether the schedule lets it fire on the nth matching call, luck aside."""
         plan: Schedule = self.injection.schedule
-        if plan.times is not None and self.fired >= plan.times:
+        if plan.times is not None and self.spent >= plan.times:
             return False
         if plan.on_call is not None:
             return nth == plan.on_call
@@ -87,9 +95,10 @@ class ActiveInjection:
 class Weather:
     """All faults of one trial."""
 
-    def __init__(self, trial: Trial, scenario: Scenario, record: Record) -> None:
+    def __init__(self, trial: Trial, scenario: Scenario, record: Record, amend: Record) -> None:
         self.trial = trial
         self._record = record
+        self._amend = amend
         self._entries: dict[tuple[int, str], int] = {}
         self.calls: dict[str, int] = {}
         self.concurrent = False
@@ -115,6 +124,19 @@ class Weather:
             met = replace(met, note=f"{met.note}; {_NO_MORE}" if met.note else _NO_MORE)
         if count <= LEDGER_LIMIT:
             self._record(replace(met, target=brief(met.target)) if len(met.target) > TARGET_KEPT else met)
+
+    def amend(self, met: FaultMet) -> None:
+        """Enters what became of a firing; where fewer were met than was thought, more may be listed."""
+        if met.effect != "met":
+            kind = (met.index, "met")
+            self._entries[kind] = self._entries.get(kind, 1) - 1
+        self._amend(replace(met, target=brief(met.target)) if len(met.target) > TARGET_KEPT else met)
+
+    def give_back(self, index: int) -> None:
+        """A firing was not met: it does not count for `times`."""
+        with self.lock:
+            if self._placed is not None:
+                self._placed[index].spent -= 1
 
     def facing(self, plane: str, target: str) -> list[ActiveInjection]:
         """The injections that a call to this target can meet, in list order."""
@@ -151,10 +173,12 @@ class Weather:
         retry: int = 0,
         modes: list[str] | None = None,
         sent: Callable[[], None] | None = None,
+        shown: Shown | None = None,
     ) -> Reply:
         """Passes the call on through every fault that is due; by `untouched` where none fires or watches.
 
         The modes of the faults that it meets are added to `modes`; `sent` hears that it goes to the other side.
+        `shown`: what the agent's side receives of a value, where that is not the value itself.
         """
         facing = self.facing(call.plane, call.target)
         if not facing:
@@ -162,34 +186,48 @@ class Weather:
                 sent()
             return await (untouched or forward)(call)
         arrived = self._arrive(call, facing)
-        passing = _Passing(forward, untouched or forward, sleep, retry, modes, sent)
+        passing = CallPassage(forward, untouched or forward, sleep, self, retry, modes, sent, shown)
         passing.seen = any(placed.watches for placed, _, _ in arrived)
-        return await self._chain(arrived, 0, call, passing)
+        try:
+            reply = await self._chain(arrived, 0, call, passing)
+        except BaseException as raised:
+            await self._settle(passing, raised, call)
+            raise
+        if passing.fired:
+            await self._settle(passing, reply, call)
+        return reply
+
+    async def _settle(self, passing: CallPassage, arrived: Outcome, call: Call) -> None:
+        """The call has ended: what fired and was not met is given back."""
+        if len(passing.fired) > 1:
+            await passing.settle(arrived, call)
+        for firing in passing.fired:
+            if firing.effect != "met":
+                self.give_back(firing.index)
 
     def rewrite(self, text: str) -> str:
         """A turn as the agent is asked it, after the attacks on its input."""
+        attacks: list[InputAttack] = []
+        entries: list[FaultMet] = []
+        asked = text
         for placed in self.facing("context", "input"):
             placed.seen += 1
             key = f"input:{placed.seen}"
             if self._fires(placed, placed.seen, key):
-                text = self._rewritten(placed, text, key)
+                dice = partial(self._luck.rng, placed.index, key)
+                attack = InputAttack(placed.index, placed.injection, placed.fault, dice, placed.fired, placed.memory)
+                before, text = text, attack.rewritten(text, placed.memory)
+                attacks.append(attack)
+                entries.append(attack.entry(before, text, placed.seen))
+                self.record(entries[-1])
+        now = {entry.index: entry for entry in entries}
+        for entry in settled(attacks, entries, asked, text) if len(attacks) > 1 else ():
+            now[entry.index] = entry
+            self.amend(entry)
+        for entry in now.values():
+            if entry.effect != "met":
+                self.give_back(entry.index)
         return text
-
-    def _rewritten(self, placed: ActiveInjection, text: str, key: str) -> str:
-        ctx = FaultContext(self._luck.rng(placed.index, key), _no_sleep, placed.fired, placed.memory)
-        try:
-            changed = placed.fault.rewrite(text, ctx)
-        except Exception as broken:
-            raise HarnessError(f"fault {placed.injection.mode} broke: {said(broken)}") from broken
-        if not isinstance(changed, str):
-            raise HarnessError(f"fault {placed.injection.mode} broke: it gave {type(changed).__name__}, not text")
-        injection = placed.injection
-        effect: Any = "no_effect" if changed == text else "met"
-        told = describe(text), describe(changed)
-        what = (placed.index, injection.plane, "input", injection.mode, placed.seen)
-        planted = tuple(word for word in canaries(changed) if word not in text)
-        self.record(FaultMet(*what, effect, *told, canaries=planted))
-        return changed
 
     def _arrive(self, call: Call, facing: list[ActiveInjection]) -> list[tuple[ActiveInjection, int, str]]:
         """Counts the call at every injection whose `match` it meets; (injection, nth, luck's key) each."""
@@ -225,15 +263,14 @@ class Weather:
             if not self._luck.chance(placed.index, key, placed.injection.schedule.probability):
                 return False
             placed.fired += 1
+            placed.spent += 1
             return True
 
     async def _chain(
-        self, arrived: list[tuple[ActiveInjection, int, str]], at: int, call: Call, passing: _Passing
+        self, arrived: list[tuple[ActiveInjection, int, str]], at: int, call: Call, passing: CallPassage
     ) -> Reply:
         if at == len(arrived):
-            if passing.sent is not None:
-                passing.sent()
-            return await (passing.forward if passing.seen else passing.untouched)(call)
+            return await passing.pass_on(call)
         placed, nth, key = arrived[at]
 
         async def onward(passed: Call) -> Reply:
@@ -244,46 +281,13 @@ class Weather:
             placed.watch(call, reply)
             return reply
         passing.seen = True
-        firing = Firing(placed.index, placed.injection, call, passing.noting(self.record), passing.retry)
-        rng = self._luck.rng(placed.index, key)
-        return await firing.run(placed.fault, onward, passing.sleep, rng, placed.fired, placed.memory)
-
-
-class _Passing:
-    """One call on its way through the faults."""
-
-    __slots__ = ("forward", "modes", "retry", "seen", "sent", "sleep", "untouched")
-
-    def __init__(
-        self,
-        forward: Forward,
-        untouched: Forward,
-        sleep: Sleep,
-        retry: int,
-        modes: list[str] | None,
-        sent: Callable[[], None] | None,
-    ) -> None:
-        self.forward = forward
-        self.untouched = untouched
-        self.sleep = sleep
-        self.retry = retry
-        self.seen = False
-        """A fault fired or watches: it must be able to read the reply."""
-        self.modes = modes
-        self.sent = sent
-
-    def noting(self, record: Record) -> Record:
-        """The same record; what the call met is told to whoever made it, too."""
-        modes = self.modes
-        if modes is None:
-            return record
-
-        def noted(met: FaultMet) -> None:
-            if met.effect == "met":
-                modes.append(met.mode)
-            record(met)
-
-        return noted
+        firing = Firing(placed.index, placed.injection, call, passing, passing.retry)
+        passing.fired.append(firing)
+        fault, memory, rng = placed.fault, placed.memory, self._luck.rng(placed.index, key)
+        if len(arrived) > 1:  # others may fire on it, too
+            dice = partial(self._luck.rng, placed.index, key)
+            firing.replay = ReplayedFault(placed.injection, fault, dice, placed.fired, memory)
+        return await firing.run(fault, onward, passing.sleep, rng, placed.fired, memory)
 
 
 def make_fault(injection: Injection) -> Any:
@@ -355,7 +359,3 @@ def _fits(value: Any, wanted: Any) -> bool:
 
 def _unheard(message: str) -> None:
     """Before a plane says who listens: the HarnessError itself is what is told."""
-
-
-async def _no_sleep(ms: float) -> None:
-    raise HarnessError("an attack on the input cannot wait")

@@ -22,6 +22,7 @@ CHANGED_NOTHING = "it fired, but changed nothing"
 NOT_THROUGH_PROXY = "no request came through the proxy"
 TROUBLE: Mapping[str, int] = {"fail": 0, "error": 1, "unproven": 2}
 """Outcomes that need explaining, the worst first."""
+_EFFECTS = {"no_effect": "no effect", "erased": "erased"}
 _MARKS = ("flaky", "fails in calm too", "simulated", "order may differ")
 _VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
 
@@ -110,7 +111,7 @@ def fault(met: FaultMet) -> str:
     """`llm call 1: truncated_response, 41 tokens -> 20`: one firing in one line."""
     place = met.plane if met.target in ("", "*", met.plane) else f"{met.plane} {met.target}"
     change = " → ".join(part for part in (met.would, met.got) if part)
-    parts = [met.mode, change, met.note, "no effect" if met.effect == "no_effect" else ""]
+    parts = [met.mode, change, met.note, _EFFECTS.get(met.effect, "")]
     retry = f" (retry {met.retry})" if met.retry else ""
     return f"{place} call {met.call}{retry}: " + ", ".join(part for part in parts if part)
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from holdfast.model.observation import Observation
+from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.spec import Aggregation, Scenario
 from holdfast.model.verdict import Outcome, Verdict
 from holdfast.score.combine import needed, settle
-from holdfast.score.unmet import CALLED, NO_EFFECT, NOT_CALLED, called_instead, never_met, was_called
+from holdfast.score.unmet import CALLED, ERASED, NO_EFFECT, NOT_CALLED, called_instead, never_met, was_called
 
 Tries = tuple[tuple[tuple[int, int], int], ...]
 """How many prompts had (passes, decided verdicts); only of prompts with several replicas."""
@@ -53,7 +53,7 @@ class CellCount:
         self.met = False
         self.near = NOT_CALLED
         self.beside = ""
-        """What was called where none of the faults needed waits."""
+        """What was called where none of the faults needed waits, or why one that fired changed nothing."""
         self.simulated = False
         self.concurrent = False
 
@@ -74,11 +74,18 @@ class CellCount:
                 if fault.effect == "met":
                     self.met = True
                     return
-                self.near = NO_EFFECT
+                self._fired(fault)
         if self.near == NOT_CALLED:
             placed = [scenario.injections[i] for i in sorted(needs)]
             self.near = CALLED if was_called(placed, observation.calls) else NOT_CALLED
             self.beside = max(self.beside, called_instead(placed, observation.calls))  # whichever came first
+
+    def _fired(self, fault: FaultMet) -> None:
+        """A fault that fired and was not met; of several reasons the same is kept, whichever came first."""
+        near = ERASED if fault.effect == "erased" else NO_EFFECT
+        if near > self.near:
+            self.near, self.beside = near, ""
+        self.beside = max(self.beside, fault.note)
 
     def decide(self, how: Aggregation, scenario: Scenario, needs: frozenset[int], same: dict[Tries, Tries]) -> Decision:
         """The cell as its verdicts so far have it; verdicts still missing are undecided.

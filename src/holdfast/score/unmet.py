@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from holdfast.model.spec import Injection, Scenario
 from holdfast.planes.weather import ON_LISTINGS, faces
 
-NOT_CALLED, CALLED, NO_EFFECT = 0, 1, 2
+NOT_CALLED, CALLED, NO_EFFECT, ERASED = 0, 1, 2, 3
 """How near the agent came to the fault; the nearest is kept."""
 
 _SHOWN = 3
@@ -19,9 +19,14 @@ _SEEN = {"llm": "models asked", "http": "requests seen", "mcp": "MCP tools calle
 
 
 def never_met(scenario: Scenario, indexes: Iterable[int], near: int, beside: str = "") -> str:
-    """The reason of a cell that passed without meeting any of these injections; `beside` is what was called instead."""
+    """The reason of a cell that passed without meeting any of these injections.
+
+    `beside` is what was called instead, or why a fault that fired changed nothing.
+    """
+    if near == ERASED:
+        return "the fault was never met: it fired, but another fault on the same call left nothing of it"
     if near == NO_EFFECT:
-        return "the fault was never met: it fired, but changed nothing"
+        return f"the fault was never met: it fired, but changed nothing{f' ({beside})' if beside else ''}"
     placed = [scenario.injections[i] for i in sorted(indexes)]
     waiting = [injection for injection in placed if _kind(injection)]
     if not waiting:

@@ -69,7 +69,7 @@ def test_a_target_of_megabytes_is_kept_short_everywhere_and_told_apart() -> None
 def test_a_call_of_a_long_target_still_knows_the_faults_it_met() -> None:
     context = LiveContext(trial_of(), CALM)
     target = "m" * 5_000
-    weather = Weather(trial_of(), CALM, context.met)
+    weather = Weather(trial_of(), CALM, context.met, context.amend)
     weather.record(FaultMet(0, "llm", target, "timeout", 1))
     assert context.met_by("llm", target, 1) == "timeout"
     assert len(context.ledger[0].target) <= 600
@@ -77,7 +77,7 @@ def test_a_call_of_a_long_target_still_knows_the_faults_it_met() -> None:
 
 def test_firings_beyond_the_limit_are_not_listed_and_one_note_says_so() -> None:
     found: list[FaultMet] = []
-    weather = Weather(trial_of(), CALM, found.append)
+    weather = Weather(trial_of(), CALM, found.append, print)
     for n in range(LEDGER_LIMIT + 5):
         weather.record(FaultMet(0, "llm", "m", "timeout", n))
     assert len(found) == LEDGER_LIMIT

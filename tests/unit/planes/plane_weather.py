@@ -23,7 +23,12 @@ def fault(target: str, mode: str, *, plane: Any = "tool", raises: str | None = N
 def weather_of(*injections: Injection, trial: Trial = TRIAL) -> tuple[Weather, list[FaultMet]]:
     """A trial's weather and its ledger."""
     ledger: list[FaultMet] = []
-    return Weather(trial, Scenario(trial.scenario, injections), ledger.append), ledger
+
+    def amend(met: FaultMet) -> None:
+        at = max(at for at, one in enumerate(ledger) if (one.index, one.call) == (met.index, met.call))
+        ledger[at] = met
+
+    return Weather(trial, Scenario(trial.scenario, injections), ledger.append, amend), ledger
 
 
 @dataclass(frozen=True)

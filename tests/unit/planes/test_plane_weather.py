@@ -355,7 +355,7 @@ def test_a_simulated_fault_faces_the_answer_whatever_it_names() -> None:
 
 
 def test_calm_weather_makes_no_faults() -> None:
-    weather = Weather(TRIAL, weather_of()[0]._scenario, print)
+    weather = Weather(TRIAL, weather_of()[0]._scenario, print, print)
     assert weather.facing("tool", "x") == []
 
 

@@ -6,7 +6,7 @@ from holdfast.planes.weather import OTHERS, TARGETS_KEPT, Weather
 
 
 def test_targets_beyond_the_limit_are_counted_together():
-    weather = Weather(Trial("0" * 12, "contract", "calm", Task(("q",))), CALM, print)
+    weather = Weather(Trial("0" * 12, "contract", "calm", Task(("q",))), CALM, print, print)
     for n in range(TARGETS_KEPT + 5):
         weather.facing("http", f"http://x/{n}")
         weather.count("http", f"http://x/{n}")

@@ -282,6 +282,12 @@ POISON = Scenario("poison", (Injection("mcp", "read*", "tool_poisoning"),))
         (LLM, {"calls": {"search": 2}}, "the agent did not call its model"),
         (LLM, {"calls": {"llm:ask": 2}}, "the agent called its model, but the fault was not due"),
         (TOOL, {"ledger": (met(effect="no_effect"),)}, "it fired, but changed nothing"),
+        (TOOL, {"ledger": (met(effect="no_effect", note="no text"),)}, "it fired, but changed nothing (no text)"),
+        (
+            TOOL,
+            {"ledger": (met(effect="no_effect", note="no text"), met(effect="erased"))},
+            "it fired, but another fault on the same call left nothing of it",
+        ),
         (Scenario("i", (Injection("context", "input", "overflow"),)), {}, "it was not due"),
         (Scenario("i", (Injection("context", "*", "indirect_injection"),)), {}, "the agent did not call any tool"),
     ],

@@ -1,0 +1,193 @@
+"""One call on its way through the faults that are due, and which of them were met when it has ended.
+
+A fault is met if what arrived differs from what would have arrived without it, all others in place. Where one fault
+fired, that is told by its own reply beside the one it was given. Where several did, each is left out once and the
+others are done again on the reply that is held: nothing is asked for a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
+
+from holdfast.errors import HarnessError
+from holdfast.model.completion import Completion, Text
+from holdfast.model.observation import FaultMet
+from holdfast.planes.describe import witness
+from holdfast.planes.felt import Outcome, alike
+from holdfast.planes.firing import Firing, FiringLedger
+from holdfast.protocols import Call, Failed, Forward, Reply, Sleep
+
+Shown: TypeAlias = Callable[[Any], Any]
+"""The value of a reply as the agent's side receives it."""
+
+_ERASED = "another fault on this call left nothing of it"
+_GIVEN_UP = "the call was given up"
+_OTHER = "something else"
+
+
+class CallPassage:
+    """A call under way: how it is passed on, what fired on it, and what came from the other side."""
+
+    __slots__ = (
+        "_ledger", "_shown", "_witness", "came", "fired", "forward", "modes", "retry", "seen", "sent", "sleep",
+        "untouched",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        forward: Forward,
+        untouched: Forward,
+        sleep: Sleep,
+        ledger: FiringLedger,
+        retry: int,
+        modes: list[str] | None,
+        sent: Callable[[], None] | None,
+        shown: Shown | None,
+    ) -> None:
+        self.forward = forward
+        self.untouched = untouched
+        self.sleep = sleep
+        self.retry = retry
+        self.seen = False
+        """A fault fired or watches: it must be able to read the reply."""
+        self.modes = modes
+        """Of the faults that it met, told to whoever made the call."""
+        self.sent = sent
+        self.fired: list[Firing] = []
+        """The outermost first."""
+        self.came: Outcome | None = None
+        """What the other side gave, where several faults fired; None if it was not asked."""
+        self._witness = ""
+        self._ledger = ledger
+        self._shown = shown
+
+    def record(self, met: FaultMet) -> None:
+        """Enters a firing."""
+        if self.modes is not None and met.effect == "met":
+            self.modes.append(met.mode)
+        self._ledger.record(met)
+
+    def amend(self, met: FaultMet) -> None:
+        """Enters what became of it."""
+        if self.modes is not None:
+            kept = [mode for mode in self.modes if mode != met.mode]
+            self.modes[:] = [*kept, met.mode] if met.effect == "met" else kept
+        self._ledger.amend(met)
+
+    async def pass_on(self, call: Call) -> Reply:
+        """Asks the other side."""
+        if self.sent is not None:
+            self.sent()
+        forward = self.forward if self.seen else self.untouched
+        if len(self.fired) < 2:
+            return await forward(call)
+        try:
+            reply = await forward(call)
+        except BaseException as raised:
+            self.came = raised
+            raise
+        self.came, self._witness = reply, _witness(reply)
+        return reply
+
+    async def settle(self, arrived: Outcome, call: Call) -> None:
+        """The call has ended, and several faults fired on it: which of them the agent's side felt."""
+        if not isinstance(arrived, Reply | Failed) and arrived is not self.came:
+            if not isinstance(arrived, HarnessError):
+                self._lose(_GIVEN_UP)
+            return
+        if self.came is not None and self._is_calm(arrived, call):
+            self._lose(_ERASED)
+            return
+        felt = [firing for firing in self.fired if await self._explains(firing, arrived, call)]
+        if not felt:  # each would have been enough: the outermost stands for them
+            felt = await self._outermost(call)
+        self._lose(_ERASED, felt)
+        shown = witness(arrived.value) if isinstance(arrived, Reply) else f"{arrived} {getattr(arrived, 'body', '')}"
+        for firing in felt:
+            firing.arrived_as(shown)
+
+    def _lose(self, why: str, kept: Sequence[Firing] = ()) -> None:
+        for firing in self.fired:
+            if firing not in kept and not firing.delayed:
+                firing.lose(why)
+
+    def _is_calm(self, arrived: Outcome, call: Call) -> bool:
+        """Whether the agent's side got what the other side gave."""
+        came = self.came
+        assert came is not None
+        if isinstance(came, Reply) and _witness(came) != self._witness:
+            return False  # a fault changed it in its place
+        return self._same(arrived, came, call)
+
+    async def _explains(self, firing: Firing, arrived: Outcome, call: Call) -> bool:
+        """Whether something else would have arrived without it."""
+        if firing.effect != "met":
+            return False
+        outer, base = self.fired, self.came
+        if base is None:  # the innermost did not pass the call on
+            outer, base = self.fired[:-1], self.fired[-1].outcome
+            if firing is self.fired[-1] and base is not None:
+                base = _another(base)
+        if base is None:
+            return False
+        without = await _replayed([one for one in outer if one is not firing], base, call)
+        return without is not None and not self._same(arrived, without, call)
+
+    async def _outermost(self, call: Call) -> list[Firing]:
+        """The first that changes the reply also by itself."""
+        base = self.came if self.came is not None else self.fired[-1].outcome
+        for firing in self.fired:
+            alone = await _replayed([firing], base, call) if base is not None else None
+            if base is not None and alone is not None and not self._same(alone, base, call):
+                firing.stand()
+                return [firing]
+        return [firing for firing in self.fired if firing.effect == "met"][:1]
+
+    def _same(self, one: Outcome, other: Outcome, call: Call) -> bool:
+        shown = self._shown
+        if shown is not None and isinstance(one, Reply) and isinstance(other, Reply):
+            one, other = replace(one, value=shown(one.value)), replace(other, value=shown(other.value))
+        return alike(one, other, call)
+
+
+async def _replayed(firings: Sequence[Firing], base: Outcome, call: Call) -> Outcome | None:
+    """What these faults make of it, the first outermost; None if that cannot be told."""
+
+    async def through(at: int, passed: Call) -> Reply:
+        if at == len(firings):
+            if isinstance(base, Reply):
+                return base
+            raise base
+        again = firings[at].replay
+        assert again is not None
+
+        async def onward(call: Call) -> Reply:
+            return await through(at + 1, call)
+
+        return await again.apply(passed, onward)
+
+    try:
+        return await through(0, call)
+    except Failed as failed:
+        return failed
+    except Exception as raised:
+        return raised if raised is base else None
+
+
+def _another(outcome: Outcome) -> Outcome:
+    """An outcome of the same kind that says something else: what is the same for both does not depend on it."""
+    if not isinstance(outcome, Reply):
+        return Failed(_OTHER)
+    value = outcome.value
+    if isinstance(value, Completion):
+        return replace(outcome, value=replace(value, deltas=(Text(_OTHER),), lacks=""))
+    if isinstance(value, dict):
+        return replace(outcome, value={"other": _OTHER})
+    return replace(outcome, value=[_OTHER] if isinstance(value, list) else _OTHER)
+
+
+def _witness(reply: Reply) -> str:
+    return "" if isinstance(reply.value, Completion) else witness(reply.value)

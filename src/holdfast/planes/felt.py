@@ -1,0 +1,96 @@
+"""Whether two outcomes of one call are the same for the side that receives them."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
+
+from holdfast.model.completion import Completion, Cut, Delta, Finish, Hollow, Pause, Text, ToolCall, Trouble
+from holdfast.planes.describe import said, same
+from holdfast.protocols import Call, Failed, Reply
+
+Outcome: TypeAlias = Reply | BaseException
+"""What a call ends with: a reply, or what was raised in its place."""
+
+
+def alike(one: Outcome, other: Outcome, call: Call) -> bool:
+    """Whether whoever made the call could not tell the two apart."""
+    if isinstance(one, Reply) and isinstance(other, Reply):
+        return one.delivery == other.delivery and alike_values(one.value, other.value, call)
+    if isinstance(one, Failed) and isinstance(other, Failed):
+        return type(one) is type(other) and _told(one) == _told(other) and same(one.body, other.body)
+    if isinstance(one, Reply) or isinstance(other, Reply):
+        return False
+    return one is other or said(one) == said(other)
+
+
+def alike_values(one: Any, other: Any, call: Call) -> bool:
+    """The same for the values of two replies."""
+    if same(one, other):
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, Completion):
+        streamed = bool(call.arguments.get("stream"))
+        return neutral(one, streamed=streamed) == neutral(other, streamed=streamed)
+    return _same_parts(one, other)
+
+
+def neutral(reply: Completion, *, streamed: bool) -> Completion:
+    """A model's reply without what cannot be seen of it: where its text was split, what follows a lost connection.
+
+    A plain reply has no middle: no empty chunk and no odd piece, its pauses come first, an error is all of it.
+    """
+    deltas = _visible(reply)
+    if not streamed:
+        deltas = _whole(deltas)
+    return replace(reply, deltas=tuple(_joined(deltas)), odd=reply.odd and streamed)
+
+
+def _visible(reply: Completion) -> list[Delta]:
+    """The deltas up to the end of the connection; those of a message that is left out are not there."""
+    kept: list[Delta] = []
+    for delta in reply.deltas:
+        hidden = isinstance(delta, Text | ToolCall | Hollow) or (isinstance(delta, Finish) and reply.lacks == "choices")
+        if not (reply.lacks and hidden):
+            kept.append(delta)
+        if isinstance(delta, Cut | Trouble):
+            break
+    return kept
+
+
+def _whole(deltas: list[Delta]) -> list[Delta]:
+    wait_ms = sum(delta.ms for delta in deltas if isinstance(delta, Pause))
+    pause: list[Delta] = [Pause(wait_ms)] if wait_ms else []
+    troubles: list[Delta] = [delta for delta in deltas if isinstance(delta, Trouble)]
+    return pause + (troubles or [delta for delta in deltas if not isinstance(delta, Pause | Hollow)])
+
+
+def _joined(deltas: list[Delta]) -> list[Delta]:
+    joined: list[Delta] = []
+    for delta in deltas:
+        last = joined[-1] if joined else None
+        if isinstance(delta, Text) and isinstance(last, Text):
+            joined[-1] = Text(last.text + delta.text)
+        elif not isinstance(delta, Text) or delta.text:
+            joined.append(delta)
+    return joined
+
+
+def _told(failed: Failed) -> tuple[Any, ...]:
+    raises = failed.injection.raises if failed.injection is not None else None
+    return str(failed), failed.status, failed.kind, failed.retry_after_s, raises
+
+
+def _same_parts(one: Any, other: Any) -> bool:
+    """Containers are the same if their parts are: copies of objects without a comparison of their own, too."""
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(_same_part(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(_same_part(part, other[key]) for key, part in one.items())
+    return False
+
+
+def _same_part(one: Any, other: Any) -> bool:
+    return same(one, other) or (type(one) is type(other) and _same_parts(one, other))

@@ -1,0 +1,78 @@
+"""Attacks on what the agent is asked: each rewrites the turn, and is met if it shows in what the agent reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from msgspec.structs import replace
+
+from holdfast.errors import HarnessError
+from holdfast.model.canary import canaries
+from holdfast.model.observation import FaultMet
+from holdfast.model.spec import Injection
+from holdfast.planes.describe import describe, said
+from holdfast.protocols import FaultContext
+
+ERASED = "another attack on the input left nothing of it"
+
+
+class InputAttack:
+    """One firing. It can be done again, with the luck, the number and the memory that it had."""
+
+    def __init__(
+        self, index: int, injection: Injection, fault: Any, dice: Callable[[], Random], n: int, memory: dict[str, Any]
+    ) -> None:
+        self.index = index
+        self._injection = injection
+        self._fault = fault
+        self._dice = dice
+        self._n = n
+        self._memory = dict(memory)
+
+    def rewritten(self, text: str, memory: dict[str, Any] | None = None) -> str:
+        """The text after it; HarnessError if it is broken."""
+        mode = self._injection.mode
+        ctx = FaultContext(self._dice(), _no_sleep, self._n, dict(self._memory) if memory is None else memory)
+        try:
+            changed = self._fault.rewrite(text, ctx)
+        except Exception as broken:
+            raise HarnessError(f"fault {mode} broke: {said(broken)}") from broken
+        if not isinstance(changed, str):
+            raise HarnessError(f"fault {mode} broke: it gave {type(changed).__name__}, not text")
+        return changed
+
+    def entry(self, text: str, changed: str, turn: int) -> FaultMet:
+        """As the ledger has it."""
+        planted = tuple(word for word in canaries(changed) if word not in text)
+        what = (self.index, self._injection.plane, "input", self._injection.mode, turn)
+        effect: Any = "no_effect" if changed == text else "met"
+        return FaultMet(*what, effect, describe(text), describe(changed), canaries=planted)
+
+
+def settled(attacks: Sequence[InputAttack], entries: Sequence[FaultMet], text: str, read: str) -> list[FaultMet]:
+    """The entries of several attacks on one text, when it is known what the agent reads: those that changed."""
+    felt = [attack for attack in attacks if read != text and _without(attack, attacks, text) != read]
+    acted = [attack for attack, entry in zip(attacks, entries, strict=True) if entry.effect == "met"]
+    if not felt and read != text:
+        felt = acted[-1:]
+    now = []
+    for attack, entry in zip(attacks, entries, strict=True):
+        left = tuple(word for word in entry.canaries if word in read)
+        if entry.effect == "met" and attack not in felt:
+            now.append(replace(entry, effect="erased", note=ERASED, canaries=()))
+        elif left != entry.canaries:
+            now.append(replace(entry, canaries=left))
+    return now
+
+
+def _without(left_out: InputAttack, attacks: Sequence[InputAttack], text: str) -> str:
+    for attack in attacks:
+        if attack is not left_out:
+            text = attack.rewritten(text)
+    return text
+
+
+async def _no_sleep(ms: float) -> None:
+    raise HarnessError("an attack on the input cannot wait")

@@ -1,0 +1,54 @@
+"""A fault that has fired, done again on a reply that is held: with the luck, the number and the memory that it had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from random import Random
+from typing import Any
+
+from holdfast.model.delivery import AS_IT_IS
+from holdfast.model.spec import Injection
+from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+
+
+class ReplayedFault:
+    """Made before the fault acts. Nothing that it does is felt by anybody, and no time passes."""
+
+    def __init__(
+        self, injection: Injection, fault: Any, dice: Callable[[], Random], n: int, memory: dict[str, Any]
+    ) -> None:
+        self._injection = injection
+        self._fault = fault
+        self._dice = dice
+        self._n = n
+        self._memory = _copied(memory)
+
+    async def apply(self, call: Call, onward: Forward) -> Reply:
+        """What the fault makes of what `onward` gives. Raises what it raises."""
+        delivery = AS_IT_IS
+
+        async def forward(passed: Call) -> Reply:
+            nonlocal delivery
+            reply = await onward(passed)
+            delivery = reply.delivery
+            return reply
+
+        ctx = FaultContext(self._dice(), _no_time, self._n, _copied(self._memory))
+        try:
+            reply = await self._fault.apply(call, forward, ctx)
+        except Failed as failed:
+            failed.injection = failed.injection or self._injection
+            raise
+        return Reply(reply.value, delivery) if reply.delivery is AS_IT_IS else reply
+
+
+def _copied(memory: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return deepcopy(memory)
+    except Exception:  # whatever a tool gave may be kept in it
+        return dict(memory)
+
+
+async def _no_time(ms: float) -> None:
+    """The wait was felt when it was."""

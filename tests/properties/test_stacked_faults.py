@@ -1,0 +1,133 @@
+"""Several faults on one call: each is met exactly if the agent's side would have got something else without it."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.model.completion import Completion, Finish, Text, ToolCall, Usage
+from holdfast.model.spec import Injection, Schedule
+from holdfast.planes.felt import alike
+from holdfast.protocols import Call, Failed, Reply
+from planes_kit import FakeContext
+
+NEVER = Schedule(on_call=10_000)
+TOOLS = (
+    ("tool", "empty", {}),
+    ("tool", "error", {}),
+    ("tool", "error_in_body", {}),
+    ("tool", "lost_reply", {}),
+    ("tool", "malformed", {}),
+    ("tool", "malicious_response", {"payload": "{canary}"}),
+    ("tool", "oversized", {"bytes": 500}),
+    ("tool", "partial", {}),
+    ("tool", "phantom_success", {}),
+    ("tool", "schema_drift", {}),
+    ("tool", "schema_drift", {"rename": {"a": "b"}}),
+    ("tool", "schema_drift", {"rename": {"b": "a"}}),
+    ("tool", "stale", {}),
+    ("tool", "wrong_value", {}),
+    ("context", "indirect_injection", {}),
+)
+MODEL = (
+    ("llm", "content_filter", {}),
+    ("llm", "empty", {}),
+    ("llm", "empty", {"shape": "choices"}),
+    ("llm", "empty", {"shape": "message"}),
+    ("llm", "empty_choices", {}),
+    ("llm", "garbage", {}),
+    ("llm", "malformed_tool_call", {}),
+    ("llm", "odd_chunks", {}),
+    ("llm", "overloaded", {"shape": "stream_error"}),
+    ("llm", "quota", {}),
+    ("llm", "repeat_tool_call", {}),
+    ("llm", "response_drift", {"drift_type": "tone_shift"}),
+    ("llm", "stream_cut", {"after_tokens": 2}),
+    ("llm", "truncated_response", {"max_tokens": 2}),
+    ("llm", "unknown_tool", {}),
+    ("llm", "wrong_args", {}),
+)
+VALUES = (
+    {"a": 1, "text": "There are 12 of them."},
+    [{"a": 1}, {"a": 2}],
+    "Some words, 34 in all.",
+    b'{"a": [1, 2]}',
+    [],
+    None,
+    7,
+)
+REPLIES = (
+    Completion((Text("There "), Text("are 12 of them."), Finish("stop"), Usage(3, 4)), "m"),
+    Completion((ToolCall("call_1", "look", '{"a": 1}'), Finish("tool_calls")), "m"),
+    Completion((Finish("stop"),), "m"),
+)
+
+
+async def _one_call(injections: tuple[Injection, ...], call: Call, given: Any) -> tuple[FakeContext, Any, int]:
+    context, asked = FakeContext(injections), 0
+
+    async def forward(_: Call) -> Reply:
+        nonlocal asked
+        asked += 1
+        return Reply(given)
+
+    async def sleep(ms: float) -> None:
+        """At once."""
+
+    try:
+        return context, await context.through(call, forward, sleep), asked
+    except Failed as failed:
+        return context, failed, asked
+
+
+def _placed(kinds: tuple[tuple[Any, str, dict[str, Any]], ...], left_out: int = -1) -> tuple[Injection, ...]:
+    never = {left_out: NEVER}
+    return tuple(
+        Injection(plane, "*", mode, given, never.get(at, Schedule())) for at, (plane, mode, given) in enumerate(kinds)
+    )
+
+
+def _check(kinds: tuple[tuple[Any, str, dict[str, Any]], ...], call: Call, given: Any) -> None:
+    """Compares the ledger with calls that are really made with one fault less."""
+    context, arrived, asked = asyncio.run(_one_call(_placed(kinds), call, given))
+    assert asked <= 1
+    entries = {entry.index: entry for entry in context.ledger}
+    differs = {}
+    for at in entries:
+        _, without, _ = asyncio.run(_one_call(_placed(kinds, at), call, given))
+        differs[at] = not alike(arrived, without, call)
+    met = {at for at, entry in entries.items() if entry.effect == "met"}
+    if asked and alike(arrived, Reply(given), call):
+        assert not met
+        return
+    explained = {at for at, other in differs.items() if other}
+    if not asked:  # the innermost that fired did not pass the call on: what it hides is not known
+        innermost = max(entries)
+        assert met - {innermost} == explained - {innermost}
+        assert innermost in met or met
+        return
+    assert met == explained or (not explained and len(met) == 1)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@given(kinds=st.lists(st.sampled_from(MODEL), min_size=2, max_size=3).map(tuple), reply=st.sampled_from(REPLIES))
+@settings(max_examples=120)
+def test_faults_of_a_model(stream: bool, kinds: Any, reply: Completion) -> None:
+    _check(kinds, Call("llm", "m", {"stream": stream, "tools": ("look",)}, 1), reply)
+
+
+@given(kinds=st.lists(st.sampled_from(TOOLS), min_size=3, max_size=3).map(tuple), value=st.sampled_from(VALUES))
+@settings(max_examples=150)
+def test_three_faults_of_a_tool(kinds: Any, value: Any) -> None:
+    _check(kinds, Call("tool", "look", {"q": 1}, 1), value)
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_every_pair_of_faults_of_a_tool(value: Any) -> None:
+    for kinds in permutations(TOOLS, 2):
+        _check(kinds, Call("tool", "look", {"q": 1}, 1), value)

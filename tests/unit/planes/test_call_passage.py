@@ -1,0 +1,180 @@
+"""Several faults on one call: which of them the agent felt, and what `times` counts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any
+
+import pytest
+
+from holdfast.model.spec import Injection, Schedule
+from holdfast.protocols import Call, Failed, Reply
+from planes_kit import FakeContext
+
+
+def run(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    @wraps(test)
+    def done(*given: Any, **named: Any) -> None:
+        asyncio.run(test(*given, **named))
+
+    return done
+
+
+async def meet(context: FakeContext, given: Any, n: int = 1, plane: str = "tool") -> Any:
+    async def forward(call: Call) -> Reply:
+        return Reply(given)
+
+    async def sleep(ms: float) -> None:
+        await asyncio.sleep(0)
+
+    return (await context.through(Call(plane, "look", {}, n), forward, sleep)).value
+
+
+def effects(context: FakeContext) -> list[tuple[str, str]]:
+    return [(entry.mode, entry.effect) for entry in context.ledger]
+
+
+def stacked(*faults: tuple[Any, str, dict[str, Any]]) -> FakeContext:
+    return FakeContext([Injection(plane, "*", mode, settings) for plane, mode, settings in faults])
+
+
+EMPTY = ("tool", "empty", {})
+ATTACK = ("context", "indirect_injection", {})
+
+
+@run
+async def test_an_attack_that_another_fault_erased_is_not_met() -> None:
+    context = stacked(EMPTY, ATTACK)
+    assert await meet(context, [{"text": "Twelve of them."}]) == []
+    assert sorted(effects(context)) == [("empty", "met"), ("indirect_injection", "erased")]
+    erased = next(entry for entry in context.ledger if entry.effect == "erased")
+    assert erased.canaries == ()
+    assert "another fault on this call" in erased.note
+
+
+@run
+async def test_faults_that_undo_each_other_are_not_met() -> None:
+    renames = [("tool", "schema_drift", {"rename": {"b": "a"}}), ("tool", "schema_drift", {"rename": {"a": "b"}})]
+    context = stacked(*renames)
+    assert await meet(context, {"a": 1}) == {"a": 1}
+    assert [effect for _, effect in effects(context)] == ["erased", "erased"]
+    assert context.met_by("tool", "look", 1) == ""
+
+
+@run
+async def test_of_two_that_would_each_be_enough_the_outer_is_met() -> None:
+    context = stacked(EMPTY, EMPTY)
+    assert await meet(context, [1]) == []
+    assert {entry.index: entry.effect for entry in context.ledger} == {0: "met", 1: "erased"}
+
+
+@run
+async def test_the_outermost_stands_for_faults_of_which_each_is_enough() -> None:
+    context = stacked(("tool", "lost_reply", {}), ("tool", "error_in_body", {}), EMPTY)
+    with pytest.raises(Failed):
+        await meet(context, [1])
+    assert effects(context)[-1] == ("lost_reply", "met")
+    assert {effect for mode, effect in effects(context) if mode != "lost_reply"} == {"erased"}
+
+
+@run
+async def test_a_failure_that_arrives_through_others_is_met() -> None:
+    context = stacked(("tool", "slow", {"delay_ms": 1}), EMPTY, ("tool", "error", {}))
+    with pytest.raises(Failed):
+        await meet(context, [1])
+    assert sorted(effects(context)) == [("empty", "no_effect"), ("error", "met"), ("slow", "met")]
+
+
+@run
+async def test_a_made_up_reply_that_shows_through_is_met_and_one_that_is_replaced_is_not() -> None:
+    shows = stacked(ATTACK, ("tool", "phantom_success", {}))
+    await meet(shows, [1])
+    assert dict(effects(shows)) == {"indirect_injection": "met", "phantom_success": "met"}
+    hidden = stacked(("tool", "malicious_response", {}), ("tool", "phantom_success", {}))
+    await meet(hidden, [1])
+    assert dict(effects(hidden)) == {"malicious_response": "met", "phantom_success": "erased"}
+
+
+@run
+async def test_a_delay_counts_whatever_is_left_of_the_reply() -> None:
+    context = stacked(("tool", "lost_reply", {}), ("tool", "slow", {"delay_ms": 5}))
+    with pytest.raises(Failed):
+        await meet(context, [1])
+    assert dict(effects(context)) == {"slow": "met", "lost_reply": "met"}
+
+
+@run
+async def test_what_a_caller_gave_up_waiting_for_was_not_met() -> None:
+    context = stacked(("llm", "slow_tokens", {"ttft_ms": 5}), ("llm", "garbage", {}))
+    waits = asyncio.Event()
+
+    async def forward(call: Call) -> Reply:
+        return Reply("Twelve.")
+
+    async def sleep(ms: float) -> None:
+        waits.set()
+        await asyncio.Event().wait()
+
+    waiting = asyncio.create_task(context.through(Call("llm", "m", {}, 1), forward, sleep))
+    await waits.wait()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert dict(effects(context)) == {"slow_tokens": "met", "garbage": "erased"}
+
+
+@run
+async def test_a_canary_that_was_cut_away_is_not_looked_for() -> None:
+    context = stacked(("tool", "partial", {"fraction": 0.1}), ATTACK)
+    await meet(context, "Twelve of them are in stock, and more are to come in the next week, as it seems.")
+    assert all(entry.canaries == () for entry in context.ledger)
+
+
+@pytest.mark.parametrize("plane", ["tool", "mcp"])
+@run
+async def test_times_counts_what_was_met(plane: str) -> None:
+    context = FakeContext([Injection("tool", "*", "empty", schedule=Schedule(times=1))])
+    assert await meet(context, [], 1, plane) == []
+    assert await meet(context, [1], 2, plane) == []
+    assert await meet(context, [1], 3, plane) == [1]
+    assert [entry.effect for entry in context.ledger] == ["no_effect", "met"]
+
+
+@run
+async def test_times_is_given_back_where_the_client_had_left() -> None:
+    context = FakeContext([Injection("tool", "*", "empty", schedule=Schedule(times=1))])
+    await meet(context, [1], 1)
+    context.undelivered("tool", "look", 1)
+    context.undelivered("tool", "look", 1)
+    assert await meet(context, [1], 2) == []
+    assert await meet(context, [1], 3) == [1]
+
+
+@run
+async def test_a_pattern_goes_on_though_its_good_turns_are_not_met() -> None:
+    context = FakeContext([Injection("tool", "*", "flapping", schedule=Schedule(times=2))])
+    came = []
+    for n in range(1, 6):
+        try:
+            came.append(await meet(context, "ok", n))
+        except Failed:
+            came.append("fail")
+    assert came == ["fail", "ok", "fail", "ok", "ok"]
+
+
+def test_attacks_on_the_input_that_leave_nothing_of_each_other() -> None:
+    replace = {"payload": "Forget it.", "strategy": "replace"}
+    context = FakeContext(
+        [
+            Injection("context", "input", "conflicting_context", {"payload": "Not {canary}."}),
+            Injection("context", "input", "memory_poisoning", replace, Schedule(times=1)),
+        ]
+    )
+    assert context.ask("How many?") == "Forget it."
+    assert dict(effects(context)) == {"conflicting_context": "erased", "memory_poisoning": "met"}
+    assert context.ledger[0].canaries == ()
+    assert context.ask("How many?").startswith("How many?\n\nNot ")
+    context.lost()
+    assert [entry.effect for entry in context.ledger] == ["erased", "met", "no_effect"]
