@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
+from msgspec.structs import replace
+
 from holdfast.errors import HarnessError
-from holdfast.faults.values import Path, at, fields, is_record, is_rows, put, with_items
-from holdfast.model.completion import Completion, Text
+from holdfast.faults.values import Path, at, fields, is_record, is_rows, parts, put, with_items
+from holdfast.model.completion import Completion, Text, ToolCall
 
 Early: TypeAlias = Literal["length", "content_filter"]
 """Why a reply ended before it was complete."""
@@ -57,6 +59,27 @@ def with_text(value: Any, text: str) -> Any:
     for path in paths[1:]:
         value = put(value, path, "") if at(value, path) else value
     return put(value, paths[0], text) if paths else value
+
+
+def without_calls(value: Any) -> Any:
+    """A copy of the reply that asks for no tool, in any of the usual shapes; the very value if it asks for none."""
+    if isinstance(value, Completion):
+        if not value.tool_calls:
+            return value
+        kept = tuple([delta for delta in value.deltas if not isinstance(delta, ToolCall)])
+        return replace(value, deltas=kept).with_finish("stop")
+    for path, part in reversed(
+        parts(value)
+    ):  # from the inside out: what is dropped moves nothing that is still to come
+        if is_rows(part) and part and path and path[-1] == "tool_calls":
+            value = put(value, path, with_items(part, []))
+        elif is_rows(part) and any(map(_is_call, part)):
+            value = put(value, path, with_items(at(value, path), [one for one in at(value, path) if not _is_call(one)]))
+    return value
+
+
+def _is_call(block: Any) -> bool:
+    return is_record(block) and dict(fields(block)).get("type") in ("tool_use", "function_call")
 
 
 def ended(value: Any, reason: Early) -> Any:

@@ -37,8 +37,8 @@ def spec(*rules: Invariant, cell: bool = True, **more: Any) -> Spec:
     return Spec(**(given | more))
 
 
-def met(index: int = 0, plane: str = "tool", effect: Any = "met") -> FaultMet:
-    return FaultMet(index, plane, "t", "error", 1, effect)
+def met(index: int = 0, plane: str = "tool", effect: Any = "met", note: str = "") -> FaultMet:
+    return FaultMet(index, plane, "t", "error", 1, effect, note=note)
 
 
 def verdict(trial: Trial, outcome: str, invariant: str = "r", reason: str = "") -> Verdict:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.llm_text import text_of, with_text
+from holdfast.faults.llm_text import text_of, with_text, without_calls
 from holdfast.faults.values import fields, is_rows, put, with_items
 from holdfast.model.completion import Completion
 from holdfast.protocols import Call, FaultContext, Forward, Reply
@@ -16,18 +16,21 @@ from holdfast.protocols import Call, FaultContext, Forward, Reply
 
 @dataclass(frozen=True)
 class Empty:
-    """The model answers with nothing: empty text, no choices, or no message. Text where a reply has neither."""
+    """The model answers with nothing: no text and no tool call, no choices, or no message.
+
+    A reply that has neither choices nor a message has no text then.
+    """
 
     shape: Annotated[
         Literal["content", "choices", "message"],
-        Meta(description="What is empty: the text, the list of choices, or the message (null)."),
+        Meta(description="What is empty: text and tool calls, the list of choices, or the message (null)."),
     ] = "content"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         value = (await forward(call)).value
         if isinstance(value, Completion) and self.shape != "content":
             return Reply(replace(value, lacks=self.shape))
-        blank = value if text_of(value) is None else with_text(value, "")
+        blank = without_calls(value if text_of(value) is None else with_text(value, ""))
         return Reply(blank if self.shape == "content" else _without(value, self.shape, blank))
 
 

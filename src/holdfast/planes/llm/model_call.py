@@ -131,7 +131,10 @@ class ModelCall:
         came = self.account.completion
         if came is None and self._passing is not None:
             came = self._reply.understood(self._passing.wire, bytes(self._kept))
-        return came if self._exchange.answered else None
+        codec = self._query.codec
+        if came is None or not self._exchange.answered:
+            return None
+        return came if codec is None else codec.delivered(came)
 
     def beyond(self, given: Completion | None) -> bool:
         """Whether the agent got a reply in which there may be more than was read of it."""

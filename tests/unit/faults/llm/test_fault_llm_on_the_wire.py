@@ -37,9 +37,8 @@ def test_empty_lacks_what_it_is_told(meet, shape):
     assert meet(Empty(shape=shape), SAID) == replace(SAID, lacks=shape)
 
 
-def test_empty_content_leaves_everything_but_the_text(meet):
-    assert meet(Empty(), BOTH).deltas == (CALLED, Finish("tool_calls"), BILL)
-    assert meet(Empty(), ASKED) is ASKED
+def test_empty_content_leaves_the_end_and_the_bill(meet):
+    assert meet(Empty(), BOTH).deltas == (Finish("stop"), BILL)
 
 
 @pytest.mark.parametrize("value", [SAID, ASKED])

@@ -88,6 +88,9 @@ class Anthropic:
     def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[Frame]:
         return play(completion, _AnthropicWriter(completion, asked, like), like)
 
+    def delivered(self, completion: Completion) -> Completion:
+        return completion
+
     def refusal(self, failed: Failed) -> Refusal:
         return refusals.refusal("anthropic", failed)
 

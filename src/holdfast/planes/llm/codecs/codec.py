@@ -76,6 +76,10 @@ class Codec(Protocol):
         own stream that it stands for, as its reader kept it."""
         ...
 
+    def delivered(self, completion: Completion) -> Completion:
+        """What of a reply the format carries to the client."""
+        ...
+
     def refusal(self, failed: Failed) -> Refusal:
         """An error as this provider sends it; `failed.kind` says which where the status alone does not."""
         ...

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.model.completion import Completion, Finish, FinishReason, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs import gemini_request, refusals, sse
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
@@ -82,6 +84,9 @@ class Gemini:
     def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[Frame]:
         frames = play(completion, _GeminiWriter(completion, asked, like), like)
         return as_array(frames) if self._array else frames
+
+    def delivered(self, completion: Completion) -> Completion:
+        return _sound(completion)[0]
 
     def refusal(self, failed: Failed) -> Refusal:
         return refusals.refusal("google", failed)
@@ -187,7 +192,7 @@ def _sound(completion: Completion) -> tuple[Completion, str]:
     broken = [call for call in completion.tool_calls if as_object(call.arguments) is None]
     kept = tuple([delta for delta in completion.deltas if delta not in broken])
     told = "; ".join([f"{call.name}({call.arguments})" for call in broken])
-    return Completion(kept, completion.model, completion.lacks), told
+    return replace(completion, deltas=kept), told
 
 
 def _ending(completion: Completion, broken: str) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.model.completion import Completion, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs import ollama_request, refusals
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
@@ -69,6 +71,13 @@ class Ollama:
 
     def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[Frame]:
         return play(completion, _OllamaWriter(completion, asked, like, self._chat), like)
+
+    def delivered(self, completion: Completion) -> Completion:
+        kept = [call for call in completion.tool_calls if as_object(call.arguments) is not None]
+        if len(kept) == len(completion.tool_calls):
+            return completion
+        others = [delta for delta in completion.deltas if not isinstance(delta, ToolCall) or delta in kept]
+        return replace(completion, deltas=tuple(others)).with_text(_said(completion))
 
     def refusal(self, failed: Failed) -> Refusal:
         return refusals.refusal("ollama", failed)

@@ -94,6 +94,9 @@ class OpenAIResponses:
     def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[Frame]:
         return play(completion, _ResponsesWriter(completion, asked, like), like)
 
+    def delivered(self, completion: Completion) -> Completion:
+        return completion
+
     def refusal(self, failed: Failed) -> Refusal:
         return refusals.refusal("openai", failed)
 
