@@ -86,6 +86,14 @@ Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 """Waits for so many milliseconds."""
 
 
+Fits: TypeAlias = Callable[[Any], bool]
+
+
+def _anything(value: Any) -> bool:
+    """Most clients take whatever comes."""
+    return True
+
+
 @dataclass
 class FaultContext:
     """The only luck, time and state a fault may use."""
@@ -100,6 +108,8 @@ class FaultContext:
     """Kept per trial and injection."""
     idle: str = ""
     """Set by a fault that finds nothing to act on: why, for the ledger."""
+    fits: Fits = _anything
+    """Whether the client takes a value in the reply's place: one that declares its results may refuse others."""
 
 
 class WireFault(Protocol):
@@ -896,11 +906,11 @@ class TrialContext(Protocol):
         *,
         untouched: Forward | None = None,
         retry: int = 0,
-        shown: Callable[[Any], Any] | None = None,
+        fits: Fits | None = None,
     ) -> Reply:
         """Passes a call on through every fault that is due; raises Failed where one makes it fail.
 
-        `shown`: what the agent's side receives of a reply's value, where that is not the value itself.
+        `fits`: as in FaultContext, where the client may refuse a value.
 
         Where no fault fires, or needs to see the reply, `untouched` is used instead of `forward`: what it gives is
         handed back as it is, so that a plane can let bytes pass unread.

@@ -5,6 +5,7 @@ import sys
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import BaseModel, ConfigDict
 
 server = MCPServer("shop")
 done: list[str] = []
@@ -20,6 +21,21 @@ def price(item: str) -> dict[str, float | str]:
 def search(query: str, limit: int = 3) -> list[str]:
     """Finds items."""
     return [f"{query} {n}" for n in range(limit)]
+
+
+class Stock(BaseModel):
+    """What is there of an item."""
+
+    model_config = ConfigDict(extra="forbid")
+    item: str
+    places: list[str]
+    count: int
+
+
+@server.tool()
+def stock(item: str) -> Stock:
+    """How much there is of an item."""
+    return Stock(item=item, places=["cellar", "attic"], count=12)
 
 
 @server.tool(structured_output=False)

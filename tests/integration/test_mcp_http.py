@@ -64,7 +64,7 @@ def test_a_healthy_session_passes_over_http(shop, mode):
         return len(tools), (await price(client)).structured_content["price"], text(found), failed.is_error, terms
 
     got, place = meet(shop, [], talk, mode)
-    assert got == (6, 189.3, "lamp 0\nlamp 1", True, "All sales are final. Ask before you buy.")
+    assert got == (7, 189.3, "lamp 0\nlamp 1", True, "All sales are final. Ask before you buy.")
     assert [(e.tool, e.error_type) for e in place.context.trace] == [
         ("search", ""),
         ("broken", "tool_error"),

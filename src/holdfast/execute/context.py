@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +21,7 @@ from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, brief, shorten
 from holdfast.planes.firing import DELAYED
 from holdfast.planes.weather import Weather
-from holdfast.protocols import Call, Forward, Reply, Sleep, WorldFindings
+from holdfast.protocols import Call, Fits, Forward, Reply, Sleep, WorldFindings
 
 Met = Callable[[Trial, FaultMet], None]
 Saw = Callable[[Trial, TraceEvent], None]
@@ -248,15 +248,13 @@ class LiveContext:
         *,
         untouched: Forward | None = None,
         retry: int = 0,
-        shown: Callable[[Any], Any] | None = None,
+        fits: Fits | None = None,
     ) -> Reply:
         held = (call.plane, brief(call.target), call.n)
         if len(self.trace) < EVENTS_KEPT:
             self._held.add(held)
         sent = partial(self._held.discard, held)
-        return await self.weather.through(
-            call, forward, sleep, untouched=untouched, retry=retry, sent=sent, shown=shown
-        )
+        return await self.weather.through(call, forward, sleep, untouched=untouched, retry=retry, sent=sent, fits=fits)
 
 
 def _short(event: TraceEvent) -> TraceEvent:

@@ -8,7 +8,6 @@ others are done again on the reply that is held: nothing is asked for a second t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -18,10 +17,7 @@ from holdfast.model.observation import FaultMet
 from holdfast.planes.describe import witness
 from holdfast.planes.felt import Outcome, alike
 from holdfast.planes.firing import Firing, FiringLedger
-from holdfast.protocols import Call, Failed, Forward, Reply, Sleep
-
-Shown: TypeAlias = Callable[[Any], Any]
-"""The value of a reply as the agent's side receives it."""
+from holdfast.protocols import Call, Failed, Fits, Forward, Reply, Sleep
 
 _ERASED = "another fault on this call left nothing of it"
 _GIVEN_UP = "the call was given up"
@@ -32,7 +28,7 @@ class CallPassage:
     """A call under way: how it is passed on, what fired on it, and what came from the other side."""
 
     __slots__ = (
-        "_ledger", "_shown", "_witness", "came", "fired", "forward", "modes", "retry", "seen", "sent", "sleep",
+        "_ledger", "_witness", "came", "fired", "fits", "forward", "modes", "retry", "seen", "sent", "sleep",
         "untouched",
     )  # fmt: skip
 
@@ -45,7 +41,7 @@ class CallPassage:
         retry: int,
         modes: list[str] | None,
         sent: Callable[[], None] | None,
-        shown: Shown | None,
+        fits: Fits | None,
     ) -> None:
         self.forward = forward
         self.untouched = untouched
@@ -62,7 +58,7 @@ class CallPassage:
         """What the other side gave, where several faults fired; None if it was not asked."""
         self._witness = ""
         self._ledger = ledger
-        self._shown = shown
+        self.fits = fits
 
     def record(self, met: FaultMet) -> None:
         """Enters a firing."""
@@ -120,7 +116,7 @@ class CallPassage:
         assert came is not None
         if isinstance(came, Reply) and _witness(came) != self._witness:
             return False  # a fault changed it in its place
-        return self._same(arrived, came, call)
+        return alike(arrived, came, call)
 
     async def _explains(self, firing: Firing, arrived: Outcome, call: Call) -> bool:
         """Whether something else would have arrived without it."""
@@ -134,23 +130,17 @@ class CallPassage:
         if base is None:
             return False
         without = await _replayed([one for one in outer if one is not firing], base, call)
-        return without is not None and not self._same(arrived, without, call)
+        return without is not None and not alike(arrived, without, call)
 
     async def _outermost(self, call: Call) -> list[Firing]:
         """The first that changes the reply also by itself."""
         base = self.came if self.came is not None else self.fired[-1].outcome
         for firing in self.fired:
             alone = await _replayed([firing], base, call) if base is not None else None
-            if base is not None and alone is not None and not self._same(alone, base, call):
+            if base is not None and alone is not None and not alike(alone, base, call):
                 firing.stand()
                 return [firing]
         return [firing for firing in self.fired if firing.effect == "met"][:1]
-
-    def _same(self, one: Outcome, other: Outcome, call: Call) -> bool:
-        shown = self._shown
-        if shown is not None and isinstance(one, Reply) and isinstance(other, Reply):
-            one, other = replace(one, value=shown(one.value)), replace(other, value=shown(other.value))
-        return alike(one, other, call)
 
 
 async def _replayed(firings: Sequence[Firing], base: Outcome, call: Call) -> Outcome | None:

@@ -16,7 +16,7 @@ from holdfast.model.spec import Injection
 from holdfast.planes.describe import describe, said, same, witness
 from holdfast.planes.felt import Outcome, alike_values
 from holdfast.planes.replayed_fault import ReplayedFault
-from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply, Sleep
+from holdfast.protocols import Call, Failed, FaultContext, Fits, Forward, Reply, Sleep
 
 _UNSEEN = object()
 DELAYED = "a delay of"
@@ -70,7 +70,14 @@ class Firing:
         return self._entry is not None and self._entry.got.startswith(DELAYED)
 
     async def run(
-        self, fault: Any, onward: Forward, sleep: Sleep, rng: Random, n: int, memory: dict[str, Any]
+        self,
+        fault: Any,
+        onward: Forward,
+        sleep: Sleep,
+        rng: Random,
+        n: int,
+        memory: dict[str, Any],
+        fits: Fits | None = None,
     ) -> Reply:
         """The fault's reply, or its failure. What the tool or the agent raised passes untouched."""
 
@@ -81,6 +88,8 @@ class Firing:
             await self._wait(sleep, ms)
 
         ctx = FaultContext(rng, wait, n, memory)
+        if fits is not None:
+            ctx.fits = fits
         try:
             reply = await fault.apply(self._call, forward, ctx)
         except BaseException as raised:

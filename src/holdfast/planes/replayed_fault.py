@@ -9,20 +9,27 @@ from typing import Any
 
 from holdfast.model.delivery import AS_IT_IS
 from holdfast.model.spec import Injection
-from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+from holdfast.protocols import Call, Failed, FaultContext, Fits, Forward, Reply
 
 
 class ReplayedFault:
     """Made before the fault acts. Nothing that it does is felt by anybody, and no time passes."""
 
     def __init__(
-        self, injection: Injection, fault: Any, dice: Callable[[], Random], n: int, memory: dict[str, Any]
+        self,
+        injection: Injection,
+        fault: Any,
+        dice: Callable[[], Random],
+        n: int,
+        memory: dict[str, Any],
+        fits: Fits | None,
     ) -> None:
         self._injection = injection
         self._fault = fault
         self._dice = dice
         self._n = n
         self._memory = _copied(memory)
+        self._fits = fits
 
     async def apply(self, call: Call, onward: Forward) -> Reply:
         """What the fault makes of what `onward` gives. Raises what it raises."""
@@ -35,6 +42,8 @@ class ReplayedFault:
             return reply
 
         ctx = FaultContext(self._dice(), _no_time, self._n, _copied(self._memory))
+        if self._fits is not None:
+            ctx.fits = self._fits
         try:
             reply = await self._fault.apply(call, forward, ctx)
         except Failed as failed:

@@ -21,7 +21,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet
 from holdfast.model.spec import NOT_ON_RESULTS, Injection, Scenario, Schedule
 from holdfast.model.trial import Trial
-from holdfast.planes.call_passage import CallPassage, Shown
+from holdfast.planes.call_passage import CallPassage
 from holdfast.planes.describe import TARGET_KEPT, arguments_digest, brief, describe, said, same
 from holdfast.planes.felt import Outcome
 from holdfast.planes.firing import STEP, Firing
@@ -30,7 +30,7 @@ from holdfast.planes.luck import Luck
 from holdfast.planes.replayed_fault import ReplayedFault
 from holdfast.planes.traced_call import CallTrace
 from holdfast.planes.urls import is_origin, origin_matches, url_matches
-from holdfast.protocols import Call, Forward, Reply, Sleep, Step, StepFault, WatchingFault
+from holdfast.protocols import Call, Fits, Forward, Reply, Sleep, Step, StepFault, WatchingFault
 
 Record: TypeAlias = Callable[[FaultMet], None]
 
@@ -173,12 +173,12 @@ class Weather:
         retry: int = 0,
         modes: list[str] | None = None,
         sent: Callable[[], None] | None = None,
-        shown: Shown | None = None,
+        fits: Fits | None = None,
     ) -> Reply:
         """Passes the call on through every fault that is due; by `untouched` where none fires or watches.
 
         The modes of the faults that it meets are added to `modes`; `sent` hears that it goes to the other side.
-        `shown`: what the agent's side receives of a value, where that is not the value itself.
+        `fits`: whether the agent's side takes a value, where it may refuse one.
         """
         facing = self.facing(call.plane, call.target)
         if not facing:
@@ -186,7 +186,7 @@ class Weather:
                 sent()
             return await (untouched or forward)(call)
         arrived = self._arrive(call, facing)
-        passing = CallPassage(forward, untouched or forward, sleep, self, retry, modes, sent, shown)
+        passing = CallPassage(forward, untouched or forward, sleep, self, retry, modes, sent, fits)
         passing.seen = any(placed.watches for placed, _, _ in arrived)
         try:
             reply = await self._chain(arrived, 0, call, passing)
@@ -286,8 +286,8 @@ class Weather:
         fault, memory, rng = placed.fault, placed.memory, self._luck.rng(placed.index, key)
         if len(arrived) > 1:  # others may fire on it, too
             dice = partial(self._luck.rng, placed.index, key)
-            firing.replay = ReplayedFault(placed.injection, fault, dice, placed.fired, memory)
-        return await firing.run(fault, onward, passing.sleep, rng, placed.fired, memory)
+            firing.replay = ReplayedFault(placed.injection, fault, dice, placed.fired, memory, passing.fits)
+        return await firing.run(fault, onward, passing.sleep, rng, placed.fired, memory, passing.fits)
 
 
 def make_fault(injection: Injection) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from msgspec import Meta
 
 from holdfast.faults.attacks import Action, choose_payload
+from holdfast.faults.fitting import by_text, first_fitting
 from holdfast.faults.values import edited, parts, put, with_field
 from holdfast.protocols import Call, FaultContext, Forward, Reply
 
@@ -28,7 +29,12 @@ class IndirectInjection:
         reply = await forward(call)
         ctx.idle = "the reply has no text and no record to put it in"
         payload = choose_payload(self.payload, self.payloads, "indirect_injection", ctx.rng)
-        return Reply(edited(reply.value, lambda data: _injected(data, payload)))
+        return Reply(first_fitting(reply.value, _changes(reply.value, payload), ctx))
+
+
+def _changes(value: Any, payload: str) -> Iterator[Any]:
+    yield edited(value, lambda data: _injected(data, payload))
+    yield from by_text(value, lambda text: f"{text}\n\n{payload}" if text else payload)
 
 
 def _injected(data: Any, payload: str) -> Any:

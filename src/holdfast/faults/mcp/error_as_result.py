@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated
 
 from msgspec import Meta
 
+from holdfast.faults.fitting import by_text, first_fitting
 from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
 
 
@@ -20,7 +22,8 @@ class ErrorAsResult:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         try:
-            await forward(call)
+            reply = await forward(call)
         except Failed as failed:
             return Reply(str(failed))
-        return Reply(self.message)
+        changes = chain([self.message], by_text(reply.value, lambda text: self.message))
+        return Reply(first_fitting(reply.value, changes, ctx))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.faults.values import edited, fields, is_rows, with_field, with_items
+from holdfast.faults.fitting import first_fitting
+from holdfast.faults.values import at, edited, fields, is_rows, with_field, with_items
 from holdfast.protocols import Call, FaultContext, Forward, Reply
 
 
@@ -16,7 +17,23 @@ class Empty:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
-        return Reply(edited(reply.value, _emptied))
+        return Reply(first_fitting(reply.value, _changes(reply.value), ctx))
+
+
+def _changes(value: Any) -> Iterator[Any]:
+    """Nothing at all; else every list and text empty; else every list, else every text."""
+    yield edited(value, _emptied)
+    for kinds in ((list, str), (list,), (str,)):
+        yield _emptied_inside(value, kinds)
+
+
+def _emptied_inside(value: Any, kinds: tuple[type[list[Any]] | type[str], ...]) -> Any:
+    if isinstance(value, kinds):
+        return value[:0] if value else value
+    inside = [(key, _emptied_inside(part, kinds)) for key, part in fields(value)]
+    for key, part in inside:
+        value = value if at(value, (key,)) is part else with_field(value, key, part)
+    return value
 
 
 def _emptied(value: Any) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated
 
 from msgspec import Meta
 
+from holdfast.faults.fitting import by_text, first_fitting
 from holdfast.faults.json_text import dump
 from holdfast.protocols import Call, FaultContext, Forward, Reply
 
@@ -21,8 +23,8 @@ class ErrorInBody:
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
         body = {"error": {"code": self.error_code, "message": self.message}, "status": "error"}
-        if isinstance(reply.value, str):
-            return Reply(dump(body))
         if isinstance(reply.value, bytes | bytearray):
             return Reply(type(reply.value)(dump(body).encode()))
-        return Reply(body)
+        told = dump(body) if isinstance(reply.value, str) else body
+        changes = chain([told], by_text(reply.value, lambda text: f"error {self.error_code}: {self.message}"))
+        return Reply(first_fitting(reply.value, changes, ctx))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated
 
 from msgspec import Meta
 
 from holdfast.faults.attacks import Action, choose_payload
+from holdfast.faults.fitting import by_text, first_fitting
 from holdfast.protocols import Call, FaultContext, Forward, Reply
 
 
@@ -26,4 +28,4 @@ class MaliciousResponse:
         payload = choose_payload(self.payload, (), "malicious_response", ctx.rng)
         if isinstance(reply.value, bytes | bytearray):
             return Reply(type(reply.value)(payload.encode()))
-        return Reply(payload)
+        return Reply(first_fitting(reply.value, chain([payload], by_text(reply.value, lambda text: payload)), ctx))

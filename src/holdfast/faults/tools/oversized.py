@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Annotated, Any
 
 from msgspec import Meta
 
+from holdfast.faults.fitting import first_fitting
 from holdfast.faults.json_text import dump
 from holdfast.faults.texts import read_texts
 from holdfast.faults.values import edited, is_rows, parts, plain, put, with_field, with_items
@@ -33,7 +34,16 @@ class Oversized:
         value = reply.value
         if call.plane == "tool_result" and isinstance(value, bool | int | float):
             value = dump(value)  # the model reads text, whatever stood in it
-        return Reply(edited(value, self._padded))
+        return Reply(first_fitting(value, self._changes(value), ctx))
+
+    def _changes(self, value: Any) -> Iterator[Any]:
+        yield edited(value, self._padded)
+        missing = self.bytes - _size(value)
+        for path, part in parts(value)[1:] if missing > 0 else ():
+            if isinstance(part, str):
+                yield put(value, path, part + _filler(missing))
+            elif is_rows(part):
+                yield put(value, path, _longer(part, missing))
 
     def _padded(self, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float):

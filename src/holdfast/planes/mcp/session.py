@@ -10,13 +10,14 @@ from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from typing import Any, Literal, TypeAlias
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.planes.describe import same, witness
 from holdfast.planes.mcp import results, rpc
 from holdfast.planes.mcp.call_trace import McpCallTrace
+from holdfast.planes.mcp.declared_schema import REFUSED, fits
 from holdfast.planes.mcp.rpc import RpcAnswer, RpcRequest
 from holdfast.planes.mcp.trial_state import McpTrialState
 from holdfast.protocols import Call, Dropped, Failed, Reply, TimedOut, TrialContext
@@ -46,11 +47,18 @@ class _Asking:
     """A request that is put to the server when a fault lets it through."""
 
     def __init__(
-        self, request: RpcRequest, ask: Ask, value_of: Callable[[results.Result], tuple[Any, results.Put]]
+        self,
+        request: RpcRequest,
+        ask: Ask,
+        value_of: Callable[[results.Result], tuple[Any, results.Put]],
+        schema: dict[str, Any] | UnsetType | None = None,
     ) -> None:
         self._request = request
         self._ask = ask
         self._value_of = value_of
+        self._schema = schema
+        """What the tool declares for its results; UNSET if it was never listed."""
+        self._structured: Any = UNSET
         self.answer: RpcAnswer | None = None
         self.value: Any = UNSET
         self.put: results.Put | None = None
@@ -72,7 +80,18 @@ class _Asking:
         if result.get("isError") is True or result.get("resultType", "complete") != "complete":
             raise AsItCame(results.shown(result))
         self.value, self.put = self._value_of(result)
+        self._structured = result.get("structuredContent", UNSET)
         return Reply(self.value)
+
+    def fits(self, value: Any) -> bool:
+        """Whether the client takes the server's answer with this value in it."""
+        if self.put is None or self._structured is UNSET:
+            return True
+        return self.takes(self.put(value))
+
+    def takes(self, result: results.Result) -> bool:
+        """Whether the client takes a result."""
+        return fits(self._schema, result.get("structuredContent", UNSET), self._structured)
 
     def untouched(self, reply: Reply) -> bool:
         """Whether the client gets the server's own answer."""
@@ -143,7 +162,9 @@ class McpSession:
             self._context.overlapped()
         self._visit.open.add(sighting)
         try:
-            outcome = await self._through(request, call, _Asking(request, ask, results.tool_value))
+            outcome = await self._through(
+                request, call, _Asking(request, ask, results.tool_value, self._visit.schemas.get(name, UNSET))
+            )
             if self._reaches(outcome):
                 _tell(sighting, outcome)
             return outcome
@@ -163,7 +184,7 @@ class McpSession:
             await asyncio.sleep(ms / 1000)
 
         try:
-            reply = await self._context.through(call, asking.forward, wait, untouched=asking.pass_on)
+            reply = await self._context.through(call, asking.forward, wait, untouched=asking.pass_on, fits=asking.fits)
         except AsItCame:
             assert asking.answer is not None
             return ClientOutcome(line=asking.answer.raw, changed=False)
@@ -176,6 +197,8 @@ class McpSession:
             return ClientOutcome(line=rpc.result(request.id, asking.put(reply.value)))
         form = self._visit.tools.get(call.target, results.PLAIN)
         made = results.made(reply.value, form, stateless=request.stateless)
+        if not asking.takes(made):
+            self._context.undelivered(call.plane, call.target, call.n, REFUSED)
         return ClientOutcome(line=rpc.result(request.id, made))
 
     async def _read(self, request: RpcRequest, ask: Ask) -> ClientOutcome:
@@ -202,7 +225,7 @@ class McpSession:
         name = tool.get("name") if isinstance(tool, dict) else None
         if not isinstance(name, str):
             return [tool]
-        self._visit.knows(name, results.form(tool))
+        self._visit.lists(name, tool)
         if not self._context.faces("mcp_list", name):
             return [tool]
 

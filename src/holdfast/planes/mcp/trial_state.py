@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from holdfast.planes.mcp.call_trace import McpCallTrace
-from holdfast.planes.mcp.results import PLAIN, ResultShape
+from holdfast.planes.mcp.declared_schema import declared
+from holdfast.planes.mcp.results import PLAIN, ResultShape, form
 
 _NAMES_KEPT = 10_000
 """Tools of one trial that are remembered: a server that lists without end does not fill the memory."""
@@ -18,12 +22,20 @@ class McpTrialState:
         self.lost: set[str] = set()
         """Ids of HTTP sessions that a fault has ended."""
         self.open: set[McpCallTrace] = set()
+        self.schemas: dict[str, dict[str, Any] | None] = {}
+        """By tool that was listed: what it declares for its results; None if it declares nothing."""
         self._counts: dict[tuple[str, str], int] = {}
 
-    def knows(self, tool: str, form: ResultShape | None = None) -> None:
+    def knows(self, tool: str, shape: ResultShape | None = None) -> None:
         """Remembers a tool."""
         if tool in self.tools or len(self.tools) < _NAMES_KEPT:
-            self.tools[tool] = form or self.tools.get(tool, PLAIN)
+            self.tools[tool] = shape or self.tools.get(tool, PLAIN)
+
+    def lists(self, name: str, tool: Mapping[str, Any]) -> None:
+        """Remembers a tool as its server lists it."""
+        self.knows(name, form(tool))
+        if name in self.tools:
+            self.schemas[name] = declared(tool)
 
     def nth(self, plane: str, target: str) -> int:
         """Counts what is no call of a tool: a listing, a reading."""

@@ -249,6 +249,7 @@ def test_one_image_has_no_first_page():
 )
 def test_an_empty_result_has_nothing_in_it(result, structured):
     talk = Talk([Injection("tool", "*", "empty")], result=result)
+    talk.visit.lists("search", {"name": "search"})
     answer = json.loads(talk.say(call()).line)["result"]
     assert (answer["content"], answer.get("structuredContent")) == ([], structured)
     assert [met.effect for met in talk.context.ledger] == ["met"]
@@ -258,3 +259,46 @@ def test_what_stands_beside_an_empty_list_keeps_its_text_and_images():
     result = {"content": [IMAGE, TEXT], "structuredContent": {"rows": [1, 2], "of": "may"}}
     answer = json.loads(Talk([Injection("tool", "*", "empty")], result=result).say(call()).line)["result"]
     assert answer["content"] == [IMAGE, {"type": "text", "text": '{"rows":[],"of":"may"}'}]
+
+
+RECORD = {"item": "lamp", "rows": ["a", "b"], "count": 2}
+STRICT = {
+    "type": "object",
+    "properties": {"item": {"type": "string"}, "rows": {"type": "array"}, "count": {"type": "integer"}},
+    "required": ["item", "rows", "count"],
+    "additionalProperties": False,
+}
+KEEPS_SHAPE = ["empty", "error_in_body", "malicious_response", "oversized"]
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("mode", [*KEEPS_SHAPE, "indirect_injection"])
+def test_a_changed_result_fits_what_the_tool_declares(mode, listed):
+    plane = "tool" if mode in KEEPS_SHAPE else "context"
+    talk = Talk([Injection(plane, "*", mode)], result={"content": [], "structuredContent": RECORD})
+    if listed:
+        talk.visit.lists("search", {"name": "search", "outputSchema": STRICT})
+    told = json.loads(talk.say(call()).line)["result"]["structuredContent"]
+    assert told != RECORD
+    assert [type(part) for part in told.values()] == [str, list, int]
+    assert list(told) == list(RECORD)
+    assert [met.effect for met in talk.context.ledger] == ["met"]
+
+
+@pytest.mark.parametrize("mode", [*KEEPS_SHAPE, "indirect_injection"])
+def test_where_nothing_fits_the_schema_the_fault_is_not_met_and_says_why(mode):
+    plane = "tool" if mode in KEEPS_SHAPE else "context"
+    schema = {"type": "object", "properties": {"count": {"const": 2}}, "required": ["count"]}
+    schema["additionalProperties"] = False
+    talk = Talk([Injection(plane, "*", mode)], result={"content": [], "structuredContent": {"count": 2, "of": 3}})
+    talk.visit.lists("search", {"name": "search", "outputSchema": schema})
+    assert not talk.say(call()).changed
+    assert [met.effect for met in talk.context.ledger] == ["no_effect"]
+    assert "declares a schema" in talk.context.ledger[0].note
+
+
+def test_a_success_that_the_client_refuses_is_not_met():
+    talk = Talk([Injection("tool", "*", "phantom_success")], result={})
+    talk.visit.lists("search", {"name": "search", "outputSchema": STRICT})
+    talk.say(call())
+    assert [(met.effect, "refuses" in met.note) for met in talk.context.ledger] == [("no_effect", True)]
