@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from servers_kit import Bay, bay
 
-from holdfast.checks.state.databases import fingerprints
+from holdfast.checks.state.table_digests import fingerprints
 from holdfast.checks.state.db_unchanged_except import DbUnchangedExcept
 from holdfast.checks.state.sql import Sql
 from holdfast.errors import QueryFailed
@@ -67,6 +67,132 @@ def test_marks_change_with_what_is_in_a_table_and_with_nothing_else(
     sea: Bay, statements: tuple[str, ...], tables: set[str]
 ) -> None:
     assert changed(sea, *statements) == tables
+
+
+WIDE = """
+CREATE TABLE parents (id int PRIMARY KEY);
+INSERT INTO parents VALUES (1), (2);
+CREATE TABLE people (id int PRIMARY KEY, first varchar(20) DEFAULT 'x', second varchar(20) NOT NULL, size float,
+  parent int, CONSTRAINT belongs FOREIGN KEY (parent) REFERENCES parents (id), CONSTRAINT once UNIQUE (second),
+  CONSTRAINT sound CHECK (id < 100));
+INSERT INTO people VALUES (1, 'ab', 'c', 0.1, 1), (2, NULL, '', 0.2, 1), (3, '', 'e', 0.3, 2);
+CREATE INDEX quick ON people (first);
+"""
+BOTH = [
+    "UPDATE people SET first = 'a', second = 'bc' WHERE id = 1",
+    "UPDATE people SET first = 'c', second = 'ab' WHERE id = 1",
+    "UPDATE people SET first = '' WHERE id = 2",
+    "UPDATE people SET first = NULL WHERE id = 3",
+    "UPDATE people SET size = 0.1000001 WHERE id = 1",
+    "UPDATE people SET first = CASE id WHEN 1 THEN '' ELSE 'ab' END WHERE id IN (1, 3)",
+    "UPDATE people SET parent = 2 WHERE id = 1; UPDATE people SET parent = 1 WHERE id = 3",
+    "ALTER TABLE people DROP CONSTRAINT belongs",
+    "ALTER TABLE people DROP CONSTRAINT sound",
+    "ALTER TABLE people ALTER COLUMN first DROP DEFAULT",
+    "ALTER TABLE people ALTER COLUMN first SET DEFAULT 'y'",
+]
+POSTGRES = [
+    "ALTER TABLE people DROP CONSTRAINT people_pkey",
+    "ALTER TABLE people DROP CONSTRAINT once",
+    "ALTER TABLE people ALTER COLUMN first TYPE varchar(30)",
+    "ALTER TABLE people ALTER COLUMN second DROP NOT NULL",
+    "DROP INDEX quick",
+    "ALTER TABLE people DISABLE TRIGGER noted",
+    "DROP TRIGGER noted ON people",
+    "ALTER TABLE people ENABLE ROW LEVEL SECURITY",
+    "ALTER TABLE people SET UNLOGGED",
+    "GRANT SELECT ON people TO PUBLIC",
+    "CREATE RULE none AS ON DELETE TO people DO INSTEAD NOTHING",
+    "ALTER TYPE mood ADD VALUE 'bad'",
+    "ALTER DOMAIN small DROP CONSTRAINT small_check",
+]
+MYSQL = [
+    "ALTER TABLE people DROP PRIMARY KEY",
+    "ALTER TABLE people DROP INDEX once",
+    "ALTER TABLE people MODIFY first varchar(30) DEFAULT 'x'",
+    "ALTER TABLE people MODIFY second varchar(20)",
+    "DROP INDEX quick ON people",
+    "DROP TRIGGER noted",
+    "DROP TRIGGER noted; CREATE TRIGGER noted BEFORE DELETE ON people FOR EACH ROW SET @a = 2",
+    "ALTER TABLE people CHARACTER SET latin1",
+]
+MORE = {
+    "postgres": """
+CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER noted AFTER DELETE ON people FOR EACH ROW EXECUTE FUNCTION note();
+CREATE TYPE mood AS ENUM ('good'); CREATE DOMAIN small AS int CONSTRAINT small_check CHECK (VALUE < 9);
+ALTER TABLE people ADD COLUMN how mood, ADD COLUMN much small;
+""",
+    "mysql": "CREATE TRIGGER noted BEFORE DELETE ON people FOR EACH ROW SET @a = 1;",
+}
+NOTHING = {
+    "postgres": [
+        "UPDATE people SET first = first",
+        "BEGIN; DELETE FROM people; ALTER TABLE people DROP CONSTRAINT once; ROLLBACK",
+        "VACUUM FULL people",
+        "ALTER DATABASE postgres SET datestyle = 'German'; ALTER DATABASE postgres SET timezone = 'Asia/Tokyo'",
+        "CREATE TABLE other (parent int REFERENCES people (id)); DROP TABLE other",
+        "ANALYZE people",
+    ],
+    "mysql": ["UPDATE people SET first = first", "BEGIN; DELETE FROM people; ROLLBACK", "ANALYZE TABLE people"],
+}
+
+
+def seen_in_people(sea: Bay, statements: list[str]) -> dict[str, bool]:
+    """Whether each of the statements, one server for all, changes the mark of the table `people`."""
+
+    async def scene(db: Any) -> dict[str, bool]:
+        kind, found = db.spec.kind, {}
+        for statement in statements:
+            await db.execute(WIDE + MORE[kind])
+            before = await fingerprints(db, timeout_s=10)
+            await db.execute(statement)
+            after = await fingerprints(db, timeout_s=10)
+            (name,) = (name for name in before if name.endswith(".people"))
+            found[statement] = before[name] != after[name]
+            await db.execute("DROP TABLE people; DROP TABLE parents;")
+            if kind == "postgres":
+                await db.execute("DROP FUNCTION note; DROP TYPE mood; DROP DOMAIN small;")
+        return found
+
+    return sea.with_server(scene)
+
+
+def test_a_value_that_moves_and_a_shape_that_changes_are_seen(sea: Bay) -> None:
+    kind = sea.with_server(_kind)
+    statements = BOTH + (POSTGRES if kind == "postgres" else MYSQL)
+    assert seen_in_people(sea, statements) == dict.fromkeys(statements, True)
+
+
+def test_what_leaves_a_table_as_it_was_is_no_change(sea: Bay) -> None:
+    statements = NOTHING[sea.with_server(_kind)]
+    assert seen_in_people(sea, statements) == dict.fromkeys(statements, False)
+
+
+def test_an_agent_cannot_disguise_what_it_changes(sea: Bay) -> None:
+    disguises = {"mysql": "ALTER TABLE people MODIFY size double;"}
+    disguises["postgres"] = """
+    CREATE OR REPLACE FUNCTION same(people) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT ''x''::text';
+    CREATE CAST (people AS text) WITH FUNCTION same(people);
+    ALTER DATABASE postgres SET extra_float_digits = -15;
+    ALTER TABLE people ALTER COLUMN size TYPE double precision;
+    """
+    statements = ["UPDATE people SET first = 'z' WHERE id = 1", "UPDATE people SET size = size + 1e-9 WHERE id = 1"]
+
+    async def scene(db: Any) -> list[bool]:
+        await db.execute(WIDE + MORE[db.spec.kind] + disguises[db.spec.kind])
+        found = []
+        for statement in statements:
+            before = await fingerprints(db, timeout_s=10)
+            await db.execute(statement)
+            found.append(before != await fingerprints(db, timeout_s=10))
+        return found
+
+    assert sea.with_server(scene) == [True, True]
+
+
+async def _kind(db: Any) -> str:
+    return str(db.spec.kind)
 
 
 def test_the_check_convicts_a_write_elsewhere(sea: Bay, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.checks.state.databases import database, default_schema, fingerprints
+from holdfast.checks.state.databases import database, default_schema
+from holdfast.checks.state.table_digests import fingerprints
 from holdfast.checks.state.recorded import NOT_RECORDED, SHOWN, record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, QueryFailed
@@ -40,7 +41,7 @@ _before: WeakKeyDictionary[World, dict[str, Tables]] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class DbUnchangedExcept:
-    """Every table but those named is as it was when the agent started: its rows, its columns, that it is there."""
+    """Every table but those named is as it was when the agent started: its rows, its shape, that it is there."""
 
     service: Annotated[str, about("A Postgres or MySQL service.", min_length=1)]
     tables: Annotated[

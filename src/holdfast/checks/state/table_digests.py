@@ -1,0 +1,100 @@
+"""What is in a table, as digests that two different contents never share: SHA-256 of every row.
+
+Whatever the agent has defined or set, the same row gives the same digest: in PostgreSQL functions are named in full and
+settings that change how a value is written are fixed; in MySQL each column is hashed by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.checks.state.databases import batches, dialect_of, quoted
+from holdfast.checks.state.table_shapes import Compared, ComparedTable, TableName, table_shapes
+from holdfast.model.codec import canonical, digest
+from holdfast.protocols import Database
+from holdfast.sqltext.lexer import Dialect
+from holdfast.sqltext.tables import named
+
+AT_ONCE = 50
+"""Tables that one statement reads."""
+_SETTINGS = (
+    ("extra_float_digits", "3"),
+    ("datestyle", "ISO, MDY"),
+    ("intervalstyle", "postgres"),
+    ("timezone", "UTC"),
+    ("bytea_output", "hex"),
+)
+_FIXED = " || ".join(f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in _SETTINGS)
+_AS_NUMBER = {"float": "{0} + 0e0", "bit": "{0} + 0"}
+"""Types of MySQL whose text is not the whole value, and how it is had."""
+
+
+async def fingerprints(of: Database, *, timeout_s: float) -> dict[str, str]:
+    """Every table, as `schema.table`, with a mark that changes with its shape and its rows, whatever their order."""
+    dialect = await dialect_of(of, timeout_s=timeout_s)
+    shapes = await table_shapes(of, dialect, timeout_s=timeout_s)
+    contents: dict[TableName, tuple[object, ...]] = {}
+    readable = [name for name, table in shapes.items() if table.readable]
+    for some in batches(readable, AT_ONCE):
+        found = await of.query(_contents(some, shapes, dialect), timeout_s=timeout_s, keep=AT_ONCE)
+        contents |= {name: row[1:] for name, row in zip(some, found.rows, strict=True)}
+    return {
+        named(*name): digest(canonical([table.shape, table.readable, contents.get(name)]))
+        for name, table in shapes.items()
+    }
+
+
+def row_digests(name: TableName, table: ComparedTable, dialect: Dialect) -> str:
+    """The statement that gives every row: a digest of its key (NULL if the table has none) and one of all of it.
+
+    Of a PostgreSQL row the transaction that wrote it is part: one that was written anew with the same values is another.
+    """
+    if dialect == "postgres":
+        keys = [f"holdfast_row.{quoted(column.name, dialect)}" for column in table.columns if column.primary]
+        key = _pg_hash(f"ROW({', '.join(keys)})") if keys else "NULL"
+        row = _pg_hash("ROW(holdfast_row.xmin::text, holdfast_row)")
+        return f"SELECT t.* FROM {_fixed()}, LATERAL (SELECT {key}, {row} FROM {_from(name, dialect)} WHERE holdfast_set.done IS NOT NULL) t"  # noqa: E501, S608  # fmt: skip
+    keys = [_my_hash(column.name, column.type) for column in table.columns if column.primary]
+    key = f"SHA2(CONCAT_WS(',', {', '.join(keys)}), 256)" if keys else "NULL"
+    return f"SELECT {key}, {_my_row(table)} FROM {_from(name, dialect)}"  # noqa: S608  # names are quoted
+
+
+def _contents(tables: Sequence[TableName], shapes: Compared, dialect: Dialect) -> str:
+    """Which table it is, its rows, and the sums of two parts of their digests."""
+    if dialect == "mysql":
+        sums = ", ".join(f"CAST(SUM(CAST(CONV(SUBSTR(h, {at}, 15), 16, 10) AS UNSIGNED)) AS CHAR)" for at in (1, 16))
+        parts = [
+            f"SELECT {n}, COUNT(*), {sums} FROM (SELECT {_my_row(shapes[name])} AS h FROM {_from(name, dialect)}) t{n}"  # noqa: S608
+            for n, name in enumerate(tables)
+        ]
+        return " UNION ALL ".join(parts) + " ORDER BY 1"
+    sums = ", ".join(f"sum(('x' || pg_catalog.substr(h, {at}, 15))::bit(60)::bigint)::text" for at in (1, 16))
+    parts = [
+        f"SELECT {n} AS n, count(*), {sums} FROM (SELECT {_pg_hash('holdfast_row')} AS h FROM {_from(name, dialect)} WHERE holdfast_set.done IS NOT NULL) t"  # noqa: E501, S608  # fmt: skip
+        for n, name in enumerate(tables)
+    ]
+    return f"SELECT all_of_them.* FROM {_fixed()}, LATERAL ({' UNION ALL '.join(parts)}) all_of_them ORDER BY 1"  # noqa: S608
+
+
+def _fixed() -> str:
+    """Sets what must be set before a row is read; each table waits for it."""
+    return f"(SELECT {_FIXED} AS done OFFSET 0) holdfast_set"
+
+
+def _pg_hash(row: str) -> str:
+    text = f"pg_catalog.textin(pg_catalog.record_out({row}))"  # a cast to text could be the agent's own
+    return f"pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to({text}, 'UTF8')), 'hex')"
+
+
+def _my_row(table: ComparedTable) -> str:
+    parts = [f"IFNULL({_my_hash(column.name, column.type)}, '')" for column in table.columns]
+    return f"SHA2(CONCAT_WS(',', {', '.join(parts)}), 256)"
+
+
+def _my_hash(column: str, kind: str) -> str:
+    return f"SHA2({_AS_NUMBER.get(kind, '{0}').format(quoted(column, 'mysql'))}, 256)"
+
+
+def _from(name: TableName, dialect: Dialect) -> str:
+    alias = "holdfast_row"
+    return f"{quoted(name[0], dialect)}.{quoted(name[1], dialect)} AS {alias}"
