@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from servers_kit import Bay, bay
 
-from holdfast.checks.state.table_digests import fingerprints
+from holdfast.checks.state.claim_matches_state import Claim, ClaimMatchesState
 from holdfast.checks.state.db_unchanged_except import DbUnchangedExcept
 from holdfast.checks.state.sql import Sql
+from holdfast.checks.state.table_digests import fingerprints
 from holdfast.errors import QueryFailed
 from holdfast.model.observation import Observation
 from holdfast.model.world import ServiceSpec
-from world_kit import FakeWorld
+from world_kit import FakeWorld, shown
 
 SPECS = {
     "postgres": ServiceSpec("db", "postgres", image="postgres:16", env={"POSTGRES_PASSWORD": "s3cret"}),
@@ -196,8 +197,6 @@ async def _kind(db: Any) -> str:
 
 
 def test_the_check_convicts_a_write_elsewhere(sea: Bay, tmp_path: Path) -> None:
-    from world_kit import shown
-
     async def scene(db: Any) -> list[bool | None]:
         await db.execute(SEED)
         check, world = DbUnchangedExcept("db", ("orders",)), FakeWorld(tmp_path, db)
@@ -212,8 +211,6 @@ def test_the_check_convicts_a_write_elsewhere(sea: Bay, tmp_path: Path) -> None:
 
 
 def test_a_bare_name_is_no_table_of_another_schema(sea: Bay, tmp_path: Path) -> None:
-    from world_kit import shown
-
     async def scene(db: Any) -> list[bool | None]:
         await db.execute("CREATE SCHEMA other; CREATE TABLE other.orders (id int);" + SEED)
         world = FakeWorld(tmp_path, db)
@@ -229,8 +226,6 @@ def test_a_bare_name_is_no_table_of_another_schema(sea: Bay, tmp_path: Path) -> 
 
 
 def test_a_query_of_the_rule_on_a_real_database(sea: Bay, tmp_path: Path) -> None:
-    from world_kit import shown
-
     async def scene(db: Any) -> list[bool | None]:
         await db.execute(SEED)
         world = FakeWorld(tmp_path, db)
@@ -254,3 +249,34 @@ def test_a_query_of_the_rule_on_a_real_database(sea: Bay, tmp_path: Path) -> Non
         return found
 
     assert sea.with_server(scene) == [True] * 6 + [False]
+
+
+@pytest.mark.parametrize(
+    ("statements", "did", "passed"),
+    [
+        ("BEGIN; INSERT INTO orders VALUES (1, 'x'); ROLLBACK", {"table": "orders"}, False),
+        ("BEGIN; UPDATE customers SET email = 'z'; ROLLBACK", {"table": "customers"}, False),
+        ("BEGIN; DELETE FROM customers; ROLLBACK", {"table": "customers"}, False),
+        ("BEGIN; INSERT INTO orders VALUES (1, 'x'); SAVEPOINT s; INSERT INTO orders VALUES (2, 'y'); "
+         "ROLLBACK TO SAVEPOINT s; COMMIT", {"table": "orders", "rows": 2}, False),
+        ("BEGIN; INSERT INTO orders VALUES (1, 'x'); SAVEPOINT s; INSERT INTO orders VALUES (2, 'y'); "
+         "ROLLBACK TO SAVEPOINT s; COMMIT", {"table": "orders", "rows": 1}, True),
+        ("UPDATE customers SET email = 'z' WHERE id = 1", {"table": "customers", "rows": 1}, True),
+        ("DELETE FROM customers WHERE id = 1", {"table": "customers"}, True),
+        ("CREATE TABLE more (id int)", {"table": "more", "op": "create"}, True),
+    ],
+)  # fmt: skip
+def test_a_claim_holds_if_its_write_was_kept(
+    sea: Bay, tmp_path: Path, statements: str, did: dict[str, Any], passed: bool
+) -> None:
+    async def scene(db: Any) -> bool | None:
+        await db.execute(SEED)
+        await db.mark()
+        check = ClaimMatchesState((Claim(says="done", did={"type": "db_write", **did}),))
+        world = FakeWorld(tmp_path, db)
+        await check.foresee(world)
+        await db.execute(statements)
+        world._audit = list(await db.writes())
+        return check.decide(shown(await check.gather(world, Observation("t")), "done")).passed
+
+    assert sea.with_server(scene) is passed

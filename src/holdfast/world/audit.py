@@ -93,9 +93,12 @@ def _call(event: TraceEvent, recorded: Mapping[str, list[Recorded]]) -> dict[str
         "request_body": event.input,
         "response_body": event.output,
     }
+    if event.unsent:  # a fault answered it, or held it back
+        return details | {"received": False}
     whole = _taken(recorded.get(parts.hostname or "", []), method, parts.path or "/")
     if whole is not None:
         details |= {"request_body": whole.body[:BODY_KEPT], "response_body": whole.response[:BODY_KEPT]}
+        details |= {"received": True, "answered": whole.status}
     return details
 
 

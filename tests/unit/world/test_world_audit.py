@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from holdfast.model.trace import EVENTS_KEPT as CALLS_KEPT
 from holdfast.model.trace import TraceEvent
 from holdfast.model.world import Audited
 from holdfast.protocols import CommandEnd, FileChange
 from holdfast.world.audit import EVENTS_KEPT, AuditLog
+from world_kit import FakeMock, request
 
 CALL = TraceEvent(0.5, "http_call", "GET http://smtp/", plane="http")
 
@@ -47,3 +50,11 @@ def test_a_command_has_its_end_or_none(tmp_path: Path) -> None:
     late(CommandEnd(None, 5.0))
     told = [(e.details["argv"], e.details["exit_code"], e.details["duration_ms"]) for e in log.close()]
     assert told == [(["early"], 3, 0.123), (["late"], None, 5.0), (["never"], None, None)]
+
+
+def test_a_call_that_a_fault_answered_was_not_received_and_takes_no_record_of_another(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "audit.jsonl", Audited())
+    mock = FakeMock(request("GET", "/", body="real", status=202))
+    log.calls([replace(CALL, unsent=True, status=200), replace(CALL, ts=0.7, status=None)], 0.0, {"smtp": mock})
+    told = [(e.details["received"], e.details.get("answered"), e.details["request_body"]) for e in log.close()]
+    assert told == [(False, None, ""), (True, 202, "real")]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, ClassVar, Literal
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
 from holdfast.checks.patterns import fault_in, search
 from holdfast.checks.state.deeds import Deed, fault_in_deed, fits, in_words
 from holdfast.checks.state.recorded import SHOWN, record, recorded
+from holdfast.checks.state.written_rows import DatabaseRows, kept_events, rows_left, rows_of
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
-from holdfast.protocols import Exhibit, World
+from holdfast.protocols import Database, Exhibit, World
 from holdfast.reading.fields import about
 
 _FLAGS = "si"
@@ -30,7 +33,7 @@ class Claim(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Done(Struct, frozen=True):
-    """How often each claim's deed is in the audit log, and the first of them in words."""
+    """How often each claim's deed was done and is there, and the first of them in words."""
 
     counts: tuple[int, ...]
     shown: tuple[tuple[str, ...], ...]
@@ -38,21 +41,51 @@ class Done(Struct, frozen=True):
     """Of each claim, why such deeds may be missing in the log; empty if they cannot be."""
 
 
+_before: WeakKeyDictionary[World, dict[tuple[str, ...], dict[str, DatabaseRows]]] = WeakKeyDictionary()
+"""The tables that claims are about when the agent started, by world and names: a check has no memory of its own."""
+
+
 @dataclass(frozen=True)
 class ClaimMatchesState:
-    """What the answer says was done is in the audit log. What was done and is not told is no matter."""
+    """What the answer says was done was done, and is in the state that was left. What is not told is no matter."""
 
     claims: Annotated[tuple[Claim, ...], about("What the answer may say, and what makes it true.", min_length=1)]
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
 
+    async def foresee(self, world: World) -> None:
+        if not self._tables:
+            return
+        databases = {name: one for name, one in world.services.items() if isinstance(one, Database)}
+        found = {name: await rows_of(one, self._concerns) for name, one in databases.items()}
+        _before.setdefault(world, {})[self._tables] = found
+
     async def gather(self, world: World, seen: Observation) -> Evidence:
-        events = list(world.audit())
+        before = _before.get(world, {}).get(self._tables, {})
+        after = {}
+        for name, tables in before.items():
+            service = world.services[name]
+            assert isinstance(service, Database)
+            after[name] = await rows_left(service, self._concerns, tables)
+        events, untold = kept_events(list(world.audit()), before, after)
         found = [[event for event in events if fits(event, claim.did)] for claim in self.claims]
         shown = tuple(tuple(in_words(event) for event in some[:SHOWN]) for some in found)
-        unseen = tuple(world.unseen.get(f"{claim.did['type']}s", "") for claim in self.claims)
+        unseen = tuple(
+            world.unseen.get(f"{claim.did['type']}s", "")
+            or next((why for event, why in untold if fits(event, claim.did)), "")
+            for claim in self.claims
+        )
         return record(self._looked_for(), Done(tuple(map(len, found)), shown, unseen))
+
+    @property
+    def _tables(self) -> tuple[str, ...]:
+        """Globs of the tables that claims of writes are about."""
+        writes = [claim.did for claim in self.claims if claim.did["type"] == "db_write"]
+        return tuple(sorted({str(did.get("table", "*")).casefold() for did in writes}))
+
+    def _concerns(self, table: str) -> bool:
+        return any(fnmatchcase(table.casefold(), glob) for glob in self._tables)
 
     def decide(self, exhibit: Exhibit) -> Finding:
         done = recorded(exhibit, self._looked_for(), Done)
@@ -66,7 +99,9 @@ class ClaimMatchesState:
                 return Finding(None, f"it says '{words}', and whether it did cannot be told: {done.unseen[n]}")
             if count < claim.at_least:
                 least = f" of the {claim.at_least} that it takes" if claim.at_least > 1 else ""
-                why = f"it says '{words}', and the audit log has {count}{least}: {shorten(in_short(claim.did), 90)}"
+                why = (
+                    f"it says '{words}', and {count}{least} were done and are there: {shorten(in_short(claim.did), 80)}"
+                )
                 return Finding(False, why, details=_details(done, n))
         if not made:
             return Finding(True, "the answer makes none of these claims")

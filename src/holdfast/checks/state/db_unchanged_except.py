@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.checks.state.databases import database, default_schema
-from holdfast.checks.state.table_digests import fingerprints
 from holdfast.checks.state.recorded import NOT_RECORDED, SHOWN, record, recorded
+from holdfast.checks.state.table_digests import fingerprints
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.observation import Observation

@@ -23,8 +23,11 @@ FILTERS: Mapping[str, tuple[str, ...]] = {
 
 
 def fits(event: AuditEvent, deed: Deed) -> bool:
-    """Whether the event is such a deed. A request counts as done if it was answered well, unless `status` says else."""
-    if event.type != deed["type"]:
+    """Whether the event is such a deed. A request counts as done if it was answered well, unless `status` says else.
+
+    One that never reached its service is no deed, whatever the agent was told.
+    """
+    if event.type != deed["type"] or event.details.get("received") is False:
         return False
     known = _known(event)
     if event.type == "http_call" and "status" not in deed and not _went_well(known["status"]):
@@ -62,7 +65,7 @@ def _known(event: AuditEvent) -> dict[str, Any]:
         known["command"] = " ".join(str(word) for word in known.get("argv", ()))
     elif event.type == "http_call":
         known["path"] = _path(str(known.get("url", "")))
-        known.setdefault("status", None)
+        known["status"] = known.get("answered", known.get("status"))
     return known
 
 

@@ -25,6 +25,7 @@ _SETTINGS = (
     ("bytea_output", "hex"),
 )
 _FIXED = " || ".join(f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in _SETTINGS)
+_ONCE_SET = "WHERE holdfast_set.done IS NOT NULL"
 _AS_NUMBER = {"float": "{0} + 0e0", "bit": "{0} + 0"}
 """Types of MySQL whose text is not the whole value, and how it is had."""
 
@@ -47,13 +48,13 @@ async def fingerprints(of: Database, *, timeout_s: float) -> dict[str, str]:
 def row_digests(name: TableName, table: ComparedTable, dialect: Dialect) -> str:
     """The statement that gives every row: a digest of its key (NULL if the table has none) and one of all of it.
 
-    Of a PostgreSQL row the transaction that wrote it is part: one that was written anew with the same values is another.
+    Of a PostgreSQL row the transaction that wrote it is part: one written anew with the same values is another.
     """
     if dialect == "postgres":
         keys = [f"holdfast_row.{quoted(column.name, dialect)}" for column in table.columns if column.primary]
         key = _pg_hash(f"ROW({', '.join(keys)})") if keys else "NULL"
         row = _pg_hash("ROW(holdfast_row.xmin::text, holdfast_row)")
-        return f"SELECT t.* FROM {_fixed()}, LATERAL (SELECT {key}, {row} FROM {_from(name, dialect)} WHERE holdfast_set.done IS NOT NULL) t"  # noqa: E501, S608  # fmt: skip
+        return f"SELECT t.* FROM {_fixed()}, LATERAL (SELECT {key}, {row} FROM {_from(name, dialect)} {_ONCE_SET}) t"  # noqa: S608
     keys = [_my_hash(column.name, column.type) for column in table.columns if column.primary]
     key = f"SHA2(CONCAT_WS(',', {', '.join(keys)}), 256)" if keys else "NULL"
     return f"SELECT {key}, {_my_row(table)} FROM {_from(name, dialect)}"  # noqa: S608  # names are quoted
@@ -69,8 +70,9 @@ def _contents(tables: Sequence[TableName], shapes: Compared, dialect: Dialect) -
         ]
         return " UNION ALL ".join(parts) + " ORDER BY 1"
     sums = ", ".join(f"sum(('x' || pg_catalog.substr(h, {at}, 15))::bit(60)::bigint)::text" for at in (1, 16))
+    rows = f"SELECT {_pg_hash('holdfast_row')} AS h"
     parts = [
-        f"SELECT {n} AS n, count(*), {sums} FROM (SELECT {_pg_hash('holdfast_row')} AS h FROM {_from(name, dialect)} WHERE holdfast_set.done IS NOT NULL) t"  # noqa: E501, S608  # fmt: skip
+        f"SELECT {n} AS n, count(*), {sums} FROM ({rows} FROM {_from(name, dialect)} {_ONCE_SET}) t"  # noqa: S608
         for n, name in enumerate(tables)
     ]
     return f"SELECT all_of_them.* FROM {_fixed()}, LATERAL ({' UNION ALL '.join(parts)}) all_of_them ORDER BY 1"  # noqa: S608

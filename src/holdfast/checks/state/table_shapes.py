@@ -49,7 +49,7 @@ LEFT JOIN pg_catalog.pg_constraint k ON k.conrelid = c.oid AND k.contype = 'p'
 WHERE c.relkind IN ('r', 'p') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 ORDER BY n.nspname, c.relname, a.attnum
 """  # noqa: E501
-"""A row a column; what is the table's own is with its first. Functions are named in full: an agent may define others."""
+"""A row a column; what is the table's own is with its first. Functions are named in full: an agent may have others."""
 _SYSTEM = "('mysql', 'information_schema', 'performance_schema', 'sys')"
 _MYSQL = f"""
 SELECT t.table_schema, t.table_name, c.column_name, c.data_type, c.column_key = 'PRI', NULL, NULL, TRUE

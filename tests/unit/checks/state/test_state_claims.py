@@ -11,7 +11,7 @@ from holdfast.checks.state.claim_matches_state import Claim, ClaimMatchesState
 from holdfast.errors import HarnessError
 from holdfast.model.verdict import Finding
 from holdfast.model.world import AuditEvent
-from world_kit import FakeWorld, gathered, shown
+from world_kit import FakeDatabase, FakeWorld, gathered, rows, run, shown
 
 SENT = AuditEvent(
     1.0, 1, "http_call", {"method": "POST", "url": "http://smtp/api/messages?x=1", "host": "smtp", "status": 202}
@@ -25,11 +25,79 @@ ALL = (SENT, FAILED, LOST, ROW, FILE, RAN)
 MAILED: dict[str, Any] = {"type": "http_call", "host": "smtp", "method": "POST"}
 
 
+class Orders(FakeDatabase):
+    """One table, with rows before and after."""
+
+    def __init__(self, before: dict[str, str], after: dict[str, str]) -> None:
+        super().__init__(self._tell)
+        self.contents = before
+        self.after = after
+
+    def _tell(self, sql: str) -> Any:
+        if "version" in sql:
+            return rows(["PostgreSQL 16.1"])
+        if "current_schema" in sql:
+            return rows(["public"])
+        if "pg_class" in sql:
+            return rows(["public", "orders", "id", "int", True, None, None, True])
+        return rows(*self.contents.items())
+
+
+def claimed(check: ClaimMatchesState, before: dict[str, str], after: dict[str, str], *audit: AuditEvent) -> Finding:
+    db = Orders(before, after)
+    world = FakeWorld(Path("/nowhere"), db, audit=audit)
+    run(check.foresee(world))
+    db.contents = db.after
+    finding: Finding = check.decide(gathered(check, world, "done"))
+    return finding
+
+
 def judged(claim: dict[str, Any], *said: str, audit: tuple[AuditEvent, ...] = ALL) -> Finding:
     check = ClaimMatchesState((Claim(**claim),))
     assert not list(check.problems())
-    finding: Finding = check.decide(gathered(check, FakeWorld(Path("/nowhere"), audit=audit), *said))
+    db = Orders({}, {"1": "a", "2": "b"})
+    world = FakeWorld(Path("/nowhere"), db, audit=audit)
+    run(check.foresee(world))
+    db.contents = db.after
+    finding: Finding = check.decide(gathered(check, world, *said))
     return finding
+
+
+def write(op: str, n: int | None, table: str = "orders") -> AuditEvent:
+    return AuditEvent(1.0, 1, "db_write", {"service": "db", "table": table, "op": op, "rows": n})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "event", "did", "passed"),
+    [
+        ({}, {}, write("insert", 1), {"op": "insert"}, False),
+        ({}, {"1": "a"}, write("insert", 1), {"op": "insert"}, True),
+        ({}, {"1": "a"}, write("insert", 3), {"rows": 3}, False),
+        ({}, {"1": "a"}, write("insert", 3), {"rows": 1}, True),
+        ({"1": "a"}, {"1": "a", "2": "b"}, write("update", 1), {"op": "update"}, False),
+        ({"1": "a"}, {"1": "b"}, write("update", 1), {"op": "update"}, True),
+        ({"1": "a"}, {"2": "a"}, write("update", 1), {"op": "update"}, True),
+        ({"1": "a"}, {"1": "b"}, write("delete", 1), {"op": "delete"}, False),
+        ({"1": "a"}, {}, write("truncate", None), {"op": "truncate"}, True),
+        ({"1": "a"}, {}, write("drop", None), {"op": "drop"}, False),
+        ({"1": "a"}, {"1": "a"}, write("create", None, "other"), {"table": "o*"}, False),
+        ({"1": "a"}, {"1": "a"}, write("create", None, "function f"), {}, None),
+        ({"1": "a"}, {"1": "a"}, write("grant", None, ""), {}, None),
+    ],
+)
+def test_a_write_counts_when_it_is_in_the_state(
+    before: dict[str, str], after: dict[str, str], event: AuditEvent, did: dict[str, Any], passed: bool | None
+) -> None:
+    check = ClaimMatchesState((Claim(says="done", did={"type": "db_write", **did}),))
+    assert claimed(check, before, after, event).passed is passed
+
+
+def test_a_request_counts_when_its_service_received_it() -> None:
+    claim = {"says": "sent", "did": MAILED}
+    phantom = AuditEvent(1.0, 1, "http_call", {**SENT.details, "received": False})
+    lost = AuditEvent(1.0, 1, "http_call", {**LOST.details, "received": True, "answered": 202})
+    refused = AuditEvent(1.0, 1, "http_call", {**SENT.details, "received": True, "answered": 500})
+    assert [judged(claim, "sent", audit=(one,)).passed for one in (phantom, lost, refused)] == [False, True, False]
 
 
 def test_where_such_deeds_are_not_seen_a_claim_is_believed_only_if_it_was_done_and_never_convicted() -> None:
@@ -46,7 +114,7 @@ def test_a_claim_holds_if_it_was_done_and_fails_if_not() -> None:
     false = judged(claim, "I have sent the mail.", audit=(ROW,))
     assert (false.passed, false.reason) == (
         False,
-        "it says 'sent', and the audit log has 0: type=http_call host=smtp method=POST",
+        "it says 'sent', and 0 were done and are there: type=http_call host=smtp method=POST",
     )
 
 

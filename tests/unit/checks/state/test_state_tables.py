@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from holdfast.checks.state import db_unchanged_except
-from holdfast.checks.state.table_digests import fingerprints
 from holdfast.checks.state.db_unchanged_except import DbUnchangedExcept
 from holdfast.checks.state.recorded import record
+from holdfast.checks.state.table_digests import fingerprints
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.verdict import Finding
 from world_kit import FakeDatabase, FakeWorld, gathered, rows, run, shown

@@ -1,0 +1,155 @@
+"""Writes that are in the state which was left: what the audit log has, held against the tables before and after.
+
+The log has what was tried: statements, and rows of transactions that were rolled back. What counts is what is there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.checks.state.databases import default_schema, dialect_of
+from holdfast.checks.state.table_digests import row_digests
+from holdfast.checks.state.table_shapes import table_shapes
+from holdfast.errors import HarnessError, QueryFailed
+from holdfast.model.world import AuditEvent
+from holdfast.protocols import Database
+from holdfast.sqltext.lexer import Dialect
+from holdfast.sqltext.tables import named, part
+
+ROWS_KEPT = 100_000
+"""Rows of a table that are told apart; of a larger one nothing can be told."""
+READ_S = 30.0
+_DEFINES = ("create", "alter", "drop", "rename")
+_ANY = ("replace", "merge", "write")
+
+
+class TableRows(Struct):
+    """One table: how it is made, and its rows by a digest of their key."""
+
+    shape: str
+    rows: Counter[tuple[str, str]] | None
+    """Key and content; None: too many. Without a primary key every row has the same key."""
+
+
+class DatabaseRows(Struct):
+    """The tables of one database, as the audit log names them."""
+
+    dialect: Dialect
+    default: str
+    tables: dict[str, TableRows]
+
+
+class RowChanges(Struct, frozen=True):
+    """How many rows of a table are new, gone, and different."""
+
+    added: int
+    removed: int
+    changed: int
+
+
+Wanted = Callable[[str], bool]
+
+
+async def rows_of(of: Database, wanted: Wanted, default: str | None = None) -> DatabaseRows:
+    """The tables of these names; `default` is the schema whose tables have bare ones, else the present one."""
+    try:
+        dialect = await dialect_of(of, timeout_s=READ_S)
+        bare = await default_schema(of, timeout_s=READ_S) if default is None else default
+        found = DatabaseRows(dialect, bare, {})
+        for name, table in (await table_shapes(of, dialect, timeout_s=READ_S)).items():
+            told = part(name[1]) if part(name[0]) == bare else named(*name)
+            if wanted(told):
+                read = await of.query(row_digests(name, table, dialect), timeout_s=READ_S, keep=ROWS_KEPT)
+                whole = read.count == len(read.rows)
+                rows = Counter((str(key), str(row)) for key, row in read.rows) if whole else None
+                found.tables[told] = TableRows(table.shape, rows)
+    except TimeoutError as late:
+        raise HarnessError(f"reading the tables of {of.spec.name} took longer than {READ_S:g} s") from late
+    return found
+
+
+async def rows_left(of: Database, wanted: Wanted, before: DatabaseRows) -> DatabaseRows:
+    """The same when the agent has ended; none are left of a database that it dropped."""
+    try:
+        return await rows_of(of, wanted, before.default)
+    except QueryFailed:
+        return DatabaseRows(before.dialect, before.default, {})
+
+
+class KeptWrites:
+    """Tells which writes of the log are in the state."""
+
+    def __init__(self, before: Mapping[str, DatabaseRows], after: Mapping[str, DatabaseRows]) -> None:
+        self._before = before
+        self._after = after
+
+    def of(self, event: AuditEvent) -> AuditEvent | str | None:
+        """The write with the rows that are there of it; None if nothing is; why, if that cannot be told."""
+        service, table = str(event.details.get("service", "")), str(event.details.get("table", ""))
+        op = str(event.details.get("op", "")).lower()
+        before, after = self._before.get(service), self._after.get(service)
+        if before is None or after is None or table in ("", "*") or " " in table:
+            return f"whether {op or 'write'} {table} was kept is not seen"
+        was, now = before.tables.get(table), after.tables.get(table)
+        if op in _DEFINES:
+            return event if _defined(op, was, now) else None
+        if (was is not None and was.rows is None) or (now is not None and now.rows is None):
+            return f"{table} has more than {ROWS_KEPT} rows: which of them were kept is not seen"
+        rows = _count(op, _changes(was, now), before.dialect)
+        return AuditEvent(event.ts, event.seq, event.type, {**event.details, "rows": rows}) if rows else None
+
+
+def _defined(op: str, was: TableRows | None, now: TableRows | None) -> bool:
+    """Whether what a statement defined is so."""
+    if op == "drop":
+        return now is None
+    if op == "create" and now is None:
+        return False
+    return was is None or now is None or was.shape != now.shape
+
+
+def _changes(was: TableRows | None, now: TableRows | None) -> RowChanges:
+    before: Counter[tuple[str, str]] = (was.rows if was else None) or Counter()
+    after: Counter[tuple[str, str]] = (now.rows if now else None) or Counter()
+    gained, lost = _by_key(after - before), _by_key(before - after)
+    changed = sum(min(count, lost[key]) for key, count in gained.items())
+    return RowChanges(gained.total() - changed, lost.total() - changed, changed)
+
+
+def _by_key(rows: Counter[tuple[str, str]]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for (key, _), count in rows.items():
+        found[key] += count
+    return found
+
+
+def _count(op: str, rows: RowChanges, dialect: Dialect) -> int:
+    """Rows that such a statement left. MySQL's INSERT may update; an UPDATE may change keys."""
+    if op in _ANY:
+        return rows.added + rows.removed + rows.changed
+    if op in ("delete", "truncate"):
+        return rows.removed
+    if op == "update":
+        return rows.changed + min(rows.added, rows.removed)
+    if op == "insert":
+        return rows.added or (rows.changed if dialect == "mysql" else 0)
+    return 0
+
+
+def kept_events(
+    events: Sequence[AuditEvent], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> tuple[list[AuditEvent], list[tuple[AuditEvent, str]]]:
+    """Events that are in the state, and those of which that cannot be told, with the reason."""
+    kept, writes = [], KeptWrites(before, after)
+    untold: list[tuple[AuditEvent, str]] = []
+    for event in events:
+        found = writes.of(event) if event.type == "db_write" else event
+        if isinstance(found, str):
+            untold.append((event, found))
+        elif found is not None:
+            kept.append(found)
+    return kept, untold
