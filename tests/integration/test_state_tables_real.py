@@ -13,7 +13,7 @@ from holdfast.checks.state.claim_matches_state import Claim, ClaimMatchesState
 from holdfast.checks.state.db_unchanged_except import DbUnchangedExcept
 from holdfast.checks.state.sql import Sql
 from holdfast.checks.state.table_digests import fingerprints
-from holdfast.errors import QueryFailed
+from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.observation import Observation
 from holdfast.model.world import ServiceSpec
 from world_kit import FakeWorld, shown
@@ -280,3 +280,61 @@ def test_a_claim_holds_if_its_write_was_kept(
         return check.decide(shown(await check.gather(world, Observation("t")), "done")).passed
 
     assert sea.with_server(scene) is passed
+
+
+FUNCTIONS = {
+    "postgres": """
+CREATE FUNCTION noted() RETURNS int LANGUAGE sql AS 'INSERT INTO spare VALUES (9) RETURNING id';
+CREATE FUNCTION sometimes() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+  IF (SELECT count(*) FROM orders) > 0 THEN INSERT INTO spare VALUES (9); END IF; RETURN 1; END $$;
+CREATE SEQUENCE numbers;
+""",
+    "mysql": """
+DELIMITER //
+CREATE FUNCTION noted() RETURNS int DETERMINISTIC MODIFIES SQL DATA BEGIN INSERT INTO spare VALUES (9); RETURN 1; END//
+CREATE FUNCTION sometimes() RETURNS int DETERMINISTIC MODIFIES SQL DATA BEGIN
+  IF (SELECT count(*) FROM orders) > 0 THEN INSERT INTO spare VALUES (9); END IF; RETURN 1; END//
+CREATE PROCEDURE escapes() BEGIN COMMIT; INSERT INTO spare VALUES (9); END//
+DELIMITER ;
+""",
+}
+WRITING = {
+    "postgres": [
+        "SELECT noted()", "SELECT sometimes()", "WITH x AS (DELETE FROM customers RETURNING id) SELECT count(*) FROM x",
+        "SELECT id INTO copied FROM customers", "SELECT id FROM customers FOR UPDATE", "SELECT nextval('numbers')",
+        "/* a */ INSERT INTO spare VALUES (1) RETURNING id", "EXPLAIN ANALYZE DELETE FROM customers",
+        "COPY customers TO STDOUT", "TRUNCATE spare", "WITH x AS (SELECT '\\' AS a) INSERT INTO spare VALUES (1)",
+        "VALUES (noted())", "TABLE customers FOR SHARE",
+    ],
+    "mysql": [
+        "SELECT noted()", "SELECT sometimes()", "CALL escapes()", "-- a\nDELETE FROM customers", "TRUNCATE spare",
+        "SELECT id FROM customers INTO OUTFILE '/tmp/x'", "/*!50000 INSERT */ INTO spare VALUES (1)",
+        "CREATE TABLE copied AS SELECT * FROM customers", "ANALYZE DELETE FROM customers",
+        "REPLACE INTO spare VALUES (1)",
+    ],
+}  # fmt: skip
+
+
+def test_a_query_that_writes_is_the_specs_error_and_writes_nothing(sea: Bay, tmp_path: Path) -> None:
+    async def scene(db: Any) -> dict[str, str]:
+        await db.execute(SEED + FUNCTIONS[db.spec.kind])
+        world, found = FakeWorld(tmp_path, db), {}
+        for query in WRITING[db.spec.kind]:
+            check = Sql("db", query, equals=1)
+            found[query] = "nothing said"
+            if list(check.problems()):
+                found[query] = "error"
+                continue
+            try:
+                await check.foresee(world)
+                await db.execute("INSERT INTO orders VALUES (1, 'x')")
+                await check.gather(world, Observation("t"))
+            except HarnessError:
+                found[query] = "error"
+            await db.execute("DELETE FROM orders")
+        spare = await db.query("SELECT count(*) FROM spare", timeout_s=10)
+        assert spare.rows == ((0,),)
+        return found
+
+    found = sea.with_server(scene)
+    assert found == dict.fromkeys(found, "error")

@@ -18,7 +18,19 @@ Address: TypeAlias = IPv4Address | IPv6Address
 Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 
 _PORTS = {"http": 80, "https": 443}
-_METADATA = (ip_address("169.254.169.254"), ip_address("fd00:ec2::254"), ip_address("100.100.100.200"))
+_METADATA = frozenset(map(ip_address, (
+    "169.254.169.254",  # most clouds
+    "169.254.170.2", "169.254.170.23", "fd00:ec2::23",  # AWS: credentials of tasks and pods
+    "fd00:ec2::254", "fd00:ec2::123", "fd00:ec2::253",  # AWS by IPv6: instances, time, names
+    "100.100.100.200", "100.100.100.201",  # Alibaba Cloud
+    "192.0.0.192",  # Oracle Cloud
+    "168.63.129.16",  # Azure: its host agent
+    "169.254.169.123", "169.254.169.253",  # AWS: time, names
+    "169.254.42.42", "fd00:42::42",  # Scaleway
+    "fd20:ce::254",  # Google Cloud by IPv6
+    "fe80::a9fe:a9fe",  # OpenStack by IPv6
+)))  # fmt: skip
+"""Where clouds tell a machine who it is, with its credentials."""
 _NAT64 = ip_network("64:ff9b::/96")
 _LOOPBACK = ("127.0.0.1", "::1")
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Struct
 
 from holdfast.checks.patterns import fault_in, search
-from holdfast.checks.state.databases import database
+from holdfast.checks.state.databases import database, dialect_of
 from holdfast.checks.state.json_equality import as_number, as_text, same
 from holdfast.checks.state.recorded import SHOWN, record, recorded
 from holdfast.checks.wording import shorten
@@ -21,10 +21,17 @@ from holdfast.model.world import Evidence
 from holdfast.protocols import Exhibit, World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
+from holdfast.sqltext.lexer import Dialect
+from holdfast.sqltext.token_cursor import TokenCursor
+from holdfast.sqltext.writes import writes_of
 
-_WRITES = re.compile(
-    r"\s*(insert|update|delete|merge|replace|truncate|create|drop|alter|grant|revoke|copy|call|do)\b", re.IGNORECASE
+_ACTS = frozenset(
+    ("call", "do", "copy", "set", "reset", "lock", "flush", "load", "vacuum", "reindex", "cluster", "import")
 )
+"""First words of statements that do more than read, beside those that name what they write."""
+_READ_ONLY = ("25006", "1792")
+"""What PostgreSQL and MySQL say to a write in a transaction that only reads."""
+_WRITING = "it would write, and a rule only reads: its transaction is read-only"
 _EXACT_DIGITS = 15
 """Digits that a floating-point number always keeps; a longer decimal comes from a database as text."""
 
@@ -56,13 +63,18 @@ class Sql:
     reads: ClassVar[Literal["state"]] = "state"
 
     async def foresee(self, world: World) -> None:
-        await database(world, self.service).prepare(self.query)
+        found = database(world, self.service)
+        if writes(self.query, await dialect_of(found, timeout_s=self.timeout / 1000)):
+            raise HarnessError(_WRITING)
+        await found.prepare(self.query)
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
         limit_s = self.timeout / 1000
         try:
             found = await database(world, self.service).query(self.query, timeout_s=limit_s)
         except QueryFailed as refused:
+            if refused.state in _READ_ONLY:  # by a function, maybe: no doing of the agent's
+                raise HarnessError(f"{_WRITING}: {refused}") from refused
             return record([self.service, self.query], Answered(refused=str(refused)))
         except TimeoutError as late:
             hint = "make it faster, or raise the rule's timeout"
@@ -109,12 +121,25 @@ class Sql:
         return all(one is None for one in (self.at_least, self.at_most, self.matches, self.one_of))
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        if _WRITES.match(self.query):
-            yield "query", "it would write, and a rule only reads: its transaction is read-only"
+        if writes(self.query, "postgres") and writes(self.query, "mysql"):  # which one it is, is not known here
+            yield "query", _WRITING
         if self.matches is not None and (fault := fault_in(self.matches)):
             yield "matches", fault
         if not self._reads_value() and self.rows is None:
             yield "", "needs at least one of equals, at_least, at_most, matches, one_of, rows"
+
+
+def writes(query: str, dialect: Dialect) -> bool:
+    """Whether the statement does more than read, so far as its text says."""
+    cursor = TokenCursor(query, dialect)
+    cursor.skip_all(("(",))
+    return cursor.word in _ACTS or bool(writes_of(query, dialect)) or (dialect == "mysql" and _leaves_file(query))
+
+
+def _leaves_file(query: str) -> bool:
+    """SELECT … INTO OUTFILE or DUMPFILE."""
+    words = list(TokenCursor(query, "mysql").words())
+    return any(word == "into" and after in ("outfile", "dumpfile") for word, after in pairwise(words))
 
 
 def equal(value: Any, wanted: Any) -> bool:

@@ -6,14 +6,17 @@ is as it was (touched, or opened and not written to) is no change.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from holdfast.world.sandbox import long_paths
+
 _OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
 _CHUNK = 1 << 18
+DEEPEST = 4_000
+"""Folders below each other that are walked through; one further down stands for what is in it."""
 
 
 class Difference(NamedTuple):
@@ -68,7 +71,8 @@ def _all(root: str, path: str, found: os.stat_result | None, op: Literal["create
         if not _whiteout(found):
             yield Difference(path, op, found.st_size if op == "created" else 0)
         return
-    names = sorted(_names(f"{root}/{path}"), key=lambda n: _key(n, f"{root}/{path}/{n}"))
+    deep = path.count("/") > DEEPEST
+    names = [] if deep else sorted(_names(f"{root}/{path}"), key=lambda n: _key(n, f"{root}/{path}/{n}"))
     if not names:
         yield Difference(path, op, 0)
     for name in names:
@@ -79,12 +83,12 @@ def _same(here: str, there: str, now: os.stat_result, was: os.stat_result) -> bo
     if now.st_mode != was.st_mode or now.st_size != was.st_size:
         return False
     if stat.S_ISLNK(now.st_mode):
-        return os.readlink(here) == os.readlink(there)
+        return long_paths.readlink(here) == long_paths.readlink(there)
     return not stat.S_ISREG(now.st_mode) or _same_content(here, there)
 
 
 def _same_content(here: str, there: str) -> bool:
-    with open(here, "rb") as one, open(there, "rb") as other:
+    with long_paths.open_file(here) as one, long_paths.open_file(there) as other:
         while True:
             mine, theirs = one.read(_CHUNK), other.read(_CHUNK)
             if mine != theirs:
@@ -101,23 +105,15 @@ def _key(name: str, *paths: str) -> str:
 
 def _names(folder: str) -> list[str]:
     try:
-        return os.listdir(folder)
+        return long_paths.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as refused:
-        if refused.errno != errno.ENAMETOOLONG:  # deeper than any path can name: its folder stands for it
-            raise
         return []
 
 
 def _stat(path: str) -> os.stat_result | None:
     try:
-        return os.lstat(path)
+        return long_paths.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as refused:
-        if refused.errno != errno.ENAMETOOLONG:
-            raise
         return None
 
 
@@ -128,7 +124,7 @@ def _whiteout(found: os.stat_result) -> bool:
 def _opaque(folder: str) -> bool:
     for name in _OPAQUE:
         try:
-            if os.getxattr(folder, name, follow_symlinks=False) == b"y":
+            if long_paths.attribute(folder, name) == b"y":
                 return True
         except OSError:
             continue

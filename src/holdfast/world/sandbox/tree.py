@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import shutil
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.protocols import FileChange
+from holdfast.world.sandbox import long_paths
 
 _CHUNK = 1 << 18
 
@@ -30,7 +30,7 @@ def entries(root: str) -> Iterator[TreeEntry]:
     waiting = [*_listed(root, "")]
     while waiting:
         path = waiting.pop()
-        found = os.lstat(f"{root}/{path}")
+        found = long_paths.lstat(f"{root}/{path}")
         if not stat.S_ISDIR(found.st_mode):
             yield TreeEntry(path, found.st_mode, found.st_size, _digest(f"{root}/{path}", found.st_mode))
             continue
@@ -65,25 +65,22 @@ def copy(source: Path, target: Path) -> None:
 def _listed(root: str, at: str) -> Iterator[str]:
     """Last first; a folder sorts as what lies in it."""
     try:
-        with os.scandir(f"{root}/{at}") as found:
-            names = [(f"{e.name}/" if e.is_dir(follow_symlinks=False) else e.name, e.name) for e in found]
-    except PermissionError:
+        names = long_paths.listdir(f"{root}/{at}")
+    except (PermissionError, FileNotFoundError):
         return
-    except OSError as refused:
-        if refused.errno not in (errno.ENAMETOOLONG, errno.ENOENT):
-            raise
-        return
-    yield from (f"{at}{name}" for _, name in sorted(names, reverse=True))
+    modes = {name: long_paths.lstat(f"{root}/{at}{name}").st_mode for name in names}
+    keys = [(f"{name}/" if stat.S_ISDIR(mode) else name, name) for name, mode in modes.items()]
+    yield from (f"{at}{name}" for _, name in sorted(keys, reverse=True))
 
 
 def _digest(path: str, mode: int) -> bytes:
     if stat.S_ISLNK(mode):
-        return os.fsencode(os.readlink(path))
+        return os.fsencode(long_paths.readlink(path))
     if not stat.S_ISREG(mode):
         return b""
     digest = hashlib.blake2b(digest_size=16)
     try:
-        with open(path, "rb") as file:
+        with long_paths.open_file(path) as file:
             while data := file.read(_CHUNK):
                 digest.update(data)
     except PermissionError:

@@ -71,6 +71,7 @@ class MySqlSession:
             with self.session(read_timeout=timeout_s + LATE_S) as session:
                 _limit(session, timeout_s)
                 with session.cursor(pymysql.cursors.SSCursor) as cursor:
+                    cursor.execute("SET SESSION TRANSACTION READ ONLY")  # also of those that a routine begins
                     cursor.execute("START TRANSACTION READ ONLY")
                     cursor.execute(sql)
                     kept = KeptRows(keep)

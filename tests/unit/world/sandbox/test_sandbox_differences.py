@@ -1,6 +1,9 @@
 """Changes, read from a layer that overlayfs would have left."""
 
 import os
+import subprocess
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -106,3 +109,39 @@ def test_two_folders_compare_as_their_files_do(tmp_path_factory, before, now):
     expected = {p: "deleted" for p in was if p not in has} | {p: "created" for p in has if p not in was}
     expected |= {p: "modified" for p in has if p in was and has[p] != was[p]}
     assert told == sorted(expected.items())
+
+
+def deep(root: Path, levels: int, name: str, content: bytes) -> str:
+    """A file below so many long names, made step by step; its path."""
+    fd = os.open(root, os.O_RDONLY)
+    for _ in range(levels):
+        with suppress(FileExistsError):
+            os.mkdir("d" * 200, dir_fd=fd)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+    file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644, dir_fd=fd)
+    os.write(file, content)
+    os.close(file)
+    os.close(fd)
+    return "/".join(["d" * 200] * levels + [name])
+
+
+@pytest.mark.parametrize("levels", [1, 17, 19, 20, 21, 45])
+def test_a_file_deeper_than_a_path_can_name_is_seen(tmp_path: Path, levels: int) -> None:
+    upper, before = tmp_path / "upper", tmp_path / "before"
+    upper.mkdir()
+    before.mkdir()
+    try:
+        made, same = (deep(upper, levels, name, b"now") for name in ("made", "same"))
+        assert deep(before, levels, "same", b"now") == same
+        gone = deep(before, levels, "kept", b"now")
+        changed = deep(upper, levels, "changed", b"one")
+        deep(before, levels, "changed", b"two")
+        assert [(d.path, d.op, d.bytes) for d in differences(str(upper), str(before))] == [
+            (changed, "modified", 3), (made, "created", 3)
+        ]  # fmt: skip
+        seen = [(c.path, c.op) for c in compared(entries(str(before)), entries(str(upper)))]
+        assert seen == [(changed, "modified"), (gone, "deleted"), (made, "created")]
+    finally:
+        subprocess.run(["rm", "-rf", str(upper), str(before)], check=True)
