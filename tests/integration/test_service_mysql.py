@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pymysql
@@ -229,5 +230,29 @@ def test_a_database_that_the_agent_dropped_is_a_result(sea: Bay) -> None:
         assert told(await db.writes()) == [("database my_shop", "drop", None)]
         with pytest.raises(QueryFailed, match="my_shop"):
             await db.query("SELECT 1", timeout_s=5)
+
+    sea.with_server(scene)
+
+
+FILES = [
+    "SELECT load_file('/etc/passwd')",
+    "SELECT load_file('/proc/self/environ')",
+    "SELECT load_file('/sockets/accounts.sql')",
+]
+
+
+@pytest.mark.parametrize("other", [{}, {"user": "root", "password": "r00t"}])
+def test_an_agent_reads_no_file_of_this_machine(sea: Bay, other: dict[str, str]) -> None:
+    async def scene(db: Mysql) -> None:
+        await db.mark()
+        if other:  # root may write to the table of accounts, and so give itself any power
+            with suppress(pymysql.Error):
+                all_powers = "JSON_SET(Priv, '$.access', 18446744073709551615)"
+                await agent(db, f"UPDATE mysql.global_priv SET Priv = {all_powers}", "FLUSH PRIVILEGES", **other)
+        for read in FILES:
+            assert await agent(db, read, **other) == [(None,)]
+        for statement in ("LOAD DATA INFILE '/etc/passwd' INTO TABLE t", "SELECT 1 INTO OUTFILE '/tmp/x'"):
+            with pytest.raises(pymysql.Error):
+                await agent(db, "CREATE TABLE IF NOT EXISTS my_shop.t (a text)", "USE my_shop", statement, **other)
 
     sea.with_server(scene)

@@ -357,6 +357,28 @@ def test_a_superuser_that_runs_programs_stays_within_the_walls(sea: Bay, tmp_pat
     assert not planted.exists()
 
 
+FILES = (
+    "SELECT pg_read_file('/etc/passwd')",
+    "SELECT pg_ls_dir('/')",
+    "SELECT lo_import('/etc/passwd')",
+    "COPY seen FROM '/etc/passwd'",
+    "COPY seen TO '/tmp/seen'",
+    "COPY seen FROM PROGRAM 'cat /etc/passwd'",
+    *(f"GRANT {role} TO app" for role in postgres.FILE_ROLES),
+)
+
+
+def test_an_agent_reads_no_file_of_this_machine_and_runs_no_program_there(sea: Bay) -> None:
+    async def scene(db: Postgres) -> None:
+        await db.execute("CREATE TABLE seen (line text)")
+        await db.mark()
+        for statement in FILES:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                await agent(db, statement)
+
+    sea.with_server(scene)
+
+
 async def _notes(db: Postgres) -> tuple[str, ...]:
     return db.notes
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
 from weakref import WeakSet
 
+from holdfast.http1.heads import RawFields, end_to_end
 from holdfast.http1.server import BadRequest, ClientConnection, Exchange, Listener, serve
 from holdfast.planes.describe import said
 from holdfast.planes.process_tree import ProcessTree
@@ -118,6 +119,8 @@ class TrialAddress(LoopbackAddress):
         """Who may come; anybody who knows the token, unless its first process is told."""
         self._host_listeners: list[Listener] = []
         """Where we answer for hosts of the agent's own network."""
+        self.passes_on = False
+        """The agent has ended: whoever calls such a host is a check, and reaches it as it is."""
 
     @classmethod
     async def open(
@@ -152,16 +155,25 @@ class TrialAddress(LoopbackAddress):
             served.close()
 
     async def stand(
-        self, sock: socket.socket, host: str, port: int, tls: SSLContext | None = None, also: Collection[str] = ()
+        self,
+        sock: socket.socket,
+        host: str,
+        port: int,
+        tls: SSLContext | None = None,
+        also: Collection[str] = (),
+        upstream: tuple[str, int] | None = None,
     ) -> None:
         """Serves a socket of the agent's own network as that host, until the address closes.
 
-        `also` are other hosts that lead there: a request that names one of them is one to that host.
+        `also` are other hosts that lead there: a request that names one of them is one to that host. `upstream` is
+        where it really is.
         """
         scheme = "http" if tls is None else "https"
 
         async def visit(exchange: Exchange) -> None:
-            if self._served is None:
+            if self._served is None and self.passes_on and upstream is not None:
+                await _pass_on(exchange, upstream)
+            elif self._served is None:
                 await _nobody(exchange)
             else:
                 asked = _named(exchange)
@@ -264,6 +276,28 @@ def route(exchange: Exchange, path: str, token: str, served: TrialServer | None)
 async def _nobody(exchange: Exchange) -> None:
     exchange.keep_alive = False  # a client that tries again, or calls in the next trial, comes on a new connection
     await exchange.respond(503, (("content-type", "application/json"),), NO_TRIAL)
+
+
+async def _pass_on(exchange: Exchange, upstream: tuple[str, int]) -> None:
+    """Asks the host itself, on a connection of its own."""
+    from holdfast.http1.client import UpstreamFailed, Upstreams
+
+    head, upstreams = exchange.head, Upstreams()
+    exchange.keep_alive = False
+    try:
+        url = f"http://{upstream[0]}:{upstream[1]}{head.target}"
+        reply = await upstreams.send(head.method, url, _texts(head.headers), await exchange.body())
+        body = await reply.read()
+        given = [(name, value) for name, value in _texts(reply.headers) if name.lower() != "content-length"]
+        await exchange.respond(reply.status, given, body)
+    except UpstreamFailed as failed:
+        await exchange.respond(502, body=f"{failed}\n".encode())
+    finally:
+        await upstreams.close()
+
+
+def _texts(fields: RawFields) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in end_to_end(fields)]
 
 
 def _named(exchange: Exchange) -> str:

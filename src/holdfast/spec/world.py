@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 
+from holdfast.model.world import CONTAINER, EXTERNAL
+from holdfast.plugins import BUILT_IN
 from holdfast.reading.inside import outside
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import near_hint
+from holdfast.service_kinds import of_url, spoken, url_of
 from holdfast.spec.fault_entry import FaultEntry
-from holdfast.spec.references import REFERENCE
+from holdfast.spec.references import REFERENCE, names
 from holdfast.spec.rules import RuleEntry
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import FixtureEntry
@@ -33,6 +36,9 @@ _TAKES: dict[str, tuple[str, ...]] = {
     "git_repo": ("url", "branch", "depth", "path"),
     "drift": ("service", "table", "rate", "kinds"),
 }
+_SQL = ("postgres", "mysql")
+_OURS = (None, CONTAINER, EXTERNAL, *BUILT_IN["services"])
+"""Kinds of which it is known that they speak no SQL unless their wire does; None: a URL that nobody knows."""
 _AUDITED = {
     "db_writes_outside": "db_writes",
     "http_except": "http_calls",
@@ -132,7 +138,27 @@ def _placed_files(reader: Reader, file: File) -> None:
                 reader.error(entry.at, f"{path}[{index}]", "needs one of content, source", code="missing-key")
 
 
+def may_be_database(service: ServiceEntry) -> bool:
+    """Whether SQL can be asked there: not of kinds of ours that speak none, nor of a URL that leads elsewhere."""
+    spec = service.spec
+    if spec.kind == EXTERNAL:
+        return bool(names(url_of(spec)).any) or spoken(spec).wire in _SQL or of_url(url_of(spec)) not in _OURS
+    return spec.kind not in _OURS or spoken(spec).wire in _SQL
+
+
+def _unaudited(reader: Reader, file: File) -> None:
+    """Reports a rule about writes to tables where no service has tables whose writes can be seen."""
+    rule = "db_writes_outside"
+    holding = [service for service in file.services if service.type != "http_mock"]
+    if file.forbidden is None or not file.forbidden.at.has(rule) or reader.failed("services"):
+        return
+    if holding and not any(map(may_be_database, holding)):
+        message = f"cannot be told: {holding[0].name} is no Postgres or MySQL, and writes of others are not seen"
+        reader.error(file.forbidden.at.key(rule), f"forbidden.{rule}", message, code="conflict")
+
+
 def _forbidden(reader: Reader, file: File) -> None:
+    _unaudited(reader, file)
     if file.forbidden is None or file.audit is None:
         return
     switched = {"db_writes": file.audit.db_writes, "http_calls": file.audit.http_calls}
@@ -174,7 +200,9 @@ def _unfit(service: ServiceEntry, kind: str) -> str:
     if kind == "http_mock_assertions":
         records = service.type == "http_mock" and service.spec.settings.get("record")
         return "" if records else f"{service.name} records nothing: it needs type: http_mock and record: true"
-    return f"{service.name} is a mock, and {kind} asks a database" if service.type == "http_mock" else ""
+    if service.type == "http_mock":
+        return f"{service.name} is a mock, and {kind} asks a database"
+    return "" if may_be_database(service) else f"{service.name} is no Postgres or MySQL, and {kind} asks one of these"
 
 
 def _claims(reader: Reader, file: File, rule: RuleEntry) -> None:

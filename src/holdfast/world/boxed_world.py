@@ -81,6 +81,7 @@ class BoxedWorld:
         self._lent = folder / "lent"
         self._clock = WorldClock(self._lent, site.clock)
         self._ingress = IngressPorts(spec.network, site.backend.name)
+        self._service_planes: ServicePlanes
         self._parts = AsyncExitStack()
 
     async def open(self) -> None:
@@ -160,6 +161,7 @@ class BoxedWorld:
         """The agent has ended: its processes are stopped, the audit is closed, the workspace frozen."""
         await self._ingress.close()
         await self.sandbox.freeze()
+        self._service_planes.calm()
         trace = self.context.traced()
         self.trace_log.write_bytes(b"".join(encode(event) + b"\n" for event in trace))
         self.log.files(self.changes())
@@ -173,6 +175,9 @@ class BoxedWorld:
             self.context.note(
                 "file writes are read from what is left: a file that was made and removed again is not seen"
             )
+        blind = [one.spec.name for one in self.services.values() if not isinstance(one, Mock | Database)]
+        if self.spec.forbidden.db_writes_outside is not None and blind:
+            self.context.note(f"db_writes_outside sees tables of SQL alone, nothing of {', '.join(blind)}")
         if self.log.cut:
             self.context.note("more happened than the audit log keeps; its end is missing")
 
@@ -192,7 +197,15 @@ class BoxedWorld:
         lacking = {
             _AUDITS[one.feature]: one.why for one in self.isolation if not one.enforced and one.feature in _AUDITS
         }
-        return lacking | {f"{type}s": "the audit log was cut" for type in self.log.cut}
+        cut = {f"{type}s": "the audit log was cut" for type in self.log.cut}
+        return lacking | self._unaudited() | cut
+
+    def _unaudited(self) -> dict[str, str]:
+        """Where something is kept, and nothing of it in tables that can be looked at."""
+        holding = [one.spec.name for one in self.services.values() if not isinstance(one, Mock)]
+        if not holding or self.databases:
+            return {}
+        return {"db_writes": f"{', '.join(holding)}: no Postgres or MySQL, and writes of others are not seen"}
 
     async def close(self) -> None:
         """Nothing is left, whatever has gone wrong before."""
@@ -289,7 +302,8 @@ class BoxedWorld:
         site = self._site
         self.planes = await site.site_planes.open_address(sock=self.sandbox.listener(*GATEWAY))
         self._parts.push_async_callback(self.planes.close)
-        reached = await self._fronts().open(self._unresolved)
+        self._service_planes = self._fronts()
+        reached = await self._service_planes.open(self._unresolved)
         told = {name: service.variables for name, service in self.services.items()}
         led = self._led()
         self._leads = frozenset(led)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from socket import AF_INET, SOCK_STREAM, socket
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,13 @@ class ServicePlanes:
     wrote: Callable[[], None]
     """Hears of every write to a database."""
     parts: AsyncExitStack
+    carried: list[TcpPlane] = field(default_factory=list)
+
+    def calm(self) -> None:
+        """The agent has ended: checks that connect meet no fault."""
+        for plane in self.carried:
+            plane.calm()
+        self.trial_address.passes_on = True
 
     async def open(self, unresolved: frozenset[str]) -> dict[str, tuple[str, int]]:
         """Stands at every address; where each service is found. Names of `unresolved` ones are asked for."""
@@ -97,7 +104,10 @@ class ServicePlanes:
         name = address.service.name
         also = {host for host, service in self.spec.network.dns_overrides.items() if service == name}
         certificate = self.leaf(name) if port in address.tls else None
-        await self.trial_address.stand(sock, name, port, certificate, also)
+        upstream = self.services[name].upstream
+        await self.trial_address.stand(
+            sock, name, port, certificate, also, None if isinstance(upstream, str) else upstream
+        )
 
     async def _carry(self, sock: socket, upstream: tuple[str, int] | str, address: ServiceAddress) -> None:
         plane = await TcpPlane.open(
@@ -110,3 +120,4 @@ class ServicePlanes:
             wrote=lambda statement: self.wrote(),
         )
         self.parts.push_async_callback(plane.close)
+        self.carried.append(plane)

@@ -214,3 +214,29 @@ def test_a_claim_needs_the_audit_that_would_show_it(file):
 def test_a_rule_on_the_state_opens_a_world(file):
     assert file.spec(BASE + rule("{type: file_exists, path: a}")).world is not None
     assert file.spec(BASE + rule("{type: contains, value: a}")).world is None
+
+
+@pytest.mark.parametrize(
+    ("service", "wrong"),
+    [
+        ('{name: it, image: "redis:7"}', True),
+        ("{name: it, type: external, url: 'redis://h:1'}", True),
+        ("{name: it, type: external, url: 'amqp://h'}", True),
+        ('{name: it, image: "nobody/knows:1", ports: [1]}', True),
+        ("{name: it, type: external, url: 'postgres://h/d'}", False),
+        ("{name: it, type: external, url: '${SOMEWHERE:-postgres://h/d}'}", False),
+        ('{name: it, image: "postgres:16"}', False),
+        ('{name: it, image: "mariadb:11", env: {MARIADB_DATABASE: app}}', False),
+    ],
+)
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "invariants: {r: {description: d, check: {type: sql, service: it, query: 'SELECT 1', equals: 1}}}",
+        "invariants: {r: {description: d, check: {type: db_unchanged_except, service: it}}}",
+        "invariants: {r: {description: d, check: {type: completes}}}\nforbidden: {db_writes_outside: [orders]}",
+    ],
+)
+def test_what_asks_for_tables_is_refused_where_there_can_be_none(file, service, wrong, rule):
+    text = f"{BASE}services: [{service}]\n{rule}\n"
+    assert [one.code for one in file.errors(text)] == (["conflict"] if wrong else [])

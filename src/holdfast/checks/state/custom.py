@@ -11,6 +11,7 @@ from holdfast.checks.json_parts import parse
 from holdfast.checks.state.command_exit import Ended, ended, last_line, named
 from holdfast.checks.state.custom_context import context
 from holdfast.checks.state.host_script import run_script
+from holdfast.checks.state.host_services import host_services
 from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
@@ -54,9 +55,10 @@ class Custom:
         return record([self.script, self.runs_in], ended(ran))
 
     async def _on_host(self, world: World) -> Ran:
-        told = encode(context(world, inside=False))
         script = (world.root / self.script).resolve()
-        return await run_script(script, world.root, told, timeout_s=self.timeout / 1000, keep=OUTPUT_KEPT)
+        async with host_services(world) as services:
+            told = encode(context(world, services))
+            return await run_script(script, world.root, told, timeout_s=self.timeout / 1000, keep=OUTPUT_KEPT)
 
     async def _inside(self, world: World) -> Ran:
         """The script is lent: the agent has ended, and could not have written there."""
@@ -65,7 +67,7 @@ class Custom:
         return await world.sandbox.run(
             ["/bin/sh", "-c", 'exec python3 "$0"', path],
             world.environ,
-            stdin=encode(context(world, inside=True)),
+            stdin=encode(context(world)),
             timeout_s=self.timeout / 1000,
             keep=OUTPUT_KEPT,
             throwaway=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -11,7 +12,7 @@ from holdfast.service_kinds import port_of
 
 
 class Reached(Struct, frozen=True):
-    """Where a script reaches a service. A Unix socket is a path, with the port that it stands for."""
+    """Where a script reaches a service."""
 
     host: str
     port: int
@@ -29,12 +30,13 @@ class Context(Struct, frozen=True):
     scenario_params: dict[str, Any]
 
 
-def context(world: World, *, inside: bool) -> Context:
-    """The context for a script in the sandbox, or on this machine."""
+def context(world: World, host: Mapping[str, tuple[str, int]] | None = None) -> Context:
+    """The context for a script in the sandbox; or on this machine, where `host` is where its services are."""
+    inside = host is None
     return Context(
         sandbox_id=f"sb-{world.trial.id}",
         workspace_path=world.sandbox.workspace if inside else str(world.sandbox.view()),
-        services={name: _reached(world, one, inside) for name, one in world.services.items()},
+        services={name: _reached(world, one, host) for name, one in world.services.items()},
         audit_log_path=world.lend("audit.jsonl", world.audit_log.read_bytes()) if inside else str(world.audit_log),
         trace_path=world.lend("trace.jsonl", world.trace_log.read_bytes()) if inside else str(world.trace_log),
         task={"prompt": world.trial.task.prompt},
@@ -42,9 +44,9 @@ def context(world: World, *, inside: bool) -> Context:
     )
 
 
-def _reached(world: World, service: Service, inside: bool) -> Reached:
-    spec, upstream = service.spec, service.upstream
-    if inside:
-        host = world.environ.get(f"{spec.variable}_HOST", spec.name)
-        return Reached(host, int(world.environ.get(f"{spec.variable}_PORT", port_of(spec))))
-    return Reached(upstream, port_of(spec)) if isinstance(upstream, str) else Reached(*upstream)
+def _reached(world: World, service: Service, host: Mapping[str, tuple[str, int]] | None) -> Reached:
+    spec = service.spec
+    if host is not None:
+        return Reached(*host[spec.name])
+    name = world.environ.get(f"{spec.variable}_HOST", spec.name)
+    return Reached(name, int(world.environ.get(f"{spec.variable}_PORT", port_of(spec))))

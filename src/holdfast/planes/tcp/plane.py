@@ -65,6 +65,10 @@ class TcpPlane:
             why = f"carrying a connection to {self._service.name} failed: {type(broken).__name__}: {broken}"
             self._service.context.broke(why)
 
+    def calm(self) -> None:
+        """Whoever connects from now on is not the agent, and meets no fault."""
+        self._service.calm()
+
     async def close(self) -> None:
         """Ends every connection; afterwards no task and no socket is left, and the ledger has all that was felt."""
         if self._server is not None:

@@ -40,6 +40,13 @@ class TrialService:
         self._reached = False
         self._connecting = 0
 
+    def calm(self) -> None:
+        """No fault meets its connections from now on: the agent has ended."""
+        self.faced = False
+        self.steps = frozenset()
+        self.reads_along = False
+        self.latency_ms = 0
+
     @contextmanager
     def connecting(self) -> Iterator[None]:
         """Around the making of a connection that a fault may meet: which of several comes first is chance."""

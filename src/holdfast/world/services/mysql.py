@@ -57,8 +57,13 @@ _ONLY = {
     False: ("--skip-log-bin", "--performance-schema=1", "--mysqlx=0", "--mysql-native-password=ON"),
 }
 """What MariaDB and MySQL each have alone."""
-POWERS = {True: "SUPER, SHUTDOWN", False: "SUPER, SHUTDOWN, SYSTEM_VARIABLES_ADMIN, SESSION_VARIABLES_ADMIN"}
-"""What root loses when the agent starts: it could turn the audit off."""
+POWERS = {
+    True: "SUPER, SHUTDOWN, FILE",
+    False: "SUPER, SHUTDOWN, FILE, SYSTEM_VARIABLES_ADMIN, SESSION_VARIABLES_ADMIN",
+}
+"""What root loses when the agent starts: it could turn the audit off, or have the server read files of this machine."""
+_FILES = {True: "performance_schema", False: "#innodb_temp"}
+"""A folder that a fresh server has, and keeps no file of anybody's in."""
 _DATABASES = """SELECT schema_name FROM information_schema.schemata
 WHERE schema_name NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys') ORDER BY 1"""
 
@@ -247,6 +252,7 @@ def _launch(
 
     def argv(sockets: str, files: str) -> list[str]:
         places = [f"--datadir={files}", f"--socket={sockets}/mysql.sock", f"--pid-file={files}/server.pid"]
+        places.append(f"--secure-file-priv={files}/{_FILES[mariadb]}")  # nothing is there to be read
         first = f"--init-file={sockets}/accounts.sql"
         return [str(found.program), *_SHARED, *SERVER, *_ONLY[mariadb], *places, first]
 

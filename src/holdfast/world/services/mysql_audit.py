@@ -29,7 +29,7 @@ from holdfast.world.services.write_tally import Counters, WriteTally, events
 AUDITED = (
     "writes are known from the general log, row counters and the list of tables (rows of rolled-back transactions "
     "count, as does OPTIMIZE TABLE; temporary tables, and other objects than tables that a procedure makes, are "
-    "not seen), so root has no SUPER, no SHUTDOWN while the agent runs"
+    "not seen), so root has no SUPER, no SHUTDOWN, no FILE while the agent runs"
 )
 SETTLE_S = 1.0
 """For sessions of the agent to end by themselves once it is gone."""

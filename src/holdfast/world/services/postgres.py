@@ -65,6 +65,8 @@ FORESEEN_S = 0.05
 """For checks to ask whether they could ask, after the snapshot; then only the agent is there."""
 POWERS = "NOSUPERUSER CREATEDB CREATEROLE REPLICATION BYPASSRLS"
 """What the user of the spec keeps when the agent starts. A superuser could turn the audit off."""
+FILE_ROLES = ("pg_read_server_files", "pg_write_server_files", "pg_execute_server_program")
+"""Up to version 15 whoever may create roles may join these, but not a superuser, as which they are marked."""
 GROUPS = "pg_monitor, pg_read_all_data, pg_write_all_data, pg_signal_backend"
 
 _UNNAMEABLE = r"SELECT datname FROM pg_catalog.pg_database WHERE datname ~ '[\n\r]' ORDER BY 1"
@@ -183,7 +185,7 @@ async def open_postgres(spec: ServiceSpec, folder: Path) -> SpareKeeper[Postgres
     settings = postgres_settings(spec)
     user = server_user("postgres")
     found = _server(spec.image, user)
-    made_of = [found.version, settings.user, settings.database, settings.method, settings.initdb]
+    made_of = [found.version, settings.user, settings.database, settings.method, settings.initdb, FILE_ROLES]
     data = await prepared("postgres", made_of, user, found.prefix, PostgresTemplate(found.program, settings))
     sweep()
     home = SocketFolder(folder, user)
@@ -292,6 +294,7 @@ class PostgresTemplate:
             f"ALTER ROLE {OURS} PASSWORD '{ours}'",
             f"CREATE ROLE {user} SUPERUSER LOGIN CREATEDB CREATEROLE REPLICATION BYPASSRLS",
             f"ALTER DATABASE postgres OWNER TO {user}",
+            f"UPDATE pg_catalog.pg_authid SET rolsuper = true WHERE rolname IN {FILE_ROLES}",  # noqa: S608
             *([f"CREATE DATABASE {database} OWNER {user}"] if self._settings.database != "postgres" else []),
         ]
         return "".join(line + "\n" for line in lines)

@@ -150,11 +150,13 @@ def test_on_the_host_a_script_gets_the_documented_context_and_nothing_of_ours(
     (tmp_path / "json.py").write_text("raise SystemExit('planted')")
     world = FakeWorld(tmp_path, FakeDatabase(lambda sql: rows()), FakeMock())
     seen = check.decide(gathered(check, world)).details
+    port = seen["context"]["services"]["db"]["port"]
+    assert port != 5432
     assert seen["context"] == {
         "sandbox_id": "sb-abcdefabcdef",
         "workspace_path": str(tmp_path),
         "services": {
-            "db": {"host": "/run/db/.s.PGSQL.5432", "port": 5432},
+            "db": {"host": "127.0.0.1", "port": port},
             "smtp": {"host": "127.0.0.1", "port": 4711},
         },
         "audit_log_path": str(tmp_path / "audit.jsonl"),

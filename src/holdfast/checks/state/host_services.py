@@ -1,0 +1,72 @@
+"""Services as a script on this machine reaches them: by host and port, also where they listen on a Unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from holdfast.planes.tcp.connection_end import ConnectionEnd, dial
+from holdfast.planes.tcp.joined_ends import join
+from holdfast.protocols import Service, World
+
+_HOST = "127.0.0.1"
+
+
+@asynccontextmanager
+async def host_services(world: World) -> AsyncIterator[dict[str, tuple[str, int]]]:
+    """Where every service is, while this is open; what is still connected then is cut off."""
+    forwards: list[_UnixForward] = []
+    try:
+        found = {}
+        for name, service in world.services.items():
+            if isinstance(service.upstream, str):
+                forwards.append(await _UnixForward.open(service))
+                found[name] = (_HOST, forwards[-1].port)
+            else:
+                found[name] = service.upstream
+        yield found
+    finally:
+        for forward in forwards:
+            await forward.close()
+
+
+class _UnixForward:
+    """A loopback port that leads to a Unix socket."""
+
+    def __init__(self, upstream: str) -> None:
+        self.port = 0
+        self._upstream = upstream
+        self._server: asyncio.Server
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @staticmethod
+    async def open(service: Service) -> _UnixForward:
+        forward = _UnixForward(str(service.upstream))
+        loop = asyncio.get_running_loop()
+        forward._server = await loop.create_server(lambda: ConnectionEnd(forward._arrived), _HOST, 0)
+        forward.port = forward._server.sockets[0].getsockname()[1]
+        return forward
+
+    def _arrived(self, end: ConnectionEnd) -> None:
+        task = asyncio.get_running_loop().create_task(self._lead(end))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _lead(self, end: ConnectionEnd) -> None:
+        other: ConnectionEnd | None = None
+        try:
+            other = await dial(self._upstream)
+            await join(end, other)
+        except OSError:
+            return  # the service is gone, as the script sees by the closed connection
+        finally:
+            end.abort()
+            if other is not None:
+                other.abort()
+
+    async def close(self) -> None:
+        self._server.close()
+        for task in (tasks := list(self._tasks)):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
