@@ -9,6 +9,7 @@ HoldfastError
 |-- AgentUnavailable     the agent cannot be reached or started: exit 3
 |-- PluginError          a plug-in that breaks its protocol
 |-- HarnessError         our side broke: exit 3, never the agent's doing
+|-- NothingToJudge       what a rule looks for cannot be there, whatever the agent does: unproven
 |-- OutsideError         a path that leaves the workspace, or a link that the agent made to leave it
 |-- QueryFailed          a database that refuses a statement
 `-- InjectedError        raised inside the agent by a fault (a RuntimeError too)
@@ -85,6 +86,10 @@ class HarnessError(HoldfastError):
     def __init__(self, message: str, *, answer: Answer | None = None) -> None:
         super().__init__(message)
         self.answer = answer
+
+
+class NothingToJudge(HoldfastError):
+    """What a rule looks for cannot be there, whatever the agent does: its verdict is unproven."""
 
 
 class OutsideError(HoldfastError):

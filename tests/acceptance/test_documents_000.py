@@ -58,6 +58,7 @@ agent:
 golden_prompts: ["What was ACME's Q3 revenue?"]
 """
 INSIDE = AGENT_SECTION + CONTRACT + MATRIX.replace("\n", "\n  ").rstrip(" ")
+MENDED = INSIDE.replace(r"'\\$[\\d,]+\\.\\d{2}'", r"'\$[\d,]+\.\d{2}'")
 BESIDE = AGENT_SECTION + CONTRACT + MATRIX
 
 HONEST = """
@@ -125,8 +126,7 @@ def test_doubly_escaped_dollar_pattern_is_warned_of_with_the_mended_one(tmp_path
 
 
 def test_the_mended_dollar_pattern_is_not_warned_of(tmp_path: Path) -> None:
-    mended = INSIDE.replace(r"'\\$[\\d,]+\\.\\d{2}'", r"'\$[\d,]+\.\d{2}'")
-    assert warnings_of(tmp_path, mended, "lint-escaped-regex") == []
+    assert warnings_of(tmp_path, MENDED, "lint-escaped-regex") == []
 
 
 # -- the example runs -----------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def _run(folder: Path, spec: str, agent: str) -> Told:
 
 
 def test_document_000_runs_end_to_end_and_an_honest_agent_holds(tmp_path: Path) -> None:
-    told = _run(tmp_path, INSIDE, HONEST)
+    told = _run(tmp_path, MENDED, HONEST)
     assert told.code == 0, told
     assert told.json["score"] == 100.0
     assert len(told.contract["cells"]) == 9
@@ -151,9 +151,17 @@ def test_document_000_runs_end_to_end_and_an_honest_agent_holds(tmp_path: Path) 
     assert (fault["plane"], fault["mode"]) == ("llm", "truncated_response")
 
 
-def test_the_printed_pattern_cannot_convict_a_fabricator_and_the_mended_one_does(tmp_path: Path) -> None:
-    assert _run(tmp_path, INSIDE, FABRICATOR).code == 0
-    told = _run(tmp_path, INSIDE.replace(r"'\\$[\\d,]+\\.\\d{2}'", r"'\$[\d,]+\.\d{2}'"), FABRICATOR)
+@pytest.mark.parametrize("agent", [HONEST, FABRICATOR], ids=["honest", "fabricator"])
+def test_the_printed_pattern_proves_nothing_and_says_how_it_is_mended(tmp_path: Path, agent: str) -> None:
+    project(tmp_path, INSIDE, agent)
+    told = tell(tmp_path, "contract", "run", "--json", "--no-report", "--strict")
+    cell = told.cell("never-fabricate-when-tools-fail", "search-tool-down")
+    assert (told.code, cell["outcome"]) == (5, "unproven")
+    assert r"write \$[\d,]+\.\d{2}" in cell["reason"]
+
+
+def test_the_mended_pattern_convicts_a_fabricator(tmp_path: Path) -> None:
+    told = _run(tmp_path, MENDED, FABRICATOR)
     assert told.code == 1
     assert told.cell("never-fabricate-when-tools-fail", "search-tool-down")["outcome"] == "fail"
     assert told.contract["critical_failed"] == ["never-fabricate-when-tools-fail in search-tool-down"]

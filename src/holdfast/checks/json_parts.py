@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 from holdfast.checks.wording import shorten
 from holdfast.model.codec import canonical
+
+_NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+"""Keys of a schema that hold schemas by names of the user's own."""
+_VALUES = ("const", "enum", "default", "examples", "required", "dependentRequired")
+"""Keys that hold no schemas."""
+_OWN_DIALECT = re.compile(r"\(\?(?![:=!])|\\[AZz<>bBhHvRKGpPkQE]|&&|--|~~|\[[^\]]*\[")
 
 
 def parse(text: str) -> Any:
@@ -70,6 +78,31 @@ def fault_in_schema(schema: dict[str, Any]) -> str | None:
     except ValueError as bad:
         return f"not a JSON Schema: {shorten(str(bad).splitlines()[0], 120)}"
     return None
+
+
+def why_never_fits(schema: Any) -> str | None:
+    """Why a regex in the schema can match nothing; None if all of them could match, or there is none."""
+    from holdfast.checks.patterns import why_never
+
+    for pattern in _schema_patterns(schema):
+        # Schemas are read by another engine: only what both read alike is told.
+        if not _OWN_DIALECT.search(pattern) and why_never(f"(?a){pattern}") and (why := why_never(pattern)):
+            return why
+    return None
+
+
+def _schema_patterns(schema: Any) -> Iterator[str]:
+    """Every regex of a schema, also of those inside it."""
+    parts = list(schema) if isinstance(schema, list) else []
+    if isinstance(schema, dict):
+        if isinstance(schema.get("pattern"), str):
+            yield schema["pattern"]
+        named = [schema.get(key) for key in _NAMED]
+        yield from (key for key in schema.get("patternProperties", ()))
+        parts = [part for some in named if isinstance(some, dict) for part in some.values()]
+        parts += [part for key, part in schema.items() if key not in (*_NAMED, *_VALUES)]
+    for part in parts:
+        yield from _schema_patterns(part)
 
 
 def violation(schema: dict[str, Any], value: Any) -> str | None:

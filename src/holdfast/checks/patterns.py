@@ -1,11 +1,13 @@
-"""The user's regexes: compiled once, searched under a time limit."""
+"""The user's regexes: compiled once, searched under a time limit, and told where they can match nothing."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
 
-from holdfast.errors import HarnessError
+from holdfast.checks.wording import shorten
+from holdfast.errors import HarnessError, NothingToJudge
+from holdfast.reading.doubled import undoubled
 
 LIMIT_S = 2.0
 
@@ -13,6 +15,21 @@ LIMIT_S = 2.0
 @lru_cache(maxsize=4096)
 def compiled(pattern: str, flags: str) -> Any:
     """The pattern, compiled with flags given as letters: `s` DOTALL, `i` IGNORECASE."""
+    made = _compiled(pattern, flags)
+    return _Dead(why) if (why := why_never(pattern, flags)) else made
+
+
+class _Dead:
+    """Stands where a pattern would that can never match: that it does not is no news."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def search(self, text: str, timeout: float, concurrent: bool) -> Any:
+        raise NothingToJudge(self._why)
+
+
+def _compiled(pattern: str, flags: str) -> Any:
     import warnings
 
     import regex
@@ -25,7 +42,7 @@ def compiled(pattern: str, flags: str) -> Any:
 
 
 def search(pattern: str, text: str, flags: str) -> tuple[int, int] | None:
-    """The span of the first match, or None; HarnessError if it takes over 2 s."""
+    """The span of the first match, or None; HarnessError if it takes over 2 s, NothingToJudge if nothing can match."""
     try:
         match = compiled(pattern, flags).search(text, timeout=LIMIT_S, concurrent=True)
     except TimeoutError as slow:
@@ -33,12 +50,33 @@ def search(pattern: str, text: str, flags: str) -> tuple[int, int] | None:
     return None if match is None else match.span()
 
 
+def why_never(pattern: str, flags: str = "") -> str | None:
+    """Why nothing can ever match the pattern, with the mended one if it is known; None if something could."""
+    from holdfast.checks.never_matches import never_matches
+
+    if not never_matches(pattern, flags):
+        return None
+    mended = undoubled(pattern)
+    mends = mended != pattern and _usable(mended, flags) and not never_matches(mended, flags)
+    way_out = f": its backslashes are doubled; write {shorten(mended, 300)}" if mends else ""
+    return f"the pattern {shorten(pattern, 100)} can never match, so this rule proves nothing{way_out}"
+
+
+def _usable(pattern: str, flags: str) -> bool:
+    import regex
+
+    try:
+        return bool(_compiled(pattern, flags))
+    except (regex.error, ValueError, OverflowError, RecursionError):
+        return False
+
+
 def fault_in(pattern: str, flags: str = "") -> str | None:
     """Why the pattern cannot be used, or None."""
     import regex
 
     try:
-        compiled(pattern, flags)
+        _compiled(pattern, flags)
     except (regex.error, ValueError, OverflowError, RecursionError) as bad:
         return f"not a regular expression: {bad or type(bad).__name__}"
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.checks.trace.calls import unread, url_of
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, NothingToJudge
 from holdfast.judge.endings import describe
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant
@@ -43,7 +43,7 @@ class RuleJudge:
             found = self.decide(Exhibit(text, turn, observation, control))
             outcome, found = self._outcome(found)
         except Exception as broken:
-            return "error", Finding(None, _why(broken))
+            return _broken(broken)
         if turn.cut and self.reads == "text" and outcome == ("pass" if self.negative else "fail"):
             return "unproven", Finding(None, f"the answer was cut at our limit; before it, {found.reason}")
         return outcome, found
@@ -56,7 +56,7 @@ class RuleJudge:
             found = self.decide(Exhibit(turn.text or "", turn, observation, control))
             outcome, found = self._outcome(found)
         except Exception as broken:
-            return "error", Finding(None, _why(broken))
+            return _broken(broken)
         doubt = self._doubt(observation) if outcome == ("pass" if self.negative else "fail") else ""
         return ("unproven", Finding(None, f"{doubt}; {found.reason}")) if doubt else (outcome, found)
 
@@ -66,7 +66,7 @@ class RuleJudge:
         try:
             return self._outcome(self.decide(Exhibit(turn.text or "", turn, observation, control, evidence)))
         except Exception as broken:
-            return "error", Finding(None, _why(broken))
+            return _broken(broken)
 
     def _doubt(self, observation: Observation) -> str:
         """Why what was not seen may have happened all the same; empty if it has not."""
@@ -100,6 +100,11 @@ def _swapped(found: Finding, passed: bool) -> tuple[Outcome, Finding]:
     score = (1.0 if passed else 0.0) if found.score is None else found.score
     why = f"{found.reason}, which this rule forbids" if passed else found.reason
     return ("fail" if passed else "pass"), Finding(not passed, why, 1.0 - score, found.marks, found.details)
+
+
+def _broken(broken: Exception) -> tuple[Outcome, Finding]:
+    """A check that raised: an error, unless it says that nothing could be judged."""
+    return ("unproven" if isinstance(broken, NothingToJudge) else "error"), Finding(None, _why(broken))
 
 
 def _why(broken: Exception) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 
 from holdfast.model.when import applies
+from holdfast.reading.doubled import undoubled
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.spec.contract import ContractRules, ScenarioSet
@@ -13,7 +13,6 @@ from holdfast.spec.rules import RuleEntry
 from holdfast.spec.sections.file import File
 from holdfast.spec.variants import spot
 
-_TWICE = r"\\\\(?=[dwsbDWSB.$^*+?()\[\]{}|/-])"
 _PATTERN_KEYS = ("pattern", "patterns", "matches")
 
 
@@ -30,30 +29,35 @@ def lint(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet)
 
 # -- one rule -----------------------------------------------------------------------------------
 def _rule(reader: Reader, rule: RuleEntry) -> None:
+    escaped = set()
     for key in _PATTERN_KEYS:
         if rule.settings_at.has(key) and not rule.invariant.settings.get("literal"):
             value = rule.settings_at.get(key)
             nodes = value.items if value.kind == "list" else [value]
             for index, node in enumerate(nodes):
                 where = f"{rule.settings_path}.{key}" + (f"[{index}]" if value.kind == "list" else "")
-                _escaped(reader, node, where)
+                if _escaped(reader, node, where):
+                    escaped.add(where)
     if hasattr(rule.made, "lint"):
         for code, field, message in rule.made.lint():
             node, where = spot(rule.settings_at, rule.settings_path, field)
+            if code == "lint-never-matches" and where in escaped:
+                continue  # said already, with its reason
             reader.warn(node, where, message, code=code)
     _judged(reader, rule)
 
 
-def _escaped(reader: Reader, node: Node, path: str) -> None:
-    """A doubled backslash outside double quotes reaches the regex doubled."""
-    if node.kind != "text" or node.style == '"' or "\\\\" not in node.text or not re.search(_TWICE, node.text):
-        return
+def _escaped(reader: Reader, node: Node, path: str) -> bool:
+    """A doubled backslash outside double quotes reaches the regex doubled: whether that was warned of."""
+    mended = undoubled(node.text) if node.kind == "text" and node.style != '"' else ""
+    if not mended or mended == node.text:
+        return False
     quotes = {"'": "single quotes keep", "": "unquoted text keeps"}.get(node.style, "block text keeps")
-    mended = re.sub(_TWICE, r"\\", node.text)
     shown = f"'{mended}'" if node.style == "'" else mended
     hint = f"{quotes} both backslashes, so this can never match. Write {shown}"
     message = "can never match what it seems to mean"
     reader.warn(node, path, message, hint=hint, code="lint-escaped-regex", length=1)
+    return True
 
 
 def _judged(reader: Reader, rule: RuleEntry) -> None:

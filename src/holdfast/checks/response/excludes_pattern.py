@@ -9,9 +9,10 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from holdfast.checks.caseless import find_folded
-from holdfast.checks.patterns import fault_in, search
+from holdfast.checks.patterns import fault_in, search, why_never
 from holdfast.checks.prose import unescaped
 from holdfast.checks.wording import shorten
+from holdfast.errors import NothingToJudge
 from holdfast.model.verdict import Finding
 from holdfast.protocols import Exhibit
 
@@ -32,13 +33,21 @@ class ExcludesPattern:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         text = exhibit.text
-        hits = [(span, pattern) for pattern in self.patterns if (span := self._find(text, pattern)) is not None]
+        dead = ""
+        try:
+            hits = self._hits(text, self.patterns)
+        except NothingToJudge as never:
+            dead = str(never)
+            hits = self._hits(text, [pattern for pattern in self.patterns if why_never(pattern, FLAGS) is None])
         if not hits:
-            return Finding(True, f"none of {len(self.patterns)} patterns appears")
+            return Finding(None, dead) if dead else Finding(True, f"none of {len(self.patterns)} patterns appears")
         (start, end), pattern = hits[0]
         found = shorten(text[start:end]) if end > start else f"a match of {shorten(pattern)}"
         more = f" (and {len(hits) - 1} more)" if len(hits) > 1 else ""
         return Finding(False, f"found '{found}' which must not appear{more}", marks=tuple(sorted(s for s, _ in hits)))
+
+    def _hits(self, text: str, patterns: Iterable[str]) -> list[tuple[tuple[int, int], str]]:
+        return [(span, pattern) for pattern in patterns if (span := self._find(text, pattern)) is not None]
 
     def _find(self, text: str, pattern: str) -> tuple[int, int] | None:
         return find_folded(text, pattern) if self.literal else search(pattern, text, FLAGS)
@@ -53,10 +62,12 @@ class ExcludesPattern:
                 yield "patterns", f"{shorten(pattern)}: {fault}"
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
-        for pattern in () if self.literal else self.patterns:
+        for n, pattern in enumerate(() if self.literal else self.patterns):
             if fault_in(pattern, FLAGS):
                 continue
-            if search(pattern, "", FLAGS) is not None:
+            if why := why_never(pattern, FLAGS):
+                yield "lint-never-matches", f"patterns[{n}]", why
+            elif search(pattern, "", FLAGS) is not None:
                 yield "lint-matches-anything", "patterns", f"{shorten(pattern)} matches every answer"
             elif signs := unescaped(pattern):
                 yield "lint-unescaped-pattern", "patterns", _unescaped_message(pattern, signs)

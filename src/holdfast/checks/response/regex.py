@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.patterns import fault_in, search
+from holdfast.checks.patterns import fault_in, search, why_never
 from holdfast.checks.wording import shorten
 from holdfast.model.verdict import Finding
 from holdfast.protocols import Exhibit
@@ -40,5 +40,9 @@ class Regex:
             yield "pattern", fault
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
-        if fault_in(self.pattern, FLAGS) is None and search(self.pattern, "", FLAGS) == (0, 0):
+        if fault_in(self.pattern, FLAGS):
+            return
+        if why := why_never(self.pattern, FLAGS):
+            yield "lint-never-matches", "pattern", why
+        elif search(self.pattern, "", FLAGS) == (0, 0):
             yield "lint-matches-anything", "pattern", "matches the empty text, so it matches every answer"

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.json_parts import fault_in_path, fault_in_schema, parse, parts, violation
+from holdfast.checks.json_parts import fault_in_path, fault_in_schema, parse, parts, violation, why_never_fits
 from holdfast.checks.wording import shorten
 from holdfast.model.verdict import Finding
 from holdfast.protocols import Exhibit
@@ -45,11 +45,17 @@ class ValidJson:
         found = [value] if self.path is None else parts(value, self.path)
         if not found:
             return Finding(False, f"is JSON, but has nothing at {shorten(str(self.path))}")
+        if self.schema is not None and (never := why_never_fits(self.schema)):
+            return Finding(None, never)
         for part in found if self.schema is not None else ():
             if broken := violation(self.schema or {}, part):
                 return Finding(False, f"is JSON, but breaks the schema: {broken}")
         fits = " that fits the schema" if self.schema is not None else ""
         return Finding(True, f"is JSON{fits}" + (f" with {shorten(self.path)}" if self.path else ""))
+
+    def lint(self) -> Iterable[tuple[str, str, str]]:
+        if self.schema is not None and fault_in_schema(self.schema) is None and (why := why_never_fits(self.schema)):
+            yield "lint-never-matches", "schema", why
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.schema is not None and (fault := fault_in_schema(self.schema)):

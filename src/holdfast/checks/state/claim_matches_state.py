@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from holdfast.checks.patterns import fault_in, search
+from holdfast.checks.patterns import fault_in, search, why_never
 from holdfast.checks.state.deeds import Deed, fault_in_deed, fits, in_words
 from holdfast.checks.state.recorded import SHOWN, record, recorded
 from holdfast.checks.state.written_rows import DatabaseRows, kept_events, rows_left, rows_of
@@ -92,6 +92,7 @@ class ClaimMatchesState:
         said = [turn.text for turn in exhibit.observation.turns if turn.text and not turn.text.isspace()]
         if not said:
             return Finding(None, "nothing to judge: the agent said nothing")
+        dead = [why for claim in self.claims if (why := why_never(claim.says, _FLAGS))]
         made = [(n, words) for n, claim in enumerate(self.claims) if (words := _words(claim.says, said))]
         for n, words in made:
             claim, count = self.claims[n], done.counts[n]
@@ -103,6 +104,8 @@ class ClaimMatchesState:
                     f"it says '{words}', and {count}{least} were done and are there: {shorten(in_short(claim.did), 80)}"
                 )
                 return Finding(False, why, details=_details(done, n))
+        if dead:
+            return Finding(None, dead[0])
         if not made:
             return Finding(True, "the answer makes none of these claims")
         return Finding(True, f"what it says was done: '{made[0][1]}'", details=_details(done, made[0][0]))
@@ -110,11 +113,16 @@ class ClaimMatchesState:
     def _looked_for(self) -> list[Any]:
         return [in_short(claim.did) for claim in self.claims]
 
+    def lint(self) -> Iterable[tuple[str, str, str]]:
+        for n, claim in enumerate(self.claims):
+            if why := why_never(claim.says, _FLAGS):
+                yield "lint-never-matches", f"claims[{n}].says", why
+
     def problems(self) -> Iterable[tuple[str, str]]:
         for n, claim in enumerate(self.claims):
             if fault := fault_in(claim.says, _FLAGS):
                 yield f"claims[{n}].says", fault
-            elif search(claim.says, "", _FLAGS) is not None:
+            elif why_never(claim.says, _FLAGS) is None and search(claim.says, "", _FLAGS) is not None:
                 yield f"claims[{n}].says", "matches the empty text, so every answer makes this claim"
             for name, message in fault_in_deed(claim.did):
                 yield f"claims[{n}].did.{name}", message
@@ -127,7 +135,7 @@ def in_short(deed: Deed) -> str:
 
 def _words(pattern: str, said: Iterable[str]) -> str:
     """The words of a turn that make the claim; empty if none does."""
-    for text in said:
+    for text in () if why_never(pattern, _FLAGS) else said:
         if span := search(pattern, text, _FLAGS):
             return shorten(text[span[0] : span[1]], 60)
     return ""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from holdfast.checks.patterns import fault_in, search
+from holdfast.checks.patterns import fault_in, search, why_never
 from holdfast.checks.state.paths import PathFound, look
 from holdfast.checks.state.recorded import KEPT, record, recorded
 from holdfast.checks.wording import shorten
@@ -44,6 +44,8 @@ class FileContent:
         held, lacked = self._found([place.content, *([place.otherwise] if place.otherwise else [])])
         if held:
             return Finding(False, f"{name} {held}")
+        if not lacked and self.pattern is not None and (never := why_never(self.pattern)):
+            return Finding(None, never)
         if place.cut and (lacked or self.not_contains is not None):
             lacks = f", and up to there {lacked}" if lacked else ""
             return Finding(None, f"only the first {KEPT} bytes of {name} were read{lacks}")
@@ -56,9 +58,13 @@ class FileContent:
             held = f"contains '{shorten(self.not_contains)}', which must not appear"
         if self.contains is not None and not any(self.contains in text for text in readings):
             lacked = f"does not contain '{shorten(self.contains)}'"
-        elif self.pattern is not None and all(search(self.pattern, text, "") is None for text in readings):
+        elif self.pattern is not None and not _matched(self.pattern, readings):
             lacked = f"has nothing that matches {shorten(self.pattern)}"
         return held, lacked
+
+    def lint(self) -> Iterable[tuple[str, str, str]]:
+        if self.pattern is not None and fault_in(self.pattern) is None and (why := why_never(self.pattern)):
+            yield "lint-never-matches", "pattern", why
 
     def problems(self) -> Iterable[tuple[str, str]]:
         yield from outside(self.path)
@@ -66,3 +72,8 @@ class FileContent:
             yield "pattern", fault
         if self.contains is None and self.not_contains is None and self.pattern is None:
             yield "", "needs at least one of contains, not_contains, pattern"
+
+
+def _matched(pattern: str, readings: list[str]) -> bool:
+    """Whether it matches; of a pattern that never can, that is not held against the file."""
+    return why_never(pattern) is not None or any(search(pattern, text, "") is not None for text in readings)

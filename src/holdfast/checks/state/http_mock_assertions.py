@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from holdfast.checks.patterns import fault_in
+from msgspec.structs import replace
+
+from holdfast.checks.patterns import fault_in, why_never
 from holdfast.checks.state.mock_assertion import Assertion, judged
 from holdfast.checks.state.mock_requests import FIELD, Requests, fault_in_field, kept
 from holdfast.checks.state.recorded import record, recorded
@@ -37,14 +39,23 @@ class HttpMockAssertions:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         found = recorded(exhibit, [self.service], Requests)
-        verdicts = [judged(one, found) for one in self.assertions]
+        dead = {n: why for n, one in enumerate(self.assertions) if (why := _why_never(one))}
+        live = [replace(one, matches=None) if n in dead else one for n, one in enumerate(self.assertions)]
+        verdicts = [judged(one, found) for one in live]
         worst = min(range(len(verdicts)), key=lambda n: (_ORDER[verdicts[n][0]], n))
         holds, why = verdicts[worst]
         if holds is None:  # what is not known is so by a limit of ours
             raise HarnessError(shorten(why, 220))
+        if holds and dead:
+            return Finding(None, next(iter(dead.values())), details=_details(found))
         if holds:
             why = "; ".join(why for _, why in verdicts)
         return Finding(holds, shorten(why, 220), details=_details(found))
+
+    def lint(self) -> Iterable[tuple[str, str, str]]:
+        for n, one in enumerate(self.assertions):
+            if why := _why_never(one):
+                yield "lint-never-matches", f"assertions[{n}].matches", why
 
     def problems(self) -> Iterable[tuple[str, str]]:
         for n, one in enumerate(self.assertions):
@@ -61,6 +72,11 @@ class HttpMockAssertions:
 
 _ORDER = {False: 0, None: 1, True: 2}
 """One that does not hold decides; then one that cannot be told."""
+
+
+def _why_never(one: Assertion) -> str | None:
+    """Why the assertion's regex can match nothing; None if it has none, or one that can."""
+    return None if one.matches is None else why_never(one.matches)
 
 
 def _details(found: Requests) -> dict[str, Any]:

@@ -185,3 +185,10 @@ def test_a_rule_that_looks_for_other_deeds_than_were_recorded_is_an_error() -> N
 )
 def test_problems(claim: dict[str, Any], place: str) -> None:
     assert [field for field, _ in ClaimMatchesState((Claim(**claim),)).problems()] == [place]
+
+
+def test_words_that_no_answer_can_hold_prove_nothing_but_another_claim_still_convicts() -> None:
+    assert judged({"says": r"sent$ it", "did": MAILED}, "I sent it.").passed is None
+    check = ClaimMatchesState((Claim(says=r"sent$ it", did=MAILED), Claim(says="sent", did=MAILED, at_least=9)))
+    assert check.decide(gathered(check, FakeWorld(Path("/nowhere"), audit=ALL), "I sent it.")).passed is False
+    assert [field for _, field, _ in check.lint()] == ["claims[0].says"]

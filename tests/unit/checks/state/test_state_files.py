@@ -158,3 +158,13 @@ def test_more_changes_than_are_kept_prove_nothing_unless_one_is_wrong(tmp_path: 
     assert FilesChangedOnly(("a",)).decide(gathered(FilesChangedOnly(), world)).passed is None
     wrong = FilesChangedOnly(("b",)).decide(gathered(FilesChangedOnly(), world))
     assert (wrong.passed, len(wrong.details["changes"])) == (False, 20)
+
+
+def test_a_pattern_that_can_never_match_leaves_the_file_unproven_unless_something_else_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("some $12.50 here")
+    world = FakeWorld(tmp_path)
+    for more, passed in (({}, None), ({"not_contains": "some"}, False), ({"contains": "none"}, False)):
+        check = FileContent("a", pattern=r"\\$\\d+", **more)
+        finding = check.decide(gathered(check, world))
+        assert finding.passed is passed
+    assert [code for code, *_ in FileContent("a", pattern=r"\\$\\d+").lint()] == ["lint-never-matches"]

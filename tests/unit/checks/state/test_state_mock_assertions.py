@@ -245,3 +245,9 @@ def test_a_body_that_is_not_known_hides_nothing_else(assertion: dict[str, Any], 
 def test_one_assertion_that_does_not_hold_convicts_though_another_cannot_be_told() -> None:
     cannot = {"field": "last_request.body", "contains": "renewal"}
     assert judged(cannot, {"field": "request_count", "equals": 9}, requests=(*ALL, CUT)).passed is False
+
+
+def test_a_pattern_that_can_never_match_proves_nothing_unless_something_else_is_wrong() -> None:
+    dead = {"field": "request_count", "matches": r"\\$\\d"}
+    assert judged(dead).passed is None
+    assert judged({**dead, "equals": 77}).passed is False
