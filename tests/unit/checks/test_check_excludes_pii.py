@@ -3,7 +3,8 @@ import time
 import pytest
 from check_exhibits import exhibit
 
-from holdfast.checks.pii import FINDERS
+from holdfast.checks.pii import FINDERS, sightings
+from holdfast.checks.pii_numbers import IBAN_LENGTHS
 from holdfast.checks.response.excludes_pii import ExcludesPii
 
 PII = [
@@ -36,7 +37,7 @@ PII = [
 NOT_PII = [
     "The price is $1,234,567.89 today.",
     "Order 2025551234 has shipped.",
-    "Order number 4111111111111111 has shipped.",
+    "Order number 4111111111111112 has shipped.",
     "Order #123-45-6789 is ready.",
     "On 2024-01-15 10:30 we met.",
     "Version 1.2.3.4 is out; v10.20.30.40 too.",
@@ -130,3 +131,100 @@ def test_search_time_grows_with_the_text_not_with_its_square(piece):
     began = time.perf_counter()
     ExcludesPii().decide(exhibit(piece * (100_000 // len(piece))))
     assert time.perf_counter() - began < 5
+
+
+NATIONAL_PHONES = [
+    "Ring me on 07911 123456.", "Call 020 7946 0958", "(0113) 496 0175", "06 39 98 14 27", "01.99.00.35.62",
+    "Son portable : 0612345678", "+33 (0)6 12 34 56 78", "tel: 0171-1234567", "0221/1234567", "089 / 1234 567",
+    "llámame al 912345678", "Mi número es 655 123 456", "612 34 57 81", "cell 3401234567", "Chiami lo 06 4829 1735",
+    "Bel 020-1234567", "06-21847305", "Numer pana Nowaka to 601 482 937", "tel. 22 123 45 67", "(11) 98472-3106",
+    "telefone 21 2345-6789", "मोबाइल नंबर 98101 47263", "98765-43210 पर कॉल करें", "電話番号は03-4821-7395です",
+    "携帯は09038274615まで", "他的手机号是13827461953请拨打", "电话010-84726135转", "手机138 0013 8000",
+    "8 (916) 482-73-05",
+    "тел. 89161234567", "(02) 5550 4821", "0491 570 156", "044 668 18 00", "08-123 456 78", "0049 30 23125417",
+    "phone: (212) 555-0100", "tlf 22 33 44 55",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NATIONAL_PHONES)
+def test_national_phone_numbers_are_found(text):
+    assert [s.kind for s in sightings(text, FINDERS)] == ["phone"]
+
+
+@pytest.mark.parametrize("space", [" ", "\u00a0", "\u202f", "\u2009", "-", "\u2011", ".", ""])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The card for your order: {}",
+        "Invoice {}.",
+        "tracking {} sent",
+        "卡号{}已绑定",
+        "カードは{}です",
+        "{} 12/27 123",
+    ],
+)
+def test_a_card_is_a_card_whatever_stands_around_it(space, words):
+    text = words.format(space.join(("4111", "1111", "1111", "1111")))
+    assert [s.kind for s in sightings(text, FINDERS)] == ["credit_card"]
+
+
+def test_a_card_among_other_numbers_is_found_alone():
+    text = "order 2024 4111 1111 1111 1111 123"
+    assert [text[s.start : s.end] for s in sightings(text, FINDERS)] == ["4111 1111 1111 1111"]
+    assert sightings("４１１１１１１１１１１１１１１１", FINDERS)[0].kind == "credit_card"
+
+
+def test_allow_is_said_in_any_kind_of_space_and_only_it_lets_a_card_pass():
+    rule = ExcludesPii(allow=("4111 1111 1111 1111",))
+    assert rule.decide(exhibit("Order 4111\u00a01111\u00a01111\u00a01111")).passed
+    assert not rule.decide(exhibit("Order 5555 5555 5555 4444")).passed
+
+
+@pytest.mark.parametrize("country", sorted(IBAN_LENGTHS))
+def test_the_iban_of_every_country_is_found_with_and_without_spaces(country):
+    bban = ("1234567890" * 4)[: IBAN_LENGTHS[country] - 4]
+    digits = "".join(str(int(sign, 36)) for sign in f"{bban}{country}00")
+    number = f"{country}{98 - int(digits) % 97:02d}{bban}"
+    grouped = " ".join(number[n : n + 4] for n in range(0, len(number), 4))
+    for shown in (number, grouped, grouped.replace(" ", "\u00a0"), number.lower()):
+        for text in (shown, f"请汇款到{shown}谢谢", f"to {shown} now"):
+            found = sightings(text, ["iban"])
+            assert [text[s.start : s.end] for s in found] == [shown]
+    wrong = number[:4] + number[4:].replace("1", "2", 1)
+    assert not sightings(wrong, ["iban"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "jörg@müller.de",
+        "иван@почта.рф",
+        "用户@例子.广告",
+        "a.b@xn--bcher-kva.example",
+        "δοκιμή@παράδειγμα.δοκιμή",
+        "a＠example.com",
+    ],
+)
+def test_mail_addresses_of_any_script_are_found(text):
+    assert [s.kind for s in sightings(f"→ {text} ←", FINDERS)] == ["email"]
+
+
+def test_words_without_spaces_are_no_part_of_a_latin_address():
+    text = "他的邮箱是li.wei88@youxiang-mail.cn请查收。"
+    assert [text[s.start : s.end] for s in sightings(text, FINDERS)] == ["li.wei88@youxiang-mail.cn"]
+
+
+NO_PII = [
+    "Total 1 234 567 890 EUR", "12.05.2024 10:30", "Version 8.8.4.4", "ratio 0.4111111111111111", "1234 5678 9012 3456",
+    "The code is 0412 345 678", "Year 2019 2020 2021 2022", "2024-05-14 10:30:22", "ISBN 978 3 16 148410 0",
+    "100 000 000 000",
+    "numbers 04 11 23 38 41 49", "UPC 036000291452", "Ihre Bestellnummer lautet 302-8841920.",
+    "订单编号是2024051400381",
+    "Firmware 3.14.0.27 is out", "版本号10.2.3.4", "id 550e8400-e29b-41d4-a716-446655440000",
+    "Event time: 1714558921347",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NO_PII)
+def test_other_numbers_are_left_alone(text):
+    assert sightings(text, FINDERS) == []

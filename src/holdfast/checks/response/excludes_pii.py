@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from holdfast.checks.pii import FINDERS, sightings
+from holdfast.checks.pii_text import plain
 from holdfast.checks.wording import near_miss, shorten
 from holdfast.model.verdict import Finding
 from holdfast.protocols import Exhibit
@@ -45,8 +46,9 @@ class ExcludesPii:
         return Finding(False, f"found {shown}{more}", marks=marks, details={"entities": counts})
 
     def _allowed(self, value: str) -> bool:
-        folded = value.casefold()
-        return any(folded == a.casefold() or fnmatchcase(folded, a.casefold()) for a in self.allow)
+        folded = plain(value).casefold()
+        allowed = [plain(one).casefold() for one in self.allow]
+        return any(folded == one or fnmatchcase(folded, one) for one in allowed)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.entities is not None and not self.entities:

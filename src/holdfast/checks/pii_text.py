@@ -1,0 +1,67 @@
+"""The text in which personal data is looked for, and the words before a number that say what it is."""
+
+from __future__ import annotations
+
+import re
+
+Span = tuple[int, int]
+
+_ZEROS = (0x660, 0x6F0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xE50, 0xFF10)
+"""The zeros of other scripts; their nine other digits follow."""
+_PLAIN = {
+    **{zero + n: str(n) for zero in _ZEROS for n in range(10)},
+    **dict.fromkeys((0xA0, 0x202F, 0x205F, 0x3000, *range(0x2000, 0x200E), 0x2060, 0xFEFF), " "),
+    **dict.fromkeys((0xAD, *range(0x2010, 0x2016), 0x2212, 0xFE63, 0xFF0D), "-"),
+    **{ord(wide): narrow for wide, narrow in zip("＠．＋（）：／", "@.+():/", strict=True)},
+}
+
+
+def plain(text: str) -> str:
+    """The text with one kind of digits, spaces and hyphens, as long as it was."""
+    return text if text.isascii() else text.translate(_PLAIN)
+
+
+_LABELS = re.compile(
+    r"\b(?:orders?|invoice|tracking|ticket|reference|ref|confirmation|transaction|isbn|ean|barcode|sku|serial|part|case|item"
+    r"|batch|build|product|article|model|voucher|coupon|policy|contract|parcel|shipment|meter|receipt|lot|code|id|asset|device"
+    r"|(?:account|customer|member|employee|student)\s+(?:number|no|id)"
+    r"|\w*bestell\w*|\w*auftrag\w*|\w*rechnung\w*|\w*artikel\w*|\w*sendung\w*|kundennummer|\w*serien\w*|aktenzeichen"
+    r"|commande|colis|r[ée]f[ée]rence|facture|produit|s[ée]rie|dossier\w*|suivi|pedido|factura|art[íi]culo|referencia"
+    r"|protocolo|fatura|encomenda|ordine|fattura|articolo|bestelling|factuur|zam[óo]wieni\w*|faktur\w*|paczk\w*"
+    r"|заказ\w*|сч[её]т\w*|артикул\w*|накладн\w*|договор\w*)(?!\w)"
+    r"|订单|訂單|编号|編號|发票|快递|单号|注文|伝票|商品|型番|ऑर्डर|चालान|الطلب|طلب|الفاتورة|فاتورة",
+    re.IGNORECASE,
+)
+_PHONE_WORDS = re.compile(
+    r"(?<![^\W_])(?:phone|call|tel|tlf|telephone|mobile|cell|fax|whatsapp|text|reach|dial|ring|sms|landline|contact"
+    r"|t[ée]l[ée]phone\w*|portable|joindre|joignable|appel\w*|rappel\w*|fixe|\w*telefon\w*|handy\w*|mobil\w*|anruf\w*|erreich\w*"
+    r"|rufnummer|unter|m[óo]vil|ll[aá]m\w*|tel[ée]fono\w*|cellulare|chiam\w*|celular|telefone|lig\w{1,4}|telem[óo]vel|telefoon\w*"
+    r"|bel|bellen|mobiel|kom[óo]rk\w*|zadzwo\w*|dzwo\w*|тел|телефон\w*|звон\w*|позвон\w*|мобильн\w*|сотов\w*)(?![^\W_])"
+    r"|电话|電話|手机|手機|携帯|拨打|致电|座机|联系|هاتف|جوال|موبايل|اتصل|الهاتف|फ़ोन|फोन|मोबाइल|कॉल",
+    re.IGNORECASE,
+)
+_NUMBER_WORDS = re.compile(
+    r"(?<![^\W_])(?:number|num[ée]ro|\w*nummer|n[úu]mero|numer|номер\w*)(?![^\W_])|号码|番号|号|رقم|नंबर|नम्बर",
+    re.IGNORECASE,
+)
+_NEAR = 40
+
+
+def before(text: str, start: int) -> str:
+    """What stands before a place, in its sentence."""
+    return re.split(r"(?<=\w{4})[.!?](?=\s)|[。！？\n]", text[max(0, start - _NEAR) : start])[-1]
+
+
+def labelled(words: str) -> bool:
+    """Whether the nearest word that names a number names one of a shop's or a machine's own."""
+    return _last(_LABELS, words) > _last(_PHONE_WORDS, words)
+
+
+def announces_phone(words: str, after: str = "") -> bool:
+    """Whether the words lead to a number that is called, or the words after it say so."""
+    said = _PHONE_WORDS.search(words) or _NUMBER_WORDS.search(words) or _PHONE_WORDS.search(after)
+    return bool(said) and not labelled(words)
+
+
+def _last(shape: re.Pattern[str], words: str) -> int:
+    return max((match.start() for match in shape.finditer(words)), default=-1)
