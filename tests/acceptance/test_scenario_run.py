@@ -96,11 +96,36 @@ def test_a_matrix_gives_every_case_in_every_scenario_and_the_cells(tmp_path: Pat
     assert alone["score"] == told.json["score"]
 
 
-def test_a_contract_that_fails_fails_the_run_whose_cases_pass(tmp_path: Path) -> None:
-    project(tmp_path, SPEC + "chaos_matrix: [{name: calm}]\nscoring: {pass_threshold: 0.5}\n")
+BESIDE = SPEC + "chaos_matrix: [{name: calm}]\nscoring: {pass_threshold: 0.5%s}\n"
+"""Both cases pass; the cell `german` fails, and the score is 87.50."""
+
+
+def test_the_cases_decide_and_the_matrix_stands_beside_them(tmp_path: Path) -> None:
+    project(tmp_path, BESIDE % "")
     told = tell(tmp_path, "run", "--json")
     assert {status for status, _ in cases(told).values()} == {"pass"}
-    assert (told.code, told.json["parts"]["scenario"]["passed"], told.json["passed"]) == (1, True, False)
+    assert (told.code, told.json["parts"]["scenario"]["passed"], told.json["passed"]) == (0, True, True)
+    last = tell(tmp_path, "run").out.splitlines()[-1]
+    assert last.startswith("PASS   every case passed, 1 cell that failed decides nothing here   ·")
+    alone = tell(tmp_path, "contract", "run")
+    assert (alone.code, alone.out.splitlines()[-1].split("   ")[:2]) == (1, ["FAIL", "1 cell failed"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "args", "code", "said"),
+    [
+        (BESIDE % "", ["--min-score", "87.50"], 0, "every case passed, 1 failed cell within the minimum 87.5"),
+        (BESIDE % "", ["--min-score", "90"], 1, "score 87.50 is below the minimum 90"),
+        (BESIDE % ", min_score: 90", [], 1, "score 87.50 is below the minimum 90"),
+        (BESIDE.replace("weight: 0.3", "weight: 0.3, severity: critical") % "", [], 1, "1 critical cell failed"),
+    ],
+)
+def test_the_matrix_decides_by_a_minimum_and_by_critical_cells(
+    tmp_path: Path, spec: str, args: list[str], code: int, said: str
+) -> None:
+    project(tmp_path, spec)
+    told = tell(tmp_path, "run", *args)
+    assert (told.code, told.out.splitlines()[-1].split("   ")[1]) == (code, said)
 
 
 def test_an_error_of_ours_is_3_and_never_a_pass(tmp_path: Path) -> None:

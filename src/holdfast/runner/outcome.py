@@ -15,8 +15,9 @@ from holdfast.model.run import Run
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import Spec
 from holdfast.plan import Plan, RunOptions
-from holdfast.score import ScoreOptions, Tally, resilience
+from holdfast.score import ScoreOptions, Tally
 from holdfast.score.parts import with_cases
+from holdfast.score.resilience import beside_cases
 from holdfast.store.case_view import StoredCases
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
 from holdfast.store.view import StoredCells, command
@@ -50,9 +51,11 @@ def conclude(
     `verdicts` is the file of a run that was judged anew, `page` where its HTML page is or will be.
     """
     rules = score_options(options, interrupted=not ended.complete)
-    contract = resilience(tally, rules)
+    contract, deciding = beside_cases(tally, rules)
     cases = tuple(tally.cases.all()) if spec.part == "scenario" else ()
-    score = with_cases(contract, cases, rules, matrix=spec.matrix) if spec.part == "scenario" else contract
+    score = contract
+    if spec.part == "scenario":
+        score = with_cases(contract, deciding if spec.matrix else None, cases, rules)
     manifest = rundir.manifest()
     asked = manifest.options
     again = command(

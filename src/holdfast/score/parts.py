@@ -7,21 +7,23 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from holdfast.model.score import Case, Score
-from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, UNPROVEN, VIOLATED, ScoreOptions
-
-_PRECEDENCE = (INTERRUPTED, VIOLATED, BROKEN, UNPROVEN, HELD)
+from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, PRECEDENCE, UNPROVEN, VIOLATED, Reason, ScoreOptions
 
 
-def with_cases(contract: Score, cases: Sequence[Case], options: ScoreOptions, *, matrix: bool) -> Score:
-    """The contract's numbers with the verdict of the whole run; without a matrix there are no such numbers."""
-    found = list(_reasons(contract, cases, options, matrix=matrix))
-    code = min((code for code, _ in found), key=_PRECEDENCE.index, default=HELD)
-    said = tuple(text for _, text in sorted(found, key=lambda one: _PRECEDENCE.index(one[0])))
-    if matrix and contract.exit_code in (HELD, INTERRUPTED) and code == HELD:
-        said = contract.reasons
-    held = (_held(cases), *said) if code == HELD else said
-    if matrix:
-        return replace(contract, passed=code == HELD, exit_code=code, reasons=held)
+def with_cases(contract: Score, matrix: Sequence[Reason] | None, cases: Sequence[Case], options: ScoreOptions) -> Score:
+    """The contract's numbers with the verdict of the whole run, which the cases decide.
+
+    `matrix` is what decides of the contract, too; None: there is no matrix, and so there are no such numbers.
+    """
+    unproven = contract.counts.get("unproven", 0)
+    found = list(_reasons(cases, options, unproven if matrix is None else 0))
+    found += () if options.interrupted else matrix or ()
+    found.sort(key=lambda one: PRECEDENCE.index(one[0]))
+    code = found[0][0] if found else HELD
+    held = (_held(cases), *(_beside(contract) if matrix is not None else ()))
+    said = tuple(text for _, text in found) or held
+    if matrix is not None:
+        return replace(contract, passed=code == HELD, exit_code=code, reasons=said)
     # Rules, not cells, are what a scenario without a matrix has: only what was spent and counted stays.
     return Score(
         value=None,
@@ -30,7 +32,7 @@ def with_cases(contract: Score, cases: Sequence[Case], options: ScoreOptions, *,
         counts=contract.counts,
         trials=contract.trials,
         replicas=contract.replicas,
-        reasons=held,
+        reasons=said,
         attacks=contract.attacks,
         spent=contract.spent,
     )
@@ -41,9 +43,8 @@ def passed(cases: Sequence[Case]) -> bool:
     return bool(cases) and all(case.status == "pass" for case in cases)
 
 
-def _reasons(
-    contract: Score, cases: Sequence[Case], options: ScoreOptions, *, matrix: bool
-) -> Iterator[tuple[int, str]]:
+def _reasons(cases: Sequence[Case], options: ScoreOptions, unproven: int) -> Iterator[Reason]:
+    """`unproven` counts the rules that no matrix counts."""
     if options.interrupted:
         yield INTERRUPTED, "the run was interrupted"
     failed = sum(case.status == "fail" for case in cases)
@@ -54,12 +55,26 @@ def _reasons(
         return
     if broken > options.max_errors:
         yield BROKEN, f"{_cases(broken)} could not be judged: our side broke"
-    if not any(case.status != "error" or (case.unproven_only and options.allow_vacuous) for case in cases):
+    yield from _undecided(cases, options)
+    if options.strict and unproven:
+        yield UNPROVEN, f"{unproven} rules unproven, and none is allowed (strict)"
+
+
+def _undecided(cases: Sequence[Case], options: ScoreOptions) -> Iterator[Reason]:
+    unmet = sum(case.unproven_only for case in cases)
+    if unmet and not options.allow_vacuous:
+        yield UNPROVEN, f"{unmet} of {_cases(len(cases))} undecided: no trial met a fault that its rules need"
+    elif not unmet and all(case.status == "error" for case in cases):
         yield UNPROVEN, "no case was decided"
-    if matrix and contract.exit_code not in (HELD, INTERRUPTED):
-        yield from ((contract.exit_code, reason) for reason in contract.reasons)
-    elif options.strict and contract.counts.get("unproven"):
-        yield UNPROVEN, f"{contract.counts['unproven']} rules unproven, and none is allowed (strict)"
+
+
+def _beside(contract: Score) -> Iterator[str]:
+    """What else the matrix came to, where it decides nothing."""
+    failed = contract.counts.get("fail", 0)
+    if failed and contract.min_score is None:
+        yield f"{failed} cell{'' if failed == 1 else 's'} that failed decide{'s' if failed == 1 else ''} nothing here"
+    elif contract.exit_code == HELD:
+        yield from contract.reasons
 
 
 def _held(cases: Sequence[Case]) -> str:

@@ -9,7 +9,7 @@ from holdfast.model.score import Interval, Score
 from holdfast.model.verdict import OUTCOMES
 from holdfast.score.cell import Tries
 from holdfast.score.intervals import Failing, cluster_bootstrap, kish, pass_hat_k, wilson
-from holdfast.score.ruling import ScoreOptions, rule
+from holdfast.score.ruling import Reason, ScoreOptions, rule
 from holdfast.score.summary import Summary
 from holdfast.score.tally import Tally
 
@@ -21,10 +21,15 @@ _DEFAULT = ScoreOptions()
 
 def resilience(tally: Tally, options: ScoreOptions = _DEFAULT) -> Score:
     """The contract's score, verdict and exit code, of all that has been added so far."""
+    return beside_cases(tally, options)[0]
+
+
+def beside_cases(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Reason, ...]]:
+    """The same, and what of it decides where cases have the verdict."""
     summary, vacuous, replicas = Summary(tally), tally.vacuous(), tally.spec.replicas
     least = options.min_score if options.min_score is not None else tally.spec.scoring.min_score
     ruling = rule(summary, vacuous, least, options)
-    return Score(
+    score = Score(
         value=_rounded(summary.sums().score),
         passed=ruling.exit_code == 0,
         exit_code=ruling.exit_code,
@@ -46,6 +51,7 @@ def resilience(tally: Tally, options: ScoreOptions = _DEFAULT) -> Score:
         attacks=tally.siege.result(),
         spent=tally.purse.result(),
     )
+    return score, ruling.beside_cases
 
 
 def _rounded(score: float | None) -> float | None:

@@ -11,7 +11,13 @@ from holdfast.model.score import Cell
 from holdfast.score.summary import Summary, Sums
 
 HELD, VIOLATED, INTERRUPTED, BROKEN, UNPROVEN = 0, 1, 2, 3, 5
-_SLACK = 1e-9
+
+Reason = tuple[int, str]
+"""An exit code and why."""
+
+
+PRECEDENCE = (INTERRUPTED, VIOLATED, BROKEN, UNPROVEN, HELD)
+"""Of two exit codes the one that stands first decides."""
 
 
 class ScoreOptions(Struct, frozen=True):
@@ -33,6 +39,8 @@ class Ruling(NamedTuple):
     reasons: tuple[str, ...]
     critical: tuple[str, ...]
     tolerated: tuple[str, ...]
+    beside_cases: tuple[Reason, ...] = ()
+    """What decides of it where cases have the verdict: not the cells that are neither critical nor gates."""
 
 
 def rule(summary: Summary, vacuous: Sequence[str], least: float | None, options: ScoreOptions) -> Ruling:
@@ -41,46 +49,49 @@ def rule(summary: Summary, vacuous: Sequence[str], least: float | None, options:
     others = [cell for cell, _ in summary.failed if not cell.critical]
     sums = summary.sums()
     tolerated = others if least is not None and not _under(sums.score, least) else []
-    # In the order of precedence: the first decides the exit code.
-    found = [
-        *_interrupted(options),
-        *_violated(critical, [] if least is not None else others, sums, least),
+    plain = [] if least is not None else list(_violated_others(len(others), len(critical)))
+    deciding = [
+        *_violated(critical, sums, least),
         *_broken(summary.count("error"), sums, least, options),
         *_unproven(summary, vacuous, options),
     ]
+    # In the order of precedence: the first decides the exit code.
+    found = sorted((*_interrupted(options), *deciding, *plain), key=lambda one: PRECEDENCE.index(one[0]))
     words = tuple(text for _, text in found) or _held(len(tolerated), summary.count("error"), least, options)
-    return Ruling(found[0][0] if found else HELD, words, _names(critical), _names(tolerated))
+    code = found[0][0] if found else HELD
+    return Ruling(code, words, _names(critical), _names(tolerated), tuple(deciding))
 
 
-_Reason = tuple[int, str]
-"""An exit code and why."""
-
-
-def _interrupted(options: ScoreOptions) -> Iterator[_Reason]:
+def _interrupted(options: ScoreOptions) -> Iterator[Reason]:
     if options.interrupted:
         yield INTERRUPTED, "the run was interrupted"
 
 
-def _violated(critical: Sequence[Cell], others: Sequence[Cell], sums: Sums, least: float | None) -> Iterator[_Reason]:
+def _violated_others(others: int, critical: int) -> Iterator[Reason]:
+    if others:
+        yield VIOLATED, f"{_cells(others, 'other' if critical else '')} failed"
+
+
+def _violated(critical: Sequence[Cell], sums: Sums, least: float | None) -> Iterator[Reason]:
     if critical:
         yield VIOLATED, f"{_cells(len(critical), 'critical')} failed"
-    if others:
-        yield VIOLATED, f"{_cells(len(others), 'other' if critical else '')} failed"
     if least is not None and _under(sums.score, least) and _under(sums.best, least):
-        yield VIOLATED, f"score {_shown(sums.score, least)} is below the minimum {least:g}"
+        yield VIOLATED, f"score {sums.score:.2f} is below the minimum {least:g}"
 
 
-def _broken(errors: int, sums: Sums, least: float | None, options: ScoreOptions) -> Iterator[_Reason]:
+def _broken(errors: int, sums: Sums, least: float | None, options: ScoreOptions) -> Iterator[Reason]:
     if errors > options.max_errors:
         yield BROKEN, f"{_cells(errors, 'error')}: our side broke"
     if least is not None and _under(sums.score, least) and not _under(sums.best, least):
         # Errors may be tolerated, but not where they decide the verdict.
-        yield BROKEN, f"score {_shown(sums.score, least)} is below the minimum {least:g}, but error cells may be why"
+        yield BROKEN, f"score {sums.score:.2f} is below the minimum {least:g}, but error cells may be why"
 
 
-def _unproven(summary: Summary, vacuous: Sequence[str], options: ScoreOptions) -> Iterator[_Reason]:
+def _unproven(summary: Summary, vacuous: Sequence[str], options: ScoreOptions) -> Iterator[Reason]:
     if not summary.count("pass", "fail"):
         yield UNPROVEN, "no cell counted"
+    else:
+        yield from ((UNPROVEN, f"critical rule {name}: no cell of it counted") for name in summary.uncounted)
     if not options.allow_vacuous:
         for name in vacuous:
             yield UNPROVEN, f"scenario {name} met none of its faults"
@@ -99,13 +110,8 @@ def _held(tolerated: int, errors: int, least: float | None, options: ScoreOption
 
 
 def _under(score: float | None, least: float) -> bool:
-    return score is not None and score < least - _SLACK
-
-
-def _shown(score: float | None, least: float) -> str:
-    """Two decimals; more where two would hide that it is below the minimum."""
-    value = score or 0.0
-    return f"{value:.2f}" if round(value, 2) < least else f"{value:.6f}"
+    """Whether the score as it is shown, with two decimals, is below the minimum."""
+    return score is not None and round(score, 2) < least
 
 
 def _cells(n: int, kind: str) -> str:

@@ -38,7 +38,7 @@ class Summary:
         """Of counted cells with several replicas."""
         self.flaky = 0
         self._kinds: dict[tuple[str, bool, float], int] = {}
-        rules = set()
+        rules, open_ = set(), {}
         kinds = self._kinds
         for position, column, chaos, decision in tally.decided():
             outcome = decision.outcome
@@ -51,8 +51,12 @@ class Summary:
                 rules.add(column)
                 if decision.tries:
                     self.tries[decision.tries] += 1
+            elif outcome != "n/a" and column.critical:
+                open_[column] = column.rule.id
         self.rules = {column.rule.id for column in rules}
         """Rules of which a cell counted."""
+        self.uncounted = tuple(name for column, name in open_.items() if column not in rules)
+        """Critical rules that applied somewhere, and of which no cell counted."""
 
     def count(self, *outcomes: str) -> int:
         """How many cells have one of these outcomes."""

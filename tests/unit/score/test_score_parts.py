@@ -34,7 +34,7 @@ def cases(*statuses: str) -> list[Case]:
     ],
 )
 def test_exit_codes_of_cases_alone(statuses: list[str], options: ScoreOptions, code: int) -> None:
-    score = with_cases(Score(12.0, False, 1), cases(*statuses), options, matrix=False)
+    score = with_cases(Score(12.0, False, 1), None, cases(*statuses), options)
     assert (score.exit_code, score.passed, score.value) == (code, code == 0, None)
     assert score.reasons
 
@@ -44,7 +44,8 @@ def test_exit_codes_of_cases_alone(statuses: list[str], options: ScoreOptions, c
     [
         ([], ScoreOptions(), 5),
         ([], ScoreOptions(allow_vacuous=True), 0),
-        (["pass"], ScoreOptions(), 0),
+        (["pass"], ScoreOptions(), 5),
+        (["pass"], ScoreOptions(allow_vacuous=True), 0),
         (["fail"], ScoreOptions(), 1),
         (["error"], ScoreOptions(), 3),
     ],
@@ -53,36 +54,45 @@ def test_a_case_without_proof_is_neither_a_failure_nor_an_error_of_ours(
     others: list[str], options: ScoreOptions, code: int
 ) -> None:
     found = [*cases(*others), Case("storm", "error", unproven_only=True)]
-    score = with_cases(HELD, found, options, matrix=True)
+    score = with_cases(HELD, (), found, options)
     assert (score.exit_code, passed(found)) == (code, False)
     assert "every case passed" not in score.reasons
 
 
 def test_a_run_that_was_left_does_not_blame_itself_for_what_it_did_not_reach() -> None:
     left = Score(None, False, 2, reasons=("the run was interrupted",))
-    score = with_cases(left, cases("fail", "error"), ScoreOptions(interrupted=True), matrix=True)
+    score = with_cases(left, ((1, "2 critical cells failed"),), cases("fail", "error"), ScoreOptions(interrupted=True))
     assert score.reasons == ("the run was interrupted", "1 of 2 cases failed")
 
 
 def test_a_rule_without_proof_counts_when_strict() -> None:
     unproven = Score(None, True, 0, counts={"unproven": 1})
-    assert with_cases(unproven, cases("pass"), ScoreOptions(strict=True), matrix=False).exit_code == 5
-    assert with_cases(unproven, cases("pass"), ScoreOptions(), matrix=False).exit_code == 0
+    assert with_cases(unproven, None, cases("pass"), ScoreOptions(strict=True)).exit_code == 5
+    assert with_cases(unproven, None, cases("pass"), ScoreOptions()).exit_code == 0
 
 
 @given(st.lists(st.sampled_from(["pass", "fail", "error"]), max_size=5), st.sampled_from([0, 1, 3, 5]))
-def test_the_worse_of_cases_and_contract_decides(statuses: list[str], code: int) -> None:
-    contract = Score(50.0, code == 0, code, reasons=("the contract's",))
-    alone = with_cases(HELD, cases(*statuses), ScoreOptions(), matrix=False).exit_code
-    both = with_cases(contract, cases(*statuses), ScoreOptions(), matrix=True)
+def test_the_worse_of_cases_and_what_decides_of_the_matrix_decides(statuses: list[str], code: int) -> None:
+    contract = Score(50.0, False, 1, counts={"fail": 1}, reasons=("1 cell failed",))
+    deciding = ((code, "the matrix's"),) if code else ()
+    alone = with_cases(HELD, None, cases(*statuses), ScoreOptions()).exit_code
+    both = with_cases(contract, deciding, cases(*statuses), ScoreOptions())
     assert both.exit_code == min((alone, code), key=ORDER.index)
-    assert both.value == 50.0
-    assert ("the contract's" in both.reasons) == (code != 0 or both.exit_code == 0)
+    assert (both.value, both.passed) == (50.0, both.exit_code == 0)
+    assert ("the matrix's" in both.reasons) == (code != 0)
+    assert "1 cell failed" not in both.reasons
 
 
 def test_held_says_so_for_both_parts() -> None:
-    score = with_cases(HELD, cases("pass"), ScoreOptions(), matrix=True)
+    score = with_cases(HELD, (), cases("pass"), ScoreOptions())
     assert score.reasons == ("every case passed", "every cell that counted passed")
+
+
+def test_cells_that_failed_beside_the_cases_are_told_and_decide_nothing() -> None:
+    contract = Score(50.0, False, 1, counts={"fail": 2}, reasons=("2 cells failed",))
+    score = with_cases(contract, (), cases("pass"), ScoreOptions())
+    assert (score.exit_code, score.passed) == (0, True)
+    assert score.reasons == ("every case passed", "2 cells that failed decide nothing here")
 
 
 def test_a_scenario_without_a_case_has_not_passed() -> None:

@@ -130,13 +130,6 @@ def test_critical_and_other_failures_are_both_named():
     assert found.reasons == ("1 critical cell failed", "2 other cells failed")
 
 
-def test_rounding_never_hides_that_the_score_is_below_the_minimum():
-    rules = [rule(f"r{i}") for i in range(3)]
-    found = score(rules, "ppf", ScoreOptions(min_score=66.67))
-    assert found.value == 66.67
-    assert (found.exit_code, found.reasons) == (1, ("score 66.666667 is below the minimum 66.67",))
-
-
 def test_below_the_minimum_counts_only_if_it_would_be_so_with_every_error_cell_passed():
     three = [rule("a"), rule("b"), rule("c")]
     unsure = score(three, "pfe", ScoreOptions(min_score=60))
@@ -245,3 +238,26 @@ def test_pass_hat_is_the_mean_over_cells_where_there_are_replicas():
 def test_pass_hat_leaves_out_cells_that_did_not_count_and_k_beyond_the_decided():
     found = score([rule("a"), rule("b")], "ppe" + "pff", replicas=3)
     assert found.pass_hat == pytest.approx({"1": 1 / 3, "2": 0.0, "3": 0.0})
+
+
+@pytest.mark.parametrize(("least", "code"), [(66.67, 0), (66.666, 0), (66.0, 0), (66.68, 1), (66.675, 1), (100.0, 1)])
+def test_the_minimum_is_compared_with_the_score_as_it_is_shown(least, code):
+    found = score([rule(f"r{n}") for n in range(3)], "ppf", ScoreOptions(min_score=least))
+    assert (found.value, found.exit_code) == (66.67, code)
+
+
+@pytest.mark.parametrize("letter", ["u", "e"])
+@pytest.mark.parametrize("kind", [{"severity": "critical"}, {"gate": True}])
+def test_a_critical_rule_of_which_no_cell_counted_proves_nothing(letter, kind):
+    rules = [rule("must", when="tool_faults_active", **kind), rule("nice")]
+    found = score(rules, "p" + letter + "p", ScoreOptions(max_errors=1), scenarios=(CALM, TOOL))
+    assert (found.exit_code, found.reasons) == (5, ("critical rule must: no cell of it counted",))
+
+
+def test_a_critical_rule_that_applies_nowhere_or_counted_somewhere_asks_for_nothing():
+    nowhere = [rule("must", "critical", when="llm_faults_active"), rule("nice")]
+    assert score(nowhere, "pp", scenarios=(CALM, TOOL)).exit_code == 0
+    somewhere = [rule("must", "critical"), rule("nice")]
+    assert score(somewhere, "ppup", scenarios=(CALM, TOOL)).exit_code == 0
+    light = [rule("may", "high", when="tool_faults_active"), rule("nice")]
+    assert score(light, "pup", scenarios=(CALM, TOOL)).exit_code == 0
