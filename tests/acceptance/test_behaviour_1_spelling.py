@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from files1 import CALM, PYTHON, RULES, SPEC, contract_run, error_of, errors_of, project, spec_of, tell
+from files1 import CALM, PYTHON, RULES, SPEC, contract_run, error_of, errors_of, project, read, spec_of, tell
 
 TASK = """
 agent: {type: python, endpoint: "bot:answer"}
@@ -47,9 +47,16 @@ def test_a_chaos_matrix_may_be_added_to_the_scenario_spelling(tmp_path: Path) ->
     assert "zzz" in told.trial("mapped", "poisoned")["answer"]
 
 
-@pytest.mark.parametrize("version", ["1", "1.0", '"1.0"', '"2.0"', "2.0", "3"])
+@pytest.mark.parametrize("version", ["1", "1.0", '"1.0"', '"2.0"', "2.0", "2"])
 def test_version_decides_nothing(tmp_path: Path, version: str) -> None:
     assert spec_of(tmp_path, f"version: {version}\n" + SPEC).invariants == spec_of(tmp_path, "\n" + SPEC).invariants
+
+
+@pytest.mark.parametrize("version", ['"99"', "3", "0", "1.1", '"v1"', '""', "latest"])
+def test_a_version_that_is_not_known_is_an_error(tmp_path: Path, version: str) -> None:
+    found = read(tmp_path, f"version: {version}\n" + SPEC)
+    assert found.spec is None
+    assert [(p.path, p.line, p.severity) for p in found.problems] == [("version", 1, "error")]
 
 
 def test_a_list_entry_may_carry_weight_gate_and_check(tmp_path: Path) -> None:

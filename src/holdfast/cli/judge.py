@@ -26,8 +26,8 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
       holdfast judge 0007                    the rules it was run with
       holdfast judge 0007 -c finance.yaml    the rules as they are now
     """
-    from holdfast.cli.run_job import Screen
-    from holdfast.report.files import reporter, write
+    from holdfast.cli.run_job import Screen, ending, with_reports
+    from holdfast.report.files import reporter
     from holdfast.runner.rejudge import judge_again
     from holdfast.runner.start import RUNS
     from holdfast.store.rundir import RunDir
@@ -36,7 +36,6 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
         reporter(path)
     found = RunDir.find(RUNS, run)
     with closing(judge_again(found, config=config, options=shared.options(**given), environ=os.environ)) as outcome:
-        for path in outputs:
-            write(outcome.run, path)
-        Screen(as_json=as_json, quiet=quiet).finish(outcome)
-    return outcome.score.exit_code
+        shown = with_reports(outcome, found, outputs)
+        Screen(as_json=as_json, quiet=quiet).finish(shown)
+    return ending(shown)

@@ -16,21 +16,26 @@ from msgspec.structs import replace
 
 from holdfast.cli import screen as terminal
 from holdfast.cli.options import find_config, load_part, option_warnings, options
-from holdfast.errors import AgentUnavailable, UsageError, UserError
+from holdfast.errors import AgentUnavailable, HoldfastError, UsageError, UserError
 from holdfast.model.events import Event, Warned
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
 from holdfast.report.files import named, reporter, suffix_of, write
 from holdfast.report.terminal import can_show_signs, summary
 from holdfast.report.wording import plural, warned
+from holdfast.runner.consultations import check_judges
+from holdfast.runner.dry_run import planned
 from holdfast.runner.job import Job, Listen, told
-from holdfast.runner.outcome import Outcome, conclude, store_score, unrun
+from holdfast.runner.outcome import Outcome, conclude, shown_path, store_score, unrun
 from holdfast.runner.start import RUNS, begin, take_up
-from holdfast.store.record import observations
 from holdfast.store.rundir import RunDir, RunEnd
 
 if TYPE_CHECKING:
     from holdfast.report.live import Live
+
+
+HARNESS = 3
+"""The exit code of what our side could not do."""
 
 
 class PreparedJob(Struct, frozen=True):
@@ -49,10 +54,11 @@ def prepare(
     if given.record is not None:
         _check_recording(given.record)
     if resume is not None:
-        rundir = RunDir.find(RUNS, resume)
+        rundir = RunDir.find(RUNS.absolute(), resume)
         return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
     spec, problems = load_part(find_config(config), given)
     _check_models(spec, given)
+    check_judges(spec, os.environ)
     warnings = (*told(spec, problems), *option_warnings(spec, given))
     return PreparedJob(Job(spec, given, os.environ, warnings))
 
@@ -89,7 +95,8 @@ def execute(
     from holdfast.runner.run import run
 
     job = prepared.job
-    rundir = prepared.rundir or begin(job, runs)
+    here = os.getcwd()
+    rundir = prepared.rundir or begin(job, runs.absolute())
     listen = screen.listener()
     for warning in job.warnings:
         screen.warn(warning)
@@ -104,17 +111,19 @@ def execute(
         if prepared.rundir is None:
             rundir.discard_if_empty()
         raise
+    finally:
+        os.chdir(here)  # an inline agent may have left it
     ended = rundir.ended() or RunEnd(False, 0.0)
     page = rundir.path / "report.html" if report else None
     outcome = conclude(rundir, job.spec, job.plan, running.intake.tally, job.options, ended=ended, page=page)
     store_score(rundir, outcome.score)
     rundir.unlock()
     try:
-        _write_reports(job, outcome, rundir, outputs, report)
+        every = (*outputs, *_declared(job, rundir))
+        return with_reports(outcome, rundir, every, report=report, step_summary=True)
     except BaseException:
         outcome.close()
         raise
-    return outcome
 
 
 def _load_ahead() -> None:
@@ -122,14 +131,38 @@ def _load_ahead() -> None:
     Thread(target=import_module, args=("holdfast.report.compiled_template",), daemon=True).start()
 
 
-def _write_reports(job: Job, outcome: Outcome, rundir: RunDir, outputs: Sequence[Path], report: bool) -> None:
+def with_reports(
+    outcome: Outcome, rundir: RunDir, outputs: Sequence[Path], *, report: bool = True, step_summary: bool = False
+) -> Outcome:
+    """The outcome once its reports are written, or with what kept them from it: that hides no verdict."""
     if report:
-        write(outcome.run, rundir.path / "report.html")
-    for path in (*outputs, *_declared(job, rundir)):
-        write(outcome.run, path)
+        trouble = _tried(outcome, Path(shown_path(rundir.path)) / "report.html")
+        if trouble:
+            print(f"warning: {trouble}", file=sys.stderr)
+            outcome = replace(outcome, run=replace(outcome.run, page=""))
+    missing = [trouble for path in outputs if (trouble := _tried(outcome, path))]
     step = os.environ.get("GITHUB_STEP_SUMMARY")
-    if step:
+    if step and step_summary:
         _append(Path(step), next(iter(named("markdown").render(outcome.run).values())))
+    return replace(outcome, unwritten=tuple(missing))
+
+
+def _tried(outcome: Outcome, path: Path) -> str:
+    """Writes a report; why that did not work, if so."""
+    from holdfast.report.safe import one_line
+
+    try:
+        write(outcome.run, path)
+    except HoldfastError as refused:
+        return one_line(str(refused))
+    return ""
+
+
+def ending(outcome: Outcome) -> int:
+    """The verdict's exit code; where that is 0, a report that was asked for and is missing is no success."""
+    for trouble in outcome.unwritten:
+        print(f"error: {trouble}", file=sys.stderr)
+    return outcome.score.exit_code or (HARNESS if outcome.unwritten else 0)
 
 
 def _append(step: Path, rendered: Iterable[bytes]) -> None:
@@ -194,7 +227,7 @@ def run_and_show(
         screen.finish(outcome)
         if otlp is not None:
             send_traces(outcome, otlp, screen)
-    return outcome.score.exit_code
+    return ending(outcome)
 
 
 class Screen:
@@ -259,12 +292,7 @@ class Screen:
 
     def dry_run(self, job: Job, rundir: RunDir | None) -> int:
         """How much would be run: of a run that is taken up, what is missing."""
-        plan = job.plan
-        done = {seen.trial for seen in observations(rundir, traces=False) if not seen.error} if rundir else set()
-        trials = sum(trial.id not in done for trial in plan.trials)
-        asked = (*plan.controls, *([job.asked_first] if job.asked_first else []))
-        controls = len({trial.id for trial in asked} - done)
-        counts = {"trials": trials, "cells": len(plan.cells), "controls": controls, "judge_calls": 0}
+        plan, counts = job.plan, planned(job, rundir)
         if self._as_json:
             from holdfast.model.codec import encode
 
@@ -272,8 +300,9 @@ class Screen:
             return 0
         shape = f"{plural(len(plan.invariants), 'rule')} × {plural(len(plan.scenarios), 'scenario')}"
         print(
-            f"{plural(trials, 'trial')} for {shape} = {plural(len(plan.cells), 'cell')}, "
-            f"{plural(controls, 'control trial')}, 0 judge calls. Nothing was run."
+            f"{plural(counts['trials'], 'trial')} for {shape} = {plural(counts['cells'], 'cell')}, "
+            f"{plural(counts['controls'], 'control trial')}, {plural(counts['judge_calls'], 'judge call')}. "
+            "Nothing was run."
         )
         return 0
 

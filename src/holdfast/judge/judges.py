@@ -15,12 +15,25 @@ from holdfast.model.spec import ModelSpec
 from holdfast.planes.llm.sources.assigned import Assigned
 from holdfast.planes.llm.sources.model_name import Meaning, meaning, without_meaning
 from holdfast.planes.llm.sources.provider import Provider
-from holdfast.planes.llm.sources.provider_hosts import named_base
+from holdfast.planes.llm.sources.provider_hosts import HOSTS, named_base, own_key
 from holdfast.planes.llm.sources.script_file import load
 from holdfast.planes.llm.sources.source import ModelSource
 
 if TYPE_CHECKING:
     from ssl import SSLContext
+
+
+def missing_key(models: Mapping[str, ModelSpec], model: str, environ: Mapping[str, str]) -> str:
+    """The variable that a provider's key is looked for in, and is not; empty if the model can be asked as it is."""
+    found = meaning(models, model)
+    if found is None or found.provider == "ollama":
+        return ""
+    entry = found.entry
+    if entry is not None and (entry.script or entry.api_key or entry.base_url):
+        return ""
+    if own_key(found.provider, environ) is not None or named_base(found.provider, environ) is not None:
+        return ""
+    return HOSTS[found.provider].key_variables[0][0]
 
 
 class Judging(Struct, frozen=True):

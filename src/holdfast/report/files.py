@@ -12,6 +12,8 @@ from holdfast.model.run import Run
 from holdfast.protocols import Reporter
 
 _FAMILY = "reporters"
+_SUFFIXES = {"html": ".html", "json": ".json", "junit": ".xml", "markdown": ".md"}
+"""Of our own reporters, so that none is imported to be passed over."""
 
 
 def reporter(path: Path) -> Reporter:
@@ -37,6 +39,8 @@ def named(name: str) -> Reporter:
 
 def suffix_of(name: str) -> str:
     """What the names of that reporter's files end in."""
+    if name in _SUFFIXES:
+        return _SUFFIXES[name]
     suffix = getattr(plugins.find(_FAMILY, name), "suffix", None)  # of somebody else's class
     if not isinstance(suffix, str) or not suffix.startswith(".") or suffix != suffix.lower():
         raise PluginError(

@@ -28,7 +28,8 @@ def summary(
 def _parts(run: Run, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
     """Matrix, cases, and why each did not hold."""
     if wording.has_matrix(run):
-        yield from (*draw(grid(run), width, paint), "")
+        lines = draw(grid(run), width, paint)
+        yield from lines if lines and not lines[-1] else (*lines, "")
     if run.part == "scenario":
         yield from (*case_blocks.table(run, width, paint), "")
         yield from case_blocks.blocks(run, width, paint, verbose=verbose)
@@ -88,7 +89,7 @@ def _about_replicas(run: Run) -> Iterator[str]:
     if run.score.flaky:
         yield f"{wording.plural(run.score.flaky, 'flaky cell')}: replicas of one prompt disagree"
     if run.score.pass_hat:
-        yield "   ".join(f"pass^{k} {value:.2f}" for k, value in run.score.pass_hat.items())
+        yield "   ".join(f"pass^{k} {value:.2f}" for k, value in wording.pass_hat(run.score).items())
     if run.score.tolerated:
         yield f"tolerated by the minimum of {run.score.min_score:g}: {one_line(', '.join(run.score.tolerated))}"
 

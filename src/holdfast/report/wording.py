@@ -24,6 +24,7 @@ TROUBLE: Mapping[str, int] = {"fail": 0, "error": 1, "unproven": 2}
 """Outcomes that need explaining, the worst first."""
 _EFFECTS = {"no_effect": "no effect", "erased": "erased"}
 _MARKS = ("flaky", "fails in calm too", "simulated", "order may differ")
+_MOST_HATS = 10
 _VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
 
 
@@ -40,6 +41,15 @@ def verdict_sign(score: Score) -> str:
 def number(value: float | None) -> str:
     """A score as it is always printed: two decimals, or – where there is none."""
     return "–" if value is None else f"{value:.2f}"
+
+
+def pass_hat(score: Score) -> dict[str, float]:
+    """pass^k of a few k: 1, 2, 5, 10 and so on, and the largest; of few replicas all. JSON has every one."""
+    every = score.pass_hat
+    if len(every) <= _MOST_HATS:
+        return every
+    shown = {str(digit * 10**power) for power in range(9) for digit in (1, 2, 5)} | {max(every, key=int)}
+    return {k: value for k, value in every.items() if k in shown}
 
 
 def has_matrix(run: Run) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast import plugins
+from holdfast.errors import UserError
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.trial import Trial
@@ -109,6 +110,25 @@ class Waiting:
         broken = [failure for failure in (task.exception() for task in done) if failure is not None]
         if broken:
             raise broken[0]
+
+
+def check_judges(spec: Spec, environ: Mapping[str, str]) -> None:
+    """UserError if a model that judges has no key: the agent need not be asked to find that out."""
+    asking = [rule for rule in spec.invariants if asks_a_model(rule)]
+    if not asking:
+        return
+    from holdfast.execute.agent_section import resolved_models
+    from holdfast.judge.judges import missing_key
+
+    models = resolved_models(spec, environ)
+    named = {
+        str(with_params(rule, params).settings.get("model", "")): rule for rule in asking for params in spec.params
+    }
+    for model, rule in named.items():
+        variable = missing_key(models, model, environ)
+        if variable:
+            what = f"rule {rule.id}: the model {model} that judges has no key: {variable} is not set"
+            raise UserError(what, hint=f"set {variable}, or describe it in models:", key="models")
 
 
 def asks_a_model(rule: Invariant) -> bool:

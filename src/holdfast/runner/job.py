@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from holdfast.plan import Plan, RunOptions, agent_json, plan
 from holdfast.spec.load import source_of
 
 Listen = Callable[[Event], None]
+LARGE = 16 << 20
+"""Bytes from which a file of an agent is known by its size and time: an interpreter or a model is not read each run."""
 
 
 class Job:
@@ -78,8 +82,8 @@ def agent_digest(spec: Spec) -> str:
     for module in sorted({path.partition(":")[0] for path in paths}):
         place = root.joinpath(*module.split("."))
         for file in (place.with_suffix(".py"), place / "__init__.py"):
-            if file.is_file():
-                parts.append(file.read_bytes())
+            if os.path.isfile(file):  # never raises
+                parts.append(file_digest(file))
     return digest(canonical([part.decode("utf-8", "replace") for part in parts]), 16)
 
 
@@ -91,5 +95,17 @@ def _started_files(spec: Spec, root: Path) -> Iterator[bytes]:
     read += [agent.mcp_config] if isinstance(agent.mcp_config, str) else []
     for word in dict.fromkeys([*words, *read]):
         place = root / word.strip("'\"")
-        if word and len(word) < 256 and place.is_file():
-            yield place.read_bytes()
+        if word and len(word) < 256 and os.path.isfile(place):
+            yield file_digest(place)
+
+
+def file_digest(path: Path) -> bytes:
+    """Of what is in a file; of a large one its size and time stand for that; of one that cannot be read, the reason."""
+    try:
+        about = path.stat()
+        if about.st_size > LARGE:
+            return f"{about.st_size} bytes of {about.st_mtime_ns}".encode()
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "blake2b").digest().hex().encode()
+    except OSError as refused:
+        return f"unreadable: {refused.strerror}".encode()

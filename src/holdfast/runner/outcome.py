@@ -29,6 +29,8 @@ class Outcome(Struct, frozen=True):
     run: Run
     score: Score
     cells: StoredCells
+    unwritten: tuple[str, ...] = ()
+    """Why reports that were asked for are not there."""
 
     def close(self) -> None:
         """Lets go of the run's files."""
@@ -44,11 +46,13 @@ def conclude(
     *,
     ended: RunEnd,
     verdicts: Path | None = None,
+    judged_by: str = "",
     page: Path | None = None,
 ) -> Outcome:
     """Scores the tally and builds the view.
 
-    `verdicts` is the file of a run that was judged anew, `page` where its HTML page is or will be.
+    `verdicts` is the file of a run that was judged anew, `judged_by` says whose rules, `page` is where its HTML page is
+    or will be.
     """
     rules = score_options(options, interrupted=not ended.complete)
     contract, deciding = beside_cases(tally, rules)
@@ -68,7 +72,7 @@ def conclude(
         backend=asked.backend if spec.world and asked.gives("backend") else None,
     )
     cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())
-    judged_from = f"{rundir.id}, judged anew by {spec.path}" if verdicts else ""
+    judged_from = f"{rundir.id}, judged anew by {judged_by}" if verdicts else ""
     run = _view(rundir, manifest, spec, plan, score, cells, ended)
     run = replace(run, judged_from=judged_from, page=shown_path(page) if page else "")
     if spec.part == "scenario":

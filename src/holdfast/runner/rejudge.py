@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.judge import Judge
-from holdfast.model.codec import canonical, encode_lines
+from holdfast.model.codec import canonical, digest, encode_lines
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Spec, Task
 from holdfast.model.trial import Trial
@@ -21,7 +22,7 @@ from holdfast.plan import Plan, RunOptions, Select
 from holdfast.plan.matrix import EVERY_RULE
 from holdfast.runner.consultations import Consultations
 from holdfast.runner.job import refuse_unbuilt, told
-from holdfast.runner.outcome import Outcome, conclude
+from holdfast.runner.outcome import Outcome, conclude, shown_path
 from holdfast.runner.start import stored_spec
 from holdfast.runner.stored_consultations import Hearing, Pair, hearing
 from holdfast.runner.stored_plan import StoredPlan
@@ -29,7 +30,7 @@ from holdfast.score import Tally
 from holdfast.store.consulted import StoredAdvice
 from holdfast.store.lines import JsonLines
 from holdfast.store.record import StoredObservations
-from holdfast.store.rundir import RunDir, RunEnd, number_of
+from holdfast.store.rundir import Manifest, RunDir, RunEnd, number_of
 from holdfast.store.seal_check import check
 from holdfast.store.stored_trials import StoredTrials
 
@@ -62,11 +63,30 @@ def judge_again(run: RunDir, *, config: Path | None, options: RunOptions, enviro
     complete = known is not None and known.complete
     if not complete:
         said = (*said, "the run is unfinished; it is judged as far as it goes")
+    said = (*said, *_changed(run, manifest, spec, config))
     if unsealed:
         said = (*said, unsealed)
     known = known or RunEnd(False, 0.0)
     ended = RunEnd(complete, 0.0, told(spec, problems), (*known.notes, *said), isolation=known.isolation)
-    return conclude(run, spec, plan, tally, options, ended=ended, verdicts=path)
+    by = f"the rules of {config}" if config else "the rules that it was run with"
+    page = run.path / "report.html"
+    return conclude(run, spec, plan, tally, options, ended=ended, verdicts=path, judged_by=by, page=page)
+
+
+def _changed(run: RunDir, manifest: Manifest, spec: Spec, config: Path | None) -> Iterator[str]:
+    """Says so where the file has other rules by now than those that were used."""
+    if config is not None:
+        return
+    try:
+        same = digest(Path(spec.path).read_bytes(), 16) == manifest.spec_digest
+    except OSError:
+        return
+    if not same:
+        shown = shown_path(Path(spec.path))
+        yield (
+            f"judged by the rules that the run was made with; {shown} has changed since: "
+            f"holdfast judge {run.id} -c {shlex.quote(shown)} takes its rules as they are now"
+        )
 
 
 def _as_it_was(was: RunOptions, given: RunOptions, *, another: bool) -> RunOptions:

@@ -29,6 +29,10 @@ BEAT_S = 0.2
 """A clock that moves five times a second looks alive."""
 
 
+_INTERRUPTS = (signal.SIGTERM, signal.SIGHUP)
+"""Besides SIGINT, which the loop's own runner turns into an interrupt."""
+
+
 class RunInProgress:
     """One execution under way."""
 
@@ -57,14 +61,17 @@ class RunInProgress:
     async def _interruptible(self, stored: StoredRun) -> bool:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
-        loop.add_signal_handler(signal.SIGTERM, task.cancel)
+        heeded = [number for number in _INTERRUPTS if signal.getsignal(number) is not signal.SIG_IGN]  # nohup
+        for number in heeded:
+            loop.add_signal_handler(number, task.cancel)
         try:
             await self._all(stored)
         except asyncio.CancelledError:
             task.uncancel()
             return False
         finally:
-            loop.remove_signal_handler(signal.SIGTERM)
+            for number in heeded:
+                loop.remove_signal_handler(number)
         return True
 
     async def _all(self, stored: StoredRun) -> None:

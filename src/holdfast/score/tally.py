@@ -172,7 +172,7 @@ class Tally:
         for key in self.plan.cells:
             column, row = self._columns[key.invariant], self._rows[key.scenario]
             decision = self._at(key, row, column)
-            marked = row.chaos and decision.outcome != "n/a" and (key.invariant, key.params) in calm
+            marked = row.chaos and decision.outcome == "fail" and (key.invariant, key.params) in calm
             yield _cell(row, column, self.spec.params[key.params], decision, marked)
 
     def decided(self) -> Iterator[tuple[int, _Column, bool, Decision]]:

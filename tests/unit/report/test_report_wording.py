@@ -1,5 +1,8 @@
+import pytest
+
 from holdfast.model.run import TrialRow
-from holdfast.model.score import Interval
+from holdfast.model.score import Interval, Score
+from holdfast.report import wording
 from holdfast.report.wording import interval, plural, said, warned
 
 
@@ -23,3 +26,10 @@ def test_one_of_a_kind_has_no_s() -> None:
 def test_an_empty_answer_is_no_ending_of_its_own() -> None:
     assert said(TrialRow("1", "q", "", "answered", 1.0, "fail", "r")) == "(nothing: the answer is empty)"
     assert said(TrialRow("1", "q", None, "timeout", 1.0, "fail", "r")) == "(timeout)"
+
+
+@pytest.mark.parametrize(("replicas", "shown"), [(1, 1), (10, 10), (11, 5), (2500, 12)])
+def test_pass_hat_of_many_replicas_is_a_few_numbers(replicas: int, shown: int) -> None:
+    score = Score(100.0, True, 0, pass_hat={str(k): 1.0 for k in range(1, replicas + 1)})
+    found = list(wording.pass_hat(score))
+    assert (len(found), found[0], found[-1]) == (shown, "1", str(replicas))

@@ -44,10 +44,16 @@ def _top_rules(reader: Reader, node: Node, path: str) -> Any:
     return read_rules(reader, node, path, contract=False)
 
 
+_VERSIONS = ("1", "1.0", "2", "2.0")
+
+
 def _version(reader: Reader, node: Node, path: str) -> Any:
-    if node.kind in ("int", "float", "text"):
-        return node.text
-    return reader.error(node, path, f"expected a version such as 1 or 2.0, found {found(node)}", code="wrong-type")
+    if node.kind not in ("int", "float", "text"):
+        return reader.error(node, path, f"expected a version such as 1 or 2.0, found {found(node)}", code="wrong-type")
+    if node.text not in _VERSIONS:
+        message = f"unknown version {node.text!r}; expected {' or '.join(_VERSIONS)}"
+        return reader.error(node, path, message, code="unknown-value")
+    return node.text
 
 
 def _secret(reader: Reader, node: Node, path: str) -> Any:

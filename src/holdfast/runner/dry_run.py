@@ -1,0 +1,43 @@
+"""How much a run would do, counted without doing it."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from holdfast.model.spec import Invariant
+from holdfast.runner.consultations import asks_a_model
+from holdfast.runner.job import Job
+from holdfast.store.id_table import IdTable
+from holdfast.store.record import observations
+from holdfast.store.rundir import RunDir
+
+
+class DryRun(TypedDict):
+    """What would be run and asked."""
+
+    trials: int
+    cells: int
+    controls: int
+    judge_calls: int
+
+
+def planned(job: Job, rundir: RunDir | None) -> DryRun:
+    """Of a new run all, of one that is taken up what is missing."""
+    plan = job.plan
+    stored = observations(rundir, traces=False) if rundir else ()
+    done = IdTable(seen.trial for seen in stored if not seen.error)
+    votes = {rule.id: calls(rule) for rule in plan.invariants if asks_a_model(rule)}
+    trials = judge_calls = 0
+    for trial in plan.trials:
+        if done.find(trial.id) is None:
+            trials += 1
+            judge_calls += sum(votes.get(rule.id, 0) for rule in plan.rules(trial)) if votes else 0
+    asked = {trial.id for trial in (*plan.controls, *([job.asked_first] if job.asked_first else []))}
+    controls = sum(done.find(id) is None for id in asked)
+    return DryRun(trials=trials, cells=len(plan.cells), controls=controls, judge_calls=judge_calls)
+
+
+def calls(rule: Invariant) -> int:
+    """How often a model is asked for one verdict of the rule, where no reply is kept and none is malformed."""
+    votes = rule.settings.get("votes", 1)
+    return votes if isinstance(votes, int) else 1  # of a plug-in that means something else by it

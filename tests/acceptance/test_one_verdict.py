@@ -1,0 +1,125 @@
+"""One verdict, told the same everywhere: whatever happens to reports, files and signals beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from cli import CALM, DOWN, HOLDFAST, MakeProject, Project, contract, finish, python, rule, rundir, wait_until
+
+RULES = [rule("cites", value="source")]
+FAILING = [rule("cites", value="nothing of the kind")]
+SLOW = "import time\n\ndef ask(prompt):\n    open('begun', 'w').close()\n    time.sleep(30)\n"
+
+
+@pytest.mark.parametrize(("rules", "code", "word"), [(RULES, 0, "PASS"), (FAILING, 1, "FAIL")])
+def test_a_page_that_cannot_be_written_hides_no_verdict(
+    project: MakeProject, rules: list[dict[str, object]], code: int, word: str
+) -> None:
+    made = project(contract(rules))
+    told = subprocess.run(
+        [HOLDFAST, "contract", "run"],
+        cwd=made.folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (24_000, 24_000)),
+    )
+    assert told.returncode == code, told.stderr
+    assert "warning: cannot write .holdfast/runs/0001/report.html: File too large" in told.stderr
+    assert told.stdout.splitlines()[-1].startswith(f"{word}   ")
+    assert told.stdout.splitlines()[-1].endswith(".holdfast/runs/0001")
+
+
+def test_a_report_that_was_asked_for_and_is_missing_is_no_success(project: MakeProject) -> None:
+    made = project(contract(FAILING))
+    (made.folder / "taken").write_text("")
+    told = made.show("-o", "taken/report.json", "-o", "other.json")
+    assert (told.code, told.out.splitlines()[-1].split()[0]) == (1, "FAIL")
+    assert "error: cannot write taken/report.json" in told.err
+    assert json.loads(made.read("other.json"))["exit_code"] == 1
+
+
+@pytest.mark.parametrize("size", [0, 100, 400, 1500, 4000, 8000])
+def test_a_full_disk_is_one_clear_error(project: MakeProject, size: int) -> None:
+    made = project(contract(RULES, [CALM, DOWN]))
+    told = subprocess.run(
+        [HOLDFAST, "contract", "run"],
+        cwd=made.folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
+    )
+    assert "Traceback" not in told.stdout + told.stderr
+    assert told.returncode in ({3} if size < 1500 else {0, 3}), told.stderr  # what fits is a matter of the machine
+    assert "File too large" in told.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_every_interrupt_is_told_as_one(project: MakeProject, number: signal.Signals) -> None:
+    made = project(contract(RULES, agent=python(tools=[])), SLOW)
+    process = made.start("contract", "run", "--no-preflight")
+    wait_until((made.folder / "begun").exists)
+    os.kill(process.pid, number)
+    told = finish(process)
+    assert (told.code, told.out.splitlines()[-1].split()[0]) == (2, "INTERRUPTED"), told.err
+
+
+def judged(votes: int) -> dict[str, object]:
+    return rule("tone", "llm_as_judge", model="judge", criteria="polite", votes=votes)
+
+
+def test_a_dry_run_counts_judge_calls(project: MakeProject) -> None:
+    spec = contract([judged(3), judged(1) | {"id": "other", "when": "no_chaos"}, *RULES], [CALM, DOWN], replicas=2)
+    made = project(spec | {"models": {"judge": {"script": "judge.yaml"}}})
+    (made.folder / "judge.yaml").write_text("replies: [{text: '{\"score\": 1}'}]\n")
+    told = made.run("--dry-run")
+    assert told.json["judge_calls"] == 3 * 2 * 2 + 1 * 2
+    assert "14 judge calls" in made.show("--dry-run").out
+    assert "0 judge calls" in project(contract(RULES)).show("--dry-run").out
+
+
+def test_a_judge_without_a_key_is_a_matter_of_configuration(project: MakeProject) -> None:
+    made = project(contract([judged(1) | {"model": "gpt-4o"}]))
+    told = made.show(env={"OPENAI_API_KEY": "", "OPENAI_BASE_URL": "", "OPENAI_API_BASE": ""})
+    assert (told.code, "OPENAI_API_KEY is not set" in told.err) == (4, True), told.err
+    assert not made.contract_trials()
+
+
+def test_judging_says_whose_rules_it_used_and_leaves_no_page_that_says_otherwise(project: MakeProject) -> None:
+    made = project(contract(RULES))
+    assert made.show().code == 0
+    unchanged = made.cli("judge", "1")
+    assert "has changed since" not in unchanged.out
+    made.write(contract(FAILING))
+    told = made.cli("judge", "1")
+    assert (told.code, "holdfast.yaml has changed since: holdfast judge 0001 -c holdfast.yaml" in told.out) == (0, True)
+    anew = made.cli("judge", "1", "-c", "holdfast.yaml", "--json")
+    assert (anew.code, anew.json["judged_from"]) == (1, "0001, judged anew by the rules of holdfast.yaml")
+    assert "nothing of the kind" in (rundir(made) / "report.html").read_text()
+
+
+def test_an_inline_agent_that_leaves_its_folder_takes_nothing_along(tmp_path: Path) -> None:
+    agent = "import os\n\ndef ask(prompt):\n    os.chdir('/')\n    return 'a source'\n"
+    made = Project(tmp_path / "p", contract(RULES, agent=python(tools=[], isolation="inline")), agent)
+    told = made.command("contract", "run", "-o", "out.json")
+    assert told.code == 0, told.err
+    assert told.out.splitlines()[-1].endswith(".holdfast/runs/0001/report.html")
+    assert json.loads(made.read("out.json"))["passed"]
+    assert made.command("report", "1").code == 0
+
+
+def test_fails_in_calm_too_is_said_of_what_failed(project: MakeProject) -> None:
+    agent = (
+        "def search(query): return 'x'\n\ndef ask(prompt):\n"
+        "    try:\n        return search(prompt)\n    except Exception:\n        return 'a source'\n"
+    )
+    told = project(contract(RULES, [CALM, DOWN]), agent).run()
+    assert told.outcomes == {("cites", "calm"): "fail", ("cites", "down"): "pass"}
+    assert not told.cells["cites", "down"].get("fails_in_calm")
