@@ -270,3 +270,75 @@ def test_a_hosted_judge_model_loads_and_a_run_says_what_it_needs(tmp_path: Path)
     assert "models:" in told.err
     project(tmp_path, judged + "models: {paragon-max: {provider: ollama, name: llama3}}\n", ECHO)
     assert "local meaning" not in tell(tmp_path, "contract", "run").err
+
+
+# -- "numbers, durations and booleans too ... kept in the manifest; a changed one refuses --resume" -
+NUMBERS = SPEC.replace('"bot:answer"', '"bot:answer", timeout: "${LIMIT:-20s}"') + "replicas: ${REPLICAS}\n"
+
+
+def test_a_number_from_a_variable_is_kept_with_the_run_and_a_changed_one_is_refused(tmp_path: Path) -> None:
+    project(tmp_path, NUMBERS)
+    assert tell(tmp_path, "contract", "run", REPLICAS="2").code == 0
+    assert '"settled":{"agent.timeout":"20s","replicas":"2"}' in text_of(tmp_path / ".holdfast/runs/0001/run.json")
+    assert tell(tmp_path, "contract", "run", "--resume", "0001", REPLICAS="2").code == 0
+    changed = tell(tmp_path, "contract", "run", "--resume", "0001", REPLICAS="3")
+    assert changed.code == 4
+    assert "replicas was 2 when run 0001 began, and is 3 now" in changed.err
+    assert tell(tmp_path, "contract", "run", "--resume", "0001", REPLICAS="2", LIMIT="9s").code == 4
+    assert tell(tmp_path, "judge", "0001").code == 0  # as it was, whatever is set now
+
+
+def test_an_unset_number_is_a_warning_of_validate_and_refuses_a_run(tmp_path: Path) -> None:
+    project(tmp_path, NUMBERS)
+    assert tell(tmp_path, "validate").code == 0
+    for command in (["contract", "run"], ["verify"], ["doctor"]):
+        told = tell(tmp_path, *command)
+        assert told.code == 4
+        assert "REPLICAS is not set" in told.err
+    assert not (tmp_path / ".holdfast").exists()
+
+
+# -- "an env value is passed on and not masked (a port is no secret), with a note" ------------------
+def test_a_short_environment_value_refuses_no_run(tmp_path: Path) -> None:
+    spec = SPEC.replace('"bot:answer"', '"bot:answer", env: {PORT: "${PORT_}"}')
+    project(tmp_path, spec, "import os\ndef answer(p): return 'source ' + os.environ['PORT']\n")
+    told = tell(tmp_path, "contract", "run", "--json", PORT_="8080")
+    assert told.code == 0
+    assert told.trial("cites")["answer"] == "source 8080"
+    assert any("PORT_" in warning for warning in told.json["warnings"])
+
+
+def test_a_secret_of_the_world_can_be_given_to_the_agent_by_another_name(tmp_path: Path) -> None:
+    spec = """
+agent: {type: command, command: 'test "$KEY" = "$TOKEN" && echo source $KEY', env: {KEY: "{{ secrets.TOKEN }}"}}
+golden_prompts: ["What is the total?"]
+secrets: [{name: TOKEN, from: generated}]
+"""
+    project(tmp_path, spec + RULES + CALM)
+    told = tell(tmp_path, "contract", "run", "--json", "--backend", "process")
+    assert told.code == 0, told
+    assert "hf-" not in told.trial("cites")["answer"]
+
+
+# -- what is asked ----------------------------------------------------------------------------------
+def test_a_contract_whose_rules_all_have_probes_needs_no_prompts(tmp_path: Path) -> None:
+    spec = SPEC.replace('golden_prompts: ["What is the total?"]\n', "").replace(
+        "value: source", "value: source, probes: [a, b]"
+    )
+    project(tmp_path, spec)
+    assert tell(tmp_path, "contract", "validate").code == 0
+    assert tell(tmp_path, "contract", "run").code == 0
+    project(tmp_path, spec.replace("chaos_matrix", "    - {id: other, type: completes}\nchaos_matrix"))
+    told = tell(tmp_path, "contract", "run")
+    assert told.code == 4
+    assert "nothing to ask" in told.err
+
+
+@pytest.mark.parametrize("where", ["golden_prompts", "probes"])
+def test_the_same_question_twice_is_a_warning_and_asked_once(tmp_path: Path, where: str) -> None:
+    twice = SPEC.replace('["What is the total?"]', "[a, b, a]")
+    probes = SPEC.replace("value: source", "value: source, probes: [a, b, a]")
+    project(tmp_path, twice if where == "golden_prompts" else probes)
+    told = tell(tmp_path, "contract", "run", "--json")
+    assert len(told.json["parts"]["contract"]["cells"][0]["trials"]) == 2
+    assert any("it is asked once" in warning for warning in told.json["warnings"])

@@ -12,9 +12,10 @@ from holdfast.doctor.spec import look_at_spec
 from holdfast.execute.agent_section import resolve_agent
 from holdfast.execute.options import ModelOptions
 from holdfast.model.spec import Problem, Spec
+from holdfast.plan import RunOptions
 from holdfast.report.diagnosis import AskedAgent, Diagnosis, DoctorFinding
 from holdfast.report.wording import plural
-from holdfast.runner.job import refuse_unbuilt
+from holdfast.runner.job import refuse_unrunnable, world_secrets
 from holdfast.spec import secret_values
 from holdfast.store.mask import Masker
 
@@ -29,12 +30,13 @@ class ExaminedSpec:
         self, spec: Spec, problems: tuple[Problem, ...], environ: Mapping[str, str], replay: Path | None, ask: bool
     ) -> None:
         """Raises what a run would raise for a spec that it would refuse."""
-        refuse_unbuilt(spec)
+        refuse_unrunnable(spec)
         self.spec = spec
         self.problems = problems
-        self.mask = Masker(secret_values(spec, environ))
+        secrets = world_secrets(spec, RunOptions(), environ)
+        self.mask = Masker((*secret_values(spec, environ), *secrets.values()))
         self.models = ModelOptions(None, replay, self.mask.text)
-        self.agent = resolve_agent(spec.agent, environ, spec.params[0])
+        self.agent = resolve_agent(spec.agent, environ, spec.params[0], secrets)
         self.ask = ask
 
 

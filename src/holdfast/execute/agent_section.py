@@ -11,11 +11,16 @@ from holdfast.model.spec import AgentSpec, ModelSpec, Spec
 from holdfast.spec.references import interpolate, names, resolve
 
 
-def resolve_agent(agent: AgentSpec, environ: Mapping[str, str], params: Mapping[str, Any] | None = None) -> AgentSpec:
-    """The agent section with every reference replaced by its value."""
+def resolve_agent(
+    agent: AgentSpec,
+    environ: Mapping[str, str],
+    params: Mapping[str, Any] | None = None,
+    secrets: Mapping[str, str] | None = None,
+) -> AgentSpec:
+    """The agent section with every reference replaced by its value; `secrets` are the world's, by name."""
 
     def value(text: str) -> str:
-        return resolve(text, environ, params=params)
+        return resolve(text, environ, params=params, secrets=secrets)
 
     def values(mapping: Mapping[str, str]) -> dict[str, str]:
         return {key: value(text) for key, text in mapping.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.agent_section import refers_to_params, resolve_agent
@@ -64,13 +64,13 @@ class _Opening:
         """The site of the agent, or of all that its parameters make of it."""
         spec = self.spec
         if spec.params == ({},):
-            return await self.one(resolve_agent(spec.agent, self.environ))
+            return await self.one(self.agent({}))
         if not refers_to_params(spec.agent):
-            return await self.one(resolve_agent(spec.agent, self.environ, spec.params[0]))
+            return await self.one(self.agent(spec.params[0]))
         first: Site | None = None
         try:
             for params in spec.params:
-                site = await self.one(resolve_agent(spec.agent, self.environ, params))
+                site = await self.one(self.agent(params))
                 first = first or site
                 first.add(params, site)
         except BaseException:
@@ -79,6 +79,10 @@ class _Opening:
             raise
         assert first is not None, "a spec has at least one combination of parameters"
         return first
+
+    def agent(self, params: Mapping[str, Any]) -> AgentSpec:
+        """The spec's section with its references replaced by values."""
+        return resolve_agent(self.spec.agent, self.environ, params, self.world.secrets)
 
     async def one(self, agent: AgentSpec) -> Site:
         """The site of an agent whose references are resolved."""

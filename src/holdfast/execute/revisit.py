@@ -73,7 +73,7 @@ async def _worlds(
 ) -> AsyncIterator[WorldFactory]:
     """Worlds that open the kept one."""
     spec = replace(past.spec, scenarios=())
-    agent = _agent(spec, past.trial, environ, tell)
+    agent = _agent(past, environ, tell)
     written = spec.world or WorldSpec()
     there: list[ServiceSpec] = []
     world = _emptied(folder, _filled(written, past, environ, tell), past.secrets)
@@ -101,10 +101,10 @@ async def _worlds(
         yield WorldFactory(shared)
 
 
-def _agent(spec: Spec, trial: Trial, environ: Mapping[str, str], tell: Tell) -> AgentSpec:
+def _agent(past: StoredTrial, environ: Mapping[str, str], tell: Tell) -> AgentSpec:
     """The agent's section, as its variables and the way to its models need it."""
     try:
-        return replace(resolve_agent(spec.agent, environ, trial.params), mcp_config=None)
+        return replace(resolve_agent(past.spec.agent, environ, past.trial.params, past.secrets), mcp_config=None)
     except UserError as refused:
         tell(f"agent.env is not there: {refused}")
         return AgentSpec("command")

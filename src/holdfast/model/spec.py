@@ -288,8 +288,14 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     output: dict[str, str] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
     """Names of all `${VAR}` the file refers to without a default."""
+    settled: dict[str, str] = field(default_factory=dict)
+    """By path: what references gave where no text stands, such as numbers; settled when the file was read."""
+    unsettled: tuple[str, ...] = ()
+    """Names of unset variables that such a value needs: a run is refused."""
     secrets: tuple[str, ...] = ()
     """Strings with references whose resolved values are masked everywhere."""
+    passed_on: tuple[str, ...] = ()
+    """Strings with references whose values the agent gets: masked unless they are too short to be secrets."""
     files: tuple[str, ...] = ()
     """Every file that the spec names, relative to its own folder."""
     unbuilt: tuple[Unbuilt, ...] = ()

@@ -33,7 +33,7 @@ def _read_duration(low: int, high: int) -> Any:
         if node.kind == "int":
             if low <= node.value <= high:
                 return node.value
-            message = f"expected {low} to {high} ms, found the number {node.text}"
+            message = f"expected {low} to {high} ms, found {found(node)}"
             return reader.error(
                 node, path, message, hint="an integer is in ms; text has a unit: 30s, 5m", code="out-of-range"
             )
@@ -53,7 +53,8 @@ def _duration(low: int, high: int) -> ValueForm:
         text = {"type": "string", "pattern": r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h)\s*)+$"}
         return {"anyOf": [{"type": "integer", "minimum": low, "maximum": high}, text]}
 
-    return ValueForm(_read_duration(low, high), schema, f"ms ({low} to {high}), or text with a unit up to 24h")
+    words = f"ms ({low} to {high}), or text with a unit up to 24h"
+    return ValueForm(_read_duration(low, high), schema, words, example=f"{max(low, 1_000)}ms")
 
 
 AgentTimeout: TypeAlias = Annotated[int, _duration(1_000, 300_000)]

@@ -27,6 +27,8 @@ class ValueForm(Struct, frozen=True):
     read: Callable[[Any, Node, str], Any]
     schema: Callable[[], Schema]
     words: str
+    example: str = ""
+    """A value as it is written. Of forms that are numbers in the end, which a reference may stand for."""
 
 
 class Hint(Struct, frozen=True):

@@ -31,6 +31,8 @@ class Node(Struct, eq=False):
     """How many nodes it holds, itself included."""
     depth: int = 1
     """How many levels they are on."""
+    reference: str = ""
+    """Of a scalar: the `${VAR}` that gave the value."""
 
     @property
     def position(self) -> Position:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
@@ -14,6 +14,8 @@ from holdfast.model.spec import Problem
 from holdfast.reading.fields import Field, Hint, keys_of, node_field, peel
 from holdfast.reading.limits import SCALARS, beyond, kinds_of, name_of
 from holdfast.reading.node import Node
+from holdfast.reading.scalars import plain
+from holdfast.reading.stand_in import AS_WRITTEN, by_reference, stand_in
 from holdfast.reading.words import found, near_hint
 
 
@@ -24,11 +26,17 @@ class Bad:
 BAD: Final = Bad()
 
 
+ValueOf = Callable[[str, str], str | None]
+"""The value of a text with references, by the path it stands at; None if one of them has no value."""
+
+
 class Reader:
     """Collects problems while it reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, value_of: ValueOf | None = None) -> None:
+        """`value_of` gives numbers, durations and options that are written as a reference."""
         self.problems: list[Problem] = []
+        self.value_of = value_of
 
     # -- problems -----------------------------------------------------------------------------
     def error(self, node: Node, path: str, message: str, *, hint: str = "", code: str = "bad-value") -> Bad:
@@ -49,6 +57,8 @@ class Reader:
         return self.read_hint(peel(hint), node, path)
 
     def read_hint(self, hint: Hint, node: Node, path: str) -> Any:
+        if node.kind == "text" and "${" in node.text and self.value_of is not None and by_reference(hint):
+            node = self._given(self.value_of, hint, node, path)
         value = hint.form.read(self, node, path) if hint.form else self._read(hint.base, node, path)
         if value is BAD or value is None:
             return value
@@ -58,6 +68,18 @@ class Reader:
             if message:
                 return self.error(node, path, f"{message}, found {found(node)}", code="out-of-range")
         return value
+
+    def _given(self, value_of: ValueOf, hint: Hint, node: Node, path: str) -> Node:
+        """The node of what the references in this one give. One without a value is warned of: a stand-in is read."""
+        if path.rpartition(".")[2] in AS_WRITTEN:
+            return node
+        value = value_of(path, node.text)
+        text = stand_in(hint) if value is None else value.strip()
+        given = Node("text", node.line, node.column, node.length, text, text)
+        given.reference = "" if value is None else node.text
+        if text:
+            given.kind, given.value = plain(text)
+        return given
 
     def _read(self, base: Any, node: Node, path: str) -> Any:
         origin = get_origin(base)
@@ -106,7 +128,7 @@ class Reader:
         if len(fits) == 1 and (len(members) == 1 or node.kind in kinds_of(fits[0])):
             return self.read(fits[0], node, path)
         for member in fits:
-            attempt = Reader()
+            attempt = Reader(self.value_of)
             value = attempt.read(member, node, path)
             if value is not BAD and not attempt.failed(""):
                 self.problems += attempt.problems

@@ -12,6 +12,8 @@ _SHOWN = 12
 
 def found(node: Node) -> str:
     """What stands there, in a few words."""
+    if node.reference:
+        return _given(node)
     if node.kind == "null":
         return "nothing"
     if node.kind == "bool":
@@ -21,6 +23,13 @@ def found(node: Node) -> str:
     if node.kind == "text":
         return f"the text {short(node.text, 40)!r}"
     return f"a {node.kind}" if node.items or node.pairs else f"an empty {node.kind}"
+
+
+def _given(node: Node) -> str:
+    """What a reference gave. Text is not shown: it may be a secret that was meant for another place."""
+    if node.kind == "text":
+        return f"{'text' if node.text else 'nothing'} in {node.reference}"
+    return f"{node.text} in {node.reference}"
 
 
 def short(text: str, width: int = 60) -> str:

@@ -7,12 +7,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from holdfast.errors import NotBuilt, SpecError
+from holdfast.errors import NotBuilt, SpecError, UserError
 from holdfast.model.codec import canonical, digest
 from holdfast.model.events import Event
 from holdfast.model.spec import Problem, Spec
 from holdfast.model.trial import Trial
 from holdfast.plan import Plan, RunOptions, agent_json, plan
+from holdfast.spec import shown_values
 from holdfast.spec.load import source_of
 
 Listen = Callable[[Event], None]
@@ -26,11 +27,11 @@ class Job:
     def __init__(
         self, spec: Spec, options: RunOptions, environ: Mapping[str, str], warnings: tuple[str, ...] = ()
     ) -> None:
-        refuse_unbuilt(spec)
+        refuse_unrunnable(spec)
         self.spec = spec
         self.options = options
         self.environ = environ
-        self.warnings = warnings
+        self.warnings = (*warnings, *shown_values(spec, environ))
         self.plan: Plan = plan(spec, options.select)
         self.secrets = world_secrets(spec, options, environ)
         """Values of the world's secrets by name."""
@@ -58,8 +59,11 @@ def told(spec: Spec, problems: Iterable[Problem]) -> tuple[str, ...]:
     return tuple(f"{spec.path}:{p.line}: {p.path} {p.message}" + (f" ({p.hint})" if p.hint else "") for p in problems)
 
 
-def refuse_unbuilt(spec: Spec) -> None:
-    """A contract that needs an engine this release does not have is refused, never run in part."""
+def refuse_unrunnable(spec: Spec) -> None:
+    """A contract that needs an engine this release does not have is refused, never run in part; so is one without a
+    value for a number."""
+    for name in spec.unsettled:
+        raise UserError(f"the variable {name} is not set", hint=f"export {name}=… or write ${{{name}:-default}}")
     if not spec.unbuilt:
         return
     source = source_of(spec.path)

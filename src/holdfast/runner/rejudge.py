@@ -21,7 +21,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, RunOptions, Select
 from holdfast.plan.matrix import EVERY_RULE
 from holdfast.runner.consultations import Consultations
-from holdfast.runner.job import refuse_unbuilt, told
+from holdfast.runner.job import refuse_unrunnable, told
 from holdfast.runner.outcome import Outcome, conclude, shown_path
 from holdfast.runner.start import stored_spec
 from holdfast.runner.stored_consultations import Hearing, Pair, hearing
@@ -44,7 +44,7 @@ def judge_again(run: RunDir, *, config: Path | None, options: RunOptions, enviro
     manifest = run.manifest()
     unsealed = check(run)
     spec, problems = stored_spec(run, manifest, config, environ)
-    refuse_unbuilt(spec)
+    refuse_unrunnable(spec)
     before = stored_spec(run, manifest, None, environ)[0] if config is not None else spec
     _same_weather(before, spec)
     options = _as_it_was(manifest.options, options, another=config is not None)

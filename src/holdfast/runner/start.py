@@ -39,6 +39,7 @@ def begin(job: Job, runs: Path) -> RunDir:
         agent_digest=agent_digest(job.spec),
         seed=job.spec.seed,
         options=replace(job.options, part=job.spec.part, replay=recording and recording.resolve()),
+        settled=job.spec.settled,
     )
     run.describe(manifest)
     return run
@@ -48,7 +49,7 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
     """The job of a run that was left; another spec or agent is refused unless forced."""
     manifest = run.manifest()
     _same_command(run, manifest, options)
-    spec, problems = stored_spec(run, manifest, config, environ)
+    spec, problems = stored_spec(run, manifest, config, environ, anew=True)
     changed = [
         what
         for what, before, now in (
@@ -62,6 +63,8 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
             f"the {' and the '.join(changed)} changed since run {run.id}; its results would be of two kinds",
             hint="start a new run, or insist with --force",
         )
+    if not force:
+        _same_values(run, manifest.settled, spec.settled)
     other = manifest.options.other(options)
     if other:
         raise UsageError(f"{other} cannot be changed when a run is taken up", hint="leave it out, or start a new run")
@@ -71,6 +74,17 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
     verdict = {name: getattr(options, name) for name in VERDICT}
     run.describe(replace(manifest, options=replace(manifest.options, **verdict)))
     return Job(spec, options, environ, (*told(spec, problems), *((said,) if said else ())))
+
+
+def _same_values(run: RunDir, before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """What variables gave for numbers is part of what was run."""
+    for path in (*before, *now):
+        if before.get(path) != now.get(path):
+            was = f"{path} was {before.get(path, 'not given by a variable')} when run {run.id} began"
+            raise UsageError(
+                f"{was}, and is {now.get(path, 'without a value')} now; its results would be of two kinds",
+                hint="set the variable as it was, start a new run, or insist with --force",
+            )
 
 
 def _same_command(run: RunDir, manifest: Manifest, given: RunOptions) -> None:
@@ -86,9 +100,12 @@ def resuming(part: Part) -> str:
 
 
 def stored_spec(
-    run: RunDir, manifest: Manifest, config: Path | None, environ: Mapping[str, str]
+    run: RunDir, manifest: Manifest, config: Path | None, environ: Mapping[str, str], *, anew: bool = False
 ) -> tuple[Spec, tuple[Problem, ...]]:
-    """The spec a run was made of: its own copy, read as if it lay where it came from; or the one given."""
+    """The spec a run was made of: its own copy, read as if it lay where it came from; or the one given.
+
+    What variables gave for its numbers is as the run had it, unless they are to be read anew.
+    """
     path = config or run.path / "spec.yaml"
     spec, problems = load(
         path,
@@ -98,6 +115,7 @@ def stored_spec(
         profile=manifest.options.profile,
         copied_from=Path(manifest.root) if config is None else None,
         part=manifest.options.part,
+        settled=None if anew else manifest.settled,
     )
     if config is None:
         original = Path(manifest.spec_path)

@@ -11,7 +11,7 @@ from holdfast.model.codec import carried
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions, plan
-from holdfast.runner.job import refuse_unbuilt, world_secrets
+from holdfast.runner.job import refuse_unrunnable, world_secrets
 from holdfast.runner.preflight import preflight
 from holdfast.spec import secret_values
 from holdfast.store.mask import Masker
@@ -19,7 +19,7 @@ from holdfast.store.mask import Masker
 
 async def ask_once(spec: Spec, environ: Mapping[str, str]) -> tuple[Observation, tuple[str, ...]]:
     """The agent's answer to the first prompt, and the tools and model functions it was found to have."""
-    refuse_unbuilt(spec)
+    refuse_unrunnable(spec)
     first = plan(spec).preflight
     assert first is not None, "a contract asks something"
     secrets = world_secrets(spec, RunOptions(), environ)

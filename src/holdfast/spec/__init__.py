@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.spec.load import Checked, check, load, requires_contract
-from holdfast.spec.references import Names, interpolate, names, resolve, secret_values
+from holdfast.spec.references import Names, interpolate, names, resolve, secret_values, shown_values
 
 __all__ = [
     "Checked",
@@ -18,6 +18,7 @@ __all__ = [
     "requires_contract",
     "resolve",
     "secret_values",
+    "shown_values",
 ]
 
 

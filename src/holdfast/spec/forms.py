@@ -33,7 +33,7 @@ def _read_size(reader: Reader, node: Node, path: str) -> Any:
 
 
 Size: TypeAlias = Annotated[
-    int, ValueForm(_read_size, lambda: {"type": ["string", "integer"]}, "bytes, or a size such as 2Gi")
+    int, ValueForm(_read_size, lambda: {"type": ["string", "integer"]}, "bytes, or a size such as 2Gi", example="1Gi")
 ]
 
 
@@ -53,7 +53,7 @@ def _read_format(reader: Reader, node: Node, path: str) -> Any:
 
 _OURS = " | ".join((*plugins.BUILT_IN["reporters"], "terminal"))
 Format: TypeAlias = Annotated[
-    str, ValueForm(_read_format, lambda: {"enum": formats()}, f"{_OURS}, or a plug-in's reporter")
+    str, ValueForm(_read_format, lambda: {"enum": formats()}, f"{_OURS}, or a plug-in's reporter", example="html")
 ]
 
 

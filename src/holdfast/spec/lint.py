@@ -25,6 +25,19 @@ def lint(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet)
     _numbers(reader, file, rules)
     _temperatures(reader, file, rules)
     _descriptions(reader, file)
+    _repeated(reader, file.at.get("golden_prompts"), "golden_prompts")
+    for rule in rules.all:
+        _repeated(reader, rule.at.get("probes"), f"{rule.path}.probes")
+
+
+def _repeated(reader: Reader, prompts: Node, path: str) -> None:
+    """The same question is the same trial: it is asked once."""
+    first: dict[str, Node] = {}
+    for index, node in enumerate(prompts.items):
+        if first.setdefault(node.text, node) is not node:
+            message = f"the same as on line {first[node.text].line}: it is asked once"
+            hint = "to ask more often, set replicas"
+            reader.warn(node, f"{path}[{index}]", message, hint=hint, code="lint-repeated-prompt")
 
 
 # -- one rule -----------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from holdfast.spec.scenario import scenario_problems, scenario_unbuilt
 from holdfast.spec.secrecy import references
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import ModelEntry, ReplaysSection
+from holdfast.spec.settled import SettledValues
 from holdfast.spec.stored_agent import stored_agent
 from holdfast.spec.urls import url_fault
 from holdfast.spec.world import world_problems
@@ -50,10 +51,18 @@ def load(
     profile: str | None = None,
     copied_from: Path | None = None,
     part: Part = "contract",
+    settled: Mapping[str, str] | None = None,
 ) -> tuple[Spec, tuple[Problem, ...]]:
     """The Spec and its warnings. Raises SpecError with every problem if there is an error."""
     checked = check(
-        path, environ=environ, seed=seed, replicas=replicas, profile=profile, copied_from=copied_from, part=part
+        path,
+        environ=environ,
+        seed=seed,
+        replicas=replicas,
+        profile=profile,
+        copied_from=copied_from,
+        part=part,
+        settled=settled,
     )
     if checked.spec is None:
         raise SpecError(str(path), checked.problems, source=checked.source)
@@ -69,10 +78,12 @@ def check(
     profile: str | None = None,
     copied_from: Path | None = None,
     part: Part = "contract",
+    settled: Mapping[str, str] | None = None,
 ) -> Checked:
     """Reads the file and says all that is wrong with it; never raises for what is in it.
 
     A copy was checked when it was made: the files that it names lie in the folder it was copied from, and may be gone.
+    What variables gave when its run began is `settled`, by path.
     """
     file = read_file(path, absent="holdfast init writes a first one", piped=True)
     source = file.text
@@ -81,10 +92,11 @@ def check(
     root, problems = parse(source)
     if root is None:
         return Checked(None, tuple(problems), source)
-    reader = Reader()
+    values = SettledValues(environ, settled)
+    reader = Reader(values)
     reader.problems += problems
     overrides = Overrides(seed, replicas, profile, part)
-    spec = _spec(reader, root, path, digest(file.data, 16), environ, overrides, copied_from)
+    spec = _spec(reader, root, path, digest(file.data, 16), environ, overrides, copied_from, values)
     found = tuple(sorted(reader.problems, key=lambda p: (p.line, p.column)))
     failed = any(p.severity == "error" for p in found)
     return Checked(None if failed else spec, found, source)
@@ -106,6 +118,7 @@ def _spec(
     environ: Mapping[str, str],
     overrides: Overrides,
     copied_from: Path | None,
+    values: SettledValues,
 ) -> Spec | None:
     file = reader.section(File, root, "")
     if isinstance(file, Bad):
@@ -121,7 +134,7 @@ def _spec(
     if overrides.part == "scenario":
         scenario_problems(reader, file)
     world_problems(reader, file, (*rules.all, *file.run_rules), weather.placed)
-    referred = references(reader, file, environ, copied_from or folder)
+    referred = references(reader, file, environ, copied_from or folder, values)
     named_to = reader if copied_from is None else Reader()
     files = named_files(named_to, file, rules, copied_from or folder)
     beside_problems(named_to, file, copied_from or folder, environ)
@@ -147,7 +160,10 @@ def _spec(
         retries=file.advanced.retries if file.advanced else 2,
         output=_output(file),
         variables=referred.variables,
+        settled=values.found,
+        unsettled=tuple(dict.fromkeys(name for missing in values.unset.values() for name in missing)),
         secrets=referred.secrets,
+        passed_on=referred.passed_on,
         files=files,
         unbuilt=_unbuilt(file, rules, overrides.part),
         part=overrides.part,
@@ -220,10 +236,11 @@ def requires_contract(spec: Spec) -> list[Problem]:
     """What a contract run wants beyond a file that loads: rules, scenarios and something to ask."""
     first = spec.invariants[0].position if spec.invariants else spec.agent.position
     line, column = (first.line, first.column) if first else (1, 1)
+    asked = spec.tasks or (spec.invariants and all(rule.probes for rule in spec.invariants))
     wanted = [
         (spec.invariants, "contract.invariants", "no rules", "add contract: with name and invariants"),
         (spec.scenarios, "chaos_matrix", "no scenarios", "add chaos_matrix: with - name: no-chaos, or use --profile"),
-        (spec.tasks, "golden_prompts", "nothing to ask", "add golden_prompts: or task:"),
+        (asked, "golden_prompts", "nothing to ask", "add golden_prompts: or task:, or probes to every rule"),
     ]
     return [
         Problem(f"a contract needs it: {message}", path, line, column, hint=hint, code="no-contract")

@@ -27,8 +27,9 @@ A spec is one YAML file. Both spellings, `contract:` with a `chaos_matrix:` and 
 - An unknown key, value or name is an error, with its line and the nearest known name.
 - An integer duration is in ms; text has a unit: `500ms`, `30s`, `5m`, `1h`.
 - `${VAR}` and `${VAR:-default}` are read from the environment in `agent`, `agents`, `model`, `models`, `services`,
-  `secrets`, `network`, `fixtures`, `setup`, `resources` and `base`, shell and SQL text excepted. Elsewhere, as in
-  prompts and patterns, a dollar is a dollar.
+  `secrets`, `network`, `fixtures`, `setup`, `resources` and `base`, shell and SQL text excepted; and in any section
+  where a number, a duration, true or false, or one of some words is expected, but not for `version`, `type` and `mode`.
+  Elsewhere, as in prompts and patterns, a dollar is a dollar.
 - `{{ params.x }}` stands for a parameter of `parallelism.matrix`, `{{ secrets.X }}` for an entry of `secrets`.
 - *Reads only*: this release checks the section and refuses a run that needs it.
 """

@@ -6,7 +6,7 @@ A Spec keeps them as written. Only a run resolves them, as late as it can.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -110,20 +110,38 @@ def _shown(value: Any) -> str:
 
 def secret_values(spec: Spec, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The values to mask, longest first. Raises UserError, naming the variable, for unset and short ones."""
-    values: set[str] = set()
-    for text in spec.secrets:
-        for match in re.finditer(REFERENCE, text):
-            name = match["variable"]
-            if name is None or (match["default"] is not None and not environ.get(name)):
-                continue  # a secret of the world has an entry of its own; a default is no secret
-            values.add(_secret(name, environ))
+    values = {_secret(name, environ) for name in _given_by(spec.secrets, environ)}
+    passed = {_variable(name, None, environ) for name in _given_by(spec.passed_on, environ)}
+    values |= {value for value in passed if len(value) >= SHORTEST_SECRET}
     values |= {environ[name] for name in PROVIDER_KEYS if len(environ.get(name, "")) >= SHORTEST_SECRET}
     return tuple(sorted(values, key=lambda value: (-len(value), value)))
 
 
+def shown_values(spec: Spec, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """A note on each variable whose value is passed on to the agent and too short to be masked."""
+    refused = _given_by(spec.secrets, environ)
+    short = [name for name in _given_by(spec.passed_on, environ) if name not in refused and _is_short(name, environ)]
+    why = f"is shorter than {SHORTEST_SECRET} characters: it is passed on, and not masked in what is shown and stored"
+    return tuple(f"the value of {name} {why}" for name in short)
+
+
+def _given_by(texts: Iterable[str], environ: Mapping[str, str]) -> dict[str, None]:
+    """The variables that give these texts their values."""
+    found: dict[str, None] = {}
+    for match in (match for text in texts for match in re.finditer(REFERENCE, text)):
+        name = match["variable"]
+        if name is not None and (match["default"] is None or environ.get(name)):
+            found[name] = None  # a secret of the world has an entry of its own; a default is no secret
+    return found
+
+
+def _is_short(name: str, environ: Mapping[str, str]) -> bool:
+    return len(environ.get(name, "")) < SHORTEST_SECRET
+
+
 def _secret(name: str, environ: Mapping[str, str]) -> str:
     value = _variable(name, None, environ)
-    if len(value) < SHORTEST_SECRET:
+    if _is_short(name, environ):
         message = f"the value of {name} is shorter than {SHORTEST_SECRET} characters: it cannot be kept secret"
         raise UserError(message, hint="masking it would hide ordinary text; use a longer value, or write it literally")
     return value

@@ -10,6 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from holdfast.reading.fields import Field, Hint, Schema, keys_of, peel
+from holdfast.reading.stand_in import AS_WRITTEN, by_reference
 
 _SCALARS: dict[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
@@ -17,6 +18,18 @@ _SCALARS: dict[Any, str] = {bool: "boolean", int: "integer", float: "number", st
 def schema_of(hint: Any) -> Schema:
     """The schema of a type hint."""
     return hint_schema(peel(hint))
+
+
+def _or_reference(schema: Schema, hint: Hint) -> Schema:
+    """The value, or a `${VAR}` that gives it."""
+    if not by_reference(hint):
+        return schema
+    words: Schema = {key: schema.pop(key) for key in ("description", "default") if key in schema}
+    return {"anyOf": [schema, {"type": "string", "pattern": r"\$\{"}], **words}
+
+
+def _element(hint: Any) -> Schema:
+    return _or_reference(schema_of(hint), peel(hint))
 
 
 def hint_schema(hint: Hint) -> Schema:
@@ -73,7 +86,7 @@ def _base(base: Any) -> Schema:
     if origin in (Union, types.UnionType):
         return {"anyOf": [{"type": "null"} if a is type(None) else schema_of(a) for a in args]}
     if origin in (list, tuple, Sequence, frozenset, set):
-        return {"type": "array", "items": schema_of(args[0]) if args else {}}
+        return {"type": "array", "items": _element(args[0]) if args else {}}
     if origin in (dict, Mapping) or base is dict:
         return _map_schema(args)
     if isinstance(base, type) and (issubclass(base, msgspec.Struct) or is_dataclass(base)):
@@ -84,7 +97,7 @@ def _base(base: Any) -> Schema:
 def _map_schema(args: tuple[Any, ...]) -> Schema:
     schema: Schema = {"type": "object"}
     if args:
-        schema["additionalProperties"] = schema_of(args[1])
+        schema["additionalProperties"] = _element(args[1])
         key = schema_of(args[0])
         if "enum" in key:
             schema["propertyNames"] = {"enum": key["enum"]}
@@ -100,7 +113,7 @@ def _property(field: Field) -> Schema:
     schema = hint_schema(field.hint)
     if not field.required and isinstance(field.default, str | int | float | bool):
         schema["default"] = field.default
-    return schema
+    return schema if field.key in AS_WRITTEN else _or_reference(schema, field.hint)
 
 
 def required(kind: type) -> list[str]:

@@ -16,6 +16,7 @@ from holdfast.reading.reader import Reader, join
 from holdfast.spec.references import SHORTEST_SECRET, names
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import SecretEntry
+from holdfast.spec.settled import SettledValues
 
 RESOLVED = (
     "agent", "agents", "model", "models", "services", "secrets", "network", "fixtures", "setup", "resources", "base",
@@ -33,10 +34,9 @@ _KEY_SHAPED = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----|(?i:\bbearer\s+)(?=[A-Za-z0-9._~+/-]*\d)[A-Za-z0-9._~+/-]{16,}"
 )
 _KEY_HEADER = r"(?i)agent\.headers\.(authorization|.*api[-_]?key|.*token|cookie)"
-_MASKED = (
-    r"(agent\.(headers|env|query_params)|agent\.mcp_config\..+\.(headers|env)|(setup|services\[\d+\])\.env)\..+"
-    r"|.*\.api_key"
-)
+_HIDDEN = r"(agent\.headers|agent\.mcp_config\..+\.headers)\..+|.*\.api_key"
+_PASSED_ON = r"(agent\.(env|query_params)|agent\.mcp_config\..+\.env|(setup|services\[\d+\])\.env)\..+"
+"""Values that may be secrets, and may be a port or a language: a short one is passed on and not masked."""
 
 
 class Referred(Struct, frozen=True):
@@ -44,6 +44,7 @@ class Referred(Struct, frozen=True):
 
     variables: tuple[str, ...]
     secrets: tuple[str, ...]
+    passed_on: tuple[str, ...]
 
 
 def scalars(node: Node, path: str = "") -> Iterator[tuple[Node, str]]:
@@ -58,12 +59,13 @@ def scalars(node: Node, path: str = "") -> Iterator[tuple[Node, str]]:
             yield from scalars(value, join(path, key))
 
 
-def references(reader: Reader, file: File, environ: Mapping[str, str], folder: Path) -> Referred:
+def references(reader: Reader, file: File, environ: Mapping[str, str], folder: Path, values: SettledValues) -> Referred:
     """Collects the file's references and reports those that cannot resolve."""
     known_secrets = {secret.name for secret in file.secrets}
     known_params = set(file.parallelism.matrix) if file.parallelism else set()
-    variables: dict[str, None] = {}
+    variables = dict(values.variables)
     masked: dict[str, None] = {}
+    passed_on: dict[str, None] = {}
     for node, path in scalars(file.at):
         _literal_secret(reader, node, path)
         found = names(node.text)
@@ -73,10 +75,13 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
         if found.params and path.startswith(_NOT_FILLED):
             reader.error(node, path, "{{ params }} are not filled in here", hint=_FILLED, code="unknown-reference")
         _unknown(reader, node, path, "secrets", found.secrets, known_secrets)
-        if path.startswith(RESOLVED) and not re.fullmatch(_TEXT_ONLY, path):
+        if path in values.found or path in values.unset:
+            _unset(reader, node, path, list(values.unset.get(path, ())))
+        elif path.startswith(RESOLVED) and not re.fullmatch(_TEXT_ONLY, path):
             variables |= dict.fromkeys(found.variables)
-            if re.fullmatch(_MASKED, path) and (found.variables or found.optional):
-                masked[node.text] = None
+            if found.variables or found.optional:
+                masked |= {node.text: None} if re.fullmatch(_HIDDEN, path) else {}
+                passed_on |= {node.text: None} if re.fullmatch(_PASSED_ON, path) else {}
             _unset(reader, node, path, [name for name in found.variables if name not in environ])
     for secret in file.secrets:
         name = _variable_of(secret)
@@ -85,7 +90,7 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
             masked[f"${{{name}}}"] = None
             _unset(reader, secret.at, "secrets", [name] if name not in environ else [])
     masked |= dict.fromkeys(f"${{{name}:-}}" for name in _in_mcp_file(file.agent.mcp_config, folder, environ))
-    return Referred(tuple(variables), tuple(masked))
+    return Referred(tuple(variables), tuple(masked), tuple(passed_on))
 
 
 def _in_mcp_file(config: Any, folder: Path, environ: Mapping[str, str]) -> list[str]:

@@ -44,7 +44,7 @@ def _described(reader: Reader, file: File, path: Path) -> AgentSpec:
     """What the folder's own file says; its problems are told at the name that leads there."""
     source = read_file(path)
     root, problems = parse(source.text) if source.problem is None else (None, [source.problem])
-    inner = Reader()
+    inner = Reader(reader.value_of)
     inner.problems += problems
     section = inner.section(AgentSection, root, "") if root is not None else None
     if isinstance(section, AgentSection):

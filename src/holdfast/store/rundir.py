@@ -46,6 +46,8 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     seed: int
     options: RunOptions
     """What the command line had asked of the run."""
+    settled: dict[str, str] = {}
+    """What variables gave for the numbers of the spec, by path."""
 
 
 class _Flat(Struct, frozen=True):

@@ -6,7 +6,7 @@ import pytest
 from spec_texts import HTTP
 
 from holdfast.errors import UserError
-from holdfast.spec import interpolate, names, resolve, secret_values
+from holdfast.spec import interpolate, names, resolve, secret_values, shown_values
 
 SECRET = """
 agent:
@@ -130,3 +130,145 @@ def test_variables_of_an_mcp_file_are_masked_where_they_are_set(file, tmp_path):
     spec = file.spec(text, environ)
     assert set(secret_values(spec, environ)) == {"tok-123456", "key-123456"}
     assert secret_values(spec, {}) == ()
+
+
+# -- numbers, durations, booleans and options ---------------------------------------------------
+NUMBERS = """
+agent:
+  type: http
+  endpoint: "http://localhost:8000/ask"
+  simulate: answer
+  timeout: ${T:-5s}
+  method: ${METHOD:-PUT}
+  keep_alive: ${KEEP}
+golden_prompts: ["costs ${PRICE}"]
+replicas: ${REPLICAS}
+scoring: {min_score: "${MIN:-80}", replica_aggregation: {at_least: "${LEAST:-1}"}}
+contract:
+  name: C
+  invariants:
+    - {id: quick, type: latency, max_ms: "${MAX_MS}"}
+    - {id: dollars, type: regex, pattern: "${PRICE}", negate: "${NEGATE:-true}"}
+chaos_matrix:
+  - {name: calm}
+  - {name: slow, llm_faults: [{mode: timeout, delay_ms: "${DELAY:-7}", probability: "${P:-0.5}"}]}
+"""
+GIVEN = {"KEEP": "false", "REPLICAS": "3", "MAX_MS": "1500"}
+
+
+def test_numbers_and_options_of_any_section_may_come_from_variables(file):
+    spec = file.spec(NUMBERS, GIVEN)
+    agent, fault = spec.agent, spec.scenario("slow").injections[0]
+    assert (agent.timeout_ms, agent.method, agent.keep_alive, spec.replicas) == (5000, "PUT", False, 3)
+    assert spec.scoring.min_score == 80
+    assert spec.scoring.replica_aggregation.value == 1
+    assert (spec.invariants[0].settings["max_ms"], spec.invariants[1].negate) == (1500, True)
+    assert (fault.settings["delay_ms"], fault.schedule.probability) == (7, 0.5)
+    assert file.spec(NUMBERS, GIVEN | {"T": "8000"}).agent.timeout_ms == 8000
+
+
+def test_what_variables_gave_is_kept_by_path(file):
+    settled = file.spec(NUMBERS, GIVEN).settled
+    assert settled["agent.timeout"] == "5s"
+    assert settled["contract.invariants[0].max_ms"] == "1500"
+    assert settled["chaos_matrix[1].llm_faults[0].delay_ms"] == "7"
+    assert "contract.invariants[1].pattern" not in settled
+    again = file.spec(NUMBERS, {}, settled=settled)
+    assert (again.replicas, again.settled, again.unsettled) == (3, settled, ())
+
+
+def test_patterns_and_prompts_keep_their_dollars(file):
+    spec = file.spec(NUMBERS, GIVEN | {"PRICE": "1"})
+    assert spec.invariants[1].settings["pattern"] == "${PRICE}"
+    assert spec.tasks[0].turns == ("costs ${PRICE}",)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("T", "5", "expected 1000 to 300000 ms, found 5 in ${T:-5s}"),
+        ("T", "soon", "expected a duration, found text in ${T:-5s}"),
+        ("REPLICAS", "0", "expected 1 to 100000, found 0 in ${REPLICAS}"),
+        ("REPLICAS", "2.5", "expected a whole number, found 2.5 in ${REPLICAS}"),
+        ("REPLICAS", "", "expected a whole number, found nothing in ${REPLICAS}"),
+        ("KEEP", "yes", "expected true or false, found text in ${KEEP}"),
+        ("METHOD", "SEND", "expected one of POST, GET, PUT, PATCH, DELETE, found text in ${METHOD:-PUT}"),
+        ("MIN", "nan", "expected a number, found text in ${MIN:-80}"),
+    ],
+)
+def test_a_value_that_a_variable_gives_is_checked_like_a_literal(file, name, value, words):
+    (found,) = [p for p in file.check(NUMBERS, GIVEN | {name: value}).problems if p.severity == "error"]
+    assert found.message == words
+    assert value not in ("soon", "SEND") or value not in found.message + found.hint
+
+
+def test_unset_variables_of_numbers_are_warnings_and_a_run_would_be_refused(file):
+    found = file.warnings(NUMBERS, "unset-variable")
+    assert [w.path for w in found] == ["agent.keep_alive", "replicas", "contract.invariants[0].max_ms"]
+    spec = file.spec(NUMBERS)
+    assert set(spec.unsettled) == {"KEEP", "REPLICAS", "MAX_MS"}
+    assert len(spec.invariants) == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("version: 1\n", "version: ${X}\n"),
+        ("type: http", "type: ${X}"),
+        ("mode: timeout", "mode: ${X}"),
+        ("type: latency", "type: ${X}"),
+    ],
+)
+def test_what_decides_how_the_file_is_read_is_written_out(file, written, text):
+    whole = ("version: 1\n" + NUMBERS).replace(written, text)
+    assert file.check(whole, GIVEN | {"X": written.split()[1]}).spec is None
+
+
+def test_numbers_of_a_world_may_come_from_variables(file):
+    text = """
+version: 1
+id: numbers
+agent: {type: command, command: "echo $HOME"}
+task: {prompt: hi}
+resources: {memory: "${MEM:-1Gi}", cpu: "${CPU}", pids: "${PIDS:-64}", timeout: "${LIMIT:-5m}"}
+services: [{name: shop, type: http_mock, ports: ["${PORT}"], record: "${RECORD:-true}"}]
+setup: {files: [{path: a.txt, content: "${CPU}", mode: "0644"}], commands: ["echo ${CPU}"]}
+audit: {commands: "${AUDIT:-false}"}
+determinism: {seed: "${SEED}"}
+invariants: {done: {check: {type: file_exists, path: a.txt}}}
+"""
+    spec = file.spec(text, {"CPU": "1.5", "PORT": "8080", "SEED": "9"}, part="scenario")
+    world = spec.world
+    assert (world.resources.memory, world.resources.cpu, world.resources.pids) == (2**30, 1.5, 64)
+    assert (world.services[0].ports, world.services[0].settings["record"]) == ((8080,), True)
+    assert (world.setup.files[0].content, world.setup.commands) == ("${CPU}", ("echo ${CPU}",))
+    assert (world.audit.commands, spec.seed) == (False, 9)
+
+
+# -- short values -------------------------------------------------------------------------------
+PORT = """
+agent: {type: command, command: ./run, env: {PORT: "${PORT}", TOKEN: "${TOKEN}"}}
+golden_prompts: [hi]
+setup: {env: {MODE: "${MODE:-on}"}}
+"""
+
+
+def test_a_short_environment_value_is_passed_on_and_noted(file):
+    environ = {"PORT": "8080", "TOKEN": "tok-123456"}
+    spec = file.spec(PORT, environ)
+    assert secret_values(spec, environ) == ("tok-123456",)
+    assert [note.split(" is ")[0] for note in shown_values(spec, environ)] == ["the value of PORT"]
+    assert len(shown_values(spec, environ | {"MODE": "off"})) == 2
+
+
+@pytest.mark.parametrize(
+    "line", ['headers: {X: "${PORT}"}', 'mcp_config: {mcpServers: {a: {url: "http://h", headers: {X: "${PORT}"}}}}']
+)
+def test_a_short_header_is_refused_although_it_is_an_environment_value_too(file, line):
+    text = (
+        f"agent:\n  endpoint: http://x\n  command: ./run\n  env: {{PORT: '${{PORT}}'}}\n  {line}\ngolden_prompts: [a]\n"
+    )
+    spec = file.spec(text, {"PORT": "8080"})
+    with pytest.raises(UserError, match="PORT"):
+        secret_values(spec, {"PORT": "8080"})
+    assert shown_values(spec, {"PORT": "8080"}) == ()

@@ -59,8 +59,16 @@ def test_schema_refuses_what_does_not_load(validator, text):
 def test_schema_says_defaults_ranges_and_enums(schema):
     agent = schema["$defs"]["AgentSection"]["properties"]
     assert agent["method"]["default"] == "POST"
-    assert "worker" in agent["isolation"]["enum"]
-    assert schema["properties"]["replicas"]["minimum"] == 1
+    assert "worker" in agent["isolation"]["anyOf"][0]["enum"]
+    assert schema["properties"]["replicas"]["anyOf"][0]["minimum"] == 1
+
+
+def test_schema_takes_a_variable_for_a_number_or_an_option_and_not_for_a_type(validator):
+    assert valid(validator, HTTP + "replicas: ${N}\nresources: {cpu: '${CPU:-2}', memory: '${MEM}'}\n")
+    assert valid(validator, HTTP + "services: [{name: a, type: http_mock, ports: ['${PORT}']}]\n")
+    assert valid(validator, "agent: {endpoint: x, timeout: '${T}', method: '${M}', keep_alive: '${K}'}\n")
+    assert not valid(validator, "agent: {endpoint: x, type: '${T}'}\n")
+    assert not valid(validator, HTTP + "replicas: many\n")
 
 
 def test_reference_has_every_check_fault_and_section():

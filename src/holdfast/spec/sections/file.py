@@ -35,6 +35,8 @@ from holdfast.spec.sections.world import (
 )
 from holdfast.spec.service_entry import ServiceEntry, read_service
 
+_VERSIONS = ("1", "1.0", "2.0")
+
 
 def _contract_rules(reader: Reader, node: Node, path: str) -> Any:
     return read_rules(reader, node, path, contract=True)
@@ -42,9 +44,6 @@ def _contract_rules(reader: Reader, node: Node, path: str) -> Any:
 
 def _top_rules(reader: Reader, node: Node, path: str) -> Any:
     return read_rules(reader, node, path, contract=False)
-
-
-_VERSIONS = ("1", "1.0", "2", "2.0")
 
 
 def _version(reader: Reader, node: Node, path: str) -> Any:
