@@ -18,7 +18,7 @@ def command() -> None:
 
     \b
       holdfast contract run
-      holdfast contract run -c finance.yaml --replicas 5 -o report.html
+      holdfast contract run finance.yaml --replicas 5 -o report.html
       holdfast contract run --trial 7f3a2c91d044 --seed 7
     """
 
@@ -32,6 +32,8 @@ def run(**given: Any) -> int:
     \b
       holdfast contract run
       holdfast contract run --scenario 'llm-*' --replicas 5 -o report.html
+      holdfast contract run finance.yaml -k 'cites and not slow' -x -j 4
+      holdfast contract run --lf
       holdfast contract run --trial 7f3a2c91d044 --seed 7
       holdfast contract run --resume 0007
     """
@@ -47,7 +49,7 @@ def validate(config: Path | None, as_json: bool) -> int:
     """Check the contract without running anything: no command, no import, no call.
 
     \b
-      holdfast contract validate -c finance.yaml
+      holdfast contract validate finance.yaml
     """
     from holdfast.cli.check_file import check_file
 
@@ -57,7 +59,9 @@ def validate(config: Path | None, as_json: bool) -> int:
 @command.command()
 @shared.run_options
 @click.option("--exit-zero", is_flag=True, help="Exit 0 whatever the verdict.")
-def score(config: Path | None, resume: str | None, force: bool, exit_zero: bool, **given: Any) -> int:
+def score(
+    config: Path | None, resume: str | None, force: bool, last_failed: bool, exit_zero: bool, **given: Any
+) -> int:
     """Print the resilience score alone; exit as `contract run` does.
 
     \b
@@ -65,7 +69,7 @@ def score(config: Path | None, resume: str | None, force: bool, exit_zero: bool,
     """
     from holdfast.cli.run_job import Screen, execute, prepare
 
-    prepared = prepare(config, resume, force, shared.options(**given), ())
+    prepared = prepare(config, resume, force, shared.options(**given), (), last_failed=last_failed)
     with closing(execute(prepared, Screen(silent=True), (), report=False)) as outcome:
         pass  # the number is all that is shown
     if outcome.score.value is not None:

@@ -29,7 +29,7 @@ def command(config: Path | None, replay: Path | None, no_agent: bool, as_json: b
 
     \b
       holdfast doctor
-      holdfast doctor -c finance.yaml --no-agent
+      holdfast doctor finance.yaml --no-agent
 
     Exit codes: 0 every fault can be met, 3 something needed is broken here, 4 the spec is.
     """

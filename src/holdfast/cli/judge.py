@@ -24,7 +24,7 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
 
     \b
       holdfast judge 0007                    the rules it was run with
-      holdfast judge 0007 -c finance.yaml    the rules as they are now
+      holdfast judge 0007 finance.yaml       the rules as they are now
     """
     from holdfast.cli.run_job import Screen, ending, with_reports
     from holdfast.report.files import reporter

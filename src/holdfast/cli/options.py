@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 from msgspec.structs import replace
@@ -29,24 +30,41 @@ class Percentage(click.FloatRange):
 
 DEFAULT_FILES = ("holdfast.yaml", "flakestorm.yaml")
 
-config = click.option(
+_FILE = click.argument("file", required=False, type=click.Path(path_type=Path))
+_CONFIG = click.option(
     "-c", "--config", type=click.Path(path_type=Path), metavar="FILE", help="The spec; default holdfast.yaml."
 )
+
+
+def config(command: F) -> F:
+    """The spec of a command, as its last argument or by -c; the command gets it as `config`."""
+
+    @wraps(command)
+    def with_file(*args: Any, file: Path | None = None, config: Path | None = None, **given: Any) -> Any:
+        if file is not None and config is not None and file != config:
+            raise UsageError(f"two specs: {file} and -c {config}", hint="name one of them")
+        return command(*args, config=file or config, **given)
+
+    return cast(F, _CONFIG(_FILE(with_file)))
+
+
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON on stdout, and nothing else.")
 
 _WHAT = [
     click.option("--scenario", "scenarios", multiple=True, metavar="GLOB", help="Only these scenarios."),
     click.option("--invariant", "invariants", multiple=True, metavar="GLOB", help="Only these rules."),
+    click.option("-k", "keywords", metavar="EXPR", default="", help="Only what fits: names with and, or, not."),
+    click.option("--lf", "--last-failed", "last_failed", is_flag=True, help="Only what failed in the last run."),
     click.option("--trial", "trials", multiple=True, metavar="ID", help="Only this trial: reproduces a failure."),
     click.option("--profile", metavar="NAME", help="Add a built-in chaos profile as a scenario."),
     click.option("--replicas", type=click.IntRange(1, 100_000), metavar="N", help="Ask each prompt N times."),
     click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N", help="The luck of the run."),
 ]
 _HOW = [
-    click.option("--concurrency", type=click.IntRange(1), metavar="N", help="Trials at once."),
+    click.option("-j", "--concurrency", type=click.IntRange(1), metavar="N", help="Trials at once."),
     click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Keep every model call in FILE."),
     click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer model calls from FILE."),
-    click.option("--fail-fast", is_flag=True, help="Stop at the first failure."),
+    click.option("-x", "--fail-fast", is_flag=True, help="Stop at the first failure."),
     click.option("--no-preflight", is_flag=True, help="Do not ask the agent once first."),
     click.option("--resume", metavar="RUN", help="Go on with a run that was left."),
     click.option("--force", is_flag=True, help="Resume although spec or agent changed."),
@@ -115,11 +133,12 @@ def options(
     scenarios: tuple[str, ...] = (),
     invariants: tuple[str, ...] = (),
     trials: tuple[str, ...] = (),
+    keywords: str = "",
     no_preflight: bool = False,
     **given: Any,
 ) -> RunOptions:
     """The command line as a value; `given` are fields of Options by their own names."""
-    return RunOptions(select=Select(scenarios, invariants, trials), preflight=not no_preflight, **given)
+    return RunOptions(select=Select(scenarios, invariants, trials, keywords), preflight=not no_preflight, **given)
 
 
 def option_warnings(spec: Spec, given: RunOptions) -> list[str]:
@@ -155,7 +174,7 @@ def find_config(given: Path | None) -> Path:
         if Path(name).is_file():
             return Path(name)
     raise UsageError(
-        f"there is no {' or '.join(DEFAULT_FILES)} here", hint="name one by -c FILE, or write one: holdfast init"
+        f"there is no {' or '.join(DEFAULT_FILES)} here", hint="name one: FILE, or -c FILE; or write one: holdfast init"
     )
 
 

@@ -18,9 +18,10 @@ def command(**given: Any) -> int:
     With a chaos_matrix every case is run in every scenario, and the resilience matrix is shown too.
 
     \b
-      holdfast run -c renewals.yaml
-      holdfast run -c renewals.yaml --replicas 5 -o report.html
-      holdfast run -c renewals.yaml --trial 7f3a2c91d044 --seed 7
+      holdfast run renewals.yaml
+      holdfast run renewals.yaml --replicas 5 -o report.html
+      holdfast run renewals.yaml -k "mail and not slow" -x
+      holdfast run renewals.yaml --trial 7f3a2c91d044 --seed 7
     """
     from holdfast.cli.run_job import run_and_show
 

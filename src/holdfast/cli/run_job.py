@@ -46,21 +46,46 @@ class PreparedJob(Struct, frozen=True):
 
 
 def prepare(
-    config: Path | None, resume: str | None, force: bool, given: RunOptions, outputs: Sequence[Path]
+    config: Path | None,
+    resume: str | None,
+    force: bool,
+    given: RunOptions,
+    outputs: Sequence[Path],
+    *,
+    last_failed: bool = False,
 ) -> PreparedJob:
     """Everything that can be refused is refused here, before the agent is started."""
     for path in outputs:
         reporter(path)
     if given.record is not None:
         _check_recording(given.record)
+    if resume is not None and last_failed:
+        raise UsageError("--lf and --resume exclude each other", hint="a run that is taken up keeps what it was of")
     if resume is not None:
         rundir = RunDir.find(RUNS.absolute(), resume)
         return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
     spec, problems = load_part(find_config(config), given)
     _check_models(spec, given)
     check_judges(spec, os.environ)
-    warnings = (*told(spec, problems), *option_warnings(spec, given))
-    return PreparedJob(Job(spec, given, os.environ, warnings))
+    warnings = [*told(spec, problems), *option_warnings(spec, given)]
+    if last_failed:
+        given = _only_failed(spec, given, warnings)
+    return PreparedJob(Job(spec, given, os.environ, tuple(warnings)))
+
+
+def _only_failed(spec: Spec, given: RunOptions, warnings: list[str]) -> RunOptions:
+    """Selects what failed in the last run; where there is nothing of the kind, all is run, and a warning says so."""
+    from holdfast.runner.last_failed import failed_tasks, last_run
+
+    run = last_run(RUNS, spec)
+    failed = failed_tasks(run) if run is not None else ()
+    if run is None:
+        warnings.append("--lf: no run of this file is stored here; everything is run")
+    elif not failed:
+        warnings.append(f"--lf: nothing failed in run {run.id}; everything is run")
+    else:
+        warnings.append(f"--lf: only what failed in run {run.id} is run")
+    return replace(given, select=replace(given.select, failed=failed))
 
 
 def _check_recording(path: Path) -> None:
@@ -205,6 +230,7 @@ def run_and_show(
     config: Path | None,
     resume: str | None,
     force: bool,
+    last_failed: bool,
     outputs: tuple[Path, ...],
     otlp: str | None,
     as_json: bool,
@@ -220,7 +246,7 @@ def run_and_show(
 
         check_target(otlp)
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
-    prepared = prepare(config, resume, force, options(part=part, **given), outputs)
+    prepared = prepare(config, resume, force, options(part=part, **given), outputs, last_failed=last_failed)
     if dry_run:
         return screen.dry_run(prepared.job, prepared.rundir)
     with closing(execute(prepared, screen, outputs, report=not no_report)) as outcome:

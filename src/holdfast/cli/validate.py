@@ -10,10 +10,9 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="validate")
-@click.argument("file", required=False, type=click.Path(path_type=Path))
 @shared.config
 @shared.as_json
-def command(file: Path | None, config: Path | None, as_json: bool) -> int:
+def command(config: Path | None, as_json: bool) -> int:
     """Check a spec of either spelling; run nothing.
 
     \b
@@ -22,4 +21,4 @@ def command(file: Path | None, config: Path | None, as_json: bool) -> int:
     """
     from holdfast.cli.check_file import check_file
 
-    return check_file(shared.find_config(file or config), as_json=as_json, contract=False)
+    return check_file(shared.find_config(config), as_json=as_json, contract=False)

@@ -17,7 +17,7 @@ def command(config: Path | None) -> int:
     """Ask the agent the first prompt once, without chaos: is it there, does it answer?
 
     \b
-      holdfast verify -c finance.yaml
+      holdfast verify finance.yaml
     """
     from holdfast.plan import RunOptions
     from holdfast.report.safe import one_line

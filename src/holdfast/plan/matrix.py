@@ -16,7 +16,7 @@ from holdfast.plan.checks import make_check, needs_control
 from holdfast.plan.ids import agent_json, identity
 from holdfast.plan.layout import Layout, TrialGroup
 from holdfast.plan.lazy import Lazy
-from holdfast.plan.select import EVERYTHING, Select, chosen, positions
+from holdfast.plan.select import EVERYTHING, Select, TaskFilter, chosen, positions
 
 EVERY_RULE = "*"
 
@@ -46,7 +46,7 @@ class Plan:
         self._shared = {s.name: self._sharing(s) for s in self.scenarios}
         self._layout = Layout(spec, self._laid(), self._numbers)
         kept = self._kept(select)
-        self._partial = self._counted(kept) if select.trials else None
+        self._partial = self._counted(kept) if select.narrows else None
         everything = kept == range(len(self._layout))
         self.trials: Sequence[Trial] = Lazy(self._layout.trial, kept, self._layout.walk if everything else None)
         self.positions = self._cells()
@@ -134,9 +134,25 @@ class Plan:
         everything = range(len(self._layout))
         if not everything and (select.scenarios or select.invariants or select.trials):
             raise UsageError("nothing is left to run", hint="no selected rule's `when` is met by a selected scenario")
-        if not select.trials:
-            return everything
-        return positions(select.trials, (self._layout.trial(i).id for i in everything))
+        kept: Sequence[int] = everything
+        if select.trials:
+            kept = positions(select.trials, (self._layout.trial(i).id for i in everything))
+        if select.keywords or select.failed:
+            kept = self._filtered(kept, TaskFilter(select))
+            if not kept:
+                raise UsageError("nothing is left to run", hint=_left_out(select))
+        return kept
+
+    def _filtered(self, kept: Sequence[int], wanted: TaskFilter) -> list[int]:
+        """Of these trials, those that ask what is wanted for a rule that they serve."""
+        return [
+            at
+            for at, spot in zip(kept, map(self._layout.spot, kept), strict=True)
+            if any(
+                wanted.keeps(rule.id, spot.scenario, spot.task, self.spec.params[spot.params])
+                for rule in self._served(spot.scenario, spot.invariant)
+            )
+        ]
 
     def _counted(self, kept: Iterable[int]) -> Counter[tuple[CellKey, Task]]:
         counts: Counter[tuple[CellKey, Task]] = Counter()
@@ -188,10 +204,25 @@ def plan(spec: Spec, select: Select = EVERYTHING) -> Plan:
 def _chosen(spec: Spec, select: Select) -> tuple[tuple[Scenario, ...], tuple[Invariant, ...]]:
     scenarios = set(chosen(select.scenarios, [s.name for s in spec.scenarios], "scenario"))
     invariants = set(chosen(select.invariants, [r.id for r in spec.invariants], "rule"))
-    return (
-        tuple(s for s in spec.scenarios if s.name in scenarios),
-        tuple(r for r in spec.invariants if r.id in invariants),
-    )
+    kept = [s for s in spec.scenarios if s.name in scenarios]
+    rules = [r for r in spec.invariants if r.id in invariants]
+    if select.keywords or select.failed:
+        wanted = TaskFilter(select)
+        pairs = [(s, r) for s in kept for r in rules if applies(r.when, s) and _wanted(wanted, spec, r, s)]
+        kept = [s for s in kept if any(s is scenario for scenario, _ in pairs)]
+        rules = [r for r in rules if any(r is rule for _, rule in pairs)]
+    return tuple(kept), tuple(rules)
+
+
+def _wanted(wanted: TaskFilter, spec: Spec, rule: Invariant, scenario: Scenario) -> bool:
+    return any(wanted.keeps(rule.id, scenario.name, task, at) for task in _tasks(spec, rule) for at in spec.params)
+
+
+def _left_out(select: Select) -> str:
+    """Which options left nothing."""
+    if select.failed and not select.keywords:
+        return "what failed in the last run is not in this file any more"
+    return f"no scenario, rule or prompt fits -k {select.keywords!r}"
 
 
 def _tasks(spec: Spec, rule: Invariant) -> tuple[Task, ...]:

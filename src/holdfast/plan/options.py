@@ -72,7 +72,7 @@ SETTLED = ("select", "replicas", "seed", "profile", "backend", "replay", "part")
 """What is run: it was settled when the run began."""
 VERDICT = ("min_score", "strict", "allow_vacuous", "max_errors")
 """What counts as held: it may be asked anew, and then stays."""
-_SELECT = ("--scenario", "--invariant", "--trial")
+_SELECT = ("--scenario", "--invariant", "--trial", "-k", "--lf")
 
 
 def _values(options: RunOptions) -> tuple[Any, ...]:
@@ -80,4 +80,4 @@ def _values(options: RunOptions) -> tuple[Any, ...]:
     plain = (getattr(options, name) for name in SETTLED[1:])
     select = options.select
     resolved = (value.resolve() if isinstance(value, Path) else value for value in plain)
-    return (select.scenarios, select.invariants, select.trials, *resolved)
+    return (select.scenarios, select.invariants, select.trials, select.keywords, select.failed, *resolved)

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import Any
 
 from msgspec import Struct
 
 from holdfast.errors import UsageError
+from holdfast.model.spec import Task
+from holdfast.plan.keywords import matcher
 
 SHORTEST = 4
 """Digits of an id that count as its beginning: two of 65,536 rarely meet by accident."""
 _SHOWN = 10
+
+
+class FailedTask(Struct, frozen=True, array_like=True):
+    """What a rule failed on in an earlier run."""
+
+    invariant: str
+    scenario: str
+    turns: tuple[str, ...]
 
 
 class Select(Struct, frozen=True):
@@ -21,6 +32,30 @@ class Select(Struct, frozen=True):
     invariants: tuple[str, ...] = ()
     trials: tuple[str, ...] = ()
     """Ids, or beginnings of at least four digits that name one trial."""
+    keywords: str = ""
+    """An expression on the names of scenarios and rules, on prompts and on parameters."""
+    failed: tuple[FailedTask, ...] = ()
+    """Only what failed in an earlier run."""
+
+    @property
+    def narrows(self) -> bool:
+        """Whether it leaves out trials of scenarios and rules that it keeps."""
+        return bool(self.trials or self.keywords or self.failed)
+
+
+class TaskFilter:
+    """Which questions, for which rule in which scenario, a selection keeps."""
+
+    def __init__(self, select: Select) -> None:
+        self._fits = matcher(select.keywords) if select.keywords else None
+        self._failed = frozenset(select.failed)
+
+    def keeps(self, rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> bool:
+        if self._failed and FailedTask(rule, scenario, task.turns) not in self._failed:
+            return False
+        if self._fits is None:
+            return True
+        return self._fits((rule, scenario, *task.turns, *(f"{name}={value}" for name, value in params.items())))
 
 
 EVERYTHING = Select()

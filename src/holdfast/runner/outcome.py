@@ -162,7 +162,10 @@ def _replayed(options: RunOptions) -> Iterator[str]:
 
 def _selected(options: RunOptions) -> Iterator[str]:
     """A part that held is not the whole: a report says which part it is of."""
+    keywords = options.select.keywords
     for option, names in (
+        ("-k", (keywords,) if keywords else ()),
+        ("--lf", ("(what failed before)",) if options.select.failed else ()),
         ("--scenario", options.select.scenarios),
         ("--invariant", options.select.invariants),
         ("--trial", options.select.trials),

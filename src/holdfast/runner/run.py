@@ -114,6 +114,8 @@ class RunInProgress:
                     done += 1
             await intake.settle()
         self.notes = (*self.notes, *intake.kept.notes)
+        if done < len(stored.left):
+            self.notes = (*self.notes, f"stopped at the first failure: {done} of {len(stored.left)} trials were run")
         for why, count in intake.troubled.items():
             self._warn(f"our side or a provider failed in {count} trials, of which only passes count: {why}")
 

@@ -46,10 +46,17 @@ def test_a_settled_option_that_is_given_otherwise_is_named(now: RunOptions, flag
 
 def test_every_option_is_a_flag_and_every_flag_an_option() -> None:
     shown = {"config", "resume", "force", "outputs", "otlp", "as_json", "quiet", "verbose", "dry_run", "no_report"}
+    shown |= {"file", "last_failed"}
     context = run.make_context("run", [])
     flags = {name: value for name, value in context.params.items() if name not in shown}
     assert options(**flags) == RunOptions()
-    spelled = {"scenarios": "select", "invariants": "select", "trials": "select", "no_preflight": "preflight"}
+    spelled = {
+        "scenarios": "select",
+        "invariants": "select",
+        "trials": "select",
+        "keywords": "select",
+        "no_preflight": "preflight",
+    }
     fields = {spelled.get(str(name), str(name)) for name in flags}
     assert fields | {"part"} == set(RunOptions.__struct_fields__)
     assert not set(SETTLED) & set(VERDICT)

@@ -1,0 +1,188 @@
+"""FILE as an argument, and -k, -x, -j, --lf as pytest's users expect them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from files1 import project, tell
+
+AGENT = """
+import pathlib
+def answer(prompt):
+    if "total" in prompt and not pathlib.Path("mended").exists():
+        return "no idea"
+    return "source: " + prompt
+"""
+SPEC = """
+version: "1.0"
+agent: {type: python, endpoint: "bot:answer"}
+golden_prompts: [total, tax]
+contract:
+  name: C
+  invariants:
+    - {id: cites, description: d, type: contains, value: source}
+    - {id: ends, description: d, type: completes}
+chaos_matrix:
+  - name: calm
+  - {name: poisoned, context_attacks: [{type: memory_poisoning, payload: zzz}]}
+"""
+MAPPED = """
+version: 1
+id: mapped
+agent: {type: python, endpoint: "bot:answer"}
+task: {prompt: total}
+invariants:
+  cites: {description: d, check: {type: contains, value: source}}
+  ends: {description: d, check: {type: completes}}
+chaos_matrix:
+  - name: calm
+  - {name: poisoned, context_attacks: [{type: memory_poisoning, payload: zzz}]}
+"""
+
+
+def cells(told) -> set[tuple[str, str]]:
+    return {(cell["invariant"], cell["scenario"]) for cell in told.json["parts"]["contract"]["cells"]}
+
+
+def prompts(told) -> set[str]:
+    found = told.json["parts"]["contract"]["cells"]
+    return {trial["prompt"] for cell in found for trial in cell["trials"]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    project(tmp_path, SPEC, AGENT).rename(tmp_path / "mine.yaml")
+    return tmp_path
+
+
+# -- a file as argument -----------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["contract", "run"], 1),
+        (["contract", "score"], 1),
+        (["contract", "validate"], 0),
+        (["validate"], 0),
+        (["verify"], 0),
+        (["doctor", "--no-agent"], 0),
+    ],
+)
+def test_a_file_is_an_argument_wherever_c_is_taken(folder: Path, command: list[str], code: int) -> None:
+    assert tell(folder, *command, "mine.yaml").code == code
+    assert tell(folder, *command, "-c", "mine.yaml").code == code
+    assert tell(folder, *command, "mine.yaml", "-c", "mine.yaml").code == code
+    two = tell(folder, *command, "mine.yaml", "-c", "other.yaml")
+    assert two.code == 4
+    assert "two specs" in two.err
+
+
+def test_judge_takes_the_file_after_the_run(folder: Path) -> None:
+    assert tell(folder, "contract", "run", "mine.yaml").code == 1
+    (folder / "mine.yaml").write_text(SPEC.replace("value: source", "value: o"))
+    assert tell(folder, "judge", "0001", "mine.yaml").code == 0
+    assert tell(folder, "judge", "0001").code == 1
+
+
+def test_run_takes_a_file(folder: Path) -> None:
+    (folder / "mapped.yaml").write_text(MAPPED)
+    assert tell(folder, "run", "mapped.yaml").code == 1
+    missing = tell(folder, "run", "gone.yaml")
+    assert missing.code == 4
+    assert "gone.yaml" in missing.err
+
+
+# -- -k ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("expression", "wanted", "asked"),
+    [
+        ("cites", {("cites", "calm"), ("cites", "poisoned")}, {"total", "tax"}),
+        ("calm and not ends", {("cites", "calm")}, {"total", "tax"}),
+        ("tax and poisoned", {("cites", "poisoned"), ("ends", "poisoned")}, {"tax"}),
+        ("(cites and calm) or (ends and poisoned)", {("cites", "calm"), ("ends", "poisoned")}, {"total", "tax"}),
+    ],
+)
+def test_k_selects_by_the_names_of_rules_scenarios_and_prompts(folder, expression, wanted, asked) -> None:
+    told = tell(folder, "contract", "run", "mine.yaml", "-k", expression, "--json")
+    assert cells(told) == wanted
+    assert {prompt.split()[-1] for prompt in prompts(told)} == asked
+    assert f"a part of the contract: -k {expression}" in told.json["notes"]
+
+
+def test_k_that_fits_nothing_or_cannot_be_read_runs_nothing(folder: Path) -> None:
+    for expression in ("nothing-like-it", "cites and"):
+        told = tell(folder, "contract", "run", "mine.yaml", "-k", expression)
+        assert told.code == 4
+        assert "-k" in told.err
+    assert not (folder / ".holdfast").exists()
+
+
+def test_k_of_a_part_that_holds_says_that_it_is_a_part(folder: Path) -> None:
+    told = tell(folder, "contract", "run", "mine.yaml", "-k", "ends")
+    assert told.code == 0
+    assert "a part of the contract: -k ends" in told.out
+    judged = tell(folder, "judge", "0001")
+    assert judged.code == 0
+    assert "a part of the contract: -k ends" in judged.out
+
+
+def test_k_of_rules_that_share_trials(folder: Path) -> None:
+    (folder / "mapped.yaml").write_text(MAPPED)
+    told = tell(folder, "run", "mapped.yaml", "-k", "ends and calm", "--json")
+    assert told.code == 0
+    assert cells(told) == {("ends", "calm")}
+    assert "a part of the file: -k ends and calm" in told.json["notes"]
+
+
+def test_a_run_that_is_taken_up_keeps_its_k(folder: Path) -> None:
+    tell(folder, "contract", "run", "mine.yaml", "-k", "ends")
+    again = tell(folder, "contract", "run", "--resume", "0001", "--json")
+    assert {rule for rule, _ in cells(again)} == {"ends"}
+    other = tell(folder, "contract", "run", "--resume", "0001", "-k", "cites")
+    assert other.code == 4
+    assert "-k cannot be changed" in other.err
+
+
+# -- -x and -j --------------------------------------------------------------------------------------
+def test_x_stops_at_the_first_failure_and_says_so(folder: Path) -> None:
+    told = tell(folder, "contract", "run", "mine.yaml", "-x", "-j", "1", "--json")
+    assert told.code == 1
+    assert "stopped at the first failure: 1 of 8 trials were run" in told.json["notes"]
+    (folder / "mended").touch()
+    told = tell(folder, "contract", "run", "mine.yaml", "-x", "-j", "1", "--json")
+    assert told.code == 0
+    assert not [note for note in told.json["notes"] if "stopped" in note]
+
+
+# -- --lf -------------------------------------------------------------------------------------------
+def test_lf_runs_what_failed_before_until_nothing_does(folder: Path) -> None:
+    first = tell(folder, "contract", "run", "mine.yaml", "--lf")
+    assert first.code == 1
+    assert "no run of this file is stored here; everything is run" in first.err
+    again = tell(folder, "contract", "run", "mine.yaml", "--lf", "--json")
+    assert cells(again) == {("cites", "calm"), ("cites", "poisoned")}
+    assert {prompt.split()[-1] for prompt in prompts(again)} == {"total"}
+    (folder / "mended").touch()
+    mended = tell(folder, "contract", "run", "mine.yaml", "--lf")
+    assert mended.code == 0
+    assert "only what failed in run 0002 is run" in mended.err
+    assert "a part of the contract: --lf" in mended.out
+    whole = tell(folder, "contract", "run", "mine.yaml", "--lf", "--json")
+    assert "nothing failed in run 0003; everything is run" in whole.err
+    assert len(cells(whole)) == 4
+
+
+def test_lf_is_of_the_same_file_and_command(folder: Path) -> None:
+    (folder / "mapped.yaml").write_text(MAPPED)
+    assert tell(folder, "contract", "run", "mine.yaml").code == 1
+    assert "no run of this file" in tell(folder, "run", "mapped.yaml", "--lf").err
+    assert "only what failed in run 0001" in tell(folder, "contract", "score", "mine.yaml", "--lf").err
+    assert tell(folder, "contract", "run", "--resume", "0001", "--lf").code == 4
+
+
+def test_lf_whose_failures_are_gone_from_the_file_runs_nothing(folder: Path) -> None:
+    assert tell(folder, "contract", "run", "mine.yaml").code == 1
+    (folder / "mine.yaml").write_text(SPEC.replace("total, ", ""))
+    told = tell(folder, "contract", "run", "mine.yaml", "--lf")
+    assert told.code == 4
+    assert "not in this file any more" in told.err
