@@ -192,6 +192,7 @@ class Trial:
             **{name: value for name, value in os.environ.items() if "proxy" not in name.lower()},
             **trust.proxy_environ(self.proxy, True),
             **trust.environ(bench.authority.ca_file, bench.authority.own_file),
+            "NODE_OPTIONS": trust.node_options("", str(trust.NODE_PRELOAD)),
         }
 
     def session(self) -> requests.Session:

@@ -42,8 +42,8 @@ asked.then(reply => tell(reply.statusCode || reply.status), fail)
 _NO_PROXY = "the program must read HTTPS_PROXY or HTTP_PROXY, which are set for it"
 _NO_TRUST = f"the program must trust what one of these names: {', '.join(TRUST_VARIABLES)}; all are set for it"
 _OLD_NODE = (
-    "Node 24 or newer heeds HTTPS_PROXY (NODE_USE_ENV_PROXY is set for it); an older one needs a proxy agent, "
-    "such as undici's EnvHttpProxyAgent. Its model's base URL is met by any"
+    "Node 18 or newer is led to HTTPS_PROXY by what NODE_OPTIONS requires, which is set for it; an older one needs a "
+    "proxy agent. Its model's base URL is met by any"
 )
 
 

@@ -99,6 +99,7 @@ def variables(
         ),
         **trust.proxy_environ(proxy, loopback_declared=settings is not None and Policy(settings.urls).on_loopback),
         **trust.environ(*certificates),
+        "NODE_OPTIONS": trust.node_options(environ.get("NODE_OPTIONS", ""), str(trust.NODE_PRELOAD)),
     }
 
 

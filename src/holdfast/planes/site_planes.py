@@ -13,8 +13,8 @@ from holdfast.http1.client import Upstreams
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario
 from holdfast.model.world import Network
 from holdfast.planes.egress_policy import Policy
+from holdfast.planes.http.trust import NODE_PRELOAD, node_options, proxy_environ
 from holdfast.planes.http.trust import environ as trust_environ
-from holdfast.planes.http.trust import proxy_environ
 from holdfast.planes.llm.gateway import Gateway
 from holdfast.planes.llm.sources.provider_hosts import HOSTS
 from holdfast.planes.llm.sources.router import Router
@@ -143,6 +143,7 @@ class SitePlanes:
         if self.authority is not None:
             found |= proxy_environ(address.proxy_url, self.policy.on_loopback)
             found |= trust_environ(self.authority.ca_file, self.authority.own_file)
+            found["NODE_OPTIONS"] = node_options(self.environ.get("NODE_OPTIONS", ""), str(NODE_PRELOAD))
         path = self.folder / f"mcp-{address.port}.json"
         found |= mcp_variables(self.settings.agent, self.settings.root, path, address.url, address.proxy_url)
         return found

@@ -13,6 +13,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model.codec import encode
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent, Isolation, PlacedFile, WorldSpec
+from holdfast.planes.http.trust import NODE_PRELOAD, node_options
 from holdfast.planes.site_planes import placeholders
 from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, unresolved
 from holdfast.processes.environment import variables as trial_variables
@@ -316,6 +317,7 @@ class BoxedWorld:
             **self._secret_variables(),
             **led,
             **site.settings.agent_environ,
+            **self._node_options(),
             **trial_variables(self.trial),
         }
 
@@ -335,6 +337,14 @@ class BoxedWorld:
 
     def _secret_variables(self) -> dict[str, str]:
         return {s.name: self._site.settings.secrets[s.name] for s in self.spec.secrets if s.env}
+
+    def _node_options(self) -> dict[str, str]:
+        """What leads a Node's calls to us, beside what the spec asks of Node."""
+        asked = {**self.spec.setup.env, **self._site.settings.agent_environ}.get("NODE_OPTIONS", "")
+        if self._site.site_planes.authority is None:
+            return {"NODE_OPTIONS": asked} if asked else {}
+        lent = self.lend(NODE_PRELOAD.name, NODE_PRELOAD.read_bytes())
+        return {"NODE_OPTIONS": node_options(asked, lent)}
 
     def _led(self) -> dict[str, str]:
         """The variables that lead the agent's calls to us; files of ours that they name are lent."""

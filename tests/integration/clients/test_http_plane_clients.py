@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from holdfast.model.spec import Injection
+from holdfast.planes.http.trust import NODE_PRELOAD, node_options
 
 URLLIB = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
 REQUESTS = "import sys, requests; print(requests.get(sys.argv[1]).text)"
@@ -34,7 +35,21 @@ else http.request({ ...at, method: 'CONNECT', path: url.host }).on('connect', (_
   secure.on('error', e => { console.error(e.code); process.exit(1) })
 }).end()
 """
+NODE_FETCH = "fetch(process.argv[1]).then(r => r.text()).then(t => console.log(t), e => { console.error(e); throw e })"
+NODE_GET = """
+const url = new URL(process.argv[1]), lib = require(url.protocol === 'http:' ? 'http' : 'https')
+const agent = process.argv[2] ? new lib.Agent({ keepAlive: true }) : undefined
+lib.get(url, { agent }, reply => {
+  let all = ''; reply.on('data', d => all += d); reply.on('end', () => { console.log(all); process.exit() })
+})
+"""
+NODE_MODULE = "import https from 'node:https'; import http from 'node:http'; const url = new URL(process.argv[1]);" + (
+    "(url.protocol === 'http:' ? http : https).get(url, r => r.pipe(process.stdout))"
+)
 CLIENTS = {
+    "node fetch": ["node", "-e", NODE_FETCH, "--"],
+    "node get": ["node", "-e", NODE_GET, "--"],
+    "node module": ["node", "--input-type=module", "-e", NODE_MODULE, "--"],
     "urllib": [sys.executable, "-c", URLLIB],
     "requests": [sys.executable, "-c", REQUESTS],
     "httpx": [sys.executable, "-c", HTTPX],
@@ -48,7 +63,7 @@ def run(client, url, environ):
     command = CLIENTS[client]
     if shutil.which(command[0]) is None:
         pytest.skip(f"no {client} here")
-    return subprocess.run([*command, url], env=environ, capture_output=True, text=True, timeout=60)
+    return subprocess.run([*command, url], env=environ, capture_output=True, text=True, timeout=20)
 
 
 @pytest.mark.parametrize("scheme", ["plain", "secure"])
@@ -90,3 +105,51 @@ def test_git_reads_its_own_variable(bench, secure):
         (event, *_) = trial.events()
     assert "certificate" not in ended.stderr
     assert event.tool.startswith(f"GET {secure.url}/repo.git/info/refs")
+
+
+@pytest.mark.parametrize("scheme", ["plain", "secure"])
+@pytest.mark.parametrize("client", ["node fetch", "node get", "node module"])
+def test_a_call_of_node_that_no_fault_is_on_passes(request, bench, client, scheme):
+    server = request.getfixturevalue(scheme)
+    with bench.trial(looked_into=[f"{server.url}/*"]) as trial:
+        ended = run(client, server.url + "/rows", trial.environ)
+        events = trial.events()
+    assert ended.returncode == 0, ended.stderr
+    assert len(server.seen) == 1
+    assert [event.tool for event in events] == [f"GET {server.url}/rows"]
+
+
+def test_an_agent_of_its_own_is_led_too(bench, secure):
+    fault = Injection("tool", "*", "error", {"error_code": 503}, match_url=f"{secure.url}/*")
+    with bench.trial([fault]) as trial:
+        subprocess.run([*CLIENTS["node get"], secure.url + "/rows", "own"], env=trial.environ, timeout=20)
+    assert trial.met == [("http", "error", "met")]
+
+
+@pytest.mark.parametrize("client", ["node fetch", "node get"])
+def test_node_goes_past_the_proxy_where_it_should_and_without_variables(bench, plain, client):
+    with bench.trial(looked_into=[f"{plain.url}/*"]) as trial:
+        past = {**trial.environ, "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
+        none = {name: value for name, value in trial.environ.items() if "proxy" not in name.lower()}
+        for environ in (past, none):
+            assert run(client, plain.url + "/rows", environ).returncode == 0
+        assert trial.context.trace == []
+    assert len(plain.seen) == 2
+
+
+def test_node_options_of_the_user_stay(bench, plain, tmp_path):
+    own = tmp_path / "own file.cjs"
+    own.write_text("globalThis.mine = 'yes'")
+    with bench.trial(looked_into=[f"{plain.url}/*"]) as trial:
+        ours = trial.environ["NODE_OPTIONS"]
+        asked = {**trial.environ, "NODE_OPTIONS": node_options(f'--require "{own}"', str(NODE_PRELOAD))}
+        ended = subprocess.run(
+            ["node", "-e", "console.log(mine); fetch(process.argv[1])", "--", plain.url + "/rows"],
+            env=asked,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert len(trial.events()) == 1
+    assert ended.stdout == "yes\n"
+    assert node_options(ours, str(NODE_PRELOAD)) == ours

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 LOOPBACK = "localhost,127.0.0.1,::1"
 
 _ONE_BUNDLE = (
@@ -26,3 +28,14 @@ def proxy_environ(url: str, loopback_declared: bool) -> dict[str, str]:
     values = {"HTTP_PROXY": url, "HTTPS_PROXY": url, "ALL_PROXY": url, "NO_PROXY": past}
     lower = {name.lower(): value for name, value in values.items()}
     return {**values, **lower, "NODE_USE_ENV_PROXY": "1"}
+
+
+NODE_PRELOAD = Path(__file__).with_name("node_proxy.cjs")
+"""Leads http, https and fetch of a Node that does not heed the proxy's variables by itself."""
+
+
+def node_options(own: str, preload: str) -> str:
+    """NODE_OPTIONS with our file required after what the user requires; once, whoever asks again."""
+    quoted = preload.replace("\\", "\\\\").replace('"', '\\"')
+    ours = f'--require "{quoted}"'
+    return own if ours in own else f"{own} {ours}".strip()
