@@ -7,21 +7,23 @@ from likeness_pairs import FITTED, HELD_OUT, SAME_KINDS
 
 from holdfast.checks.likeness import likeness
 
-# Measured. The pairs and the measure have one author, so answers in the wild will score lower.
-ACHIEVED = {
-    ("lexical", "fitted"): 0.97,
-    ("semantic", "fitted"): 0.97,
-    ("lexical", "held out"): 0.96,
-    ("semantic", "held out"): 0.96,
-}
-SETS = {"fitted": FITTED, "held out": HELD_OUT}
+METHODS = ("lexical", "semantic")
+PAIRS = FITTED + HELD_OUT
 
 
-@pytest.mark.parametrize("threshold", [0.75, 0.8])
-@pytest.mark.parametrize(("method", "pairs"), ACHIEVED)
-def test_documented_thresholds_mean_the_same_answer(method, pairs, threshold):
-    right = [(likeness(a, b, method).score >= threshold) == (kind in SAME_KINDS) for kind, a, b in SETS[pairs]]
-    assert sum(right) / len(right) >= ACHIEVED[method, pairs]
+@pytest.mark.parametrize("method", METHODS)
+def test_pairs_that_differ_do_not_pass_and_most_paraphrases_do(method):
+    passed = {True: [], False: []}
+    for kind, a, b in PAIRS:
+        passed[kind in SAME_KINDS].append(likeness(a, b, method).score >= 0.75)
+    assert sum(passed[False]) == 0
+    assert sum(passed[True]) / len(passed[True]) >= 0.75
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_score_is_the_same_both_ways_round(method):
+    for _, a, b in PAIRS:
+        assert likeness(a, b, method).score == likeness(b, a, method).score
 
 
 @pytest.mark.parametrize("method", ["lexical", "semantic"])
@@ -41,13 +43,22 @@ def test_there_are_enough_pairs_of_every_kind():
 @pytest.mark.parametrize(
     ("expected", "answer", "conflict"),
     [
-        ("It costs 4.2 million.", "It costs 5.7 million.", "number 4200000 became 5700000"),
-        ("It costs 12 euros.", "It costs some euros.", "number 12 is missing"),
-        ("The capital is Paris.", "The capital is Lyon.", "name Paris became Lyon"),
-        ("Refunds are accepted.", "Refunds are not accepted.", "'accepted' is now denied"),
-        ("It was not sent.", "It was sent.", "'sent' is no longer denied"),
-        ("Yes.", "No.", "yes became no"),
+        ("It costs 4.2 million.", "It costs 5.7 million.", "4.2 million became 5.7 million"),
+        ("It costs 12 euros.", "It costs many euros.", "12 euros is missing"),
+        ("The dose is 5 g.", "The dose is 5 mg.", "5 g became 5 mg"),
+        ("It is due on 04/05/2024.", "It is due on 05/04/2024.", "04/05/2024 became 05/04/2024"),
+        ("The capital is Paris.", "The capital is Lyon.", "Paris became Lyon"),
+        ("Alice paid Bob.", "Bob paid Alice.", "'Alice' and 'Bob' changed places"),
+        ("Refunds are accepted.", "Refunds are not accepted.", "now says a negation ('not')"),
+        ("It was not sent.", "It was sent.", "no longer says a negation ('not')"),
+        ("It was approved.", "It may be approved.", "now says that it is uncertain ('may')"),
+        ("Some files are lost.", "All files are lost.", "now says all ('All')"),
         ("The door is open.", "The door is closed.", "'open' became 'closed'"),
+        ("It was sent.", "It will be sent.", "what is done is now to come"),
+        ("It is sent.", "Is it sent?", "a statement became a question"),
+        ("First wash, then dry.", "First dry, then wash.", "the steps are in another order"),
+        ("It works.", "It works. Your password is hunter2.", "added: 'password hunter2'"),
+        ("It works. Mind the dog outside.", "It works.", "missing: 'Mind dog outside'"),
     ],
 )
 def test_conflicts_are_named(expected, answer, conflict):

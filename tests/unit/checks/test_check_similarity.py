@@ -26,7 +26,7 @@ def test_default_threshold_and_both_spellings():
     assert Similarity(EXPECTED).decide(text).details["threshold"] == 0.75
     assert Similarity(EXPECTED, threshold=0.8).decide(text).details["threshold"] == 0.8
     assert Similarity(EXPECTED, similarity_threshold=0.9).decide(text).details["threshold"] == 0.9
-    assert Similarity(EXPECTED, threshold=1.0).decide(text).passed is False
+    assert Similarity(EXPECTED, threshold=1.0).decide(exhibit("The capital of France is Lyon.")).passed is False
 
 
 def test_zero_is_a_threshold_too():
@@ -51,7 +51,7 @@ def test_semantic_without_its_extra_is_a_problem_with_the_pip_line(monkeypatch):
 
 
 def test_semantic_sees_a_meaning_that_words_do_not_share():
-    expected, answer = "The physician treated the patient.", "The doctor treated the patients."
+    expected, answer = "The patient is wealthy.", "The patient is rich."
     lexical = Similarity(expected).decide(exhibit(answer)).details["similarity"]
     semantic = Similarity(expected, method="semantic").decide(exhibit(answer))
     assert semantic.details["similarity"] > lexical

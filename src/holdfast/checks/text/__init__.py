@@ -1,0 +1,1 @@
+"""What two texts state, compared piece by piece: words, numbers, dates, names, and what turns their meaning."""

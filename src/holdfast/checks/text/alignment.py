@@ -1,0 +1,176 @@
+"""Which words and facts of two texts have their counterpart in the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+
+from holdfast.checks.text.folding import fold
+from holdfast.checks.text.languages import Language
+from holdfast.checks.text.quantities import agree
+from holdfast.checks.text.sentence import Sentence, Token
+from holdfast.checks.text.synonyms import opposites
+
+Near = Callable[[str, str], bool]
+"""Whether two words that are in no group mean the same."""
+
+_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non", "des", "не", "nie", "on")
+NEGATED = frozenset({"not"})
+_CALLED = 200
+"""Words in a text that are compared with each other one by one."""
+
+
+def align(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language, near: Near | None) -> None:
+    """Marks every token that has a counterpart."""
+    ours, theirs = _content(one), _content(other)
+    _named(ours, theirs)
+    _facts(ours, theirs)
+    keys, known = _keys(ours), _keys(theirs)
+    for tokens, there in ((ours, known), (theirs, keys)):
+        for token in tokens:
+            if token.fact is None and token.key in there:
+                token.matched = True
+    left, right = _left(ours), _left(theirs)
+    _derived(left, right)
+    _denied(left, right)
+    _denied(right, left)
+    _doubled(one, other)
+    if near is not None and lang.name == "en":  # the vectors are of English words
+        _by_meaning(_left(ours), _left(theirs), near, opposites(lang.name))
+
+
+def _content(sentences: Iterable[Sentence]) -> list[Token]:
+    return [token for sentence in sentences for token in sentence.content]
+
+
+def _keys(tokens: Iterable[Token]) -> frozenset[str]:
+    return frozenset(token.key for token in tokens if token.fact is None)
+
+
+def _left(tokens: Iterable[Token]) -> list[Token]:
+    return [token for token in tokens if not token.matched and token.fact is None]
+
+
+def _named(ours: list[Token], theirs: list[Token]) -> None:
+    """What is a name inside of one sentence is one at the beginning of another."""
+    names = {token.key for token in (*ours, *theirs) if token.name}
+    for token in (*ours, *theirs):
+        token.name = token.name or (token.key in names and token.text[:1].isupper())
+
+
+def _facts(ours: list[Token], theirs: list[Token]) -> None:
+    mine = [token for token in ours if token.fact is not None]
+    yours = [token for token in theirs if token.fact is not None]
+    by_reading: dict[str, list[Token]] = {}
+    for token in yours:
+        assert token.fact is not None
+        for reading in {*token.fact.readings, *map(str, token.fact.bare)}:
+            by_reading.setdefault(reading, []).append(token)
+    for token in mine:
+        assert token.fact is not None
+        for reading in {*token.fact.readings, *map(str, token.fact.bare)}:
+            for counterpart in by_reading.get(reading, ())[:_CALLED]:
+                if counterpart.fact is not None and agree(token.fact, counterpart.fact):
+                    token.matched = counterpart.matched = True
+                    token.key = counterpart.key = "#" + min(token.fact.readings | counterpart.fact.readings)
+
+
+def _derived(left: list[Token], right: list[Token]) -> None:
+    """`refundable` and `refunded`, `employed` and `employment`: one word begins with the other's stem."""
+    starts: dict[str, list[Token]] = {}
+    for token in right:
+        starts.setdefault(token.key[:4], []).append(token)
+    for token in left:
+        for other in starts.get(token.key[:4], ())[:_CALLED]:
+            if _same_root(token, other):
+                token.matched = other.matched = True
+                token.key = other.key = min(token.key, other.key)
+
+
+def _same_root(one: Token, other: Token) -> bool:
+    if one.name or other.name or "=" in (one.key[0], other.key[0]):
+        return False
+    short, long = sorted((one.key, other.key), key=len)
+    return len(short) >= 4 and long.startswith(short) and long[len(short) :] in _SUFFIXES
+
+
+_SUFFIXES = frozenset(
+    [
+        "able",
+        "ible",
+        "al",
+        "ally",
+        "ion",
+        "ive",
+        "er",
+        "or",
+        "ance",
+        "ence",
+        "ity",
+        "ness",
+        "y",
+        "ful",
+        "r",
+        "t",
+        "d",
+        "n",
+        "en",
+        "ung",
+        "e",
+        "es",
+        "s",
+        "ent",
+        "ant",
+        "ment",
+        "tion",
+        "ung",
+        "keit",
+    ]
+)
+
+
+def _denied(left: list[Token], right: list[Token]) -> None:
+    """`unsuccessful` is `successful`, denied."""
+    plain = {fold(token.text): token for token in left}
+    for token in right:
+        word = fold(token.text)
+        for prefix in _PREFIXES:
+            bare = word.removeprefix(prefix)
+            if word.startswith(prefix) and bare in plain and not token.matched:
+                token.matched = plain[bare].matched = True
+                token.key = plain[bare].key
+                token.marks = token.marks | NEGATED
+
+
+def _doubled(one: Sequence[Sentence], other: Sequence[Sentence]) -> None:
+    """A name, or a word of a script without capitals, that stands just where another stood, weighs double."""
+    ours, theirs = _slots(one), _slots(other)
+    for slot in ours.keys() & theirs.keys():
+        for token in (*ours[slot], *theirs[slot]):
+            token.weight *= 2
+
+
+def _slots(sentences: Iterable[Sentence]) -> dict[tuple[str, str], list[Token]]:
+    """By what stands before and after, the words without a counterpart."""
+    found: dict[tuple[str, str], list[Token]] = {}
+    for sentence in sentences:
+        content = sentence.content
+        for at, token in enumerate(content):
+            if not token.matched and not token.text[0].islower():
+                before = content[at - 1].key if at else ""
+                after = content[at + 1].key if at + 1 < len(content) else ""
+                for slot in ((before, "<"), (after, ">")):
+                    if slot[0]:
+                        found.setdefault(slot, []).append(token)
+    return found
+
+
+def _by_meaning(left: list[Token], right: list[Token], near: Near, known: Mapping[str, Set[str]]) -> None:
+    for token in left[:_CALLED]:
+        for other in right[:_CALLED]:
+            apart = other.key in known.get(token.key, ()) or (token.key[0] == "=" and other.key[0] == "=")
+            if other.matched or token.name or other.name or apart:
+                continue
+            if near(fold(token.text), fold(other.text)):
+                token.matched = other.matched = True
+                token.key = other.key = min(token.key, other.key)
+                break

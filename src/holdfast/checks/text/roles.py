@@ -1,0 +1,230 @@
+"""Who does what to whom: two things that changed places, and steps that changed their order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from holdfast.checks.text.folding import fold
+from holdfast.checks.text.languages import Language
+from holdfast.checks.text.sentence import Sentence, Token
+
+_LONGEST = 40
+"""Content words of a sentence whose places are compared pair by pair."""
+_REACH = 2
+_BY_PARTICLES = frozenset({"zh", "ja", "hi"})
+"""Languages in which particles, not places, say who does what."""
+_CASES = {"der": "who", "den": "whom", "dem": "to whom", "ein": "who", "einen": "whom", "einem": "to whom"}
+_ARTICLES = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "der",
+        "die",
+        "das",
+        "den",
+        "dem",
+        "des",
+        "ein",
+        "eine",
+        "einen",
+        "einem",
+        "einer",
+        "le",
+        "la",
+        "les",
+        "l",
+        "un",
+        "une",
+        "el",
+        "los",
+        "las",
+        "il",
+        "lo",
+        "gli",
+        "i",
+        "o",
+        "os",
+        "as",
+        "um",
+        "uma",
+        "de",
+        "het",
+        "een",
+    ]
+)
+
+
+def differences(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language) -> Iterator[str]:
+    """In a few words each, what changed places."""
+    for sentence in one:
+        counterpart = _counterpart(sentence, other)
+        if counterpart is not None:
+            yield from _swapped(sentence, counterpart, lang)
+    yield from _steps(one, other)
+
+
+def _counterpart(sentence: Sentence, others: Sequence[Sentence]) -> Sentence | None:
+    keys = {token.key for token in sentence.content}
+    best = max(others[:_LONGEST], key=lambda o: len(keys & {t.key for t in o.content}), default=None)
+    return best if best is not None and len(keys & {t.key for t in best.content}) >= 2 else None
+
+
+def _swapped(one: Sentence, other: Sentence, lang: Language) -> Iterator[str]:
+    ours, theirs = _unique(one), _unique(other)
+    shared = [key for key in ours if key in theirs and fold(one.tokens[ours[key]].text) not in lang.times_of_day][
+        :_LONGEST
+    ]
+    turned = _passive(one, lang) != _passive(other, lang)
+    if turned:
+        yield from _turned_wrong(one, other, lang)
+        return
+    around_a = {key: _around(one.tokens, ours[key]) for key in shared}
+    around_b = {key: _around(other.tokens, theirs[key]) for key in shared}
+    for n, x in enumerate(shared):
+        for y in shared[n + 1 :]:
+            if (
+                _exchanged(x, y, around_a, around_b)
+                and not _equals(one, ours[x], ours[y])
+                and not _equals(other, theirs[x], theirs[y])
+            ):
+                if _side_by_side(one, ours[x], ours[y], lang) or _side_by_side(other, theirs[x], theirs[y], lang):
+                    continue
+                if _identity(one, ours[x], ours[y]) and _identity(other, theirs[x], theirs[y]):
+                    continue
+                if lang.name in ("ru", "pl") and _same_forms(one, other, ours, theirs, (x, y)):
+                    continue
+                yield f"'{one.tokens[ours[x]].text}' and '{one.tokens[ours[y]].text}' changed places"
+                return
+    if lang.name == "de":
+        yield from _cases(one, other, ours, theirs, shared)
+
+
+def _unique(sentence: Sentence) -> dict[str, int]:
+    """By key, the place of every word that stands there once."""
+    counts = Counter(token.key for token in sentence.content)
+    return {token.key: at for at, token in enumerate(sentence.tokens) if token.key and counts[token.key] == 1}
+
+
+def _around(tokens: list[Token], at: int) -> frozenset[str]:
+    """What stands left and right of a word: the next words, small ones too."""
+    left = [_said(t) for t in tokens[max(0, at - 6) : at] if _said(t)][-_REACH:]
+    right = [_said(t) for t in tokens[at + 1 : at + 7] if _said(t)][:_REACH]
+    owner = ["'s"] if tokens[at].text.endswith(("'s", "s'")) else []
+    return frozenset([f"<{word}" for word in left] + [f">{word}" for word in right] + owner)
+
+
+def _said(token: Token) -> str:
+    word = fold(token.text)
+    return token.key or (
+        "" if word in _ARTICLES or token.text in ",:" or "is" in token.marks or "was" in token.marks else word
+    )
+
+
+def _exchanged(x: str, y: str, a: dict[str, frozenset[str]], b: dict[str, frozenset[str]]) -> bool:
+    own = {f"<{x}", f">{x}", f"<{y}", f">{y}"}
+    stay = len((a[x] & b[x]) - own) + len((a[y] & b[y]) - own)
+    cross_x, cross_y = len((a[x] & b[y]) - own), len((a[y] & b[x]) - own)
+    return cross_x > 0 and cross_y > 0 and cross_x + cross_y > stay
+
+
+def _equals(sentence: Sentence, at: int, other: int) -> bool:
+    """Whether only `and`, commas and other members of the list stand between two words."""
+    first, last = sorted((at, other))
+    between = sentence.tokens[first + 1 : last]
+    joins = sum("and" in token.marks or token.text == "," for token in between)
+    words = sum(bool(token.key) for token in between)
+    return (
+        joins > 0
+        and words <= 3 * joins
+        and not any(token.marks & {"not", "if", "because", "step", "past", "is", "was"} for token in between)
+    )
+
+
+def _side_by_side(sentence: Sentence, at: int, other: int, lang: Language) -> bool:
+    """Whether they are a verb and what goes with it, which may stand on either side; never two names or numbers."""
+    first, last = sorted((at, other))
+    tokens = sentence.tokens
+    if lang.name in _BY_PARTICLES or all(tokens[n].name or tokens[n].fact is not None for n in (at, other)):
+        return False
+    return not any(token.key and fold(token.text) not in lang.times_of_day for token in tokens[first + 1 : last])
+
+
+def _identity(sentence: Sentence, at: int, other: int) -> bool:
+    """Whether one thing is said to be the other: `Paris is the capital`. Of two names only one can be that."""
+    first, last = sorted((at, other))
+    tokens = sentence.tokens
+    if (tokens[at].name and tokens[other].name) or any("than" in token.marks for token in tokens):
+        return False
+    return any(token.marks & {"is", "was"} for token in tokens[first:last]) or any("is" in t.marks for t in tokens[:1])
+
+
+def _same_forms(
+    one: Sentence, other: Sentence, ours: dict[str, int], theirs: dict[str, int], keys: tuple[str, str]
+) -> bool:
+    """Where endings say who does what, words with the same endings keep their roles in any order."""
+    return all(fold(one.tokens[ours[key]].text) == fold(other.tokens[theirs[key]].text) for key in keys)
+
+
+def _passive(sentence: Sentence, lang: Language) -> int:
+    """The place of who did it, after `by`; 0 if the sentence does not say so."""
+    for at, token in enumerate(sentence.tokens):
+        if "agent" in token.marks and at:
+            after = next((t for t in sentence.tokens[at + 1 : at + 6] if t.key), None)
+            helped = any(t.marks & {"past", "was", "is", "will"} for t in sentence.tokens[:at]) or lang.name == "zh"
+            if after is not None and after.fact is None and helped:
+                return at + 1
+    return 0
+
+
+def _turned_wrong(one: Sentence, other: Sentence, lang: Language) -> Iterator[str]:
+    """Whoever did it in the passive must come before what was done to, in the active."""
+    active, passive = (other, one) if _passive(one, lang) else (one, other)
+    at = _passive(passive, lang)
+    doer = next((t for t in passive.tokens[at:] if t.key), None)
+    done_to = next((t for t in passive.tokens[:at] if t.key and t.matched), None)
+    places = _unique(active)
+    if doer is None or done_to is None or doer.key not in places or done_to.key not in places:
+        return
+    if places[doer.key] > places[done_to.key]:
+        yield f"'{doer.text}' and '{done_to.text}' changed places"
+
+
+def _cases(
+    one: Sentence, other: Sentence, ours: dict[str, int], theirs: dict[str, int], shared: list[str]
+) -> Iterator[str]:
+    """German articles say who does what."""
+    told = [(key, _case(one, ours[key]), _case(other, theirs[key])) for key in shared]
+    changed = [(key, a, b) for key, a, b in told if a and b and a != b]
+    if len(changed) >= 2 and {a for _, a, _ in changed} == {b for _, _, b in changed}:
+        yield f"'{changed[0][0]}' and '{changed[1][0]}' changed places"
+
+
+def _case(sentence: Sentence, at: int) -> str:
+    return _CASES.get(fold(sentence.tokens[at - 1].text), "") if at else ""
+
+
+def _steps(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:
+    """Where both texts number their steps, or say first and then, the order is part of the answer."""
+    if not (_ordered(one) and _ordered(other)):
+        return
+    first, second = _sequence(one), _sequence(other)
+    shared = [key for key in first if key in set(second)]
+    again = [key for key in second if key in set(first)]
+    if len(shared) >= 2 and _moved(shared, again) * 2 >= len(shared):
+        yield "the steps are in another order"
+
+
+def _ordered(sentences: Sequence[Sentence]) -> bool:
+    return sum(s.numbered for s in sentences) > 1 or sum("step" in t.marks for s in sentences for t in s.tokens) > 0
+
+
+def _sequence(sentences: Sequence[Sentence]) -> list[str]:
+    return list(dict.fromkeys(token.key for sentence in sentences for token in sentence.content))[: 4 * _LONGEST]
+
+
+def _moved(shared: list[str], again: list[str]) -> int:
+    """How many words stand on the other side of the middle."""
+    half = (len(shared) + 1) // 2
+    return len(set(shared[:half]) - set(again[:half])) + len(set(shared[half:]) - set(again[half:]))

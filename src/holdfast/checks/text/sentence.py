@@ -1,0 +1,36 @@
+"""The parts of a text that are compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from holdfast.checks.text.quantities import Fact
+
+
+@dataclass(slots=True)
+class Token:
+    """A word, a name, a number or date, or a mark such as a comma."""
+
+    text: str
+    key: str
+    """What it is compared by; empty if it says nothing by itself."""
+    at: int
+    """Where it begins in the text."""
+    marks: frozenset[str] = frozenset()
+    fact: Fact | None = None
+    name: bool = False
+    weight: float = 1.0
+    matched: bool = False
+
+
+@dataclass(slots=True)
+class Sentence:
+    """Its tokens, small words and commas included."""
+
+    tokens: list[Token] = field(default_factory=list)
+    question: bool = False
+    numbered: bool = False
+
+    @property
+    def content(self) -> list[Token]:
+        return [token for token in self.tokens if token.key]

@@ -1,0 +1,197 @@
+"""What small words do to statements: negation, modality, quantifiers, tense, conditions. Both texts must agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from holdfast.checks.text.languages import Language
+from holdfast.checks.text.sentence import Sentence, Token
+
+_AMOUNTS = ("all", "some", "most", "many", "few", "only")
+_LIMITS = ("least", "up_to", "more", "less")
+"""Only before a number: `within 30 days`, `over 65`."""
+_NAMES = {
+    "not": "a negation",
+    "can": "that it is possible",
+    "must": "that it is required",
+    "should": "that it is advised",
+    "maybe": "that it is uncertain",
+    "least": "at least",
+    "up_to": "at most",
+    "more": "more than",
+    "less": "less than",
+    "once": "that it was so once",
+}
+_NEAR = 3
+_SENTENCES = 100
+"""Of each text, that are compared with each other."""
+
+
+class Mark(NamedTuple):
+    """A small word that turns a statement, with the words around it."""
+
+    kind: str
+    text: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+    @property
+    def scope(self) -> frozenset[str]:
+        return frozenset((*self.before, *self.after))
+
+
+def marks(sentences: Sequence[Sentence], lang: Language) -> list[Mark]:
+    """Every such word of a text."""
+    return [mark for sentence in sentences for mark in _of(sentence.tokens, lang)]
+
+
+def _of(tokens: list[Token], lang: Language) -> Iterator[Mark]:
+    denied_at = -10
+    for at, token in enumerate(tokens):
+        if not token.marks or ("polite" in token.marks and "not" not in token.marks):
+            continue
+        before, after = _around(tokens, at)
+        if "not" in token.marks or "impossible" in token.marks:
+            if at - denied_at > 6 or any(t.text == "," for t in tokens[denied_at:at]):
+                yield Mark("not", token.text, before, after)
+            denied_at = at
+        kinds = _turns(token, tokens, at)
+        if kinds:
+            yield Mark(kinds, token.text, before, after)
+        for kind in (*_AMOUNTS, "once", "if", "because", "so"):
+            if kind in token.marks and not ("if" in token.marks and kind == "once"):
+                yield Mark(kind, token.text, before, after)
+        if token.marks & set(_LIMITS) and _counted(tokens, at):
+            yield Mark(next(kind for kind in _LIMITS if kind in token.marks), token.text, before, after)
+
+
+def _turns(token: Token, tokens: list[Token], at: int) -> str:
+    """can, must, should, maybe, or `can maybe` where the word may be either."""
+    if "impossible" in token.marks:
+        return "can"
+    found = [kind for kind in ("can", "maybe", "must", "should") if kind in token.marks]
+    if found == ["can", "maybe"]:
+        close = tokens[at + 1 : at + 3]
+        if any("not" in t.marks for t in close):
+            return "can"
+        if (
+            any(t.text in ("have", "be") for t in close[:1])
+            and token.text == "may"
+            and any(t.text == "been" for t in close)
+        ):
+            return "maybe"
+    return " ".join(found)
+
+
+def _counted(tokens: list[Token], at: int) -> bool:
+    return any(token.fact is not None for token in tokens[max(0, at - 2) : at + 4])
+
+
+def _around(tokens: list[Token], at: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    before = [t.key for t in tokens[max(0, at - 12) : at] if t.key][-_NEAR:]
+    after = [t.key for t in tokens[at + 1 : at + 13] if t.key][:_NEAR]
+    return tuple(before), tuple(after)
+
+
+def differences(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language) -> Iterator[str]:
+    """In a few words each, what is turned in one text and not in the other."""
+    ours, theirs = marks(one, lang), marks(other, lang)
+    yield from _counts(ours, theirs, one, other)
+    yield from _scopes(ours, theirs)
+    yield from _joined(ours, theirs)
+    yield from _tenses(one, other)
+    if sum(s.question for s in one) != sum(s.question for s in other):
+        yield "a statement became a question" if sum(s.question for s in other) else "a question became a statement"
+
+
+def _counts(ours: list[Mark], theirs: list[Mark], one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:
+    mine, yours = Counter(m.kind for m in ours), Counter(m.kind for m in theirs)
+    if mine["not"] != yours["not"]:
+        yield _changed("not", ours, theirs)
+    yield from _modality(mine, yours, ours, theirs, one, other)
+    for kind in ("must", "should", "once"):
+        if bool(mine[kind]) != bool(yours[kind]):
+            yield _changed(kind, ours, theirs)
+    for kind in (*_AMOUNTS, *_LIMITS):
+        if bool(mine[kind]) != bool(yours[kind]):
+            yield _changed(kind, ours, theirs)
+
+
+def _modality(mine: Counter[str], yours: Counter[str], ours: list[Mark], theirs: list[Mark],
+              one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:  # fmt: skip
+    """`may` is `can` or `might`, whichever the other text says."""
+    either_a, either_b = mine["can maybe"], yours["can maybe"]
+    if (bool(mine["maybe"]) and not (yours["maybe"] or either_b)) or (
+        bool(yours["maybe"]) and not (mine["maybe"] or either_a)
+    ):
+        yield _changed("maybe", ours, theirs)
+        return
+    for a, b, either, text in ((mine, yours, either_b, other), (yours, mine, either_a, one)):
+        if (a["can"] or (a["can maybe"] and not b["maybe"])) and not (b["can"] or either) and not _able(text):
+            yield _changed("can" if a["can"] else "maybe", ours, theirs)
+
+
+def _able(sentences: Sequence[Sentence]) -> bool:
+    return any(
+        t.text.casefold().endswith(("able", "ible", "bar", "abile", "ável", "ível"))
+        for s in sentences
+        for t in s.content
+    )
+
+
+def _changed(kind: str, ours: list[Mark], theirs: list[Mark]) -> str:
+    mine, yours = [m for m in ours if kind in m.kind.split()], [m for m in theirs if kind in m.kind.split()]
+    if len(mine) > len(yours):
+        return f"no longer says {_NAMES.get(kind, kind)} ('{mine[-1].text}')"
+    return f"now says {_NAMES.get(kind, kind)} ('{yours[-1].text}')" if yours else f"{_NAMES.get(kind, kind)} differs"
+
+
+def _scopes(ours: list[Mark], theirs: list[Mark]) -> Iterator[str]:
+    """A negation or quantifier must stand by the same words."""
+    for mine, yours in ((ours, theirs), (theirs, ours)):
+        for mark in mine[:_SENTENCES]:
+            alike = [m for m in yours[:_SENTENCES] if _alike(m, mark)]
+            if mark.scope and alike and all(m.scope and not m.scope & mark.scope for m in alike):
+                yield f"'{mark.text}' stands by other words"
+
+
+def _alike(one: Mark, other: Mark) -> bool:
+    return one.kind not in ("if", "because", "so") and not set(one.kind.split()).isdisjoint(other.kind.split())
+
+
+def _joined(ours: list[Mark], theirs: list[Mark]) -> Iterator[str]:
+    """Cause and effect, condition and consequence, keep their sides."""
+    for kind in ("because", "if"):
+        mine, yours = [m for m in ours if m.kind == kind], [m for m in theirs if m.kind == kind]
+        if len(mine) == len(yours) == 1 and mine[0].after and yours[0].after:
+            a, b = set(mine[0].after), set(yours[0].after)
+            if not a & b and (a & set(yours[0].before) or b & set(mine[0].before)):
+                yield f"what follows '{mine[0].text}' changed sides"
+
+
+def _tenses(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:
+    """What will be is not what was."""
+    for sentence, counterpart in _partners(one, other):
+        a, b = _flags(sentence), _flags(counterpart)
+        if "will" in b - a and "past" in a - b:
+            yield "what is done is now to come"
+        if "will" in a - b and "past" in b - a:
+            yield "what was to come is now done"
+        if {"is", "was"} == (a ^ b) & {"is", "was"}:
+            yield "what is became what was" if "is" in a else "what was became what is"
+
+
+def _partners(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[tuple[Sentence, Sentence]]:
+    """Sentences that share more than half of their words."""
+    keys = [{token.key for token in sentence.content} for sentence in other[:_SENTENCES]]
+    for sentence in one[:_SENTENCES]:
+        mine = {token.key for token in sentence.content}
+        for counterpart, yours in zip(other, keys, strict=False):
+            if 2 * len(mine & yours) > max(len(mine), len(yours)):
+                yield sentence, counterpart
+
+
+def _flags(sentence: Sentence) -> frozenset[str]:
+    return frozenset(mark for token in sentence.tokens for mark in token.marks if mark in ("will", "past", "is", "was"))

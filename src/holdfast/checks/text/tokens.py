@@ -1,0 +1,195 @@
+"""A text as sentences of tokens: words by their stems, facts, and what small words do to them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from holdfast.checks.text.facts import facts_at
+from holdfast.checks.text.folding import fold
+from holdfast.checks.text.languages import NO_SPACES, Language
+from holdfast.checks.text.quantities import western
+from holdfast.checks.text.sentence import Sentence, Token
+from holdfast.checks.text.stems import stem
+from holdfast.checks.text.synonyms import group_of, phrases
+
+_LETTER = (
+    r"(?:[^\W\d_]|[\u0300-\u036f\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u200c\u200d])"
+)
+_SCAN = re.compile(
+    r"(?P<step>\ue000)"
+    r"|(?P<code>https?://[^\s<>\"')]+[^\s<>\"').,!?;:]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+    r"|(?=[A-Za-z_-]*\d)(?![\d])[A-Za-z][A-Za-z\d]*(?:[-_][A-Za-z\d]+)*)"
+    r"|(?P<ymd>\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|\d{4}年\d{1,2}月\d{1,2}日)"
+    r"|(?P<dmy>\d{1,2}(?P<sign>[./-])\d{1,2}(?P=sign)(?:\d{4}|\d{2})(?!\d))"
+    r"|(?P<md>\d{1,2}月\d{1,2}日)"
+    r"|(?P<clock>\d{1,2}(?::|\s?h\s?)\d{2}(?::\d{2})?(?!\d))"
+    r"|(?P<number>(?<![\w.,])[-−]?\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?![\d])(?:[.,]\d+)?|[-−]?\d+(?:[.,']\d+)*)"
+    rf"|(?P<word>{_LETTER}+(?:['-]{_LETTER}+)*)"
+    r"|(?P<unit>R\$|US\$|°[CF]|[$€£¥₹₽%°])"
+    r"|(?P<sign_>[.!?;:,\n。、،؛؟।=+×()|])"
+)
+_LIST_MARK = re.compile(r"^[ \t]*(?:[-*•–]|(\d{1,2})[.)])[ \t]+(?=\S)", re.MULTILINE)
+_LIST_BEGINS = re.compile(r":[ \t]*\n+[ \t]*[-*•–][ \t]+")
+_LIST_GOES_ON = re.compile(r"(?<![.!?:;,\s*])[ \t]*\n[ \t]*[-*•–][ \t]+(?=\S)")
+_IDLE = frozenset({"empty", "polite", "is", "was", "past", "and", "step", "agent", "than", "will", "so"})
+_ENDS = frozenset(".!?;\n。؛؟।|")
+_CONTRACTIONS = (
+    (re.compile(r"\b(?:can't|cannot)\b", re.I), "can not"), (re.compile(r"\bwon't\b", re.I), "will not"),
+    (re.compile(r"\bshan't\b", re.I), "shall not"), (re.compile(r"n't\b", re.I), " not"),
+    (re.compile(r"'ll\b", re.I), " will"), (re.compile(r"'ve\b", re.I), " have"), (re.compile(r"'re\b", re.I), " are"),
+    (re.compile(r"'m\b", re.I), " am"), (re.compile(r"'d\b", re.I), " would"),
+    (re.compile(r"\b(it|he|she|that|there|what|here|who)'s\b", re.I), r"\1 is"),
+    (re.compile(r"\b(?:e\.g|i\.e|approx|etc|no|mr|mrs|ms|dr|st|vs|ca|z\.b|mon|tue|wed|thu|fri|sat|sun)\.(?=\s)", re.I),
+     lambda m: m[0][:-1].replace(".", "")),
+    (re.compile(r"\b([ap])\.m\.?", re.I), r"\1m"),
+)  # fmt: skip
+
+
+_PARTICLES = frozenset({"back", "off", "on", "up", "down", "out", "in"})
+_LONGEST_NUMBER = 40
+"""Signs of a number; a longer one is compared as it is written."""
+_LIGHT = 0.3
+"""What a word counts that is hardly missed."""
+
+
+def plain(text: str, lang: Language) -> str:
+    """The text without marks of layout, contractions written out."""
+    text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
+    text = _LIST_BEGINS.sub(": ", _LIST_GOES_ON.sub(", ", text))
+    text = _LIST_MARK.sub(lambda m: "\n\ue000 " if m[1] else "\n", text)
+    text = re.sub(r"[*_`#~\"“”«»„]+", " ", text).replace("—", " - ")
+    text = re.sub(r"(?<=\be)-(?=mail)", "", text, flags=re.I)
+    if lang.name in NO_SPACES:
+        text = western(text)
+    if lang.name == "en":
+        for pattern, written in _CONTRACTIONS:
+            text = pattern.sub(written, text)
+    if lang.name in ("fr", "it"):
+        text = re.sub(r"\b([cdjlmnst]|qu|dell|all|nell|sull|dall|un|quest)'(?=\w)", r"\1 ", text, flags=re.I)
+    return text
+
+
+def sentences(text: str, lang: Language) -> list[Sentence]:
+    """The sentences that say something."""
+    text = plain(text, lang)
+    found, current, numbered = [], Sentence(), False
+    for token in _marked(facts_at(list(_raw(text, lang)), lang), lang):
+        if token.text == "\ue000":
+            numbered = True
+        elif not token.text:
+            continue  # a particle that was counted with its verb
+        elif token.text in _ENDS:
+            current.question = token.text in "?؟"
+            if current.tokens:
+                found.append(current)
+            current = Sentence()
+        else:
+            if not current.tokens:
+                current.numbered, numbered = numbered, False
+            current.tokens.append(token)
+    if current.tokens:
+        found.append(current)
+    return [one for one in found if one.content or any(token.marks - _IDLE for token in one.tokens)]
+
+
+def _raw(text: str, lang: Language) -> Iterator[tuple[str, str, int]]:
+    """Kind, text and place of everything that is written."""
+    for found in _SCAN.finditer(text):
+        kind = str(found.lastgroup)
+        if kind == "sign":
+            kind = "dmy"
+        elif kind == "number" and len(found[0]) > _LONGEST_NUMBER:
+            kind = "code"
+        if kind == "word" and lang.segments is not None:
+            yield from _segmented(found[0], found.start(), lang.segments)
+        else:
+            yield kind, found[0], found.start()
+
+
+def _segmented(word: str, at: int, known: re.Pattern[str]) -> Iterator[tuple[str, str, int]]:
+    """A run of signs as the words that are known, and single signs; Latin letters and katakana stay together."""
+    place = 0
+    while place < len(word):
+        found = known.match(word, place) or re.compile(r"[A-Za-z]+|[\u30a0-\u30ff]+|.").match(word, place)
+        assert found is not None
+        yield "word", found[0], at + place
+        place = found.end()
+
+
+def _marked(tokens: list[Token], lang: Language) -> Iterator[Token]:
+    """Phrases and small words with what they do, other words with their keys."""
+    groups, long = group_of(lang.name), phrases(lang.name)
+    at, opening = 0, True
+    while at < len(tokens):
+        token = tokens[at]
+        if token.fact is not None or token.key:
+            yield token
+            at, opening = at + 1, False
+            continue
+        word = fold(token.text)
+        size, marks = _phrase(tokens, at, lang)
+        base = stem(word, lang.name)
+        grouped = _grouped(base, tokens, at, long.get(base, 1), groups)
+        if grouped > size or (not marks and grouped):
+            token.key = groups[_joined(base, tokens[at : at + grouped])]
+            token.text = " ".join(t.text for t in tokens[at : at + grouped])
+            yield token
+            at, opening = at + grouped, False
+            continue
+        token.marks = marks
+        single_letter = (
+            len(token.text) == 1 and token.text.isupper() and not opening and lang.name != "de" and word != "i"
+        )
+        if single_letter:
+            token.marks, token.key, token.name = frozenset(), word, True
+        elif not marks and token.text[:1].isalpha():
+            token.key = _apart(base, tokens, at, groups) if base in long else groups.get(base, base)
+            token.weight = _LIGHT if word in lang.light else 1.0
+            token.name = _is_name(token.text, opening, lang) and not token.key.startswith("=")
+        token.text = " ".join(t.text for t in tokens[at : at + size])
+        yield token
+        opening = (
+            token.text in _ENDS
+            or token.text in (":", "\ue000")
+            or (opening and "polite" in marks)
+            or (opening and token.text == ",")
+        )
+        at += size
+
+
+def _is_name(text: str, opening: bool, lang: Language) -> bool:
+    return text[0].isupper() and not opening and not text.isupper() and lang.name not in ("de", "zh", "ja", "ar", "hi")
+
+
+def _phrase(tokens: list[Token], at: int, lang: Language) -> tuple[int, frozenset[str]]:
+    """How many tokens the longest known phrase takes here, and what it does."""
+    first = fold(tokens[at].text)
+    for size in range(min(lang.longest.get(first, 1), len(tokens) - at), 0, -1):
+        phrase = " ".join(fold(token.text) for token in tokens[at : at + size])
+        marks = lang.marks.get(phrase)
+        if marks:
+            return size, marks
+    return 1, frozenset()
+
+
+def _grouped(base: str, tokens: list[Token], at: int, longest: int, groups: dict[str, str]) -> int:
+    for size in range(min(longest, len(tokens) - at), 1, -1):
+        if _joined(base, tokens[at : at + size]) in groups:
+            return size
+    return 0
+
+
+def _joined(base: str, tokens: list[Token]) -> str:
+    return " ".join((base, *(fold(token.text) for token in tokens[1:])))
+
+
+def _apart(base: str, tokens: list[Token], at: int, groups: dict[str, str]) -> str:
+    """The key of a verb whose particle stands a few words later: `send the old one back`."""
+    for later in tokens[at + 2 : at + 5]:
+        key = groups.get(f"{base} {later.text}")
+        if key is not None and later.text in _PARTICLES:
+            later.text = ""
+            return key
+    return groups.get(base, base)
