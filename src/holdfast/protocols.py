@@ -745,6 +745,20 @@ class ConsultingCheck(Protocol):
     async def consult(self, seen: Observation, evidence: Evidence, ask: Ask) -> Evidence: ...
 
 
+@runtime_checkable
+class ComparingCheck(Protocol):
+    """A check of the text that may ask a model, and may show it the calm run beside this one."""
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether it does, with its settings."""
+        ...
+
+    async def consult_beside(
+        self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask
+    ) -> Evidence: ...
+
+
 RAN = "ran"
 """In the memory of a WorldFault: a list of the commands, as tuples of words, that it ran beside the agent's."""
 TOUCHED = "touched"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
 
@@ -16,7 +16,16 @@ _Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 
 Threshold: TypeAlias = Annotated[_Share | None, Meta(description="Least likeness that passes, 0 to 1, default 0.75.")]
 ShortThreshold: TypeAlias = Annotated[_Share | None, Meta(description="Short for `similarity_threshold`.")]
-By: TypeAlias = Annotated[Method, Meta(description="Compare words, or also meanings (needs the semantic extra).")]
+By: TypeAlias = Annotated[
+    Method | Literal["model"],
+    Meta(description="Compare words, or also meanings (needs the semantic extra), or ask a model."),
+]
+AskedModel: TypeAlias = Annotated[
+    str | None, Meta(description="Of method model: a name in models, provider/name, or a known model.")
+]
+Votes: TypeAlias = Annotated[
+    Annotated[int, Meta(ge=1, le=99)] | None, Meta(description="Of method model: ask so often and take the median.")
+]
 
 DEFAULT = 0.75
 
@@ -40,9 +49,16 @@ def threshold(threshold: float | None, similarity_threshold: float | None) -> fl
     return DEFAULT if given is None else given
 
 
-def problems(threshold: float | None, similarity_threshold: float | None, method: Method) -> Iterable[tuple[str, str]]:
+def problems(
+    threshold: float | None, similarity_threshold: float | None, method: str, model: str | None, votes: int | None
+) -> Iterable[tuple[str, str]]:
     """What is wrong with the settings that both checks have."""
     if threshold is not None and similarity_threshold is not None:
         yield "threshold", "similarity_threshold says the same: give one of them"
     if method == "semantic" and (lacking := missing()):
         yield "method", lacking
+    if method == "model" and not (model or "").strip():
+        yield "model", "is missing: method model asks one; give a name in models, provider/name, or a known model"
+    if method != "model":
+        for field in (name for name, value in (("model", model), ("votes", votes)) if value is not None):
+            yield field, f"is used by method: model only, and the method is {method}"

@@ -19,7 +19,7 @@ from holdfast.model.world import Evidence
 from holdfast.planes.llm.sources.model_client import ModelRefused, ask, without
 from holdfast.planes.llm.sources.question import Question
 from holdfast.planes.llm.sources.source import NoModel, UpstreamDown
-from holdfast.protocols import Advice, ConsultingCheck
+from holdfast.protocols import Advice, Check, ComparingCheck, ConsultingCheck
 
 AT_ONCE = 8
 """Questions that are under way at the same time."""
@@ -138,12 +138,15 @@ def _wait(failed: UpstreamDown, attempt: int) -> float:
 
 # -- for each trial -------------------------------------------------------------------------------
 async def consulted(
-    check: ConsultingCheck, seen: Observation, evidence: Evidence | None, ask: Consultation
+    check: Check, seen: Observation, control: Observation | None, evidence: Evidence | None, ask: Consultation
 ) -> Evidence:
     """What a check was told; where nobody could be asked, why: an error of that rule alone."""
     if evidence is not None and evidence.error:
         return evidence
     try:
+        if isinstance(check, ComparingCheck):
+            return await check.consult_beside(seen, control, evidence or Evidence(), ask)
+        assert isinstance(check, ConsultingCheck)
         return await check.consult(seen, evidence or Evidence(), ask)
     except Exception as broken:  # a bug of ours or of a plug-in is one rule's error, not the run's
         told = str(broken) if isinstance(broken, HoldfastError) else f"{type(broken).__name__}: {broken}"

@@ -9,7 +9,7 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import EVENTS_KEPT
 from holdfast.model.verdict import Finding, Outcome
-from holdfast.plan.checks import make_check, urls_read
+from holdfast.plan.checks import asks_model, make_check, urls_read
 from holdfast.protocols import Exhibit
 
 NO_CALL = "no call was seen"
@@ -18,13 +18,26 @@ NO_CALL = "no call was seen"
 class RuleJudge:
     """Judges single turns by one invariant."""
 
-    __slots__ = ("blind", "decide", "id", "needs_text", "negate", "negative", "over", "reads", "timeout_ms", "urls")
+    __slots__ = (
+        "asks",
+        "blind",
+        "decide",
+        "id",
+        "needs_text",
+        "negate",
+        "negative",
+        "over",
+        "reads",
+        "timeout_ms",
+        "urls",
+    )
 
     def __init__(self, invariant: Invariant, timeout_ms: int, *, web: bool = True) -> None:
         """`web`: the agent's HTTP can be seen."""
         check = make_check(invariant)
         self.urls = urls_read(check)
         self.blind = bool(self.urls) and not web
+        self.asks = asks_model(check)
         self.id = invariant.id
         self.decide = check.decide
         self.negate = invariant.negate
@@ -40,7 +53,8 @@ class RuleJudge:
         if self.needs_text and (not text or text.isspace()):  # blanks alone say nothing
             return self._without_text(turn)
         try:
-            found = self.decide(Exhibit(text, turn, observation, control))
+            evidence = observation.evidence.get(self.id) if self.asks else None
+            found = self.decide(Exhibit(text, turn, observation, control, evidence))
             outcome, found = self._outcome(found)
         except Exception as broken:
             return _broken(broken)

@@ -9,7 +9,7 @@ from msgspec import ValidationError, convert
 from holdfast import plugins
 from holdfast.errors import PluginError
 from holdfast.model.spec import Invariant
-from holdfast.protocols import Check
+from holdfast.protocols import Check, ComparingCheck, ConsultingCheck
 from holdfast.reading.fields import keys_of
 
 
@@ -43,3 +43,8 @@ def runs_inside(check: Check) -> bool:
 def needs_control(check: Check) -> bool:
     """Whether the check compares with a calm run of the same task: an optional power of a plug-in."""
     return bool(getattr(check, "needs_control", False))
+
+
+def asks_model(check: Check) -> bool:
+    """Whether the check asks a model before it decides: an optional power of a plug-in."""
+    return isinstance(check, ConsultingCheck) or (isinstance(check, ComparingCheck) and check.asks_model)

@@ -7,15 +7,13 @@ from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast import plugins
-from holdfast.errors import UserError
+from holdfast.errors import PluginError, UserError
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.world import Evidence
-from holdfast.plan.checks import make_check
+from holdfast.plan.checks import asks_model, make_check
 from holdfast.plan.params import with_params
-from holdfast.protocols import ConsultingCheck
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
@@ -60,8 +58,10 @@ class Consultations:
             return []
         return [rule for rule in rules if rule.id in self._asking]
 
-    async def hear(self, rules: Iterable[Invariant], trial: Trial, seen: Observation) -> dict[str, Evidence]:
-        """By rule, what its model said. `seen` has its secrets masked: nothing else is sent anywhere."""
+    async def hear(
+        self, rules: Iterable[Invariant], trial: Trial, seen: Observation, control: Observation | None
+    ) -> dict[str, Evidence]:
+        """By rule, what its model said. Both observations have their secrets masked: nothing else is sent anywhere."""
         from holdfast.judge.consult import all_printed, consulted
 
         self.open()
@@ -70,8 +70,8 @@ class Consultations:
         heard = {}
         for rule in rules:
             check = make_check(with_params(rule, trial.params) if trial.params else rule)
-            assert isinstance(check, ConsultingCheck)
-            heard[rule.id] = await consulted(check, shown, shown.evidence.get(rule.id), self._consultation)
+            known = shown.evidence.get(rule.id)
+            heard[rule.id] = await consulted(check, shown, control, known, self._consultation)
         return heard
 
     async def close(self) -> None:
@@ -133,5 +133,7 @@ def check_judges(spec: Spec, environ: Mapping[str, str]) -> None:
 
 def asks_a_model(rule: Invariant) -> bool:
     """Whether the rule's check wants to consult one."""
-    plugin = plugins.find("checks", rule.check)
-    return plugin is not None and issubclass(plugin, ConsultingCheck)
+    try:
+        return asks_model(make_check(rule))
+    except PluginError:
+        return False  # it cannot be judged either, and says so there

@@ -163,10 +163,10 @@ class Intake:
         rules = self._consultations.wanted(self._serving(trial).rules, seen)
         if not rules:
             return seen
-        shown = self.masker.observation(seen)
-        said = {
-            id: self.masker.struct(one) for id, one in (await self._consultations.hear(rules, trial, shown)).items()
-        }
+        shown, control = self.masker.observation(seen), self._compared(trial)
+        calm = None if control is None else self.masker.observation(control)
+        heard = await self._consultations.hear(rules, trial, shown, calm)
+        said = {id: self.masker.struct(one) for id, one in heard.items()}
         for id, evidence in said.items():
             if not evidence.error:  # a failed call is asked again when the run is judged anew
                 self._record.consulted(Consulted(trial.id, id, evidence))
@@ -262,9 +262,13 @@ class Intake:
     def _verdicts(self, judge: Judge, trial: Trial, seen: Observation) -> list[Verdict]:
         return self._judged(judge, self._serving(trial).rules, trial, seen)
 
-    def _judged(self, judge: Judge, rules: tuple[Invariant, ...], trial: Trial, seen: Observation) -> list[Verdict]:
+    def _compared(self, trial: Trial) -> Observation | None:
+        """The control that the trial is compared with, if there is one."""
         control = self._plan.control_for(trial) if self._plan.controls else None
-        compared = None if control is None else self.controls.get(control.id)
+        return None if control is None else self.controls.get(control.id)
+
+    def _judged(self, judge: Judge, rules: tuple[Invariant, ...], trial: Trial, seen: Observation) -> list[Verdict]:
+        compared = self._compared(trial) if self._plan.controls else None
         verdicts = [judge.judge(rule, trial, seen, compared) for rule in rules]
         return [self.masker.struct(verdict) for verdict in verdicts] if self._masks else verdicts
 

@@ -125,8 +125,12 @@ def _verdicts(run: RunDir, plan: StoredPlan, tally: Tally, stored: StoredTrials,
                 seen = found.at(last[number])
                 tally.saw(trial, seen)
                 controls[_asked(trial)] = seen
-        for rule, trial, seen in hear(_pairs(plan, stored, found, last)):
-            yield trial, seen, judge.judge(rule, trial, seen, controls.get(_asked(trial)) if controls else None)
+
+        def compared(trial: Trial) -> Observation | None:
+            return controls.get(_asked(trial)) if controls else None
+
+        for rule, trial, seen in hear(_pairs(plan, stored, found, last), compared):
+            yield trial, seen, judge.judge(rule, trial, seen, compared(trial))
 
 
 def _last_of_each(found: StoredObservations, stored: StoredTrials) -> array[int]:

@@ -174,7 +174,7 @@ def rules_unbuilt(rules: ContractRules, file: File, params: Iterable[Mapping[str
     """Judges whose model nothing here answers for, with whatever parameters."""
     models = {name: model.spec for name, model in file.models.items()}
     for rule in rules.all:
-        if rule.invariant.check != "llm_as_judge":
+        if not rule.asks_model:
             continue
         written = str(rule.invariant.settings["model"])
         for model in dict.fromkeys(interpolate(written, values) for values in params):

@@ -13,6 +13,7 @@ from holdfast.spec.rules import RuleEntry
 from holdfast.spec.sections.file import File
 from holdfast.spec.variants import spot
 
+_LIKENESS = ("similarity", "behavior_unchanged")
 _PATTERN_KEYS = ("pattern", "patterns", "matches")
 
 
@@ -75,10 +76,14 @@ def _escaped(reader: Reader, node: Node, path: str) -> bool:
 
 def _judged(reader: Reader, rule: RuleEntry) -> None:
     invariant = rule.invariant
-    if invariant.check != "llm_as_judge" or not invariant.critical:
+    if not invariant.critical:
         return
-    if int(invariant.settings.get("votes", 1)) == 1:
-        weight = "gate" if invariant.gate else "critical rule"
+    weight = "gate" if invariant.gate else "critical rule"
+    if invariant.check in _LIKENESS and not rule.asks_model:
+        message = f"a {weight} that hangs on likeness of words: an honest paraphrase may fail it"
+        hint = "set method: model, and a model to ask"
+        reader.warn(rule.at, rule.path, message, hint=hint, code="lint-likeness-of-words")
+    if rule.asks_model and int(invariant.settings.get("votes", 1)) == 1:
         message = f"a {weight} that hangs on one vote of a judge"
         hint = "set votes: 3 or more" + ("; and a gate needs a score of 1.0" if invariant.gate else "")
         reader.warn(rule.at, rule.path, message, hint=hint, code="lint-judge-one-vote")
@@ -141,11 +146,11 @@ def _numbers(reader: Reader, file: File, rules: ContractRules) -> None:
 
 def _temperatures(reader: Reader, file: File, rules: ContractRules) -> None:
     """Agents set their own; a model's entry says what a judge sends."""
-    if any(rule.invariant.check == "llm_as_judge" for rule in (*rules.all, *file.run_rules)):
+    if any(rule.asks_model for rule in (*rules.all, *file.run_rules)):
         return
     for name, model in file.models.items():
         if model.at.has("temperature"):
-            message = "is used by llm_as_judge only, and no rule of this file is one"
+            message = "is used by rules that ask a model only, and no rule of this file does"
             hint = "remove it; the agent sends its own temperature"
             where = f"models.{name}.temperature"
             reader.warn(model.at.key("temperature"), where, message, hint=hint, code="lint-temperature")

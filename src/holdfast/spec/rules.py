@@ -56,6 +56,11 @@ class RuleEntry(Struct, frozen=True):
         return bool((self.made.polarity == "negative") != self.invariant.negate)
 
     @property
+    def asks_model(self) -> bool:
+        """It asks a model that the spec names."""
+        return bool(getattr(self.made, "asks_model", False))
+
+    @property
     def reads_state(self) -> bool:
         """It judges what the agent left behind, so the agent needs a world to leave it in."""
         return bool(self.made.reads == "state" and getattr(self.made, "needs_world", True))

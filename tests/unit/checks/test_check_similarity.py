@@ -3,6 +3,7 @@ from check_exhibits import exhibit
 
 from holdfast.checks import same_answer
 from holdfast.checks.response.similarity import Similarity
+from holdfast.errors import HarnessError
 
 EXPECTED = "The capital of France is Paris."
 
@@ -68,3 +69,17 @@ def test_semantic_never_imports_the_package_it_reads_from():
 @pytest.mark.parametrize(("short", "long", "used"), [(None, None, 0.75), (0.8, None, 0.8), (None, 0.6, 0.6)])
 def test_threshold_default(short, long, used):
     assert same_answer.threshold(short, long) == used
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [({"method": "model"}, "model"), ({"model": "m"}, "model"), ({"votes": 3, "method": "semantic"}, "votes")],
+)
+def test_a_model_belongs_to_its_method(settings, field):
+    assert [found for found, _ in Similarity(EXPECTED, **settings).problems()] == [field]
+    assert not list(Similarity(EXPECTED, method="model", model="m", votes=3).problems())
+
+
+def test_a_model_that_was_not_asked_is_an_error():
+    with pytest.raises(HarnessError, match="not recorded"):
+        Similarity(EXPECTED, method="model", model="m").decide(exhibit(EXPECTED))

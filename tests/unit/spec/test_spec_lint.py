@@ -57,6 +57,18 @@ def test_gate_or_critical_rule_on_a_judge_with_one_vote(file, key, says):
     assert file.warnings(contract(rule % (key, 3)), "lint-judge-one-vote") == []
 
 
+@pytest.mark.parametrize("kind", ["similarity, expected: x", "behavior_unchanged"])
+def test_a_critical_rule_on_likeness_of_words(file, kind):
+    rule = "{id: s, severity: critical, type: %s%s}"
+    (found,) = file.warnings(contract(rule % (kind, "")), "lint-likeness-of-words")
+    assert "method: model" in found.hint
+    (found,) = file.warnings(contract(rule % (kind, ", method: model, model: m")), "lint-judge-one-vote")
+    model = rule % (kind, ", method: model, model: m, votes: 3")
+    assert file.warnings(contract(model), "lint-likeness-of-words") == []
+    assert file.warnings(contract(model), "lint-judge-one-vote") == []
+    assert file.warnings(contract(rule.replace("critical", "high") % (kind, "")), "lint-likeness-of-words") == []
+
+
 def test_when_that_no_scenario_meets(file):
     rule = "{id: r, type: completes, when: llm_faults_active}"
     (found,) = file.warnings(contract(rule, matrix=CHAOS % "error"), "lint-when-unmet")
@@ -108,7 +120,7 @@ JUDGED = "contract: {name: C, invariants: [{id: j, type: llm_as_judge, model: gp
 def test_temperature_without_a_judge_is_a_warning(file):
     (found,) = file.warnings(HTTP + RULES + MATRIX + MODEL, "lint-temperature")
     assert found.path == "models.gpt-4o.temperature"
-    assert found.message.startswith("is used by llm_as_judge only")
+    assert found.message.startswith("is used by rules that ask a model only")
 
 
 def test_temperature_beside_a_judge_is_none(file):

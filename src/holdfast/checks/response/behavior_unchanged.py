@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks import same_answer
-from holdfast.checks.same_answer import By, ShortThreshold, Threshold
+from holdfast.checks import model_comparison, same_answer
+from holdfast.checks.same_answer import AskedModel, By, ShortThreshold, Threshold, Votes
+from holdfast.model.observation import Observation
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
+from holdfast.model.world import Evidence
+from holdfast.protocols import Ask, Exhibit
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class BehaviorUnchanged:
     similarity_threshold: Threshold = None
     threshold: ShortThreshold = None
     method: By = "lexical"
+    model: AskedModel = None
+    votes: Votes = None
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
@@ -33,27 +37,48 @@ class BehaviorUnchanged:
         """Whether a run without chaos must be there to compare with."""
         return self.baseline == "auto"
 
+    @property
+    def asks_model(self) -> bool:
+        return self.method == "model"
+
+    async def consult_beside(
+        self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask
+    ) -> Evidence:
+        wanted = [_calm_text(control, at) if self.needs_control else self.baseline for at in range(len(seen.turns))]
+        pairs = [
+            (text, turn.text) if text and turn.text else None for text, turn in zip(wanted, seen.turns, strict=True)
+        ]
+        return await model_comparison.ask_for_turns(pairs, self._question, ask, self.model or "", self.votes or 1)
+
     def decide(self, exhibit: Exhibit) -> Finding:
         wanted = _calm_answer(exhibit) if self.needs_control else self.baseline
         if wanted is None:
             return Finding(None, "the control run gave no answer to compare with")
         needed = same_answer.threshold(self.threshold, self.similarity_threshold)
         what = "the calm answer" if self.needs_control else "the baseline"
+        if self.method == "model":
+            return model_comparison.decide(exhibit, self._question, what, needed)
         return same_answer.compare(wanted, exhibit.text, what, needed, self.method)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.baseline.strip():
             yield "baseline", "is empty: write `auto` or the text to compare with"
-        yield from same_answer.problems(self.threshold, self.similarity_threshold, self.method)
+        yield from same_answer.problems(self.threshold, self.similarity_threshold, self.method, self.model, self.votes)
+
+    @property
+    def _question(self) -> list[Any]:
+        """What the votes depend on: not the threshold, which may change."""
+        return ["behavior_unchanged", self.baseline, self.model, self.votes]
 
 
 def _calm_answer(exhibit: Exhibit) -> str | None:
     """The control's answer at the same turn, or None if it gave none."""
-    if exhibit.control is None:
-        return None
     turns = exhibit.observation.turns
-    at = turns.index(exhibit.turn) if exhibit.turn in turns else len(turns) - 1
-    calm = exhibit.control.turns[at] if 0 <= at < len(exhibit.control.turns) else None
+    return _calm_text(exhibit.control, turns.index(exhibit.turn) if exhibit.turn in turns else len(turns) - 1)
+
+
+def _calm_text(control: Observation | None, at: int) -> str | None:
+    calm = control.turns[at] if control is not None and 0 <= at < len(control.turns) else None
     if calm is None or calm.ending != "answered" or not calm.text or not calm.text.strip():
         return None
     return calm.text

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks import same_answer
-from holdfast.checks.same_answer import By, ShortThreshold, Threshold
+from holdfast.checks import model_comparison, same_answer
+from holdfast.checks.same_answer import AskedModel, By, ShortThreshold, Threshold, Votes
+from holdfast.model.observation import Observation
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
+from holdfast.model.world import Evidence
+from holdfast.protocols import Ask, Exhibit
 
 
 @dataclass(frozen=True)
@@ -22,15 +24,34 @@ class Similarity:
     similarity_threshold: Threshold = None
     threshold: ShortThreshold = None
     method: By = "lexical"
+    model: AskedModel = None
+    votes: Votes = None
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
 
+    @property
+    def asks_model(self) -> bool:
+        return self.method == "model"
+
+    async def consult_beside(
+        self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask
+    ) -> Evidence:
+        pairs = [(self.expected, turn.text) if turn.text else None for turn in seen.turns]
+        return await model_comparison.ask_for_turns(pairs, self._question, ask, self.model or "", self.votes or 1)
+
     def decide(self, exhibit: Exhibit) -> Finding:
         needed = same_answer.threshold(self.threshold, self.similarity_threshold)
+        if self.method == "model":
+            return model_comparison.decide(exhibit, self._question, "what was expected", needed)
         return same_answer.compare(self.expected, exhibit.text, "what was expected", needed, self.method)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.expected.strip():
             yield "expected", "is empty: there is nothing to compare with"
-        yield from same_answer.problems(self.threshold, self.similarity_threshold, self.method)
+        yield from same_answer.problems(self.threshold, self.similarity_threshold, self.method, self.model, self.votes)
+
+    @property
+    def _question(self) -> list[Any]:
+        """What the votes depend on: not the threshold, which may change."""
+        return ["similarity", self.expected, self.model, self.votes]

@@ -68,6 +68,7 @@ class LlmAsJudge:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
+    asks_model: ClassVar[bool] = True
 
     @property
     def needs_world(self) -> bool:
