@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast import plugins
 from holdfast.errors import PluginError, UserError
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Invariant, Spec
@@ -133,6 +134,9 @@ def check_judges(spec: Spec, environ: Mapping[str, str]) -> None:
 
 def asks_a_model(rule: Invariant) -> bool:
     """Whether the rule's check wants to consult one."""
+    plugin = plugins.find("checks", rule.check)
+    if not (hasattr(plugin, "consult") or hasattr(plugin, "consult_beside")):
+        return False
     try:
         return asks_model(make_check(rule))
     except PluginError:
