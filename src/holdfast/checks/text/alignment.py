@@ -142,7 +142,7 @@ def _denied(left: list[Token], right: list[Token]) -> None:
 
 
 def _doubled(one: Sequence[Sentence], other: Sequence[Sentence]) -> None:
-    """A name, or a word of a script without capitals, that stands just where another stood, weighs double."""
+    """A word that stands just where another stood weighs double; of a word in small letters both sides must fit."""
     ours, theirs = _slots(one), _slots(other)
     for slot in ours.keys() & theirs.keys():
         for token in (*ours[slot], *theirs[slot]):
@@ -155,12 +155,13 @@ def _slots(sentences: Iterable[Sentence]) -> dict[tuple[str, str], list[Token]]:
     for sentence in sentences:
         content = sentence.content
         for at, token in enumerate(content):
-            if not token.matched and not token.text[0].islower():
+            if not token.matched:
                 before = content[at - 1].key if at else ""
                 after = content[at + 1].key if at + 1 < len(content) else ""
-                for slot in ((before, "<"), (after, ">")):
-                    if slot[0]:
-                        found.setdefault(slot, []).append(token)
+                small = token.text[0].islower()
+                slots = [(before, after)] if small else [(before, "<"), (after, ">")]
+                for slot in (slot for slot in slots if slot[0] and slot[1]):
+                    found.setdefault(slot, []).append(token)
     return found
 
 

@@ -71,8 +71,17 @@ class _Reader:
         if kind == "number" or (kind == "word" and self._is_number(at)):
             return self._number(at)
         if kind == "word":
-            return self._named(at)
+            return self._past(at) or self._named(at)
         return 1, None
+
+    def _past(self, at: int) -> tuple[int, Fact | None] | None:
+        """`half past ten`, `a quarter to nine`."""
+        minutes = {"half": 30, "quarter": 15}.get(self._words[at]) if self._lang.name == "en" else None
+        side = self._word(at + 1)
+        hour = self._lang.numbers.get(self._word(at + 2)) if side in ("past", "to") else None
+        if minutes is None or hour is None or hour > 12:
+            return None
+        return 3, clock(int(hour), minutes) if side == "past" else clock(int(hour) - 1, 60 - minutes)
 
     def _named(self, at: int) -> tuple[int, Fact | None]:
         word = self._words[at]

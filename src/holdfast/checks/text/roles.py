@@ -76,7 +76,7 @@ def _swapped(one: Sentence, other: Sentence, lang: Language) -> Iterator[str]:
     shared = [key for key in ours if key in theirs and fold(one.tokens[ours[key]].text) not in lang.times_of_day][
         :_LONGEST
     ]
-    turned = _passive(one, lang) != _passive(other, lang)
+    turned = bool(_passive(one, lang)) != bool(_passive(other, lang))
     if turned:
         yield from _turned_wrong(one, other, lang)
         return
@@ -146,9 +146,15 @@ def _side_by_side(sentence: Sentence, at: int, other: int, lang: Language) -> bo
     """Whether they are a verb and what goes with it, which may stand on either side; never two names or numbers."""
     first, last = sorted((at, other))
     tokens = sentence.tokens
+    if _says_when(tokens[at]) != _says_when(tokens[other]):
+        return True
     if lang.name in _BY_PARTICLES or all(tokens[n].name or tokens[n].fact is not None for n in (at, other)):
         return False
     return not any(token.key and fold(token.text) not in lang.times_of_day for token in tokens[first + 1 : last])
+
+
+def _says_when(token: Token) -> bool:
+    return token.fact is not None and token.fact.kind in ("date", "clock")
 
 
 def _identity(sentence: Sentence, at: int, other: int) -> bool:
@@ -187,6 +193,8 @@ def _turned_wrong(one: Sentence, other: Sentence, lang: Language) -> Iterator[st
     places = _unique(active)
     if doer is None or done_to is None or doer.key not in places or done_to.key not in places:
         return
+    if any("agent" in token.marks for token in active.tokens[max(0, places[doer.key] - 2) : places[doer.key]]):
+        return  # no doer: `par carte`
     if places[doer.key] > places[done_to.key]:
         yield f"'{doer.text}' and '{done_to.text}' changed places"
 
