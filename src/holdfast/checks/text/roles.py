@@ -62,7 +62,22 @@ def differences(one: Sequence[Sentence], other: Sequence[Sentence], lang: Langua
         counterpart = _counterpart(sentence, other)
         if counterpart is not None:
             yield from _swapped(sentence, counterpart, lang)
+            yield from _directions(sentence, counterpart)
     yield from _steps(one, other)
+
+
+def _directions(one: Sentence, other: Sentence) -> Iterator[str]:
+    """`to Rome` is not `from Rome`."""
+    ours, theirs = _unique(one), _unique(other)
+    for key in [key for key in ours if key in theirs][:_LONGEST]:
+        a, b = _direction(one.tokens, ours[key]), _direction(other.tokens, theirs[key])
+        if a and b and not a & b:
+            yield f"'{other.tokens[theirs[key]].text}' changed from where it goes to where it comes from, or back"
+
+
+def _direction(tokens: list[Token], at: int) -> frozenset[str]:
+    before = next((token for token in reversed(tokens[max(0, at - 3) : at]) if fold(token.text) not in _ARTICLES), None)
+    return before.marks & {"toward", "away"} if before is not None else frozenset()
 
 
 def _counterpart(sentence: Sentence, others: Sequence[Sentence]) -> Sentence | None:

@@ -33,7 +33,13 @@ _SCAN = re.compile(
 _LIST_MARK = re.compile(r"^[ \t]*(?:[-*•–]|(\d{1,2})[.)])[ \t]+(?=\S)", re.MULTILINE)
 _LIST_BEGINS = re.compile(r":[ \t]*\n+[ \t]*[-*•–][ \t]+")
 _LIST_GOES_ON = re.compile(r"(?<![.!?:;,\s*])[ \t]*\n[ \t]*[-*•–][ \t]+(?=\S)")
-_IDLE = frozenset({"empty", "polite", "is", "was", "past", "and", "step", "agent", "than", "will", "so"})
+_IDLE = frozenset(
+    {"empty", "polite", "is", "was", "past", "and", "step", "agent", "than", "will", "so", "toward", "away"}
+)
+_POLITE = frozenset({"polite"})
+"""Politeness begins or ends a sentence; inside of it the same words mean something."""
+_BY_ITSELF = frozenset({"on", "off", "up", "down", "out", "in"})
+"""Small words that say something where nothing follows: `the light is off`."""
 _ENDS = frozenset(".!?;\n。؛؟।|")
 _CONTRACTIONS = (
     (re.compile(r"\b(?:can't|cannot)\b", re.I), "can not"), (re.compile(r"\bwon't\b", re.I), "will not"),
@@ -81,7 +87,8 @@ def sentences(text: str, lang: Language) -> list[Sentence]:
         elif not token.text:
             continue  # a particle that was counted with its verb
         elif token.text in _ENDS:
-            current.question = token.text in "?؟"
+            asked = bool(current.tokens) and "polite" not in current.tokens[0].marks  # `Could you send it?` asks nothing
+            current.question = token.text in "?؟" and asked
             if current.tokens:
                 found.append(current)
             current = Sentence()
@@ -138,6 +145,9 @@ def _marked(tokens: list[Token], lang: Language) -> Iterator[Token]:
             yield token
             at, opening = at + grouped, False
             continue
+        last = at + size == len(tokens) or tokens[at + size].text in _ENDS
+        if (marks == _POLITE and not opening and not last) or (last and word in _BY_ITSELF):
+            marks, size = frozenset(), 1
         token.marks = marks
         single_letter = (
             len(token.text) == 1 and token.text.isupper() and not opening and lang.name != "de" and word != "i"
