@@ -38,6 +38,8 @@ SAME = [
     ("Nobody was hurt.", "No one was hurt."),
     ("It weighs 2.5 kg.", "It weighs 2500 g."),
     ("Call us on +1 555 0100.", "Call us on +1 555 0100!"),
+    ("You can pick up your order from Monday.", "Your order can be collected from Monday."),
+    ("Please send us a photo of the damage.", "Could you send us a picture of the damage?"),
     ("Your account will be closed on 31 December 2025.", "We will close your account on December 31, 2025."),
     ("I don't have access to that file.", "I do not have access to this file."),
     ("The meeting starts at 10:30.", "The meeting begins at half past ten."),
@@ -72,6 +74,11 @@ SAME = [
     ("Das kostet 5 Euro pro Monat.", "Das kostet monatlich 5 €."),
     ("La fattura è stata pagata dal cliente.", "Il cliente ha pagato la fattura."),
     ("Le client a payé la facture.", "La facture a été payée par le client."),
+    ("Turn the valve off.", "Turn off the valve."),
+    ("Could you send a photo?", "Please send a photo."),
+    ("Send the file from Anna to Ben.", "Send the file to Ben from Anna."),
+    ("We have cancelled your order.", "Your order was cancelled by us."),
+    ("We can help you if you call us.", "If you call us, we can help you."),
 ]
 DIFFER = [
     ("Dose: 5 g.", "Dose: 5 mg."),
@@ -198,7 +205,22 @@ DIFFER = [
     ("Add salt, then pepper.", "Add pepper, then salt."),
     ("Bitte löschen Sie die alte Datei nicht.", "Bitte löschen Sie die alte Datei."),
     ("Er hat gewonnen.", "Er hat verloren."),
+    ("他借给我钱。", "我借给他钱。"),
     ("列車は東京行きです。", "列車は大阪行きです。"),
+    ("The light is on.", "The light is off."),
+    ("Your flight to Rome is booked.", "Your flight from Rome is booked."),
+    ("There is no problem with your card.", "There is a problem with your card."),
+    ("No problem was found.", "A problem was found."),
+    ("Children under 12 pay.", "Children over 12 pay."),
+    ("Turn the valve on.", "Turn off the valve."),
+    ("Das Produkt ist sicher.", "Das Produkt ist defekt."),
+    ("Der Zug fährt nach Bonn.", "Der Zug kommt aus Bonn."),
+    ("质量很好。", "质量很差。"),
+    ("He goes up.", "He goes down."),
+    ("You owe us money.", "We owe you money."),
+    ("I will pay you tomorrow.", "You will pay me tomorrow."),
+    ("他借给我钱。", "我借给他钱。"),
+    ("Ich schulde dir Geld.", "Du schuldest mir Geld."),
 ]
 
 

@@ -12,6 +12,7 @@ from holdfast.checks.text.sentence import Sentence, Token
 _LONGEST = 40
 """Content words of a sentence whose places are compared pair by pair."""
 _REACH = 2
+_PERSONS = ("first", "second", "third")
 _BY_PARTICLES = frozenset({"zh", "ja", "hi"})
 """Languages in which particles, not places, say who does what."""
 _CASES = {"der": "who", "den": "whom", "dem": "to whom", "ein": "who", "einen": "whom", "einem": "to whom"}
@@ -99,6 +100,8 @@ def _swapped(one: Sentence, other: Sentence, lang: Language) -> Iterator[str]:
     around_b = {key: _around(other.tokens, theirs[key]) for key in shared}
     for n, x in enumerate(shared):
         for y in shared[n + 1 :]:
+            if x.startswith("@") != y.startswith("@"):
+                continue
             if (
                 _exchanged(x, y, around_a, around_b)
                 and not _equals(one, ours[x], ours[y])
@@ -118,8 +121,14 @@ def _swapped(one: Sentence, other: Sentence, lang: Language) -> Iterator[str]:
 
 def _unique(sentence: Sentence) -> dict[str, int]:
     """By key, the place of every word that stands there once."""
-    counts = Counter(token.key for token in sentence.content)
-    return {token.key: at for at, token in enumerate(sentence.tokens) if token.key and counts[token.key] == 1}
+    keys = [token.key or _person(token) for token in sentence.tokens]
+    counts = Counter(keys)
+    return {key: at for at, key in enumerate(keys) if key and counts[key] == 1}
+
+
+def _person(token: Token) -> str:
+    """`we` and `us` are one, and so are all that are spoken to."""
+    return next((f"@{person}" for person in _PERSONS if person in token.marks), "")
 
 
 def _around(tokens: list[Token], at: int) -> frozenset[str]:
@@ -132,9 +141,8 @@ def _around(tokens: list[Token], at: int) -> frozenset[str]:
 
 def _said(token: Token) -> str:
     word = fold(token.text)
-    return token.key or (
-        "" if word in _ARTICLES or token.text in ",:" or "is" in token.marks or "was" in token.marks else word
-    )
+    idle = word in _ARTICLES or token.text in ",:" or not token.marks.isdisjoint(("is", "was"))
+    return token.key or _person(token) or ("" if idle else word)
 
 
 def _exchanged(x: str, y: str, a: dict[str, frozenset[str]], b: dict[str, frozenset[str]]) -> bool:

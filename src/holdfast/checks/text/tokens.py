@@ -34,7 +34,24 @@ _LIST_MARK = re.compile(r"^[ \t]*(?:[-*•–]|(\d{1,2})[.)])[ \t]+(?=\S)", re.M
 _LIST_BEGINS = re.compile(r":[ \t]*\n+[ \t]*[-*•–][ \t]+")
 _LIST_GOES_ON = re.compile(r"(?<![.!?:;,\s*])[ \t]*\n[ \t]*[-*•–][ \t]+(?=\S)")
 _IDLE = frozenset(
-    {"empty", "polite", "is", "was", "past", "and", "step", "agent", "than", "will", "so", "toward", "away"}
+    {
+        "empty",
+        "polite",
+        "is",
+        "was",
+        "past",
+        "and",
+        "step",
+        "agent",
+        "than",
+        "will",
+        "so",
+        "toward",
+        "away",
+        "first",
+        "second",
+        "third",
+    }
 )
 _POLITE = frozenset({"polite"})
 """Politeness begins or ends a sentence; inside of it the same words mean something."""
@@ -87,7 +104,9 @@ def sentences(text: str, lang: Language) -> list[Sentence]:
         elif not token.text:
             continue  # a particle that was counted with its verb
         elif token.text in _ENDS:
-            asked = bool(current.tokens) and "polite" not in current.tokens[0].marks  # `Could you send it?` asks nothing
+            asked = (
+                bool(current.tokens) and "polite" not in current.tokens[0].marks
+            )  # `Could you send it?` asks nothing
             current.question = token.text in "?؟" and asked
             if current.tokens:
                 found.append(current)
