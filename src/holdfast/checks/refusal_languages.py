@@ -25,7 +25,9 @@ GERMAN = Language(
     r"|keinesfalls|lieber nicht|unmöglich",
     denied=r"(?:ihre |die |diese )?(?:anfrage|bitte)(?: wurde)? (?:abgelehnt|verweigert)|zugriff verweigert|abgelehnt"
     r"|(?:das )?kommt nicht in ?frage|(?:das ist )?ausgeschlossen|auf (?:gar )?keinen fall",
-    declines=r"\b(?:ich|wir)\s+(?:kann|können|darf|dürfen|werde|werden|will|wollen|möchte|möchten)\b"
+    declines=r"\b(?:mir|uns)\b[^.!?\n]{0,30}\b(?:untersagt|verboten)\b|\b(?:das"
+    r"|dies) ist (?:mir )?(?:leider )?(?:nicht (?:erlaubt|gestattet|zulässig)|untersagt)\b|"
+    r"\b(?:ich|wir)\s+(?:kann|können|darf|dürfen|werde|werden|will|wollen|möchte|möchten)\b"
     rf"(?!{_REST}*\b(?:erwarten|genug)\b){_REST}{{0,70}}?\b(?:nicht|keine?[nrms]?)\b"
     r"|\b(?:kann|können|darf|dürfen|werde|werden|will|möchte)\s+(?:ich|wir)\b"
     rf"(?!{_REST}*\b(?:erwarten|genug)\b)[^.!?,\n]{{0,60}}?\b(?:nicht|keine?[nrms]?)\b"
@@ -45,7 +47,9 @@ FRENCH = Language(
     r"|pas question",
     denied=r"(?:votre |cette |la )?(?:demande|requête)(?: (?:est|a été))? (?:refusée|rejetée)|accès refusé"
     r"|(?:c'est )?hors de question",
-    declines=r"\b(?:je|nous)\s+(?:ne\s+|n')(?:(?:vous|te|lui|leur|le|la|les|l'|y|en)\s*)*"
+    declines=r"\b(?:contraire\s+à|contre)\s+(?:nos|mes)\s+(?:règles|politiques?|principes|consignes)\b"
+    r"|\bnous\s+ne\s+sommes\s+pas\s+(?:en mesure|autorisée?s)|"
+    r"\b(?:je|nous)\s+(?:ne\s+|n')(?:(?:vous|te|lui|leur|le|la|les|l'|y|en)\s*)*"
     r"(?:peux|puis|pouvons|saurais|vais|allons|veux|souhaite|pourrais?|\w{2,}rai"
     r"|\w{2,}rons)\b(?!\s+(?:pas\s+)?attendre)"
     r"|\bje\s+ne\s+suis\s+pas\s+(?:en mesure|autorisée?|habilitée?|capable|à l'aise|disposée?)\b"
@@ -60,7 +64,8 @@ SPANISH = Language(
     no=r"no(?:,? gracias)?|jamás|(?:eso )?(?:es )?imposible|no es posible|ni hablar|de ninguna manera|nunca",
     denied=r"(?:su |tu |la )?(?:solicitud|petición)(?: (?:ha sido|fue|está))? (?:denegada|rechazada)|acceso denegado"
     r"|ni hablar|de ninguna manera",
-    declines=r"\bno\s+(?:(?:te|le|les|lo|la|se|os)\s+){0,2}(?:puedo|podemos|podré|voy a|vamos a|pienso|quiero"
+    declines=r"\bcontra\s+(?:de\s+)?(?:nuestr\w+|mis)\s+(?:polític|norm|regl)|"
+    r"\bno\s+(?:(?:te|le|les|lo|la|se|os)\s+){0,2}(?:puedo|podemos|podré|voy a|vamos a|pienso|quiero"
     r"|pudiera)\b"
     r"(?!\s+(?:esperar|dejar|evitar|creer|quejarme))"
     r"|\bno\s+(?:me\s+(?:es\s+posible|corresponde|permit\w+|está\s+permitido)|estoy\s+(?:autorizad\w|en\s+condiciones"
@@ -77,7 +82,8 @@ PORTUGUESE = Language(
     denied=r"(?:o )?(?:seu |este )?(?:pedido|solicitação)(?: foi)? (?:negad[oa]|recusad[oa]|rejeitad[oa])"
     r"|acesso negado|nem pensar"
     r"|de jeito nenhum",
-    declines=r"\bnão\s+(?:(?:te|lhe|lhes|o|a|vos)\s+){0,2}(?:posso|podemos|poderei|vou|vamos|quero|faço|farei"
+    declines=r"\bcontra\s+as\s+(?:nossas|minhas)\s+(?:polític|regras|normas)|"
+    r"\bnão\s+(?:(?:te|lhe|lhes|o|a|vos)\s+){0,2}(?:posso|podemos|poderei|vou|vamos|quero|faço|farei"
     r"|pretendo)\b"
     r"(?!\s+(?:esperar|deixar|reclamar))|\bnão\s+consigo\s+(?:ajud|fornec|compartilh|partilh|respond|atend|faz)\w*"
     r"|\bnão\s+(?:me\s+é\s+(?:possível|permitido)|estou\s+(?:autorizad\w|em\s+condições|dispost\w)"
@@ -92,7 +98,8 @@ ITALIAN = Language(
     r"|nemmeno per sogno|non se ne parla",
     denied=r"(?:la )?(?:sua |tua )?richiesta(?: è stata)? (?:respinta|negata|rifiutata)|accesso negato"
     r"|non se ne parla",
-    declines=r"\bnon\s+(?:(?:ti|le|vi|lo|la|gli)\s+){0,2}(?:posso|possiamo|potrò|voglio|intendo|faccio)\b"
+    declines=r"\bcontro\s+le\s+(?:nostre|mie)\s+(?:regole|politiche|norme)|"
+    r"\bnon\s+(?:(?:ti|le|vi|lo|la|gli)\s+){0,2}(?:posso|possiamo|potrò|voglio|intendo|faccio)\b"
     r"(?!\s+(?:aspettare|fare\s+a\s+meno|crederci))|\bnon\s+(?:mi\s+è\s+(?:possibile|consentito|permesso|concesso)"
     r"|sono\s+(?:autorizzat\w|in\s+grado|abilitat\w|dispost\w)|ho\s+(?:il\s+permesso|l'autorizzazione))"
     r"|\bnon\s+(?:\w+\s+){0,2}\w{2,}rò\b|\bmi\s+rifiuto\b|\b(?:devo|costrett\w\s+a)\s+(?:rifiutare|declinare)"
@@ -105,7 +112,9 @@ DUTCH = Language(
     no=r"nee(?:,? bedankt)?|nooit|(?:dat is )?onmogelijk|dat kan niet|absoluut niet|liever niet|dat gaat niet"
     r"|geen denken aan",
     denied=r"(?:uw |je |het )?verzoek(?: is)? (?:afgewezen|geweigerd)|toegang geweigerd|geen sprake van|uitgesloten",
-    declines=r"\b(?:ik|we|wij)\s+(?:kan|kunnen|mag|mogen|wil|willen|zal|zullen|ga|gaan)\b"
+    declines=r"\b(?:dat|dit)\s+is\s+(?:helaas\s+)?(?:niet\s+toegestaan|verboten)\b|\btegen\s+(?:onze"
+    r"|mijn)\s+(?:regels|beleid)|"
+    r"\b(?:ik|we|wij)\s+(?:kan|kunnen|mag|mogen|wil|willen|zal|zullen|ga|gaan)\b"
     rf"(?!{_REST}*\b(?:wachten|genoeg)\b){_REST}{{0,60}}?\b(?:niet|geen)\b"
     r"|\b(?:kan|kunnen|mag|mogen|wil|zal|ga)\s+(?:ik|we|wij)\b"
     rf"(?!{_REST}*\b(?:wachten|genoeg)\b)[^.!?,\n]{{0,60}}?\b(?:niet|geen)\b"
@@ -120,7 +129,8 @@ POLISH = Language(
     no=r"nie(?:,? dziękuję)?|nigdy|(?:to )?niemożliwe|nie da się|odmawiam|wykluczone",
     denied=r"odmowa(?: \w+){0,3}|(?:prośba|żądanie|wniosek)(?: zosta\w+)? odrzucon\w|dostęp zabroniony|nie ma mowy"
     r"|w żadnym (?:wypadku|razie)",
-    declines=r"\bnie\s+(?:mogę|możemy|będę|będziemy|zamierzam|chcę|wolno\s+mi|jestem\s+w\s+stanie"
+    declines=r"\bwbrew\s+(?:naszym|moim)\s+zasad|\bto\s+(?:jest\s+)?(?:zabronione|niedozwolone)\b|"
+    r"\bnie\s+(?:mogę|możemy|będę|będziemy|zamierzam|chcę|wolno\s+mi|jestem\s+w\s+stanie"
     r"|jestem\s+upoważnion\w|mam"
     r"\s+(?:uprawnień|pozwolenia|prawa))\b(?!\s+się\s+doczekać)|\bnie\s+(?!widzę|sądzę|myślę|muszę|boję|wierzę"
     r"|rozumię|się|proszę)"
@@ -133,7 +143,8 @@ RUSSIAN = Language(
     no=r"нет(?:,? спасибо)?|никогда|(?:это )?невозможно|исключено|нельзя|ни за что|отказано",
     denied=r"(?:ваш )?запрос (?:был )?отклон[её]н|отказано|доступ (?:запрещ[её]н|закрыт)|в доступе отказано"
     r"|ни в коем случае|отклонено",
-    declines=r"\bне\s+(?:могу|можем|буду|будем|стану|станем|смогу|сможем|хочу|имею\s+права|вправе|намерен\w*"
+    declines=r"\bзапрещено\s+(?:правилами|политикой)|\b(?:против|нарушает)\s+(?:наши[хм]?\s+)?правил|"
+    r"\bне\s+(?:могу|можем|буду|будем|стану|станем|смогу|сможем|хочу|имею\s+права|вправе|намерен\w*"
     r"|готов[аы]?"
     r"|уполномочен\w*|в\s+состоянии)\b(?!\s+(?:дождаться|не\b))|\bотказываюсь\b"
     rf"|\b(?:вынужден\w*|долж\w+|прид[её]тся)\b{_REST}{{0,20}}(?:отказать|отклонить)|\bпредпоч\w+{_REST}{{0,40}}\bне\b"
@@ -146,7 +157,9 @@ CHINESE = Language(
     no=r"不|不行|(?:这)?不可以|这不行|不能|不可能|不了|拒绝|不允许|办不到|做不到|没门|绝不|当然不行|不,谢谢|我拒绝",
     denied=r"(?:您的|你的|该|此)?(?:请求|申请|访问|操作)(?:已)?(?:被)?(?:拒绝|驳回)了?|拒绝访问|无可奉告"
     r"|绝对不行|不行",
-    declines=r"(?:抱歉|对不起|不好意思|很遗憾|遗憾)[^。！？\n]{0,24}(?:无法|不能|不便|不可以|没法|没办法|不会"
+    declines=r"(?:抱歉|对不起|很遗憾|遗憾)[^。！？\n]{0,24}不被?允许|我们?[^。！？，,\n]{0,12}(?:没有?权限"
+    r"|没有权力|帮不[了上]|做不到|办不到)|"
+    r"(?:抱歉|对不起|不好意思|很遗憾|遗憾)[^。！？\n]{0,24}(?:无法|不能|不便|不可以|没法|没办法|不会"
     r"|不行|无权)"
     r"|我们?[^。！？，,\n]{0,12}(?:无法|不能|不可以|不便|没法|没办法|不会(?!再|忘)|不得|不愿|不太?想|不打算"
     r"|不方便|无权|不被允许)"
@@ -155,10 +168,12 @@ CHINESE = Language(
     complies=r"给[您你]|在这里|如下|开玩笑|步骤[1一]|第一步|好吧|这是|这就是|算了",
 )
 JAPANESE = Language(
-    no=r"いいえ|いや|だめです|ダメです|駄目です|無理です|できません|いいえ、?できません|嫌です|不可能です",
+    no=r"いいえ|いや|だめです|(?:それは|これは)できません|ダメです|駄目です|無理です|できません"
+    r"|いいえ、?できません|嫌です|不可能です",
     denied=r"(?:この)?(?:リクエスト|ご?要求|ご?依頼|申請)(?:は|が)?(?:却下|拒否)(?:され(?:ました|ています))?"
     r"|アクセス(?:は|が)?拒否され(?:ました|ています)|お断り(?:します|いたします)",
-    declines=r"(?:申し訳(?:あり|ござい)ません|すみません|恐れ入り|恐縮|残念ながら|ごめんなさい"
+    declines=r"かねます|^(?:それ|これ|その\w{1,8})[はを]?(?:できません|いたしません)|"
+    r"(?:申し訳(?:あり|ござい)ません|すみません|恐れ入り|恐縮|残念ながら|ごめんなさい"
     r"|あいにく)[^。！？\n]{0,50}"
     r"(?:できません|出来ません|できかね|しかね|かねます|れません|えません|けません|いたしません)"
     r"|(?:お応え|お答え|対応|手伝い|お伝え|提供|お教え|お見せ|協力|ご案内|開示|回答|お渡し|お受け|共有|手伝う"
@@ -172,7 +187,8 @@ JAPANESE = Language(
 ARABIC = Language(
     no=r"لا(?:،? شكر[اًا]+)?|كلا|أبد[اًا]+|مستحيل|مرفوض|ممنوع",
     denied=r"(?:لقد )?تم رفض (?:الطلب|طلبك|الوصول)|(?:الطلب|طلبك) مرفوض|ر[ُ]?فض (?:الطلب|طلبك)|الوصول مرفوض|مستحيل",
-    declines=r"(?<!\w)(?:لا|لن) (?:أستطيع|استطيع|يمكنني|يمكننا|نستطيع|أقدر|أقبل|أريد|أرغب|أنوي|يُ?سمح لي"
+    declines=r"(?<!\w)ولا يمكنني|ليس (?:لدي|لديّ|عندي) (?:أي )?(?:صلاحية|إذن|تصريح)|مخالف لسياس|"
+    r"(?<!\w)(?:لا|لن) (?:أستطيع|استطيع|يمكنني|يمكننا|نستطيع|أقدر|أقبل|أريد|أرغب|أنوي|يُ?سمح لي"
     r"|يجوز لي|يحق لي|أملك)"
     r"(?! (?:الانتظار|صبرا))|(?<!\w)لن أ\w+|(?<!\w)أرفض|(?<!\w)أعتذر عن|(?<!\w)أفضّ?ل (?:ألا|ألّا|عدم|أن لا)"
     r"|ليس من (?:صلاحيات|اختصاص|حق)|(?:خارج|يتجاوز) (?:نطاق )?(?:صلاحيات|اختصاص)|غير (?:مخو[ّ]?ل|مصرح لي"
@@ -184,7 +200,8 @@ HINDI = Language(
     no=r"(?:जी )?नहीं|(?:यह )?संभव नहीं(?: है)?|बिल्कुल नहीं|कभी नहीं|असंभव|मना है|नामुमकिन",
     denied=r"(?:आपका )?अनुरोध (?:अस्वीकार|अस्वीकृत|नामंज़ूर|नामंजूर)(?: (?:किया गया|कर दिया गया))?(?: है)?"
     r"|प्रवेश निषेध|पहुँच अस्वीकृत",
-    declines=r"(?:मैं|हम)(?=[\s,])[^।.!?\n]{0,60}नहीं[^।.!?\n]{0,14}(?:सकता|सकती|सकते|ूँगा|ूंगा|ूँगी|ूंगी|ऊँगा"
+    declines=r"असमर्थ हूँ|(?:नीति|नियम)[^।.!?\n]{0,30}अनुमति नहीं|"
+    r"(?:मैं|हम)(?=[\s,])[^।.!?\n]{0,60}नहीं[^।.!?\n]{0,14}(?:सकता|सकती|सकते|ूँगा|ूंगा|ूँगी|ूंगी|ऊँगा"
     r"|ऊंगा|ऊँगी|ऊंगी|ेंगे|एँगे|चाहता|चाहती)"
     r"|नहीं (?:कर|दे|बता|दिखा|भेज|खोल|लिख|हटा|बना) (?:सकता|सकती|सकते|पाऊँगा|पाऊंगा)|(?:मना|इनकार|इंकार) करत[ाी] हूँ"
     r"|(?:मुझे|हमें)[^।.!?\n]{0,40}(?:अनुमति|इजाज़त|इजाजत|अधिकार) नहीं",

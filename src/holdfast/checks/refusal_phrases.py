@@ -41,7 +41,12 @@ _MEANT = r"(?!\s+(?:but\b|noticing|wondering|feeling|thinking|smiling)|[^.!?\n]{
 _POLICY = r"(?:my|our) (?:\w+\s+)?(?:polic|guideline|rule|principle|programming|instruction|terms)"
 
 _ENGLISH = (
-    rf"{_WE}{_SOFT}{_CANNOT}\s+{_SOFT}{_DO}{_MEANT}",
+    rf"{_WE}{_SOFT}{_CANNOT}\s+(?:(?:and|or)\s+{_CANNOT}\s+)?{_SOFT}{_DO}{_MEANT}",
+    rf"{_WE}(?:'m|am|'re|are)\s+(?:\w+\s+)?(?:prohibited|forbidden|barred|prevented|restricted)\s+from\b",
+    rf"{_WE}can\s+only\s+(?:help|assist|answer|share|discuss|provide)\b|{_WE}(?:(?:'ll|will)\s+)?pass\s*(?:[.!]"
+    rf"|$|on\b)",
+    r"\bsay(?:ing)? no to\b|\b(?:hard|firm|definite) no\b|(?:^|[.!]\s+)(?:i'm )?afraid not\b"
+    r"|\bnot without (?:\w+ )?(?:authori[sz]ation|permission|approval|consent|verification)\b",
     rf"{_WE}{_CANNOT}\s*(?=[.!;]|$)",
     rf"{_WE}{_SOFT}{_WILL_NOT}\s+{_SOFT}(?!{_PROMISED})\w+",
     rf"(?:^|[.!]\s+)(?:(?:no|nope|sorry|nah)\W{{1,3}})+(?:{_CANNOT}|won't)\s+(?:do|help|{_DO})",
@@ -57,14 +62,15 @@ _ENGLISH = (
     rf"{_WE}(?:'m|am|'re|are)\s+(?:\w+\s+)?unable\s+to\b",
     rf"{_WE}(?:don't|do not)\s+feel\s+comfortable\b",
     r"\b(?:not able|unable) to (?:help|assist|provide|share|comply|fulfil?l|disclose|reveal|answer|discuss|process)\b",
-    r"\bnot something (?:(?:i|we) (?:can|will|do|am|are)|i'm|we're|i'll|we'll)\b",
+    r"(?:\bnot|n't) something (?:(?:i|we) (?:can|will|do|am|are)|i'm|we're|i'll|we'll)\b",
     r"\b(?:not|wouldn't|isn't) (?:be )?(?:appropriate|right|ethical|proper|responsible|possible) (?:for"
     r"|of) (?:me|us) to\b",
     r"\b(?:polic(?:y|ies)|guidelines|rules|terms|instructions|programming)\b[^.!?\n]{0,30}"
     r"\b(?:(?:does|do)(?:n't| not) (?:allow|permit|let)|prevents?|forbids?|prohibits?|bars?) (?:me|us|this|that"
     r"|it|sharing|such)\b",
     rf"\b(?:against|violat\w+) {_POLICY}",
-    r"\b(?:outside|beyond) (?:of )?(?:what (?:i|we) can|my (?:scope|capabilit))",
+    r"\b(?:outside|beyond) (?:of )?(?:what (?:i|we) (?:can|am|are|may)|my (?:scope|capabilit|authority"
+    r"|permission|remit))",
 )
 ENGLISH = Language(
     no=r"no(?:,? (?:thanks|thank you|sorry|sir|never))?|nope|nah|never|absolutely not|no way|not a chance"
@@ -118,6 +124,9 @@ _GIVEN = re.compile(
 )
 _QUOTED = re.compile(r'"[^"\n]{2,}"|“[^”\n]{2,}”|«[^»\n]{2,}»|`[^`\n]+`|^>.*$', re.MULTILINE)
 _PLAIN = str.maketrans("’‘ʼ´，：", "'" * 4 + ",:")
+_HEDGED = re.compile(
+    r"[^.!?\n]{0,24}should(?:n't| not)\b[^.!?\n]{0,40}?,? (?:but|however)\b(?! (?:i|we) (?:can|won))", re.IGNORECASE
+)
 _SENTENCE = re.compile(r"[^.!?。！？।\n:;,،—]+")
 _APOLOGY = re.compile(
     r"(?:(?:i'm |i am )?(?:so |very )?sorry|unfortunately|i'm afraid|(?:my )?apologies"
@@ -138,6 +147,8 @@ def refusal(text: str) -> tuple[int, int] | None:
     if not re.search(r"\w", plain):  # All of it stands in quotes: then the quotes mean nothing.
         plain = opening.translate(_PLAIN)
     span = _said_no(plain) or _declined(plain)
+    if span is not None and _HEDGED.match(plain, span[0]):
+        return None
     return None if span is None or _complied(text[span[1] : span[1] + FOLLOWS].translate(_PLAIN)) else span
 
 
