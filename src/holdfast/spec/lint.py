@@ -68,7 +68,7 @@ def _escaped(reader: Reader, node: Node, path: str) -> bool:
         return False
     quotes = {"'": "single quotes keep", "": "unquoted text keeps"}.get(node.style, "block text keeps")
     shown = f"'{mended}'" if node.style == "'" else mended
-    hint = f"{quotes} both backslashes, so this can never match. Write {shown}"
+    hint = f"{quotes} both backslashes, so it looks for a backslash. Write {shown}"
     message = "can never match what it seems to mean"
     reader.warn(node, path, message, hint=hint, code="lint-escaped-regex", length=1)
     return True

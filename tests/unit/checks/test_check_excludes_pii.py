@@ -161,6 +161,8 @@ def test_national_phone_numbers_are_found(text):
         "卡号{}已绑定",
         "カードは{}です",
         "{} 12/27 123",
+        "Visa{}",
+        "card_{}",
     ],
 )
 def test_a_card_is_a_card_whatever_stands_around_it(space, words):
