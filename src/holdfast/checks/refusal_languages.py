@@ -207,6 +207,3 @@ HINDI = Language(
     r"|(?:मुझे|हमें)[^।.!?\n]{0,40}(?:अनुमति|इजाज़त|इजाजत|अधिकार) नहीं",
     complies=r"यह रह[ाीे]|ये रह[ाीे]|मज़ाक|मजाक|चरण 1|लीजिए|फिर भी|ठीक है[,:]",
 )
-OTHERS = (
-    GERMAN, FRENCH, SPANISH, PORTUGUESE, ITALIAN, DUTCH, POLISH, RUSSIAN, CHINESE, JAPANESE, ARABIC, HINDI,
-)  # fmt: skip
