@@ -792,6 +792,15 @@ class HealingFault(WorldFault, Protocol):
 
 
 @runtime_checkable
+class ProvableFault(WorldFault, Protocol):
+    """A WorldFault that is met only if the agent ran into it. Without this power, one that was done is met."""
+
+    def unmet(self, world: World, ctx: FaultContext) -> str:
+        """Asked when the agent has ended: why it was not met, or why that cannot be seen; empty if it was."""
+        ...
+
+
+@runtime_checkable
 class Disturbable(Protocol):
     """A sandbox whose processes can be disturbed; raises HarnessError where this machine cannot."""
 
@@ -801,6 +810,10 @@ class Disturbable(Protocol):
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
         """From now on the agent's processes have so many bytes of memory, so many cores."""
+        ...
+
+    def strained(self, what: Literal["memory", "cpu"]) -> int | None:
+        """How often the limit held the agent's processes back so far; None where this machine does not count that."""
         ...
 
 

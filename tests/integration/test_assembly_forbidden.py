@@ -125,7 +125,7 @@ def test_a_fault_of_the_clock_acts_on_an_agent_that_runs(tmp_path, fault, shown)
     assert found.only.error == ""
     assert found.lines[:2] == ["2026-01-01", shown]
     assert (found.lines[2] == found.lines[3]) is (fault["mode"] == "frozen")
-    assert [met.effect for met in found.only.ledger] == ["met"]
+    assert [(met.effect, "cannot be seen" in met.note) for met in found.only.ledger] == [("no_effect", True)]
 
 
 def test_a_fault_of_the_clock_needs_no_clock_in_the_spec(tmp_path):

@@ -80,7 +80,7 @@ def test_a_vanished_folder_is_gone_and_stays_away(tmp_path):
     inside, after, changed, of_agent, entries = asyncio.run(run())
     assert inside.stdout == b"notes.txt\n"
     assert b"No such file" in inside.stderr
-    assert (after, entries) == (1, [("vanished", "met", "data: gone")])
+    assert (after, entries) == (1, [("vanished", "no_effect", "data: gone")])
     assert [(change.path, change.op) for change in changed] == [("data/a.csv", "deleted")]
     assert of_agent == []
 
@@ -97,7 +97,7 @@ def test_permission_is_denied_until_the_agent_has_ended(tmp_path):
     inside, after, entries = asyncio.run(run())
     assert inside.stderr.count(b"Permission denied") == 2
     assert after.stdout.split() == [b"hello", b"644"]
-    assert entries == [("permission", "met", "notes.txt: permission denied")]
+    assert entries == [("permission", "no_effect", "notes.txt: permission denied")]
 
 
 def test_a_read_only_workspace_can_be_read(tmp_path):
@@ -129,7 +129,7 @@ def test_a_full_disk_takes_nothing_and_is_emptied_again(tmp_path):
     assert inside.stdout == b"hello\n"
     assert b"No space left on device" in inside.stderr
     assert after.stdout.split() == [b"fine", b"data", b"new", b"notes.txt"]
-    assert entries == [("disk_full", "met", "no space left on the disk")]
+    assert entries == [("disk_full", "no_effect", "no space left on the disk")]
 
 
 def test_a_disk_without_a_limit_is_never_filled(tmp_path):
@@ -174,7 +174,7 @@ def test_a_fault_waits_for_the_first_file_that_is_written(tmp_path):
 
     before, after = asyncio.run(run())
     assert before == []
-    assert after == [("vanished", "met", "notes.txt: gone")]
+    assert after == [("vanished", "no_effect", "notes.txt: gone")]
 
 
 def test_commands_of_ours_are_told_apart(tmp_path):

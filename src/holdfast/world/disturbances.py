@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from msgspec.structs import replace
+
 from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet
 from holdfast.model.spec import Injection, Scenario
@@ -22,6 +24,7 @@ from holdfast.protocols import (
     FaultContext,
     FileChange,
     HealingFault,
+    ProvableFault,
     Touched,
     TrialContext,
     World,
@@ -39,6 +42,8 @@ class _Placed:
     fault: Any
     ctx: FaultContext
     begun: bool = False
+    unproven: FaultMet | None = None
+    """Its entry, while it is not known whether the agent ran into it."""
 
     @property
     def after_ms(self) -> int:
@@ -103,6 +108,7 @@ class Disturbances:
         if self._tasks:
             await asyncio.wait(self._tasks)
         if world is not None:
+            self._prove(world)
             for placed in reversed(self._placed):
                 await self._heal(placed, world)
 
@@ -169,7 +175,10 @@ class Disturbances:
         except Exception as broken:  # a bug of ours or of a plug-in
             self._context.broke(f"world fault {mode} broke: {said(broken)}")
         else:
-            self._context.met(self._entry(placed, done))
+            entry = self._entry(placed, done)
+            if entry.effect == "met" and isinstance(placed.fault, ProvableFault):
+                entry = placed.unproven = replace(entry, effect="no_effect")
+            self._context.met(entry)
         finally:
             self._acting.discard(asyncio.current_task())
 
@@ -179,6 +188,17 @@ class Disturbances:
         got = f"the agent had ended: {done}" if done and late else done or "nothing was there to disturb"
         effect: Literal["met", "no_effect"] = "met" if done and not late else "no_effect"
         return FaultMet(placed.index, "world", "world", placed.injection.mode, 1, effect, "", got)
+
+    def _prove(self, world: World) -> None:
+        """The agent has ended: which of the faults that were done it ran into."""
+        for placed in self._placed:
+            if placed.unproven is not None:
+                try:
+                    why = placed.fault.unmet(world, placed.ctx)
+                except Exception as broken:  # of ours, or of a plug-in
+                    self._context.broke(f"world fault {placed.injection.mode} broke: {said(broken)}")
+                    continue
+                self._context.amend(replace(placed.unproven, effect="no_effect" if why else "met", note=why))
 
     async def _heal(self, placed: _Placed, world: World) -> None:
         if not placed.begun or not isinstance(placed.fault, HealingFault):

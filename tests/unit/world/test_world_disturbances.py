@@ -23,6 +23,10 @@ class Sandbox:
     def __init__(self, processes=2):
         self.processes = processes
         self.limits = []
+        self.counts = {"memory": 0, "cpu": 0}
+
+    def strained(self, what):
+        return self.counts[what]
 
     async def kill(self):
         killed, self.processes = self.processes, 0
@@ -74,7 +78,7 @@ def test_what_has_no_time_is_done_before_the_agent_starts():
 
     world, _, _ = run(("skew", {"offset_s": -90}), during=during)
     assert world.now == NOON - 90
-    assert seen == [[(0, "world", "skew", "met", "the clock is 90 s behind")]]
+    assert seen == [[(0, "world", "skew", "no_effect", "the clock is 90 s behind")]]
 
 
 def test_a_fault_begins_at_its_time_and_not_if_the_agent_has_ended():
@@ -122,6 +126,30 @@ def test_limits_are_set():
     assert [entry.got for entry in context.ledger] == ["3 MiB of memory", "0.25 of a core"]
 
 
+@pytest.mark.parametrize(("mode", "what"), [("memory_limit", "memory"), ("cpu_throttle", "cpu")])
+@pytest.mark.parametrize(
+    ("before", "after", "effect", "why"),
+    [(2, 3, "met", ""), (2, 2, "no_effect", "never ran into"), (None, None, "no_effect", "cannot be seen")],
+)
+def test_a_limit_is_met_if_the_agent_ran_into_it(mode, what, before, after, effect, why):
+    world = World()
+    world.sandbox.counts[what] = before
+
+    async def during(faults, context):
+        assert [entry.effect for entry in context.ledger] == ["no_effect"]
+        world.sandbox.counts[what] = after
+
+    _, context, _ = run((mode, {}), world=world, during=during)
+    assert [entry.effect for entry in context.ledger] == [effect]
+    assert why in context.ledger[0].note
+
+
+@pytest.mark.parametrize("mode", ["skew", "frozen", "jump"])
+def test_a_clock_that_nobody_is_seen_to_read_is_not_met(mode):
+    _, context, _ = run((mode, {}))
+    assert [(entry.effect, "cannot be seen" in entry.note) for entry in context.ledger] == [("no_effect", True)]
+
+
 def test_only_what_a_fault_left_is_no_change_of_the_agents(tmp_path):
     for name in ("gone", "anew", "taken"):
         (tmp_path / name).touch()
@@ -129,7 +157,8 @@ def test_only_what_a_fault_left_is_no_change_of_the_agents(tmp_path):
     world = FakeWorld(tmp_path, changes=[mine])
     placed = (("vanished", {"path": name}) for name in ("gone", "anew", "taken"))
     _, context, faults = run(*placed, world=world)
-    assert [entry.effect for entry in context.ledger] == ["met"] * 3
+    assert [entry.effect for entry in context.ledger] == ["no_effect"] * 3
+    assert all("cannot be seen" in entry.note for entry in context.ledger)
     after = [FileChange("anew", "modified", 9), FileChange("gone", "deleted"), FileChange("other", "created", 1)]
     assert [*faults.of_agent(after)] == [after[0], after[2], mine]
 
@@ -153,14 +182,14 @@ def test_a_fault_that_is_done_only_after_the_agent_has_ended_was_not_met():
     assert told(context) == [(0, "world", "frozen", "no_effect", "the agent had ended: the clock stands still")]
 
 
-def test_a_fault_that_takes_its_time_is_met_if_the_agent_is_still_there():
+def test_a_fault_that_takes_its_time_is_done_if_the_agent_is_still_there():
     async def during(faults, context):
         faults.saw("command")
         while not context.ledger:
             await asyncio.sleep(0.01)
 
     _, context, _ = run(("frozen", {"on_event": "command"}), during=during, world=Slow())
-    assert told(context) == [(0, "world", "frozen", "met", "the clock stands still")]
+    assert told(context) == [(0, "world", "frozen", "no_effect", "the clock stands still")]
 
 
 def test_a_fault_that_breaks_is_ours():

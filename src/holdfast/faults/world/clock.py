@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 from holdfast.errors import HarnessError
 from holdfast.protocols import Clocked, World
 
+UNREAD = "whether the agent read its clock cannot be seen: no reading is told to Holdfast"
+"""Why a fault of the clock is not met: an agent that never asks for the time would be credited with it."""
+
 
 def clocked(world: World) -> Clocked:
     """The world as one whose clock can be set; HarnessError where it cannot."""

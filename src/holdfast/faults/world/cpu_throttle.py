@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.world.processes import disturbable
+from holdfast.faults.world.processes import begin_count, disturbable, never_strained
 from holdfast.protocols import FaultContext, World
 
 
@@ -21,5 +21,10 @@ class CpuThrottle:
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         if self.cores >= (os.cpu_count() or 1):
             return ""  # no less than there is
+        begin_count(world, ctx, "cpu")
         await disturbable(world).limit(cpu=self.cores)
         return f"{self.cores:g} of a core"
+
+    def unmet(self, world: World, ctx: FaultContext) -> str:
+        """Met if its processes were held back in some period."""
+        return never_strained(world, ctx, "cpu")

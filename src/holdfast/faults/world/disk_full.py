@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.errors import HarnessError
-from holdfast.faults.world.inside import command, touch, untouch
+from holdfast.faults.world.inside import UNSEEN, command, touch, untouch
 from holdfast.protocols import FaultContext, World
 
 BALLAST = ".holdfast-ballast"
@@ -28,6 +28,9 @@ class DiskFull:
             raise HarnessError(f"the workspace's disk could not be filled: {said}")
         await command(world, ctx, "dd", "if=/dev/zero", f"of={BALLAST}", "bs=1", "oflag=append", "conv=notrunc")
         return "no space left on the disk"
+
+    def unmet(self, world: World, ctx: FaultContext) -> str:
+        return UNSEEN
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
         untouch(ctx)

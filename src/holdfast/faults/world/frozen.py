@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.faults.world.clock import clocked
+from holdfast.faults.world.clock import UNREAD, clocked
 from holdfast.protocols import FaultContext, World
 
 
@@ -16,3 +16,6 @@ class Frozen:
         clock = clocked(world)
         await clock.set_clock(clock.time(), frozen=True)
         return "the clock stands still"
+
+    def unmet(self, world: World, ctx: FaultContext) -> str:
+        return UNREAD

@@ -15,6 +15,8 @@ from holdfast.protocols import RAN, TOUCHED, FaultContext, FileChange, Ran, Touc
 from holdfast.reading.inside import outside
 
 _PATH = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+UNSEEN = "whether the agent ran into it cannot be seen: no system call that failed on its files is told to Holdfast"
+"""Why a fault of files is not met: done is not felt, and an agent that touches no file would be credited with it."""
 _PATHS_AT_ONCE = 200
 _PATHS_MOST = 10_000
 _LOOKS = 5

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import Meta
 
 from holdfast.errors import HarnessError
-from holdfast.faults.world.clock import clocked, written
+from holdfast.faults.world.clock import UNREAD, clocked, written
 from holdfast.protocols import FaultContext, World
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ class Jump:
         border = self.border(clock.time())
         await clock.set_clock(border - self.before_s)
         return f"the clock leaps to {self.before_s:g} s before {written(border)}"
+
+    def unmet(self, world: World, ctx: FaultContext) -> str:
+        return UNREAD
 
     def border(self, now: float) -> float:
         """The next border after a moment, in seconds since 1970."""

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.world.processes import disturbable
+from holdfast.faults.world.processes import begin_count, disturbable, never_strained
 from holdfast.protocols import FaultContext, World
 
 
@@ -21,5 +21,10 @@ class MemoryLimit:
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         if self.megabytes >= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024**2:
             return ""  # no less than there is
+        begin_count(world, ctx, "memory")
         await disturbable(world).limit(memory=self.megabytes * 1024 * 1024)
         return f"{self.megabytes} MiB of memory"
+
+    def unmet(self, world: World, ctx: FaultContext) -> str:
+        """Met if its processes were refused memory, or ended for having more."""
+        return never_strained(world, ctx, "memory")

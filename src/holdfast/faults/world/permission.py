@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.world.inside import found, part_problems
+from holdfast.faults.world.inside import UNSEEN, found, part_problems
 from holdfast.faults.world.modes import give_back, take
 from holdfast.protocols import FaultContext, World
 
@@ -27,6 +27,9 @@ class Permission:
             return ""
         await take(world, ctx, [self.path], "000", "-r")
         return f"{self.path}: permission denied"
+
+    def unmet(self, world: World, ctx: FaultContext) -> str:
+        return UNSEEN
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
         await give_back(world, ctx)

@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from holdfast.errors import HarnessError
-from holdfast.protocols import Disturbable, World
+from holdfast.protocols import Disturbable, FaultContext, World
+
+_STRAINED = "strained"
+
+
+def begin_count(world: World, ctx: FaultContext, what: Literal["memory", "cpu"]) -> None:
+    """Notes how often the limit was run into before the fault."""
+    ctx.memory[_STRAINED] = disturbable(world).strained(what) or 0
+
+
+def never_strained(world: World, ctx: FaultContext, what: Literal["memory", "cpu"]) -> str:
+    """Why a limit was not met; empty if the agent's processes ran into it."""
+    counted = disturbable(world).strained(what)
+    if counted is None:
+        return f"whether the agent ran into its {what} limit cannot be seen here: no control group counts it"
+    return "" if counted > ctx.memory.get(_STRAINED, 0) else f"the agent never ran into its {what} limit"
 
 
 def disturbable(world: World) -> Disturbable:

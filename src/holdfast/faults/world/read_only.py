@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.world.inside import below
+from holdfast.faults.world.inside import UNSEEN, below
 from holdfast.faults.world.modes import give_back, take
 from holdfast.protocols import FaultContext, World
 from holdfast.reading.inside import outside
@@ -29,6 +29,9 @@ class ReadOnly:
             return ""
         await take(world, ctx, paths, "a-w", "-w")
         return f"{self.path}: read-only"
+
+    def unmet(self, world: World, ctx: FaultContext) -> str:
+        return UNSEEN
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
         await give_back(world, ctx)

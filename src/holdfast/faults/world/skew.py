@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.world.clock import clocked
+from holdfast.faults.world.clock import UNREAD, clocked
 from holdfast.protocols import FaultContext, World
 
 
@@ -23,3 +23,6 @@ class Skew:
             return ""
         await clock.set_clock(clock.time() + self.offset_s)
         return f"the clock is {abs(self.offset_s):g} s {'ahead' if self.offset_s > 0 else 'behind'}"
+
+    def unmet(self, world: World, ctx: FaultContext) -> str:
+        return UNREAD

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.world.inside import below, command_on, part_problems, touch
+from holdfast.faults.world.inside import UNSEEN, below, command_on, part_problems, touch
 from holdfast.protocols import FaultContext, World
 
 
@@ -28,3 +28,6 @@ class Vanished:
         await touch(world, ctx, paths, lambda change: change.op == "deleted")
         await command_on(world, ctx, ("rm", "-rf"), [self.path])
         return f"{self.path}: gone"
+
+    def unmet(self, world: World, ctx: FaultContext) -> str:
+        return UNSEEN

@@ -134,6 +134,9 @@ class BubblewrapSandbox:
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
         await self._strain.limit(memory, cpu, self._kill)
 
+    def strained(self, what: Literal["memory", "cpu"]) -> int | None:
+        return self._strain.strained(what)
+
     def changes(self) -> Iterator[FileChange]:
         ours, theirs = os.pipe()
         with open(ours, "rb", buffering=0) as told:

@@ -56,6 +56,16 @@ class ControlGroup:
             return False
         return True
 
+    def strained(self, controller: str) -> int | None:
+        """How often its limit was run into, as the kernel counts; None if there is no such group, or no count."""
+        folder = self._folders.get(controller)
+        if folder is None:
+            return None
+        if controller == "memory" and not _unified(folder):
+            return _count(folder / "memory.failcnt", "")
+        file, name = ("memory.events", "max ") if controller == "memory" else ("cpu.stat", "nr_throttled ")
+        return _count(folder / file, name)
+
     async def close(self) -> None:
         """Waits for the last process to be gone: its holder closes our line a moment before it is."""
         until = time.monotonic() + KILL_S
@@ -180,6 +190,11 @@ def _delegated(folder: Path) -> set[str]:
 
 def _unified(folder: Path) -> bool:
     return (folder / "cgroup.controllers").exists()
+
+
+def _count(path: Path, name: str) -> int | None:
+    found = [line.removeprefix(name) for line in _lines(path) if line.startswith(name)]
+    return int(found[0]) if found and found[0].isdigit() else None
 
 
 def _lines(path: Path) -> list[str]:

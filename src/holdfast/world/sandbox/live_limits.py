@@ -43,6 +43,8 @@ class LiveLimits:
         self._usual: dict[str, float | None] = {"memory": resources.memory, "cpu": resources.cpu}
         self._everybody = everybody
         self._now: dict[str, float] = {}
+        self._ended = 0
+        """How often programs were ended since they had more memory than they may."""
 
     async def limit(self, memory: int | None, cpu: float | None, too_big: Callable[[], object]) -> None:
         """`too_big` ends those that have more memory by now; HarnessError where this machine cannot."""
@@ -60,6 +62,11 @@ class LiveLimits:
                 await self._together(controller, limit, too_big)
             else:
                 _limit_each(int(limit), self._everybody)
+
+    def strained(self, controller: str) -> int | None:
+        """How often the limit was run into so far; None where that is not counted."""
+        counted = self._group.strained(controller)
+        return counted if counted is None or controller != "memory" else counted + self._ended
 
     def lift(self) -> None:
         """The limits are the usual ones again: what looks at the agent's work is not to suffer from them."""
@@ -79,6 +86,7 @@ class LiveLimits:
                 if time.monotonic() > until:
                     raise HarnessError("memory could not be limited: more of it is in use and not given back")
                 too_big()
+                self._ended += 1
                 await asyncio.sleep(_PAUSE_S)
         except (OSError, KeyError) as refused:
             raise HarnessError(f"{controller} could not be limited: {refused}") from refused

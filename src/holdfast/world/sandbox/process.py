@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation, Resources
@@ -160,6 +161,9 @@ class ProcessSandbox:
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
         """The memory that a program has by then does not count where the machine limits all of them together."""
         await self._strain.limit(memory, cpu, self._kill)
+
+    def strained(self, what: Literal["memory", "cpu"]) -> int | None:
+        return self._strain.strained(what)
 
     def changes(self) -> Iterator[FileChange]:
         return tree.compared(iter(self._before), tree.entries(self.workspace))
