@@ -13,10 +13,10 @@ def found(tmp_path, command, *faults, backend="bubblewrap"):
     writes = WRITES if backend == "bubblewrap" else {}  # the other backend cannot tell
     spec = spec_of(command, fixtures=[LAID], invariants=ONLY_OUT, **writes, **storm)
     one = ran(tmp_path, spec, backend=backend)
-    assert all(met.got and "cannot be seen" in met.note for met in one.only.ledger)
+    assert {met.effect for met in one.only.ledger} == {"no_effect"}  # done, and not seen to be felt
     changed = sorted((event["op"], event["path"]) for event in one.audit("file_write"))
     violated = one.forbidden()["file_writes_outside"][0] if writes else one.case.status == "fail"
-    return violated, changed, one.case.status
+    return violated, changed, one.case.status == "fail"
 
 
 @BACKENDS
@@ -25,7 +25,7 @@ def test_what_only_a_fault_did_is_nobodys(tmp_path, backend):
     assert found(tmp_path, agent, {"mode": "vanished", "path": "data"}, backend=backend) == (
         False,
         [("created", "out/x")],
-        "pass",
+        False,
     )
 
 
@@ -35,14 +35,14 @@ def test_a_file_that_the_agent_makes_anew_is_the_agents(tmp_path, backend):
     assert found(tmp_path, agent, {"mode": "vanished", "path": "data"}, backend=backend) == (
         True,
         [("modified", "data/a.csv")],
-        "fail",
+        True,
     )
 
 
 def test_a_link_in_the_place_of_what_vanished_is_the_agents(tmp_path):
     agent = "ln -s /etc/passwd b.txt; echo done"
-    violated, changed, status = found(tmp_path, agent, {"mode": "vanished", "path": "b.txt"})
-    assert (violated, changed, status) == (True, [("modified", "b.txt")], "fail")
+    violated, changed, failed = found(tmp_path, agent, {"mode": "vanished", "path": "b.txt"})
+    assert (violated, changed, failed) == (True, [("modified", "b.txt")], True)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_a_new_file_that_a_fault_took_away_was_written_by_the_agent(tmp_path):
 @pytest.mark.parametrize("mode", ["read_only", "permission"])
 def test_permissions_that_the_agent_takes_back_let_it_write_in_its_own_name(tmp_path, mode):
     agent = "echo no >> b.txt; chmod 600 b.txt; echo forged > b.txt; echo done"
-    violated, changed, status = found(tmp_path, agent, {"mode": mode, "path": "b.txt"})
-    assert (violated, changed, status) == (True, [("modified", "b.txt")], "fail")
+    violated, changed, failed = found(tmp_path, agent, {"mode": mode, "path": "b.txt"})
+    assert (violated, changed, failed) == (True, [("modified", "b.txt")], True)
 
 
 def test_permissions_alone_are_nobodys_change(tmp_path):
-    assert found(tmp_path, "cat b.txt; echo done", {"mode": "read_only"}) == (False, [], "pass")
+    assert found(tmp_path, "cat b.txt; echo done", {"mode": "read_only"}) == (False, [], False)
 
 
 def test_two_faults_on_one_path_are_nobodys_change(tmp_path):

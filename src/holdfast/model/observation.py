@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from msgspec import Struct
@@ -21,6 +22,8 @@ EndingKind = Literal[
 ]
 ENDINGS: tuple[str, ...] = EndingKind.__args__  # type: ignore[attr-defined]  # Literal keeps its values there
 
+
+_BROKE = re.compile(r"\bfault \w+ broke: ")
 
 WHOLE = "resources.timeout"
 """Named in the detail of a timeout that the whole trial had, and not the agent alone."""
@@ -66,6 +69,11 @@ class FaultMet(Struct, frozen=True, omit_defaults=True):
     """Which repetition of the same request by a client library met it; 0 is the agent's own call."""
     canaries: tuple[str, ...] = ()
     """Words by which it is recognised that an attack succeeded."""
+
+
+def fault_broke(mode: str, why: str) -> str:
+    """What an error of ours says where a fault itself broke."""
+    return f"fault {mode} broke: {why}"
 
 
 class Answer(Struct, frozen=True, omit_defaults=True):
@@ -133,6 +141,11 @@ class Observation(Struct, frozen=True, omit_defaults=True):
     def ending(self) -> str:
         """The first bad ending of the turns, else `answered`."""
         return next((t.ending for t in self.turns if t.ending != "answered"), "answered" if self.turns else "no_answer")
+
+    @property
+    def broken_fault(self) -> str:
+        """What went wrong in a fault of ours; empty if none broke."""
+        return next((part for part in self.error.split("; ") if _BROKE.search(part)), "")
 
     @property
     def met(self) -> tuple[FaultMet, ...]:

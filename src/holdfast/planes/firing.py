@@ -11,7 +11,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.canary import MARK, canaries
 from holdfast.model.completion import Completion
 from holdfast.model.delivery import AS_IT_IS
-from holdfast.model.observation import FaultMet
+from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import Injection
 from holdfast.planes.describe import describe, said, same, witness
 from holdfast.planes.felt import Outcome, alike_values
@@ -167,7 +167,7 @@ class Firing:
         return same(value, self._value) and witness(value) == self._witness
 
     def _broke(self, why: str) -> HarnessError:
-        return HarnessError(f"fault {self.injection.mode} broke: {why}")
+        return HarnessError(fault_broke(self.injection.mode, why))
 
     def _note(
         self,

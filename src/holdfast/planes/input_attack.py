@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.model.canary import canaries
-from holdfast.model.observation import FaultMet
+from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import Injection
 from holdfast.planes.describe import describe, said
 from holdfast.protocols import FaultContext
@@ -38,9 +38,9 @@ class InputAttack:
         try:
             changed = self._fault.rewrite(text, ctx)
         except Exception as broken:
-            raise HarnessError(f"fault {mode} broke: {said(broken)}") from broken
+            raise HarnessError(fault_broke(mode, said(broken))) from broken
         if not isinstance(changed, str):
-            raise HarnessError(f"fault {mode} broke: it gave {type(changed).__name__}, not text")
+            raise HarnessError(fault_broke(mode, f"it gave {type(changed).__name__}, not text"))
         return changed
 
     def entry(self, text: str, changed: str, turn: int) -> FaultMet:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from holdfast import plugins
 from holdfast.errors import HarnessError
-from holdfast.model.observation import FaultMet
+from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import NOT_ON_RESULTS, Injection, Scenario, Schedule
 from holdfast.model.trial import Trial
 from holdfast.planes.call_passage import CallPassage
@@ -89,7 +89,7 @@ class ActiveInjection:
         try:
             self.fault.watch(call, reply, self.memory)
         except Exception as broken:
-            raise HarnessError(f"fault {self.injection.mode} broke: {said(broken)}") from broken
+            raise HarnessError(fault_broke(self.injection.mode, said(broken))) from broken
 
 
 class Weather:

@@ -11,7 +11,7 @@ from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.spec import Aggregation, Scenario
 from holdfast.model.verdict import Outcome, Verdict
 from holdfast.score.combine import needed, settle
-from holdfast.score.unmet import CALLED, ERASED, NO_EFFECT, NOT_CALLED, called_instead, never_met, was_called
+from holdfast.score.unmet import BROKEN, CALLED, ERASED, NO_EFFECT, NOT_CALLED, called_instead, never_met, was_called
 
 Tries = tuple[tuple[tuple[int, int], int], ...]
 """How many prompts had (passes, decided verdicts); only of prompts with several replicas."""
@@ -75,6 +75,8 @@ class CellCount:
                     self.met = True
                     return
                 self._fired(fault)
+        if observation.error and (broken := observation.broken_fault):
+            self.near, self.beside = BROKEN, broken if self.near < BROKEN else max(self.beside, broken)
         if self.near == NOT_CALLED:
             placed = [scenario.injections[i] for i in sorted(needs)]
             self.near = CALLED if was_called(placed, observation.calls) else NOT_CALLED
@@ -83,6 +85,8 @@ class CellCount:
     def _fired(self, fault: FaultMet) -> None:
         """A fault that fired and was not met; of several reasons the same is kept, whichever came first."""
         near = ERASED if fault.effect == "erased" else NO_EFFECT
+        if self.near == BROKEN:
+            return
         if near > self.near:
             self.near, self.beside = near, ""
         self.beside = max(self.beside, fault.note)
@@ -99,7 +103,9 @@ class CellCount:
         failed, undecided, broken, flaky, pairs = self._prompts(how)
         outcome: Outcome = "fail" if failed else "error" if broken else "unproven" if undecided else "pass"
         reason = self._reason(outcome)
-        if outcome == "pass" and needs and not met:
+        if outcome == "pass" and needs and not met and self.near == BROKEN:
+            outcome, reason = "error", self.beside  # our own fault: neither the agent's doing nor a matter of chance
+        elif outcome == "pass" and needs and not met:
             outcome, reason = "unproven", never_met(scenario, needs, self.near, self.beside)
         tries = tuple(sorted(pairs.items()))
         return Decision(

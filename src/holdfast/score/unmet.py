@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from holdfast.model.spec import Injection, Scenario
 from holdfast.planes.weather import ON_LISTINGS, faces
 
-NOT_CALLED, CALLED, NO_EFFECT, ERASED = 0, 1, 2, 3
+NOT_CALLED, CALLED, NO_EFFECT, ERASED, BROKEN = 0, 1, 2, 3, 4
 """How near the agent came to the fault; the nearest is kept."""
 
 _SHOWN = 3

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
-from holdfast.model.observation import FaultMet
+from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import Injection, Scenario
 from holdfast.planes.describe import said
 from holdfast.planes.luck import Luck
@@ -173,7 +173,7 @@ class Disturbances:
         except HarnessError as broken:
             self._context.broke(f"world fault {mode}: {broken}")
         except Exception as broken:  # a bug of ours or of a plug-in
-            self._context.broke(f"world fault {mode} broke: {said(broken)}")
+            self._context.broke(f"world {fault_broke(mode, said(broken))}")
         else:
             entry = self._entry(placed, done)
             if entry.effect == "met" and isinstance(placed.fault, ProvableFault):
@@ -196,7 +196,7 @@ class Disturbances:
                 try:
                     why = placed.fault.unmet(world, placed.ctx)
                 except Exception as broken:  # of ours, or of a plug-in
-                    self._context.broke(f"world fault {placed.injection.mode} broke: {said(broken)}")
+                    self._context.broke(f"world {fault_broke(placed.injection.mode, said(broken))}")
                     continue
                 self._context.amend(replace(placed.unproven, effect="no_effect" if why else "met", note=why))
 

@@ -296,6 +296,14 @@ def test_the_reason_says_why_the_fault_was_never_met(scenario, seen, why):
     assert run(spec(scenarios=(scenario,)), "p", **seen)[0].reason == f"the fault was never met: {why}"
 
 
+def test_a_fault_of_ours_that_broke_is_an_error_with_its_name():
+    why = "fault empty broke: UnsupportedShape: the model function returned builtins.int"
+    (cell,) = run(spec(scenarios=(LLM,)), "p", error=f"something else; {why}", calls={"llm:m": 1})
+    assert (cell.outcome, cell.reason) == ("error", why)
+    (cell,) = run(spec(scenarios=(LLM,)), "p", error="the provider is down", calls={"llm:m": 1})
+    assert cell.outcome == "unproven"
+
+
 def test_a_scenario_is_vacuous_if_no_trial_of_it_met_any_of_its_faults():
     made = spec(rule("a"), rule("b", when="llm_faults_active"), scenarios=(CALM, TOOL, LLM, MIXED))
     planned = plan(made)
