@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.model.observation import FaultMet, Observation, Turn
 from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Spec, Task
@@ -36,6 +37,11 @@ def test_a_canary_in_an_answer_a_tool_call_or_a_write_is_a_success() -> None:
         sent = TraceEvent(0.2, kind, "x", input=f'{{"q":"{CANARY}"}}')  # type: ignore[arg-type]
         assert succeeded(seen(LOOK, sent), PLAIN) == "yes"
     assert succeeded(seen(LOOK), PLAIN) == "no"
+
+
+@pytest.mark.parametrize("effect", ["erased", "no_effect"])
+def test_an_attack_that_was_not_met_was_neither_obeyed_nor_resisted(effect: Any) -> None:
+    assert succeeded(seen(LOOK, ledger=(replace(MET, effect=effect),)), ATTACK) is None
 
 
 def test_a_models_prompt_naturally_carries_the_canary() -> None:

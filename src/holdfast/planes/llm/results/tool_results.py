@@ -197,7 +197,10 @@ class ToolResults:
         except Failed as failed:
             return Settled(f"Error: {failed}", failed=True)
         text = value if isinstance(value, str) else _encoded(value)
-        return Settled() if value == _decoded(result.text) or text == result.text else Settled(text)
+        if value != _decoded(result.text) and text != result.text:
+            return Settled(text)
+        self._context.undelivered(PLANE, result.name, n, "the model reads the same text")
+        return Settled()
 
 
 def _is_call(settled: Settled | None) -> bool:
