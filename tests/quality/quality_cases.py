@@ -13,6 +13,8 @@ class Case(Struct, frozen=True):
     """By rule and scenario, what the verdict's reason must say."""
     stateful: bool = False
     """Whether the documented warning about state must appear for the defect."""
+    differs_in_calm: bool = False
+    """Whether the warning about two answers to one prompt must appear for the defect."""
 
 
 CASES = (
@@ -32,6 +34,11 @@ CASES = (
             ("names-the-city", "weather-down"): "Oslo",
         },
         stateful=True,
+    ),
+    Case(
+        "counts_on_disk",
+        {("counts-from-one", "calm"): "Question 1:", ("counts-from-one", "weather-down"): "Question 1:"},
+        differs_in_calm=True,
     ),
     Case("crashes_on_empty_reply", {("completes", "model-silent"): "IndexError"}),
     Case("hides_stale_data", {("admits-it", "rates-hang"): "not available"}),

@@ -18,6 +18,7 @@ from holdfast.model import events
 from holdfast.model.trial import Judged, Trial
 from holdfast.plan import FailFast, Once
 from holdfast.processes.scratch import sweep
+from holdfast.runner.calm_answers import calm_answers
 from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job, Listen
 from holdfast.runner.preflight import preflight, was_stateful
@@ -102,6 +103,8 @@ class RunInProgress:
         job, intake = self.job, self.intake
         planner = FailFast(stored.left, site.concurrency) if job.options.fail_fast else Once(stored.left)
         done, alone = 0, site.concurrency == 1
+        asked = [job.asked_first] if job.asked_first is not None else []
+        calm = calm_answers(job.spec, [*asked, *job.plan.controls], intake.controls)
         while batch := planner.next(Judged(done, intake.violated)):
             begun = intake.begun(batch)
             ended = execute(
@@ -111,11 +114,15 @@ class RunInProgress:
                 async for trial, seen in ended:
                     if not intake.take_at_once(trial, seen, alone=alone):
                         await intake.take(trial, seen, alone=alone)
+                    if calm is not None:
+                        calm.add(trial, seen)
                     done += 1
             await intake.settle()
         self.notes = (*self.notes, *intake.kept.notes)
         if done < len(stored.left):
             self.notes = (*self.notes, f"stopped at the first failure: {done} of {len(stored.left)} trials were run")
+        if calm is not None and calm.warning:
+            self._warn(intake.masker.text(calm.warning))
         for why, count in intake.troubled.items():
             self._warn(f"our side or a provider failed in {count} trials, of which only passes count: {why}")
 

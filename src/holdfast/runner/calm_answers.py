@@ -1,0 +1,60 @@
+"""Calm answers of fresh agents: many cells ask the same prompt in calm, so that they can be compared for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from holdfast.model.codec import canonical, digest
+from holdfast.model.observation import Observation
+from holdfast.model.spec import Spec
+from holdfast.model.trial import Trial
+from holdfast.planes.describe import shorten
+
+SHOWN = 60
+"""Characters of a prompt and of an answer that the warning shows."""
+
+
+class _First(Struct, frozen=True):
+    """The first answer to a prompt."""
+
+    mark: str
+    shown: str
+
+
+class CalmAnswers:
+    """Takes the answers of trials without faults, and tells whether one prompt was answered in two ways."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._calm = frozenset(scenario.name for scenario in spec.scenarios if scenario.calm)
+        self._first: dict[str, _First] = {}
+        self.warning = ""
+
+    def add(self, trial: Trial, seen: Observation) -> None:
+        if self.warning or seen.error or (trial.kind != "control" and trial.scenario not in self._calm):
+            return
+        said = [turn.text for turn in seen.turns]
+        if not said or None in said:
+            return
+        asked = digest(canonical([trial.task, trial.params]))
+        mark = digest(canonical(said))
+        first = self._first.setdefault(asked, _First(mark, shorten(said[-1] or "", SHOWN)))
+        if first.mark != mark:
+            prompt = shorten(trial.task.prompt, SHOWN)
+            self.warning = (
+                f"in calm the agent answered '{prompt}' in two ways: '{first.shown}' and "
+                f"'{shorten(said[-1] or '', SHOWN)}'. State on disk looks like this, and so does sampling."
+            )
+
+
+def calm_answers(spec: Spec, controls: Iterable[Trial], seen: Mapping[str, Observation]) -> CalmAnswers | None:
+    """For agents that are new for every trial, with what controls have answered; others are asked twice before."""
+    agent = spec.agent
+    if agent.isolation != "fresh" or (agent.type == "http" and not agent.launched):
+        return None
+    found = CalmAnswers(spec)
+    for trial in controls:
+        if trial.id in seen:
+            found.add(trial, seen[trial.id])
+    return found

@@ -1,0 +1,48 @@
+"""Answers of one prompt in calm, compared after the run."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.model.observation import Observation, Turn
+from holdfast.model.spec import Task
+from holdfast.model.trial import Trial
+from holdfast.runner.calm_answers import CalmAnswers
+
+
+class OneCalm:
+    """A spec with one calm scenario and one that is not."""
+
+    class Weather:
+        def __init__(self, name: str, calm: bool) -> None:
+            self.name = name
+            self.calm = calm
+
+    scenarios = (Weather("calm", True), Weather("storm", False))
+
+
+def trial(scenario: str = "calm", prompt: str = "?", kind: str = "contract") -> Trial:
+    return Trial("0", kind, scenario, Task((prompt,)))  # type: ignore[arg-type]
+
+
+def seen(text: str | None, error: str = "") -> Observation:
+    return Observation("0", (Turn("?", text),), error=error)
+
+
+@pytest.mark.parametrize(
+    ("asked", "warns"),
+    [
+        ([(trial(), seen("a")), (trial(), seen("a"))], False),
+        ([(trial(), seen("a")), (trial(), seen("b"))], True),
+        ([(trial(kind="control", scenario=""), seen("a")), (trial(), seen("b"))], True),
+        ([(trial(), seen("a")), (trial("storm"), seen("b"))], False),
+        ([(trial(), seen("a")), (trial(prompt="!"), seen("b"))], False),
+        ([(trial(), seen("a")), (trial(), seen(None))], False),
+        ([(trial(), seen("a")), (trial(), seen("b", "our side"))], False),
+    ],
+)
+def test_two_answers_to_one_prompt_in_calm_are_told(asked: list[tuple[Trial, Observation]], warns: bool) -> None:
+    answers = CalmAnswers(OneCalm())  # type: ignore[arg-type]
+    for one, observation in asked:
+        answers.add(one, observation)
+    assert bool(answers.warning) is warns
