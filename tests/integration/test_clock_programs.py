@@ -15,7 +15,7 @@ from sandbox_kit import ENV, as_ordinary_user, in_sandbox
 from holdfast.model.world import Isolation
 from holdfast.protocols import SandboxSpec
 from holdfast.world.clock.control import Clock, clock_environ, nanoseconds
-from holdfast.world.clock.library import clock_inside, clock_library
+from holdfast.world.clock.library import COVERED, clock_inside, clock_library
 from holdfast.world.sandbox import process
 
 STARTS = datetime(2019, 6, 1, 12, tzinfo=UTC)
@@ -222,7 +222,7 @@ def test_the_agent_in_a_sandbox_sees_it_and_cannot_change_it(library, tmp_path):
     async def work(sandbox):
         clock.jump(nanoseconds(STARTS))
         first = await sandbox.run(["date", "+%s"], environ)
-        assert await clock_inside(sandbox, environ, clock) == Isolation("clock", True)
+        assert await clock_inside(sandbox, environ, clock) == Isolation("clock", True, COVERED)
         assert not (await clock_inside(sandbox, ENV, clock)).enforced
         clock.freeze(nanoseconds(STARTS) + 10**17)
         second = await sandbox.run(["sh", "-c", "date +%s; echo 0 > /run/holdfast/clock; date +%s"], environ)

@@ -256,3 +256,16 @@ def test_an_agent_reads_no_file_of_this_machine(sea: Bay, other: dict[str, str])
                 await agent(db, "CREATE TABLE IF NOT EXISTS my_shop.t (a text)", "USE my_shop", statement, **other)
 
     sea.with_server(scene)
+
+
+def test_a_mode_that_changes_how_strings_end_hides_no_write(sea: Bay) -> None:
+    async def scene(db: Mysql) -> list[tuple[str, str, int | None]]:
+        await db.execute(SEED)
+        await db.mark()
+        mode = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',NO_BACKSLASH_ESCAPES')"
+        await agent(db, mode, "INSERT INTO mails (customer) WITH x AS (SELECT '\\' AS a) SELECT 1 FROM x")
+        await agent(db, mode, "SELECT '\\' AS a; -- '", "DELETE FROM customers WHERE email = '\\' OR id = 2")
+        return told(await db.writes())
+
+    found = sea.with_server(scene)
+    assert {table for table, _, _ in found} == {"customers", "mails"}

@@ -402,3 +402,18 @@ def test_nothing_but_the_socket_is_on_this_machine(sea: Bay) -> None:
         return room
 
     assert not sea.with_server(scene).exists()
+
+
+def test_a_setting_that_changes_how_strings_end_hides_no_write(sea: Bay) -> None:
+    async def scene(db: Postgres) -> list[tuple[str, str, int | None]]:
+        await db.execute(SEED)
+        await db.mark()
+        await agent(db, "WITH x AS (SELECT '\\' AS a) INSERT INTO mails (customer) SELECT 1 FROM x")
+        off = "SET standard_conforming_strings = off"
+        await agent(db, off, "WITH x AS (SELECT '\\' -- ' AS a) DELETE FROM mails USING x")
+        await agent(db, off, "WITH x AS (SELECT '\\'' AS a) UPDATE customers SET email = '\\'' FROM x")
+        return told(await db.writes())
+
+    assert {(table, op) for table, op, _ in sea.with_server(scene)} == {
+        ("mails", "insert"), ("mails", "delete"), ("customers", "update"),
+    }  # fmt: skip

@@ -14,6 +14,7 @@ from holdfast.model.codec import canonical
 from holdfast.model.run import Run
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import Spec
+from holdfast.model.world import Isolation
 from holdfast.plan import Plan, RunOptions
 from holdfast.score import ScoreOptions, Tally
 from holdfast.score.parts import with_cases
@@ -133,7 +134,7 @@ def _view(
             *_unkept(ended),
         ),
         isolation=isolation_words(spec, manifest.options.backend),
-        promises=ended.isolation,
+        promises=(*ended.isolation, *_own_word(spec)),
         description=spec.description,
         started=manifest.started,
         duration_s=ended.duration_s,
@@ -144,6 +145,14 @@ def _view(
         gateway=spec.agent.gateway,
         part=spec.part,
     )
+
+
+def _own_word(spec: Spec) -> Iterator[Isolation]:
+    """Of a world: what the agent's own process tells of its calls, nobody else has seen."""
+    agent = spec.agent
+    if spec.world is not None and agent.type != "http" and (agent.tools or agent.tool_registry or agent.llm):
+        why = "one process cannot be kept from itself: it could forge calls of its functions, and faults that they met"
+        yield Isolation("evidence of functions", False, why)
 
 
 def _unkept(ended: RunEnd) -> Iterator[str]:
@@ -184,7 +193,10 @@ def standing_notes(spec: Spec, backend: str = "bubblewrap") -> tuple[str, ...]:
         notes.append("no isolation: the process backend gives the agent a folder of its own, and nothing else")
     agent = spec.agent
     if agent.type != "http" and (agent.tools or agent.tool_registry or agent.llm):
-        notes.append("tool and model faults act inside the agent's own process, which could look behind them")
+        notes.append(
+            "tool and model faults act inside the agent's own process, which could look behind them, "
+            "and tells of its calls itself: what it says of them is its word"
+        )
     if agent.simulate == "answer" and any(scenario.on_calls for scenario in spec.scenarios):
         notes.append("simulated: tool and model faults damaged the answer, not the agent's own calls")
     for scenario in spec.scenarios:

@@ -219,7 +219,7 @@ class BoxedWorld:
     @property
     def isolation(self) -> tuple[Isolation, ...]:
         """What the sandbox enforces, and what of the spec this world could not do."""
-        own = (*((self._clock.kept,) if self._wants_clock else ()), *self._ingress.isolation)
+        own = (*(self._clock.isolation if self._wants_clock else ()), *self._ingress.isolation)
         told = [one for one in self._site.shortcomings if one.feature not in {one.feature for one in own}]
         return (*self.sandbox.isolation, *told, *own)
 

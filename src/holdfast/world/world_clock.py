@@ -12,7 +12,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation
 from holdfast.protocols import Sandbox
 from holdfast.world.clock.control import OFFSET, Clock, clock_environ
-from holdfast.world.clock.library import FEATURE, clock_inside, clock_library
+from holdfast.world.clock.library import FEATURE, OTHERS, clock_inside, clock_library
 
 _LIBRARY, _CONTROL = "clock.so", "clock"
 _BILLION = 1_000_000_000
@@ -50,6 +50,11 @@ class WorldClock:
         self.kept = self._known or await clock_inside(sandbox, {**environ, **found}, clock)
         self.environ = found if self.kept.enforced else {}
         return dict(self.environ)
+
+    @property
+    def isolation(self) -> tuple[Isolation, ...]:
+        """What is covered, and what is not."""
+        return (self.kept, OTHERS) if self.kept.enforced else (self.kept,)
 
     def time(self) -> float:
         """What the agent's clock shows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.sqltext.transaction import transaction_statements
 from holdfast.sqltext.writes import writes_of
 
 
@@ -99,3 +100,17 @@ def test_a_temporary_table_is_marked() -> None:
     assert [write.temporary for write in writes_of("CREATE TEMP TABLE t (a int)", "postgres")] == [True]
     assert [write.temporary for write in writes_of("CREATE TEMPORARY TABLE t (a int)", "mysql")] == [True]
     assert [write.temporary for write in writes_of("CREATE TABLE template (a int)", "postgres")] == [False]
+
+
+SLASHED = "WITH x AS (SELECT '\\' AS a) INSERT INTO orders SELECT 1"
+
+
+def test_a_backslash_that_ends_a_string_hides_no_write_from_planes_or_audits() -> None:
+    """PostgreSQL's strings are standard ones; MySQL would read on to the next quote."""
+    assert [(one.op, one.table) for one in writes_of(SLASHED, "postgres")] == [("insert", "orders")]
+    assert [one.kind for one in transaction_statements(SLASHED, "postgres")] == ["write"]
+    closed = "WITH x AS (SELECT '\\\\' AS a) INSERT INTO orders SELECT 1"
+    assert [(one.op, one.table) for one in writes_of(closed, "mysql")] == [("insert", "orders")]
+    assert [one.kind for one in transaction_statements(closed, "mysql")] == ["write"]
+    escaped = "WITH x AS (SELECT E'\\' INSERT INTO a' AS a) SELECT 1"
+    assert list(writes_of(escaped, "postgres")) == []

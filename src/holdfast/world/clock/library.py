@@ -21,6 +21,14 @@ from holdfast.world.compiled import CannotCompile, compiled
 
 SOURCE = Path(__file__).with_name("realtime.c")
 FEATURE = "clock"
+COVERED = "what programs read through this machine's C library, where they keep their environment"
+OTHERS = Isolation(
+    "clock of other programs",
+    False,
+    "programs that are statically linked, ask the kernel themselves (Go) or clear their environment (env -i) see the "
+    "real time, and so do the times of files and monotonic clocks",
+)
+"""What no preloaded library reaches, and no namespace of the kernel either."""
 _FLAGS = ("-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-delete-null-pointer-checks", "-Wno-nonnull-compare")
 _LIBRARIES = ("-ldl", "-lpthread")
 _TRIED_AT_S = 1_000_000_000
@@ -48,7 +56,7 @@ async def clock_inside(sandbox: Sandbox, environ: Mapping[str, str], clock: Cloc
         return Isolation(FEATURE, False, f"it cannot be tried: the sandbox cannot execute date: {missing.strerror}")
     shown = ran.stdout.strip()
     if shown.isdigit() and abs(int(shown) - clock.time_ns // 10**9) <= _SLACK_S:
-        return Isolation(FEATURE, True)
+        return Isolation(FEATURE, True, COVERED)
     said = ran.stderr.decode("utf-8", "replace").strip()[-200:]
     return Isolation(FEATURE, False, f"programs in the sandbox see another time: {said or shown.decode()}")
 

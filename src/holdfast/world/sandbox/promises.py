@@ -23,6 +23,8 @@ ALWAYS = (
     "disk limit",
 )
 """Without these there is no sandbox: one that cannot have them is not opened."""
+_SCOPE = {"evidence": "what the gateway, services, the kernel and the file system saw, and the run's files"}
+"""How far a promise goes, where its name does not say it."""
 _PER_NAMESPACE = (5, 14)
 """The kernel from which on a limit on processes counts those of one user namespace only."""
 
@@ -32,14 +34,15 @@ def of_machine(*, commands: bool) -> tuple[Isolation, ...]:
     machine = platform.machine()
     families = "" if bpf.known() else f"no filter is known for {machine}: AF_VSOCK and others can be opened"
     heard = "" if commands else "the kernel does not tell of commands here"
+    words = "that a command started is the kernel's word; its argv is read then, and a thread of its own may swap that"
     alone = _kernel() >= _PER_NAMESPACE
     shared = "" if alone else "this kernel counts all processes of the user, also those outside"
     return (
-        *(Isolation(feature, True) for feature in ALWAYS),
+        *(Isolation(feature, True, _SCOPE.get(feature, "")) for feature in ALWAYS),
         Isolation("socket families", not families, families),
         Isolation("pids limit", alone, shared),
         *limits.kept(),
-        Isolation("command audit", not heard, heard),
+        Isolation("command audit", not heard, heard or words),
     )
 
 
