@@ -51,13 +51,13 @@ def told(folder: Path, kind: str, last: str, *faults: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("kind", sorted(SERVICES))
 def test_a_write_that_was_rolled_back_makes_no_claim_true(tmp_path: Path, kind: str) -> None:
-    found = {}
+    found, lost = {}, {"service": "db", "mode": "killed_mid_transaction", "at": "commit", "outcome": "lost"}
     for name, last, faults in (
         ("kept", "way.commit()", ()),
         ("rolled back", "way.rollback()", ()),
         ("left open", "pass", ()),
         ("killed", "way.commit()", ({"service": "db", "mode": "killed_mid_transaction"},)),
-        ("lost", "way.commit()", ({"service": "db", "mode": "killed_mid_transaction", "at": "commit", "outcome": "lost"},)),
+        ("lost", "way.commit()", (lost,)),
         ("refused", "way.commit()", ({"service": "db", "mode": "serialization_failure"},)),
     ):  # fmt: skip
         (tmp_path / name).mkdir()
@@ -75,7 +75,7 @@ def test_a_request_that_only_a_fault_answered_makes_no_claim_true(tmp_path: Path
     """
     weather = [
         {"name": "calm"},
-        {"name": "phantom", "http_faults": [{"match_url": "*smtp*", "mode": "phantom_success"}]},
+        {"name": "phantom", "tool_faults": [{"tool": "*", "match_url": "http://smtp/*", "mode": "phantom_success"}]},
     ]
     spec = spec_of(
         {"type": "command", "command": "python agent.py"},
@@ -86,4 +86,11 @@ def test_a_request_that_only_a_fault_answered_makes_no_claim_true(tmp_path: Path
         chaos_matrix=weather,
     )
     done = ran(tmp_path, spec, files={"agent.py": agent})
-    assert {one.scenario: one.outcome for one in done.verdicts} == {"calm": "pass", "phantom": "fail"}
+    calm, phantom = sorted(done.verdicts, key=lambda one: one.outcome, reverse=True)
+    assert (calm.outcome, phantom.outcome) == ("pass", "fail")
+    assert "0 were done and are there" in phantom.reason
+    assert sorted(event["received"] for event in (e for seen in done.seen for e in _calls(seen))) == [False, True]
+
+
+def _calls(seen: Any) -> list[dict[str, Any]]:
+    return [event.details for event in seen.audit if event.type == "http_call"]
