@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cli import CALM, DOWN, HOLDFAST, MakeProject, Project, contract, finish, python, rule, rundir, wait_until
+from cli import CALM, DOWN, HOLDFAST, MakeProject, Project, Serve, contract, finish, python, rule, rundir, wait_until
 
 RULES = [rule("cites", value="source")]
 FAILING = [rule("cites", value="nothing of the kind")]
@@ -123,3 +123,11 @@ def test_fails_in_calm_too_is_said_of_what_failed(project: MakeProject) -> None:
     told = project(contract(RULES, [CALM, DOWN]), agent).run()
     assert told.outcomes == {("cites", "calm"): "fail", ("cites", "down"): "pass"}
     assert not told.cells["cites", "down"].get("fails_in_calm")
+
+
+def test_a_page_in_place_of_an_answer_is_a_warning_at_preflight(project: MakeProject, serve: Serve) -> None:
+    server = serve(lambda _: (200, "\n<!DOCTYPE html><html><form>source</form></html>"))
+    told = project(contract(RULES, agent=server.section())).show()
+    assert told.err.count("answers with an HTML page") == 1
+    fine = serve(lambda _: (200, '{"output": "a source, in <html>"}'))
+    assert "HTML page" not in project(contract(RULES, agent=fine.section())).show().err

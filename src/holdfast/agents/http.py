@@ -106,9 +106,11 @@ class HttpAgent:
             raise HarnessError(why)
 
     async def close(self) -> None:
-        await self._wire.close()
-        if self._reset is not None:
-            await self._reset.close()
+        try:
+            await self._wire.close()
+        finally:
+            if self._reset is not None:
+                await self._reset.close()
 
     async def _turn(self, text: str, world: World, notes: list[str], cookies: CookieJar | None = None) -> Turn:
         context = world.context

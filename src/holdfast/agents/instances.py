@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias
 from holdfast.agents.instance import Instance
 from holdfast.agents.time_limit import left_s
 from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.processes.closing import all_ended
 from holdfast.processes.pipes import Tail
 from holdfast.protocols import World
 
@@ -81,7 +82,7 @@ class SpareInstances:
         for spare in spares:
             spare.cancel()
         ended = await asyncio.gather(*spares, return_exceptions=True)
-        await asyncio.gather(*(one.end() for one in ended if isinstance(one, Instance)))
+        await all_ended(one.end() for one in ended if isinstance(one, Instance))
 
     async def _ready(self, spare: asyncio.Task[Instance]) -> Instance | None:
         """The spare when it is ready; None if it could not be started or has ended since."""
@@ -132,7 +133,7 @@ class KeptInstances:
 
     async def close(self) -> None:
         idle, self._idle = self._idle, []
-        await asyncio.gather(*(instance.end() for instance in idle))
+        await all_ended(instance.end() for instance in idle)
 
 
 class WorldInstances:

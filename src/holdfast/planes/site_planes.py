@@ -122,9 +122,13 @@ class SitePlanes:
         return await SharedAddress.open(self.open_trial, self.variables)
 
     async def close(self) -> None:
-        self.router.close()
-        await self.upstreams.close()
-        scratch.remove(self.folder)
+        try:
+            self.router.close()
+        finally:
+            try:
+                await self.upstreams.close()
+            finally:
+                scratch.remove(self.folder)
 
     def open_trial(self, address: LoopbackAddress, context: TrialContext) -> TrialPlanes:
         """The planes as one trial meets them."""

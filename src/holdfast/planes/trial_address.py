@@ -20,6 +20,7 @@ from holdfast.http1.heads import RawFields, end_to_end
 from holdfast.http1.server import BadRequest, ClientConnection, Exchange, Listener, serve
 from holdfast.planes.describe import said
 from holdfast.planes.process_tree import ProcessTree
+from holdfast.processes.closing import all_ended
 from holdfast.protocols import TrialContext
 
 if TYPE_CHECKING:
@@ -185,8 +186,7 @@ class TrialAddress(LoopbackAddress):
         self._host_listeners.append(listener)
 
     async def close(self) -> None:
-        for listener in (self.listener, *self._host_listeners):
-            await listener.close()
+        await all_ended(listener.close() for listener in (self.listener, *self._host_listeners))
 
     def answer(self, exchange: Exchange) -> Awaitable[None]:
         """One request: is it ours, is there a trial, and which plane is it for?"""

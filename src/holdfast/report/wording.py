@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -171,7 +172,11 @@ def next_step(run: Run, row: CellRow) -> str:
         if not named and any(fault.plane == "world" for fault in _faults(run, cell.scenario)):
             return "let the fault begin earlier (after_ms, on_event), or ask something that takes the agent longer"
         unseen = NOT_THROUGH_PROXY in cell.reason
-        way = f"see whether its requests go through the proxy: holdfast doctor {run.spec_path}" if unseen else ""
+        way = (
+            f"see whether its requests go through the proxy: holdfast doctor -c {shlex.quote(run.spec_path)}"
+            if unseen
+            else ""
+        )
         return asked + (way or "check the fault's target and schedule")
     if row.trials and not any(t.answer for t in row.trials):
         return "there was no text to judge: a `completes` or `output_not_empty` rule catches silence"

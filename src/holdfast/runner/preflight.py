@@ -19,6 +19,10 @@ _HINTS = {
     "http": "set agent.response_path to where the answer is",
     "python": "return text, or a dict or object with content, text, output, answer or message",
 }
+PAGE = (
+    "the agent answers with an HTML page, not with JSON or text: a login form or the page of a proxy looks like this; "
+    "every rule judges the page. Check agent.endpoint and agent.headers"
+)
 SAMPLES = "(an agent that samples also looks like this)"
 
 
@@ -35,6 +39,8 @@ async def preflight(site: Site, trial: Trial, warn: Callable[[str], None]) -> Ob
             body=turn.text or "",
             config=True,
         )
+    if turn is not None and site.spec.agent.type == "http" and _is_page(turn.text or ""):
+        warn(PAGE)
     if site.spec.agent.gateway and not first.trace:
         warn(f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}")
     if could_leak(site):
@@ -55,6 +61,10 @@ def could_leak(site: Site) -> bool:
 def was_stateful(warnings: Iterable[str]) -> bool:
     """Whether an earlier preflight of the same run found that the agent seems to keep state."""
     return any(warning.startswith(STATEFUL) for warning in warnings)
+
+
+def _is_page(text: str) -> bool:
+    return text[:200].lstrip("\ufeff \t\r\n").lower().startswith(("<!doctype html", "<html"))
 
 
 def _said(seen: Observation) -> tuple[str | None, ...]:

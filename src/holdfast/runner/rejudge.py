@@ -33,6 +33,7 @@ from holdfast.store.record import StoredObservations
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, number_of
 from holdfast.store.seal_check import check
 from holdfast.store.stored_trials import StoredTrials
+from holdfast.store.view import command
 
 NOT_RECORDED = "not recorded in this run"
 
@@ -182,7 +183,7 @@ def _same_weather(before: Spec, now: Spec) -> None:
         if canonical(old[scenario.name].content) != canonical(scenario.content):
             raise UsageError(
                 f"the faults of scenario {scenario.name!r} changed since the run; its trials met other weather",
-                hint="run it anew: holdfast contract run",
+                hint=f"run it anew: {command(now.path, part=now.part, seed=now.seed)}",
             )
 
 

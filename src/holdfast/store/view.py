@@ -172,7 +172,7 @@ def command(
 ) -> str:
     """The command that runs a trial again, without its id."""
     words = ["holdfast", "run"] if part == "scenario" else ["holdfast", "contract", "run"]
-    if Path(spec_path).name not in ("holdfast.yaml", "flakestorm.yaml") or Path(spec_path).parent != Path():
+    if Path(spec_path) != Path("holdfast.yaml"):
         words += ["-c", shlex.quote(spec_path)]
     words += ["--seed", str(seed)]
     if replicas is not None:

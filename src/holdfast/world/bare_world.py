@@ -94,7 +94,9 @@ class BareWorld:
 
     async def close(self) -> None:
         """Nothing of the trial is left."""
-        if self._lent is not None:
-            scratch.remove(self._lent)
-        if self._place is not None:
-            await self._place.close()
+        try:
+            if self._lent is not None:
+                scratch.remove(self._lent)
+        finally:
+            if self._place is not None:
+                await self._place.close()

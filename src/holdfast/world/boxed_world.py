@@ -210,11 +210,13 @@ class BoxedWorld:
 
     async def close(self) -> None:
         """Nothing is left, whatever has gone wrong before."""
-        self._clock.close()
         try:
-            await self._parts.aclose()
+            self._clock.close()
         finally:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            try:
+                await self._parts.aclose()
+            finally:
+                shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:

@@ -107,7 +107,7 @@ def test_a_request_that_never_came_leads_to_the_doctor() -> None:
     why = "the fault was never met: no request matched https://a/*; no request came through the proxy"
     rows = [cell("max-latency", "llm-degraded", "unproven", trial("1", "unproven", "hi"), reason=why, unproven=1)]
     shown = " ".join(text(msgspec.structs.replace(sample(), cells=rows)).split())
-    assert "see whether its requests go through the proxy: holdfast doctor finance.yaml" in shown
+    assert "see whether its requests go through the proxy: holdfast doctor -c finance.yaml" in shown
 
 
 def test_tolerated_cells_are_named() -> None:
