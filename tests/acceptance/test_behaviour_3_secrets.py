@@ -207,3 +207,24 @@ def test_3_references_stay_as_written_in_what_is_stored(project: MakeProject, se
     made = project(contract(ANY, agent=server.section(headers={"Authorization": "Bearer ${TOKEN}"})))
     made.run(env={"TOKEN": PLAIN})
     assert "Bearer ${TOKEN}" in made.read(".holdfast/runs/0001/spec.yaml")
+
+
+KEY = "sk-abcdefghij0123456789"
+
+
+@pytest.mark.parametrize("place", [{"env": {"TOKEN": KEY}}, {"env": {"URL": f"http://u:{KEY}@127.0.0.1"}}])
+def test_a_literal_key_is_not_in_the_run(project: MakeProject, place: dict[str, Any]) -> None:
+    spec = contract(ANY, agent=python(**place))
+    made = project(spec)
+    made.show(*REPORTS)
+    kept = made.folder / ".holdfast" / "runs"
+    assert [name for name, text in written(kept) if KEY in text] == []
+    assert "masked-" in (kept / "0001/spec.yaml").read_text()
+    assert made.cli("report", "1", "--json").json["parts"] == json.loads(made.read("r.json"))["parts"]
+    assert made.cli("judge", "1").code == 1
+    (made.folder / "holdfast.yaml").unlink()
+    assert made.cli("report", "1", "--json").json["parts"] == json.loads(made.read("r.json"))["parts"]
+    gone = made.cli("contract", "run", "--resume", "1")
+    assert (gone.code, "lacks its secrets" in gone.err) == (4, True)
+    made.write(spec)
+    assert made.cli("contract", "run", "--resume", "1").code == 1

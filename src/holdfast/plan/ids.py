@@ -12,11 +12,13 @@ from msgspec.structs import replace
 
 from holdfast.model.codec import canonical
 from holdfast.model.spec import AgentSpec, Scenario, Task
+from holdfast.spec.stored_copy import without_keys, without_shapes
 
 
 def agent_json(agent: AgentSpec) -> bytes:
-    """The agent section as an id sees it: without where it was written."""
-    return canonical(replace(agent, position=None))
+    """The agent section as an id sees it: without where it was written, and without keys that stand in it."""
+    written = canonical(replace(without_keys(agent), position=None))
+    return without_shapes(written.decode()).encode()
 
 
 def head(kind: str, scenario: Scenario) -> bytes:

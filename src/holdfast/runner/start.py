@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,11 +10,13 @@ from msgspec.structs import replace
 
 import holdfast
 from holdfast.errors import UsageError
+from holdfast.model.codec import digest
 from holdfast.model.spec import Part, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.plan.options import VERDICT
 from holdfast.runner.job import Job, agent_digest, told
 from holdfast.spec import load
+from holdfast.spec.stored_copy import masked_copy
 from holdfast.store.rundir import FORMAT, Manifest, RunDir
 from holdfast.store.seal_check import check
 
@@ -27,7 +28,7 @@ def begin(job: Job, runs: Path) -> RunDir:
     run = RunDir.create(runs)
     run.lock()
     recording = job.options.replay
-    shutil.copyfile(job.spec.path, run.path / "spec.yaml")
+    masked = _keep_spec(Path(job.spec.path), run.path / "spec.yaml")
     manifest = Manifest(
         format=FORMAT,
         id=run.id,
@@ -40,15 +41,31 @@ def begin(job: Job, runs: Path) -> RunDir:
         seed=job.spec.seed,
         options=replace(job.options, part=job.spec.part, replay=recording and recording.resolve()),
         settled=job.spec.settled,
+        masked=masked,
     )
     run.describe(manifest)
     return run
+
+
+def _keep_spec(spec: Path, copy: Path) -> bool:
+    """Copies the file; whether secrets that stand in it were left out."""
+    source = spec.read_bytes()
+    text = source.decode("utf-8")
+    kept = masked_copy(text)
+    copy.write_bytes(source if kept == text else kept.encode())
+    return kept != text
 
 
 def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOptions, environ: Mapping[str, str]) -> Job:
     """The job of a run that was left; another spec or agent is refused unless forced."""
     manifest = run.manifest()
     _same_command(run, manifest, options)
+    original = _original(manifest)
+    if manifest.masked and config is None:
+        if not original.is_file():
+            what = f"the copy of the spec in run {run.id} lacks its secrets, and {original} is not there"
+            raise UsageError(what, hint="name the file by -c FILE")
+        config = original
     spec, problems = stored_spec(run, manifest, config, environ, anew=True)
     changed = [
         what
@@ -99,6 +116,18 @@ def resuming(part: Part) -> str:
     return "holdfast run" if part == "scenario" else "holdfast contract run"
 
 
+def _original(manifest: Manifest) -> Path:
+    return Path(manifest.root) / Path(manifest.spec_path).name
+
+
+def _copy(run: RunDir, manifest: Manifest) -> Path:
+    """The run's copy of the spec; where that lacks secrets, the file itself, if it is still the same."""
+    original = _original(manifest)
+    if manifest.masked and original.is_file() and digest(original.read_bytes(), 16) == manifest.spec_digest:
+        return original
+    return run.path / "spec.yaml"
+
+
 def stored_spec(
     run: RunDir, manifest: Manifest, config: Path | None, environ: Mapping[str, str], *, anew: bool = False
 ) -> tuple[Spec, tuple[Problem, ...]]:
@@ -106,7 +135,7 @@ def stored_spec(
 
     What variables gave for its numbers is as the run had it, unless they are to be read anew.
     """
-    path = config or run.path / "spec.yaml"
+    path = config or _copy(run, manifest)
     spec, problems = load(
         path,
         environ=environ,

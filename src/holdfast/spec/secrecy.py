@@ -28,12 +28,12 @@ _TEXT_ONLY = r"agent\.(command|args\[\d+\])|setup\.commands.*|services\[\d+\]\.w
 _NOT_FILLED = ("chaos", "contract.chaos_matrix", "output", "replays", "mutations", "model", "advanced", "scoring")
 _FILLED = "they are filled into what is asked, the agent's section and the settings of rules"
 
-_KEY_SHAPED = re.compile(
+KEY_SHAPED = re.compile(
     r"\bsk-[A-Za-z0-9_-]{16,}|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{20,}|\bxox[abprs]-[A-Za-z0-9-]{10,}"
     r"|\bAIza[0-9A-Za-z_-]{30,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*|\bglpat-[A-Za-z0-9_-]{20,}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----|(?i:\bbearer\s+)(?=[A-Za-z0-9._~+/-]*\d)[A-Za-z0-9._~+/-]{16,}"
 )
-_KEY_HEADER = r"(?i)agent\.headers\.(authorization|.*api[-_]?key|.*token|cookie)"
+KEY_HEADER = r"(?i)agent\.headers\.(authorization|.*api[-_]?key|.*token|cookie)"
 _HIDDEN = r"(agent\.headers|agent\.mcp_config\..+\.headers)\..+|.*\.api_key"
 _PASSED_ON = r"(agent\.(env|query_params)|agent\.mcp_config\..+\.env|(setup|services\[\d+\])\.env)\..+"
 """Values that may be secrets, and may be a port or a language: a short one is passed on and not masked."""
@@ -135,7 +135,7 @@ def _literal_secret(reader: Reader, node: Node, path: str) -> None:
         message = "a key must not stand in the file"
         reader.error(node, path, message, hint="write api_key: ${VAR} and set the variable", code="literal-secret")
         return
-    shaped = _KEY_SHAPED.search(node.text) is not None or (literal and re.fullmatch(_KEY_HEADER, path))
+    shaped = KEY_SHAPED.search(node.text) is not None or (literal and re.fullmatch(KEY_HEADER, path))
     if shaped:
         message = "looks like a key that should not stand in the file"
         reader.warn(node, path, message, hint="write ${VAR} and set the variable", code="lint-literal-secret")

@@ -48,6 +48,8 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     """What the command line had asked of the run."""
     settled: dict[str, str] = {}
     """What variables gave for the numbers of the spec, by path."""
+    masked: bool = False
+    """Its copy of the spec lacks secrets that stand in the file: who asks the agent reads the file itself."""
 
 
 class _Flat(Struct, frozen=True):
