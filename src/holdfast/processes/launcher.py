@@ -134,7 +134,10 @@ class Launcher:
         elif what == REFUSED:
             _settle(self._starting.get(ticket), value)
         elif what in (EXITED, LOST) and program is not None:
-            _settle(self._starting.get(ticket), 0)  # its keeper was killed before it could tell of the start
+            begun = self._starting.get(ticket)
+            if what == LOST and not left and begun is not None and not begun.done():
+                begun.set_exception(HarnessError("the launch host died before it started the program"))
+            _settle(begun, 0)  # else its keeper was killed before it could tell of the start
             self._programs.pop(ticket)
             program.finish(value if what == EXITED else None, took_ms, left)
 
