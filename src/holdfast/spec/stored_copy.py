@@ -16,10 +16,14 @@ from holdfast.spec.secrecy import KEY_HEADER, KEY_SHAPED, RESOLVED, scalars
 
 _MASKED = re.compile(r"masked-[0-9a-f]{16}")
 _STATIC = "static://"
+_HINT = re.compile(r"(?i)static:|authorization|api[-_]?key|token|cookie|\\")
+"""What a file has in which a secret stands: its place by name, or an escape that may hide it."""
 
 
 def masked_copy(source: str) -> str:
     """The text without its literal secrets, which load as others do; the same text if it has none."""
+    if not _HINT.search(source) and not KEY_SHAPED.search(source):
+        return source  # nothing in it can be one: most files are not read a second time
     found = sorted(set(_secrets(source)), key=len, reverse=True)
     text = source
     for value in found:
