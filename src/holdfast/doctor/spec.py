@@ -16,7 +16,7 @@ async def look_at_spec(
     spec: Spec, agent: AgentSpec, problems: Iterable[Problem], environ: Mapping[str, str], models: ModelOptions
 ) -> tuple[DoctorFinding, ...]:
     """`agent` is the spec's section with its references resolved. Nothing of the agent is started or imported."""
-    found = [one for scenario in spec.scenarios for one in _scenario(scenario, agent)]
+    found = [one for scenario in spec.scenarios for one in _scenario(scenario, agent, spec.tools_on_wire)]
     found += [_left_out(problem) for problem in problems if problem.code == "left-out-scenario"]
     if needs_planes(spec, models):
         found += await where_models_go(spec, agent, environ, models)
@@ -29,11 +29,11 @@ def label(fault: Injection) -> str:
     return f"{fault.plane} {fault.mode}{on}"
 
 
-def _scenario(scenario: Scenario, agent: AgentSpec) -> Iterator[DoctorFinding]:
+def _scenario(scenario: Scenario, agent: AgentSpec, on_wire: bool) -> Iterator[DoctorFinding]:
     if scenario.calm and not scenario.left_out:
         yield DoctorFinding(scenario.name, "n/a", "calm: no fault")
     for fault in scenario.injections:
-        yield DoctorFinding(f"{scenario.name}: {label(fault)}", "ok", met_at(fault, agent))
+        yield DoctorFinding(f"{scenario.name}: {label(fault)}", "ok", met_at(fault, agent, on_wire=on_wire))
     for left, (why, way_out) in zip(scenario.left_out, scenario.left_out_why, strict=True):
         yield DoctorFinding(f"{scenario.name}: {left}", "n/a", f"left out: {why}", way_out)
 
@@ -43,8 +43,8 @@ def _left_out(problem: Problem) -> DoctorFinding:
     return DoctorFinding(name, "n/a", f"left out: {why}", problem.hint)
 
 
-def met_at(fault: Injection, agent: AgentSpec) -> str:
-    """Where the agent meets a fault, in words."""
+def met_at(fault: Injection, agent: AgentSpec, *, on_wire: bool = False) -> str:
+    """Where the agent meets a fault, in words; `on_wire`: the tools of a Python agent are its framework's."""
     if fault.plane == "context" and fault.target == "input":
         return "in the prompt"
     if agent.simulate == "answer":
@@ -55,7 +55,7 @@ def met_at(fault: Injection, agent: AgentSpec) -> str:
         return _at_model(agent)
     if fault.plane == "mcp":
         return "where its MCP servers list their tools" if fault.mode in ON_LISTINGS else "in its MCP traffic"
-    return " or ".join(_at_tools(fault, agent))
+    return " or ".join(_at_tools(fault, agent, on_wire=on_wire))
 
 
 def _at_model(agent: AgentSpec) -> str:
@@ -64,10 +64,10 @@ def _at_model(agent: AgentSpec) -> str:
     return "in the model traffic"
 
 
-def _at_tools(fault: Injection, agent: AgentSpec) -> Iterator[str]:
-    if agent.in_python and (agent.tools or agent.tool_registry or agent.mcp_config is None):
+def _at_tools(fault: Injection, agent: AgentSpec, *, on_wire: bool) -> Iterator[str]:
+    if agent.in_python and not on_wire and (agent.tools or agent.tool_registry or agent.mcp_config is None):
         yield "in the Python function"
     if agent.mcp_config is not None:
         yield "in its MCP traffic"
-    if not agent.in_python and fault.mode not in NOT_ON_RESULTS:
+    if (on_wire or not agent.in_python) and fault.mode not in NOT_ON_RESULTS:
         yield "in the tool's result in the model traffic (the tool itself runs)"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from holdfast import plugins
 from holdfast.execute.options import ASKED, ModelOptions
-from holdfast.model.spec import AgentSpec, Injection, Spec
+from holdfast.model.spec import Injection, Spec
 from holdfast.plan.checks import make_check, urls_read
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -20,7 +20,7 @@ def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
     if not agent.in_python or agent.isolation == "inline":
         return False
     asked = spec.models or agent.mcp_config is not None or models.record or models.replay
-    return bool(asked) or on_web(spec) or reads_cost(spec) or any(_on_wire(i, agent) for i in _injections(spec))
+    return bool(asked) or on_web(spec) or reads_cost(spec) or any(_on_wire(i, spec) for i in _injections(spec))
 
 
 def unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = ASKED) -> str:
@@ -53,8 +53,10 @@ def reads_cost(spec: Spec) -> bool:
     return any(rule.check in ("max_tokens", "max_cost") for rule in spec.invariants)
 
 
-def _on_wire(injection: Injection, agent: AgentSpec) -> bool:
-    return injection.plane == "mcp" or (injection.plane == "llm" and not agent.llm)
+def _on_wire(injection: Injection, spec: Spec) -> bool:
+    if injection.plane in ("tool", "context"):
+        return spec.tools_on_wire and injection.target != "input"
+    return injection.plane == "mcp" or (injection.plane == "llm" and not spec.agent.llm)
 
 
 def _injections(spec: Spec) -> Iterator[Injection]:

@@ -27,5 +27,6 @@ def plane_settings(
         record=models.record,
         replay=models.replay,
         mask=models.mask,
+        tool_results=not agent.in_python or spec.tools_on_wire,
         network=None if spec.world is None else spec.world.network,
     )

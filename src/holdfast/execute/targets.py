@@ -33,7 +33,7 @@ def check_targets(spec: Spec, tools: Sequence[str], llm: Sequence[str], *, on_wi
 def _may_be_met(spec: Spec, injection: Injection, llm: Sequence[str]) -> bool:
     if injection.plane == "llm":
         return not llm
-    return injection.match_url is not None or spec.agent.mcp_config is not None
+    return injection.match_url is not None or spec.agent.mcp_config is not None or spec.tools_on_wire
 
 
 def _unmet(scenario: Scenario, injection: Injection, have: Sequence[str]) -> Problem:

@@ -275,6 +275,8 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     cell_rules: tuple[str, ...] = ()
     """Ids of the invariants that have trials of their own (isolation: cell)."""
     scenarios: tuple[Scenario, ...] = ()
+    tools_on_wire: bool = False
+    """The tools of this Python agent are its framework's: faults meet their results in the model traffic."""
     models: dict[str, ModelSpec] = field(default_factory=dict)
     """By the name, or glob, of the model that an agent or a judge asks for."""
     world: WorldSpec | None = None

@@ -49,6 +49,8 @@ class PlaneSettings(Struct, frozen=True):
     record: Path | None = None
     replay: Path | None = None
     mask: Callable[[str], str] = str
+    tool_results: bool = True
+    """Faults of tools meet their results in the model traffic; not where functions of the agent's own are wrapped."""
     network: Network | None = None
     """Where a sandboxed agent may connect to; None: anywhere but this machine itself."""
 
@@ -101,7 +103,9 @@ class SitePlanes:
             policy=self.policy,
         )
         own_functions = agent.in_python and bool(agent.llm)
-        self.gateway = Gateway(self.router, settings.models, on_calls=not own_functions, on_results=not agent.in_python)
+        self.gateway = Gateway(
+            self.router, settings.models, on_calls=not own_functions, on_results=settings.tool_results
+        )
         if settings.web:
             from holdfast.planes.http.authority import Authority
 

@@ -41,6 +41,8 @@ class ScenarioSet(Struct, frozen=True):
     faults: tuple[tuple[FaultEntry, ...], ...] = ()
     at: Node | None = None
     path: str = "chaos_matrix"
+    tools_on_wire: bool = False
+    """Tools of a Python agent are met in its model traffic."""
 
     @property
     def placed(self) -> Iterator[FaultEntry]:
@@ -106,7 +108,9 @@ def contract_weather(reader: Reader, file: File, overrides: Overrides, root: Pat
         _taken(reader, entry, new, names, where)
         made += new
     at = owner.key("chaos_matrix") if owner.has("chaos_matrix") else None
-    return ScenarioSet(tuple(s for s, _ in made), tuple(f for _, f in made), at, path)
+    return ScenarioSet(
+        tuple(s for s, _ in made), tuple(f for _, f in made), at, path, reach is not None and reach.tools_on_wire
+    )
 
 
 def _path_of(path: str, owner: Node, entry: MatrixEntry) -> str:

@@ -150,6 +150,7 @@ def _spec(
         invariants=tuple(rule.invariant for rule in rules.all),
         cell_rules=rules.cells,
         scenarios=weather.scenarios,
+        tools_on_wire=weather.tools_on_wire,
         models={name: model.spec for name, model in file.models.items()},
         world=world_spec(file),
         params=_params(file),

@@ -18,7 +18,8 @@ from holdfast.spec.wire_keys import wire_keys
 
 _NO_TOOLS = Obstacle(
     "nothing can meet this fault: the agent declares no tools that Holdfast can wrap",
-    "list them in agent.tools, name a registry in agent.tool_registry, or mark them with @holdfast.tool",
+    "list them in agent.tools, name a registry in agent.tool_registry, or mark them with @holdfast.tool; those of a "
+    "framework are met in the model's traffic, if the agent is not inline and has no agent.llm",
 )
 _INLINE = Obstacle(
     "nothing can meet this fault: an inline agent's traffic does not leave Holdfast's own process",
@@ -42,7 +43,7 @@ _PROVIDER = Obstacle(
 )
 _INSIDE = Obstacle(
     "the agent's tools run inside it: Holdfast sees their results in the model's traffic, but not their time or effect",
-    "add match_url for a tool behind a URL, or agent.mcp_config for an MCP tool",
+    "add match_url for a tool behind a URL, agent.mcp_config for an MCP tool, or agent.tools for a Python function",
 )
 _RUNNING = Obstacle(
     "nothing can meet this fault: Holdfast did not start this HTTP agent and does not see its calls",
@@ -57,6 +58,14 @@ class Reach:
         self.agent = agent
         self._world = world
         self._tools = tools_of(agent, root) if agent.in_python else Tools(frozenset(), True, False)
+
+    @property
+    def tools_on_wire(self) -> bool:
+        """Whether a Python agent's tools are met in its model traffic: a framework's own, which are not declared."""
+        agent, tools = self.agent, self._tools
+        declared = bool(agent.tools or agent.tool_registry or tools.names)
+        seen = agent.in_python and agent.isolation != "inline" and not agent.llm
+        return seen and not declared and tools.asks and (tools.certain or self._world is None)
 
     def obstacle(self, fault: FaultEntry) -> Obstacle | None:
         """Why this agent cannot meet the fault; None if it can, or if only the run can tell."""
@@ -96,7 +105,7 @@ class Reach:
         """Of a tool that is met by its name."""
         if self.agent.mcp_config is not None:
             return None
-        if self.agent.in_python:
+        if self.agent.in_python and (self._tools.declared or not self.tools_on_wire):
             return None if self._tools.declared else _NO_TOOLS
         return _INSIDE if fault.injection.mode in NOT_ON_RESULTS else None
 

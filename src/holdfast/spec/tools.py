@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,10 @@ from holdfast.model.spec import ToolRef
 from holdfast.spec.sections.agent import AgentSection
 
 _MAX_SOURCE = 2_000_000
+_SPEAKING = frozenset(
+    {"asyncio", "http", "importlib", "multiprocessing", "os", "socket", "ssl", "subprocess", "urllib"}
+)
+"""Of the standard library: what opens connections, or starts or loads what does."""
 _MAX_MODULES = 60
 """Local modules looked at; an agent with more leaves the question to the run."""
 
@@ -26,6 +31,8 @@ class Tools(Struct, frozen=True):
     """There are tools, or it cannot be told that there are none."""
     certain: bool
     """`names` are all of them."""
+    asks: bool = True
+    """It may ask a model: what it imports could."""
 
 
 def tools_of(agent: AgentSection, root: Path) -> Tools:
@@ -38,7 +45,7 @@ def tools_of(agent: AgentSection, root: Path) -> Tools:
         names.add(name or "")
         certain = certain and name is not None
     declared = bool(agent.tools) or agent.tool_registry is not None or marked.declared
-    return Tools(frozenset(names - {""}), declared, certain)
+    return Tools(frozenset(names - {""}), declared, certain, marked.asks)
 
 
 def find_module(name: str, root: Path) -> Path | None:
@@ -81,6 +88,7 @@ def _marked(agent: AgentSection, root: Path) -> Tools:
     seen: set[str] = set()
     names: set[str] = set()
     certain = True
+    asks = False
     while waiting and len(seen) < _MAX_MODULES:
         module = waiting.pop()
         if module in seen:
@@ -93,9 +101,18 @@ def _marked(agent: AgentSection, root: Path) -> Tools:
         found = list(_marks(tree))
         names.update(name for name in found if name)
         certain = certain and None not in found
-        waiting += [name for name in _imports(tree, module) if find_module(name, root) is not None]
+        imported = list(_imports(tree, module))
+        local = [name for name in imported if find_module(name, root) is not None]
+        asks = asks or any(map(_could_ask, set(imported).difference(local)))
+        waiting += local
     certain = certain and not waiting
-    return Tools(frozenset(names), bool(names) or not certain, certain)
+    return Tools(frozenset(names), bool(names) or not certain, certain, asks or not certain)
+
+
+def _could_ask(module: str) -> bool:
+    """Whether what is imported could speak to a model: any package but the plain ones of the standard library."""
+    name = module.partition(".")[0]
+    return name in _SPEAKING or (bool(name) and name not in sys.stdlib_module_names and name != "holdfast")
 
 
 def _imports(tree: ast.Module, module: str) -> Iterator[str]:

@@ -300,6 +300,18 @@ def test_tool_faults_on_a_python_agent_without_tools_fail_with_a_clear_error(fil
         assert way in found.hint
 
 
+@pytest.mark.parametrize("imported", ["agents", "urllib.request", "pydantic_ai.models", "os"])
+def test_tool_faults_on_a_python_agent_that_may_ask_a_model_are_met_in_its_traffic(file, imported):
+    file.beside("bot.py", "import helper\ndef ask(p): return p\n")
+    file.beside("helper.py", f"import json, {imported}\n")
+    text = matrix("tool_faults: [{tool: t, mode: error}]", PYTHON % "isolation: fresh")
+    assert file.spec(text).tools_on_wire
+    timed = file.error(matrix("tool_faults: [{tool: t, mode: timeout}]", PYTHON % "isolation: fresh"))
+    assert "agent.tools" in timed.hint
+    for other in ("isolation: inline", "llm: 'bot:ask'"):
+        assert file.error(matrix("tool_faults: [{tool: t, mode: error}]", PYTHON % other)).code == "unreachable-fault"
+
+
 def test_llm_faults_of_an_inline_agent_without_agent_llm_are_an_error(file):
     found = file.error(matrix("llm_faults: [{mode: timeout}]", PYTHON % "tools: ['bot:t'], isolation: inline"))
     assert "agent.llm" in found.hint
