@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +20,8 @@ from holdfast.errors import AgentUnavailable, HoldfastError, UsageError, UserErr
 from holdfast.model.events import Event, Warned
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
-from holdfast.report.files import named, reporter, suffix_of, write
+from holdfast.protocols import Reporter
+from holdfast.report.files import left_out, named, reporter, suffix_of, write
 from holdfast.report.terminal import can_show_signs, summary
 from holdfast.report.wording import plural, warned
 from holdfast.runner.consultations import check_judges
@@ -67,7 +68,7 @@ def prepare(
     spec, problems = load_part(find_config(config), given)
     _check_models(spec, given)
     check_judges(spec, os.environ)
-    warnings = [*told(spec, problems), *option_warnings(spec, given)]
+    warnings = [*told(spec, problems), *option_warnings(spec, given), *filter(None, map(left_out, outputs))]
     if last_failed:
         given = _only_failed(spec, given, warnings)
     return PreparedJob(Job(spec, given, os.environ, tuple(warnings)))
@@ -144,8 +145,8 @@ def execute(
     store_score(rundir, outcome.score)
     rundir.unlock()
     try:
-        every = (*outputs, *_declared(job, rundir))
-        return with_reports(outcome, rundir, every, report=report, step_summary=True)
+        declared = _declared(job, rundir)
+        return with_reports(outcome, rundir, outputs, declared, report=report, step_summary=True)
     except BaseException:
         outcome.close()
         raise
@@ -157,27 +158,37 @@ def _load_ahead() -> None:
 
 
 def with_reports(
-    outcome: Outcome, rundir: RunDir, outputs: Sequence[Path], *, report: bool = True, step_summary: bool = False
+    outcome: Outcome,
+    rundir: RunDir,
+    outputs: Sequence[Path],
+    declared: Mapping[Path, str] = {},
+    *,
+    report: bool = True,
+    step_summary: bool = False,
 ) -> Outcome:
-    """The outcome once its reports are written, or with what kept them from it: that hides no verdict."""
+    """The outcome once its reports are written, or with what kept them from it: that hides no verdict.
+
+    Those that are declared say their format themselves.
+    """
     if report:
         trouble = _tried(outcome, Path(shown_path(rundir.path)) / "report.html")
         if trouble:
             print(f"warning: {trouble}", file=sys.stderr)
             outcome = replace(outcome, run=replace(outcome.run, page=""))
-    missing = [trouble for path in outputs if (trouble := _tried(outcome, path))]
+    asked = [(path, None) for path in outputs] + [(path, named(by)) for path, by in declared.items()]
+    missing = [trouble for path, by in asked if (trouble := _tried(outcome, path, by))]
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step and step_summary:
         _append(Path(step), next(iter(named("markdown").render(outcome.run).values())))
     return replace(outcome, unwritten=tuple(missing))
 
 
-def _tried(outcome: Outcome, path: Path) -> str:
+def _tried(outcome: Outcome, path: Path, by: Reporter | None = None) -> str:
     """Writes a report; why that did not work, if so."""
     from holdfast.report.safe import one_line
 
     try:
-        write(outcome.run, path)
+        write(outcome.run, path, by)
     except HoldfastError as refused:
         return one_line(str(refused))
     return ""
@@ -201,18 +212,18 @@ def _append(step: Path, rendered: Iterable[bytes]) -> None:
         print(f"warning: cannot write {one_line(str(step))}: {refused.strerror}", file=sys.stderr)
 
 
-def _declared(job: Job, rundir: RunDir) -> list[Path]:
-    """The report that the spec's `output:` section asks for."""
+def _declared(job: Job, rundir: RunDir) -> dict[Path, str]:
+    """The report that the spec's `output:` section asks for, and its format."""
     output = job.spec.output
     if not output or output["format"] == "terminal":
-        return []
+        return {}
     suffix = suffix_of(output["format"])
     root = Path(job.spec.path).parent
     name = output.get("filename_template") or "holdfast-{run}"
     filled = name.replace("{run}", rundir.id).replace("{date}", rundir.manifest().started[:10])
     filled = filled.replace("{timestamp}", rundir.manifest().started.replace(":", "-"))
     path = root / output["path"] / filled
-    return [path if path.suffix == suffix else path.with_name(path.name + suffix)]
+    return {path if path.suffix == suffix else path.with_name(path.name + suffix): output["format"]}
 
 
 def send_traces(outcome: Outcome, target: str, screen: Screen) -> None:

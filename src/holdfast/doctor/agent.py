@@ -133,7 +133,8 @@ def watched(spec: Spec, models: ModelOptions) -> tuple[str, ...]:
         return ()
     if not needs_planes(spec, models):
         return ("tool", "llm") if agent.llm else ("tool",)
-    return ("tool", "llm", *(("http",) if on_web(spec) else ()), *mcp)
+    tools = ("tool_result",) if spec.tools_on_wire else ("tool",)
+    return (*tools, "llm", *(("http",) if on_web(spec) else ()), *mcp)
 
 
 def _by_plane(calls: Sequence[CallsSeen], planes: Sequence[str]) -> Iterator[DoctorFinding]:

@@ -13,6 +13,8 @@ from holdfast.report.wording import plural
 
 _UNSEEN = "did not call it in this prompt: the cell may be unproven"
 
+_NOT_WATCHED = "what the agent asks of services is not watched here: a run tells whether the fault was met"
+
 
 def waits(spec: Spec, trace: Sequence[TraceEvent]) -> Iterator[DoctorFinding]:
     """A line for each scenario and what it waits for; those on the prompt or on the answer wait for no call."""
@@ -28,8 +30,10 @@ def waits(spec: Spec, trace: Sequence[TraceEvent]) -> Iterator[DoctorFinding]:
 
 
 def _waiting(scenario: Scenario, fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> DoctorFinding | None:
-    if fault.plane == "context" and fault.target == "input":
+    if fault.plane == "world" or (fault.plane == "context" and fault.target == "input"):
         return None
+    if fault.plane == "service":
+        return DoctorFinding(f"{scenario.name} waits for {_awaited(fault)}", "n/a", _NOT_WATCHED)
     seen = _met_by(fault, spec, trace)
     route = f"{scenario.name} waits for {_awaited(fault)}"
     first = _first_due(fault)
@@ -45,10 +49,11 @@ def _waiting(scenario: Scenario, fault: Injection, spec: Spec, trace: Sequence[T
 def _met_by(fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> int:
     """How many of the calls the fault could act on, luck and `match` aside."""
     context = trip_of("waiting", fault)
+    own_functions = spec.agent.in_python and not spec.tools_on_wire
     listing = fault.plane == "mcp" and fault.mode in ON_LISTINGS
     count = 0
     for event in trace:
-        if event.phase == "declared" or (event.plane == "tool_result" and spec.agent.in_python):
+        if event.phase == "declared" or (event.plane == "tool_result" and own_functions):
             continue  # nothing came back; or the function itself is where its faults act
         plane = "mcp_list" if listing and event.plane == "mcp" else event.plane
         name = event.tool.partition(" ")[2] if plane == "http" else event.tool

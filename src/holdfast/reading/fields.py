@@ -7,9 +7,10 @@ Sections are msgspec Structs, plug-ins are frozen dataclasses; both are read the
 from __future__ import annotations
 
 import dataclasses
+import types
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import NODEFAULT, Struct
@@ -40,7 +41,10 @@ class Hint(Struct, frozen=True):
 
     @property
     def description(self) -> str:
-        return next((m.description for m in self.limits if m.description), "")
+        own = next((m.description for m in self.limits if m.description), "")
+        if own or get_origin(self.base) not in (Union, types.UnionType):
+            return own
+        return next((words for member in get_args(self.base) if (words := peel(member).description)), "")
 
 
 class Field(Struct, frozen=True):

@@ -28,6 +28,23 @@ def reporter(path: Path) -> Reporter:
     )
 
 
+def left_out(path: Path) -> str:
+    """A warning where the reporter of a plug-in has the suffix too, and ours is taken; else empty."""
+    rivals = [name for name in _names() if _has_suffix(name, path.suffix.lower())]
+    if len(rivals) < 2:
+        return ""
+    first, *others = rivals
+    what = f"{path} is written as {first}: {' and '.join(others)} of a plug-in has the suffix {path.suffix}, too"
+    return f"{what} (output.format: {others[0]} in the spec chooses it)"
+
+
+def _has_suffix(name: str, suffix: str) -> bool:
+    try:
+        return suffix_of(name) == suffix
+    except PluginError:
+        return False  # told where it is asked for
+
+
 def named(name: str) -> Reporter:
     """The reporter of that name."""
     found = plugins.find(_FAMILY, name)
@@ -61,9 +78,12 @@ def _names() -> Iterator[str]:
     yield from (name for name in plugins.names(_FAMILY) if name not in own)
 
 
-def write(run: Run, path: Path) -> None:
-    """Renders the run to `path`, whole or not at all; makes missing folders. A reporter's other files lie beside it."""
-    rendered = reporter(path).render(run)
+def write(run: Run, path: Path, by: Reporter | None = None) -> None:
+    """Renders the run to `path`, whole or not at all; makes missing folders. A reporter's other files lie beside it.
+
+    The reporter is that of the suffix where none is given.
+    """
+    rendered = (by or reporter(path)).render(run)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         for n, (name, pieces) in enumerate(rendered.items()):

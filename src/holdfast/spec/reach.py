@@ -37,6 +37,10 @@ _NO_MCP = Obstacle(
     "nothing can meet this fault: the agent's MCP servers are not known",
     "name them in agent.mcp_config, a file or a map of mcpServers",
 )
+_BY_HAND = Obstacle(
+    "this fault is met only if the agent's client starts its server by holdfast mcp-proxy",
+    "agent.mcp_config puts it there for you",
+)
 _PROVIDER = Obstacle(
     "nothing can meet this fault: calls to a model's provider go to the gateway, not to the web",
     "break the model with llm_faults",
@@ -66,6 +70,11 @@ class Reach:
         declared = bool(agent.tools or agent.tool_registry or tools.names)
         seen = agent.in_python and agent.isolation != "inline" and not agent.llm
         return seen and not declared and tools.asks and (tools.certain or self._world is None)
+
+    @property
+    def takes_relays(self) -> bool:
+        """Whether a relay that was put before an MCP server by hand finds us."""
+        return self.agent.started_by_us or (self.agent.in_python and self.agent.isolation != "inline")
 
     def obstacle(self, fault: FaultEntry) -> Obstacle | None:
         """Why this agent cannot meet the fault; None if it can, or if only the run can tell."""
@@ -191,7 +200,9 @@ def _reached(
 def _own_faults(reader: Reader, reach: Reach, entry: MatrixEntry) -> None:
     for fault in entry.own:
         obstacle = reach.obstacle(fault)
-        if obstacle is not None:
+        if obstacle is _NO_MCP and reach.takes_relays:
+            reader.warn(fault.at, fault.path, _BY_HAND.message, hint=_BY_HAND.hint, code="lint-mcp-by-hand")
+        elif obstacle is not None:
             reader.error(fault.at, fault.path, obstacle.message, hint=obstacle.hint, code="unreachable-fault")
             continue
         wire_keys(reader, reach.agent, fault, functions=reach.functions(fault))

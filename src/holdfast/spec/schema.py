@@ -40,8 +40,8 @@ def hint_schema(hint: Hint) -> Schema:
             schema["anyOf"] = [_limited(member, limit) for member in schema["anyOf"]]
         else:
             target.update(_fitting(schema, limit))
-        if limit.description:
-            schema["description"] = limit.description
+    if hint.description:
+        schema["description"] = hint.description
     return schema
 
 

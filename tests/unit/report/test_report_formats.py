@@ -289,3 +289,15 @@ def test_a_plug_in_without_a_suffix_is_named_and_does_not_stand_in_the_way_of_ou
     files.write(sample(), tmp_path / "run.json")
     with pytest.raises(PluginError, match="reporter 'bare' has no suffix"):
         files.write(sample(), tmp_path / "run.bare")
+
+
+def test_a_plug_in_with_a_suffix_of_ours_is_told_of_and_chosen_by_its_name(
+    tmp_path: Path, installed: Callable[..., None]
+) -> None:
+    installed(mine=type("Mine", (), {"suffix": ".json", "render": Two.render}), broken=type("NoSuffix", (), {}))
+    assert "run.json is written as json: mine of a plug-in has the suffix .json, too" in files.left_out(
+        Path("run.json")
+    )
+    assert files.left_out(Path("run.html")) == ""
+    files.write(sample(), tmp_path / "run.json", files.named("mine"))
+    assert (tmp_path / "run.json").read_bytes() == b"first piece"

@@ -102,9 +102,17 @@ def test_own_faults_do_not_save_scenarios_that_nothing_meets(file):
 
 
 def test_own_fault_that_cannot_be_met_is_told_once(file):
-    entry = "name: x, profile: top14, mcp_faults: [{mode: hang}]"
+    entry = "name: x, profile: top14, tool_faults: [{tool: t, mode: timeout}]"
     found = file.error(matrix(entry, STARTED % ""))
-    assert found.path == "chaos_matrix[1].mcp_faults[0]"
+    assert found.path == "chaos_matrix[1].tool_faults[0]"
+
+
+def test_mcp_faults_of_an_agent_whose_servers_are_not_known_are_for_relays_put_there_by_hand(file):
+    text = matrix("name: x, mcp_faults: [{mode: hang}]", STARTED % "")
+    (warned,) = file.warnings(text, "lint-mcp-by-hand")
+    assert "holdfast mcp-proxy" in warned.message
+    (left,) = [s for s in file.spec(matrix("name: x, profile: hostile_tools", STARTED % "")).scenarios if s.name == "x"]
+    assert all(injection.plane != "mcp" for injection in left.injections)  # a profile's are still left out
 
 
 def test_name_of_an_expanded_scenario_is_not_used_twice(file):

@@ -1,13 +1,18 @@
 """The JSON Schema and the reference page, made from the same types as the reader."""
 
+from typing import Annotated
+
 import jsonschema_rs
 import pytest
+from msgspec import Struct
 from spec_texts import HTTP, MATRIX, RULES
 
 from holdfast import plugins
+from holdfast.reading.fields import about, keys_of
 from holdfast.reading.tree import parse
 from holdfast.spec import json_schema
 from holdfast.spec.reference import reference
+from holdfast.spec.schema import properties
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +96,12 @@ def test_every_key_has_words():
     rows = [line for line in reference().splitlines() if line.startswith("| `")]
     assert len(rows) > 150
     assert [row for row in rows if row.replace("\\|", "").split("|")[4].strip() == ""] == []
+
+
+def test_words_inside_of_an_optional_type_are_the_key_s_words():
+    class Odd(Struct, frozen=True):
+        inner: Annotated[dict[str, int], about("What it counts.")] | None = None
+        outer: Annotated[dict[str, int] | None, about("What it weighs.")] = None
+
+    assert [field.hint.description for field in keys_of(Odd)] == ["What it counts.", "What it weighs."]
+    assert [one["description"] for one in properties(Odd).values()] == ["What it counts.", "What it weighs."]
