@@ -235,7 +235,7 @@ def test_a_port_that_is_taken_is_told_with_the_way_out(project: MakeProject) -> 
         port = holder.getsockname()[1]
         result = found.command("gateway", "--port", str(port))
     assert result.code == 4
-    assert f"port {port} cannot be had" in result.err
+    assert f"port {port} of 127.0.0.1 cannot be had" in result.err
     assert "holdfast gateway --port N" in result.err
 
 
@@ -350,3 +350,37 @@ def test_a_place_that_cannot_be_read_is_named(project: MakeProject) -> None:
     told = found.command("gateway")
     assert (told.code, "bug" in told.err) == (4, False)
     assert "gateway.json: not where a gateway stands" in told.err
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (["--bind", "192.0.2.7"], "--allow-network"),
+        (["--bind", "0.0.0.0", "--allow-network"], "not one IPv4 address"),
+        (["--bind", "::1"], "not one IPv4 address"),
+        (["--bind", "example.com"], "no IP address"),
+    ],
+)
+def test_a_gateway_is_not_open_by_accident(project: MakeProject, args: list[str], why: str) -> None:
+    told = project(contract(RULES, [CALM])).cli("gateway", *args)
+    assert told.code == 4
+    assert why in told.err
+
+
+def test_a_gateway_stands_at_the_address_that_was_chosen(project: MakeProject) -> None:
+    made = project(contract(RULES, [CALM]))
+    process = made.start("gateway", "--json", "--bind", "127.0.0.2")
+    try:
+        assert process.stderr is not None
+        line = process.stderr.readline().decode()
+        assert line.startswith("holding 127.0.0.2:"), line
+        found = json.loads(made.cli("gateway", "--print", "--json").out)
+        at = urlsplit(found["OPENAI_BASE_URL"])
+        assert (at.hostname, urlsplit(found["HTTPS_PROXY"]).hostname) == ("127.0.0.2", "127.0.0.2")
+        assert "127.0.0.2" in found["NO_PROXY"]
+        with closing(http.client.HTTPConnection("127.0.0.2", at.port or 0, timeout=10)) as client:
+            client.request("POST", at.path + "/chat/completions")
+            assert client.getresponse().status == 503
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert finish(process, 10).code == 0

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,14 +22,19 @@ if TYPE_CHECKING:
     from holdfast.planes.site_planes import PlaneSettings
 
 FOLDER = Path(".holdfast")
+_OPEN = "other machines may reach it: every request needs the token in these variables, so keep them to yourself"
 
 
 @click.command(name="gateway")
 @shared.config
 @click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="Another port than last time.")
+@click.option("--bind", "host", metavar="ADDRESS", help="Another address than 127.0.0.1, for an agent in a container.")
+@click.option("--allow-network", is_flag=True, help="Let --bind be an address that other machines may reach.")
 @click.option("--print", "only_print", is_flag=True, help="Print the variables of the one that runs here, and exit.")
 @click.option("--json", "as_json", is_flag=True, help="The variables as JSON.")
-def command(config: Path | None, port: int | None, only_print: bool, as_json: bool) -> int:
+def command(
+    config: Path | None, port: int | None, host: str | None, allow_network: bool, only_print: bool, as_json: bool
+) -> int:
     """Hold an address for an agent that you start yourself.
 
     \b
@@ -41,18 +47,35 @@ def command(config: Path | None, port: int | None, only_print: bool, as_json: bo
     Between runs every request gets 503.
     """
     from holdfast.planes.gateway_lock import alone, stands
-    from holdfast.planes.handover import place_in
+    from holdfast.planes.handover import LOOPBACK, place_in
 
     if only_print:
         if not (FOLDER / "gateway.sock").exists() or not stands(FOLDER):
             raise UsageError("no gateway runs in this folder", hint="start one: holdfast gateway")
         _show(place_in(FOLDER), _settings(config), as_json)
         return 0
+    check_host(host or LOOPBACK, allow_network)
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / ".gitignore").write_text("*\n")
     with alone(FOLDER), suppress(KeyboardInterrupt):
-        asyncio.run(_hold(place_in(FOLDER, port), _settings(config), as_json))
+        asyncio.run(_hold(place_in(FOLDER, port, host or LOOPBACK), _settings(config), as_json))
     return 0
+
+
+def check_host(host: str, allowed: bool) -> None:
+    """Refuses an address that is open to others by accident, and one that no agent could be told."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        raise UsageError(
+            f"--bind {host} is no IP address", hint="such as 172.17.0.1, Docker's on this machine"
+        ) from None
+    if address.version != 4 or address.is_unspecified:
+        hint = "name the one that the agent reaches, such as 172.17.0.1"
+        raise UsageError(f"--bind {host} is not one IPv4 address of this machine", hint=hint)
+    if not address.is_loopback and not allowed:
+        message = f"--bind {host}: other machines may reach it, and whoever has the token spends your keys"
+        raise UsageError(message, hint="if you mean it, add --allow-network")
 
 
 def _settings(config: Path | None) -> PlaneSettings | None:
@@ -86,7 +109,9 @@ async def _hold(place: GatewayAddress, settings: PlaneSettings | None, as_json: 
     await standby.open()
     try:
         _show(place, settings, as_json)
-        print(f"holding 127.0.0.1:{place.port}; Ctrl-C gives it up", file=sys.stderr)
+        print(f"holding {place.host}:{place.port}; Ctrl-C gives it up", file=sys.stderr)
+        if not ip_address(place.host).is_loopback:
+            print(_OPEN, file=sys.stderr)
         await done.wait()
     finally:
         await standby.close()

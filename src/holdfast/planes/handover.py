@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.planes.site_planes import PlaneSettings
 
 MESSAGE_LIMIT = 64_000
+LOOPBACK = "127.0.0.1"
 
 
 class GatewayAddress(Struct, frozen=True):
@@ -35,6 +36,7 @@ class GatewayAddress(Struct, frozen=True):
 
     port: int
     token: str
+    host: str = LOOPBACK
 
 
 class HandedSocket(Struct, frozen=True):
@@ -45,13 +47,13 @@ class HandedSocket(Struct, frozen=True):
     """The gateway's certificate authority, key included."""
 
 
-def place_in(folder: Path, port: int | None = None) -> GatewayAddress:
-    """The gateway's place, made up at its first start. Another port makes it another place."""
+def place_in(folder: Path, port: int | None = None, host: str | None = None) -> GatewayAddress:
+    """The gateway's place, made up at its first start. Another port or host makes it another place."""
     path = folder / "gateway.json"
     known = _known(path)
-    if known is not None and port in (None, known.port):
+    if known is not None and port in (None, known.port) and host in (None, known.host):
         return known
-    new = GatewayAddress(port or _free_port(), secrets.token_urlsafe(18))
+    new = GatewayAddress(port or _free_port(), secrets.token_urlsafe(18), host or LOOPBACK)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(msgspec.json.encode(new))
@@ -87,8 +89,8 @@ def variables(
     from holdfast.planes.http import trust
     from holdfast.planes.site_planes import mcp_variables, model_variables, placeholders
 
-    url = f"http://127.0.0.1:{place.port}/{place.token}"
-    proxy = f"http://holdfast:{place.token}@127.0.0.1:{place.port}"
+    url = f"http://{place.host}:{place.port}/{place.token}"
+    proxy = f"http://holdfast:{place.token}@{place.host}:{place.port}"
     certificates = [str(folder / "gateway" / name) for name in ("ca-bundle.pem", "holdfast-ca.pem")]
     own = folder / "gateway"
     return {
@@ -97,10 +99,19 @@ def variables(
         **mcp_variables(
             settings.agent if settings else None, settings.root if settings else folder, own / "mcp.json", url, proxy
         ),
-        **trust.proxy_environ(proxy, loopback_declared=settings is not None and Policy(settings.urls).on_loopback),
+        **_led(proxy, place.host, loopback_declared=settings is not None and Policy(settings.urls).on_loopback),
         **trust.environ(*certificates),
         "NODE_OPTIONS": trust.node_options(environ.get("NODE_OPTIONS", ""), str(trust.NODE_PRELOAD)),
     }
+
+
+def _led(proxy: str, host: str, *, loopback_declared: bool) -> dict[str, str]:
+    """What leads to the proxy. Calls to the gateway's own address do not go by way of it."""
+    from holdfast.planes.http import trust
+
+    found = trust.proxy_environ(proxy, loopback_declared)
+    past = ",".join(dict.fromkeys(filter(None, (found["NO_PROXY"], "" if host == LOOPBACK else host))))
+    return found | {"NO_PROXY": past, "no_proxy": past}
 
 
 class Standby:
@@ -113,7 +124,7 @@ class Standby:
         from holdfast.planes.http.authority import Authority
 
         self._tell = tell
-        self._socket = _bound(place.port)
+        self._socket = _bound(place.host, place.port)
         folder.chmod(0o700)
         self._path = folder / "gateway.sock"
         self._folder = folder / "gateway"
@@ -223,15 +234,15 @@ async def _refuse(exchange: Exchange) -> None:
     await exchange.respond(503, (("content-type", "application/json"),), NO_TRIAL)
 
 
-def _bound(port: int) -> socket.socket:
+def _bound(host: str, port: int) -> socket.socket:
     bound = socket.socket()
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        bound.bind(("127.0.0.1", port))
+        bound.bind((host, port))
     except OSError as taken:
         bound.close()
         hint = "stop what holds it, or take another: holdfast gateway --port N"
-        raise UserError(f"port {port} cannot be had: {taken.strerror}", hint=hint) from None
+        raise UserError(f"port {port} of {host} cannot be had: {taken.strerror}", hint=hint) from None
     bound.listen(512)
     bound.setblocking(False)
     return bound
