@@ -62,8 +62,8 @@ POWERS = {
     False: "SUPER, SHUTDOWN, FILE, SYSTEM_VARIABLES_ADMIN, SESSION_VARIABLES_ADMIN",
 }
 """What root loses when the agent starts: it could turn the audit off, or have the server read files of this machine."""
-_FILES = {True: "performance_schema", False: "#innodb_temp"}
-"""A folder that a fresh server has, and keeps no file of anybody's in."""
+_EMPTY = "performance_schema"
+"""A folder that every MariaDB has, and that holds no file of anybody's: MariaDB cannot be told that there is none."""
 _DATABASES = """SELECT schema_name FROM information_schema.schemata
 WHERE schema_name NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys') ORDER BY 1"""
 
@@ -252,7 +252,7 @@ def _launch(
 
     def argv(sockets: str, files: str) -> list[str]:
         places = [f"--datadir={files}", f"--socket={sockets}/mysql.sock", f"--pid-file={files}/server.pid"]
-        places.append(f"--secure-file-priv={files}/{_FILES[mariadb]}")  # nothing is there to be read
+        places.append("--secure-file-priv=" + (f"{files}/{_EMPTY}" if mariadb else "NULL"))
         first = f"--init-file={sockets}/accounts.sql"
         return [str(found.program), *_SHARED, *SERVER, *_ONLY[mariadb], *places, first]
 
