@@ -228,3 +228,19 @@ def test_an_agent_may_read_its_trial_replica_and_seed(tmp_path: Path) -> None:
     told = contract_run(tmp_path, SPEC + "replicas: 2\nadvanced: {seed: 6}\n", agent)
     for trial in told.cell("cites")["trials"]:
         assert trial["answer"] == f"source {trial['id']} {trial['replica']} 6"
+
+
+@pytest.mark.parametrize("sandbox", ["false", "true"])
+def test_a_prompt_that_cannot_be_placed_is_told_with_the_line_of_the_agent(tmp_path: Path, sandbox: str) -> None:
+    source = """
+class Chain:
+    def invoke(self, given): return given
+    def get_input_jsonschema(self):
+        return {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a", "b"]}
+chain = Chain()
+"""
+    agent = f'agent: {{type: langchain, endpoint: "bot:chain", sandbox: {sandbox}}}'
+    project(tmp_path, "version: 1\n" + agent + "\ngolden_prompts: [x]\n" + RULES + CALM, source)
+    told = tell(tmp_path, "contract", "run")
+    assert told.code == 4
+    assert "holdfast.yaml:2: the prompt cannot be placed" in told.err

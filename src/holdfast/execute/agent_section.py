@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from holdfast.errors import AgentUnavailable
 from holdfast.execute.shell_params import in_command
 from holdfast.model.spec import AgentSpec, ModelSpec, Spec
 from holdfast.spec.references import interpolate, names, resolve
@@ -78,3 +79,11 @@ def resolved_models(spec: Spec, environ: Mapping[str, str]) -> dict[str, ModelSp
 def _resolved(model: ModelSpec, environ: Mapping[str, str]) -> ModelSpec:
     texts = {"name": model.name, "api_key": model.api_key, "base_url": model.base_url, "script": model.script}
     return replace(model, **{key: resolve(text, environ) for key, text in texts.items() if text})
+
+
+def at_section(spec: Spec, gone: AgentUnavailable) -> AgentUnavailable:
+    """The same, with the place of the section in the file where a key of it is at fault."""
+    at = spec.agent.position
+    if not gone.key or at is None:
+        return gone
+    return AgentUnavailable(f"{spec.path}:{at.line}: {gone}", hint=gone.hint, body=gone.body, config=gone.config)

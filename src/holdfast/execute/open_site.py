@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import AgentUnavailable
-from holdfast.execute.agent_section import refers_to_params, resolve_agent
+from holdfast.execute.agent_section import at_section, refers_to_params, resolve_agent
 from holdfast.execute.options import ASKED, USUAL, ModelOptions, WorldOptions
 from holdfast.execute.plane_needs import needs_planes, on_web
 from holdfast.execute.site import Site
@@ -40,11 +40,7 @@ async def open_site(
     try:
         return await opening.all()
     except AgentUnavailable as gone:
-        at = spec.agent.position
-        if not gone.key or at is None:
-            raise
-        message = f"{spec.path}:{at.line}: {gone}"
-        raise AgentUnavailable(message, hint=gone.hint, body=gone.body, config=gone.config) from gone
+        raise at_section(spec, gone) from gone
 
 
 class _Opening:

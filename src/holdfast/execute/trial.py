@@ -6,6 +6,7 @@ import asyncio
 from asyncio import current_task
 
 from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.execute.agent_section import at_section
 from holdfast.execute.context import LiveContext, Met, Saw
 from holdfast.execute.needed import silent
 from holdfast.execute.site import Site
@@ -28,7 +29,7 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
             answer = await _run(site, trial, context)
         except AgentUnavailable as broken:
             if broken.config and trial.kind == "control":
-                raise  # the spec is at fault: the run ends before its trials begin
+                raise at_section(site.spec, broken) from broken  # the run ends before its trials begin
             answer, error = _NOTHING, encodable(_unavailable(broken))
         except HarnessError as broken:
             answer, error = broken.answer or _NOTHING, encodable(str(broken))
