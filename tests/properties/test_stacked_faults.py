@@ -52,6 +52,13 @@ MODEL = (
     ("llm", "unknown_tool", {}),
     ("llm", "wrong_args", {}),
 )
+URL = "https://shop.example.com/items"
+NETWORK = (
+    ("http", "bandwidth", {}),
+    ("http", "limit_data", {}),
+    ("http", "slicer", {}),
+    ("http", "reset_peer", {}),
+)
 VALUES = (
     {"a": 1, "text": "There are 12 of them."},
     [{"a": 1}, {"a": 2}],
@@ -85,21 +92,25 @@ async def _one_call(injections: tuple[Injection, ...], call: Call, given: Any) -
         return context, failed, asked
 
 
-def _placed(kinds: tuple[tuple[Any, str, dict[str, Any]], ...], left_out: int = -1) -> tuple[Injection, ...]:
+def _placed(
+    kinds: tuple[tuple[Any, str, dict[str, Any]], ...], left_out: int = -1, *, url: str | None = None
+) -> tuple[Injection, ...]:
     never = {left_out: NEVER}
     return tuple(
-        Injection(plane, "*", mode, given, never.get(at, Schedule())) for at, (plane, mode, given) in enumerate(kinds)
+        Injection(plane, "*" if plane != "http" else URL, mode, given, never.get(at, Schedule()), match_url=url)
+        for at, (plane, mode, given) in enumerate(kinds)
     )
 
 
 def _check(kinds: tuple[tuple[Any, str, dict[str, Any]], ...], call: Call, given: Any) -> None:
     """Compares the ledger with calls that are really made with one fault less."""
-    context, arrived, asked = asyncio.run(_one_call(_placed(kinds), call, given))
+    url = URL if call.plane == "http" else None
+    context, arrived, asked = asyncio.run(_one_call(_placed(kinds, url=url), call, given))
     assert asked <= 1
     entries = {entry.index: entry for entry in context.ledger}
     differs = {}
     for at in entries:
-        _, without, _ = asyncio.run(_one_call(_placed(kinds, at), call, given))
+        _, without, _ = asyncio.run(_one_call(_placed(kinds, at, url=url), call, given))
         differs[at] = not alike(arrived, without, call)
     met = {at for at, entry in entries.items() if entry.effect == "met"}
     if asked and alike(arrived, Reply(given), call):
@@ -108,8 +119,9 @@ def _check(kinds: tuple[tuple[Any, str, dict[str, Any]], ...], call: Call, given
     explained = {at for at, other in differs.items() if other}
     if not asked:  # the innermost that fired did not pass the call on: what it hides is not known
         innermost = max(entries)
-        assert met - {innermost} == explained - {innermost}
-        assert innermost in met or met
+        others = explained - {innermost}
+        assert met - {innermost} == others or (not others and len(met) == 1)
+        assert met
         return
     assert met == explained or (not explained and len(met) == 1)
 
@@ -131,3 +143,9 @@ def test_three_faults_of_a_tool(kinds: Any, value: Any) -> None:
 def test_every_pair_of_faults_of_a_tool(value: Any) -> None:
     for kinds in permutations(TOOLS, 2):
         _check(kinds, Call("tool", "look", {"q": 1}, 1), value)
+
+
+@given(kinds=st.lists(st.sampled_from((*TOOLS, *NETWORK)), min_size=2, max_size=3).map(tuple))
+@settings(max_examples=120)
+def test_faults_of_a_request(kinds: Any) -> None:
+    _check(kinds, Call("http", URL, {"method": "GET"}, 1), {"a": 1, "text": "There are 12 of them."})

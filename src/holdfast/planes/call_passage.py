@@ -103,6 +103,7 @@ class CallPassage:
         self._lose(_ERASED, felt)
         shown = witness(arrived.value) if isinstance(arrived, Reply) else f"{arrived} {getattr(arrived, 'body', '')}"
         for firing in felt:
+            firing.stand()
             firing.arrived_as(shown)
 
     def _lose(self, why: str, kept: Sequence[Firing] = ()) -> None:
@@ -120,8 +121,6 @@ class CallPassage:
 
     async def _explains(self, firing: Firing, arrived: Outcome, call: Call) -> bool:
         """Whether something else would have arrived without it."""
-        if firing.effect != "met":
-            return False
         outer, base = self.fired, self.came
         if base is None:  # the innermost did not pass the call on
             outer, base = self.fired[:-1], self.fired[-1].outcome
@@ -138,7 +137,6 @@ class CallPassage:
         for firing in self.fired:
             alone = await _replayed([firing], base, call) if base is not None else None
             if base is not None and alone is not None and not alike(alone, base, call):
-                firing.stand()
                 return [firing]
         return [firing for firing in self.fired if firing.effect == "met"][:1]
 

@@ -25,7 +25,7 @@ _OF_FUNCTIONS = ("tool", "llm")
 """Planes whose calls carry the name of the fault's own plane in the ledger; the others say where it was met."""
 STEP = "service."
 """What the planes of the steps of a service begin with; in the ledger all of them are the plane `service`."""
-_SAME = "another fault had done the same"
+_SHOWS = "what it did shows in what arrived"
 _RAN = "the tool itself ran; its result was changed on the way to the model"
 
 
@@ -113,9 +113,9 @@ class Firing:
             self._change(replace(self._entry, effect="erased", note=_joined(self._entry.note, why), canaries=()))
 
     def stand(self) -> None:
-        """It is met though others would have done the same: it found nothing left to change."""
+        """It is met though nothing was to be seen of it in its own place: another had done the same, or hid it."""
         if self._entry is not None and self._entry.effect != "met":
-            self._change(replace(self._entry, effect="met", note=_SAME))
+            self._change(replace(self._entry, effect="met", note=_SHOWS))
 
     def arrived_as(self, shown: str) -> None:
         """What it planted counts as far as it stands in what arrived."""
