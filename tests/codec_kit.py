@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast.model.completion import Completion, Cut, Finish, Pause, Text, ToolCall, Usage
 from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
-from holdfast.planes.llm.codecs.codec import Codec, Frame
+from holdfast.planes.llm.codecs.codec import Codec, StreamFrame
 from holdfast.planes.llm.codecs.gemini import GEMINI, GEMINI_ARRAY
 from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
@@ -42,7 +42,7 @@ CALLING = Completion(
 )
 
 
-def sent(frames: Iterable[Frame]) -> bytes:
+def sent(frames: Iterable[StreamFrame]) -> bytes:
     """The bytes of a stream, up to where it is cut; pauses take no time."""
     data = b""
     for frame in frames:

@@ -13,8 +13,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PRODUCT = ROOT / "src/holdfast"
 CLASS = re.compile(r"^ *class (\w+)[(:]", re.MULTILINE)
-PLUG_INS = ("checks", "faults")
-"""A plug-in's name is that of its mode, and families share modes: a tool and a model both have a `timeout`."""
+ALIAS = re.compile(r"^([A-Z]\w*[a-z]\w*)(?:: TypeAlias)? = (?=[A-Z\"]|tuple\[|dict\[)", re.MULTILINE)
+"""A name for a type: `Name = Callable[...]`, `Name: TypeAlias = ...`."""
+PLUG_INS = ("checks", "faults", "starter")
+"""A plug-in's name is that of its mode, and families share modes: a tool and a model both have a `timeout`. What is in
+`starter/` becomes a file of the user's."""
 
 
 @cache
@@ -46,11 +49,12 @@ def nouns() -> Iterator[tuple[str, tuple[str, ...]]]:
             yield from ((noun, places) for noun in bold)
 
 
-def test_no_two_classes_share_a_name() -> None:
+def test_no_two_types_share_a_name() -> None:
     places: dict[str, list[str]] = defaultdict(list)
     for path in sorted(PRODUCT.rglob("*.py")):
         if path.relative_to(PRODUCT).parts[0] not in PLUG_INS:
-            for name in CLASS.findall(path.read_text()):
+            text = path.read_text()
+            for name in (*CLASS.findall(text), *ALIAS.findall(text)):
                 places[name].append(str(path.relative_to(PRODUCT)))
     assert len(places) > 100
     assert {name: where for name, where in places.items() if len(where) > 1} == {}

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from holdfast.agents.http_template import (
-    Fields,
     RequestTemplate,
+    TemplateFields,
     UnknownField,
     body_template,
     encodable,
@@ -46,7 +46,7 @@ class RequestForm:
 
     def fill(self, asked: str, turn: str) -> HttpRequest:
         """The request that asks `asked`, which is `turn` or what an attack made of it."""
-        fields = Fields(asked, (turn, asked) if self.structured else ())
+        fields = TemplateFields(asked, (turn, asked) if self.structured else ())
         try:
             target = self.url.endpoint.target
             if self.query:

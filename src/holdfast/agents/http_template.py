@@ -14,7 +14,7 @@ _FIELD = re.compile(_NAME)
 _STRING_OR_FIELD = re.compile(r'("(?:[^"\\]|\\.)*")|' + _NAME, re.DOTALL)
 _KEY_LINE = re.compile(r"\s*([^\W\d][\w /.-]{0,60}?)\s*:(?:\s+(.*))?$")
 
-Write: TypeAlias = Callable[[str], str]
+WriteText: TypeAlias = Callable[[str], str]
 
 
 class UnknownField(Exception):
@@ -32,7 +32,7 @@ class Slot:
 
     name: str
     key: str
-    write: Write
+    write: WriteText
     literal: str | None = None
     """What stands there if the field is unknown; None makes that an error."""
 
@@ -44,11 +44,11 @@ class RequestTemplate:
     parts: tuple[str | Slot, ...]
     is_json: bool = False
 
-    def fill(self, fields: Fields) -> str:
+    def fill(self, fields: TemplateFields) -> str:
         return "".join([part if isinstance(part, str) else fields.write(part) for part in self.parts])
 
 
-class Fields:
+class TemplateFields:
     """What one prompt offers to slots: itself as `{prompt}`, and its `key: value` lines."""
 
     __slots__ = ("_named", "_prompt", "_source")
@@ -137,7 +137,7 @@ def _json_parts(text: str) -> Iterator[str | Slot]:
     yield text[end:]
 
 
-def _text_parts(text: str, write: Write, *, keep_unknown: bool) -> Iterator[str | Slot]:
+def _text_parts(text: str, write: WriteText, *, keep_unknown: bool) -> Iterator[str | Slot]:
     end = 0
     for match in _FIELD.finditer(text):
         yield text[end : match.start()]

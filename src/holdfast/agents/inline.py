@@ -14,7 +14,7 @@ from holdfast.agents.conventions import RESET_S
 from holdfast.agents.environment import clear_environment, set_environment_here
 from holdfast.agents.inline_folder import InlineFolder, Output
 from holdfast.agents.inline_guard import Guard
-from holdfast.agents.loaded import Loaded, Reset, load, prepare
+from holdfast.agents.loaded import Loaded, ResetFunction, load, prepare
 from holdfast.agents.turns import raised_turn, take_turn
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer, Turn
@@ -35,7 +35,7 @@ class InlineAgent:
         agent: AgentSpec,
         scenarios: tuple[Scenario, ...],
         loaded: Loaded,
-        reset: Reset | None,
+        reset: ResetFunction | None,
         installed: Installed,
         place: InlineFolder,
         guard: Guard,
@@ -140,7 +140,7 @@ class InlineAgent:
         detail = f"answered after {turn.latency_ms:.0f} ms, over the timeout of {self._timeout_ms} ms"
         return Turn(turn.asked, None, turn.latency_ms, "timeout", detail)
 
-    async def _call(self, reset: Reset) -> None:
+    async def _call(self, reset: ResetFunction) -> None:
         """HarnessError if the agent cannot be reset."""
         try:
             with self._folder:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
 
-from holdfast.agents.loaded import Ask
+from holdfast.agents.loaded import AskFunction
 
 _ENDED = b"error: the agent ended Holdfast's own process (isolation: inline); use isolation: fresh\n"
 _HARNESS = 3
@@ -32,7 +32,7 @@ class Guard:
         if threading.current_thread() is threading.main_thread():
             self._handlers = {n: signal.signal(n, self._signalled) for n in (signal.SIGINT, signal.SIGTERM)}
 
-    def around(self, ask: Ask) -> Ask:
+    def around(self, ask: AskFunction) -> AskFunction:
         """The same call; a signal that comes while it blocks ends it.
 
         A plain agent may run an event loop of its own: it must not see that it is called from ours.

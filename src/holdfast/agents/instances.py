@@ -16,7 +16,7 @@ from holdfast.processes.closing import all_ended
 from holdfast.processes.pipes import Tail
 from holdfast.protocols import World
 
-Begin: TypeAlias = Callable[[], Awaitable[Instance]]
+StartInstance: TypeAlias = Callable[[], Awaitable[Instance]]
 """Starts one more instance and waits until it is ready."""
 BeginIn: TypeAlias = Callable[[World, Tail], Awaitable[Instance]]
 """The same in the world of a trial; what it prints is kept."""
@@ -56,7 +56,7 @@ class Instances(Protocol):
 class SpareInstances:
     """A new instance for every trial. So many are started ahead, so that no trial waits for a start."""
 
-    def __init__(self, begin: Begin, ahead: int) -> None:
+    def __init__(self, begin: StartInstance, ahead: int) -> None:
         self._begin = begin
         self._ahead = ahead
         self._waiting: deque[asyncio.Task[Instance]] = deque()
@@ -110,7 +110,7 @@ class SpareInstances:
 class KeptInstances:
     """One instance per slot, kept between trials, replaced when it has died or a trial has worn it out."""
 
-    def __init__(self, begin: Begin) -> None:
+    def __init__(self, begin: StartInstance) -> None:
         self._begin = begin
         self._idle: list[Instance] = []
 

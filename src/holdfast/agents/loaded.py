@@ -13,14 +13,14 @@ from holdfast.planes.raised_error import load_exception
 from holdfast.planes.resolve import resolve
 from holdfast.planes.weather import make_fault
 
-Ask = Callable[[str], Any]
-Reset = Callable[[], Any]
+AskFunction = Callable[[str], Any]
+ResetFunction = Callable[[], Any]
 
 
 class Loaded:
     """The agent, ready to be asked. `is_async` says whether its answer must be awaited."""
 
-    def __init__(self, ask: Ask, *, is_async: bool) -> None:
+    def __init__(self, ask: AskFunction, *, is_async: bool) -> None:
         self.ask = ask
         self.is_async = is_async
 
@@ -37,7 +37,7 @@ def prepare(scenarios: tuple[Scenario, ...]) -> None:
         files("holdfast")  # faults read their texts so; the first time it imports more
 
 
-def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, Reset | None, Installed]:
+def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, ResetFunction | None, Installed]:
     """The agent, its reset, and the hooks on its tools. Runs the agent's own import code."""
     loaded = load_agent(agent.endpoint, agent.input)
     reset = resolve(agent.reset_function)[0] if agent.reset_function else None
@@ -106,6 +106,6 @@ def _instance(endpoint: str, cls: type) -> Any:
         ) from broken
 
 
-def _with_input(invoke: Callable[[Any], Any], form: Callable[[str], Any]) -> Ask:
+def _with_input(invoke: Callable[[Any], Any], form: Callable[[str], Any]) -> AskFunction:
     """Invokes with the prompt in the form that is wanted."""
     return lambda prompt: invoke(form(prompt))

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from holdfast.agents.answer_text import ANSWER_LIMIT, READ_LIMIT, NoText, Take, must_wait, settle, settle_plain, text_of
 from holdfast.agents.environment import set_environment
-from holdfast.agents.loaded import Loaded, Reset
+from holdfast.agents.loaded import Loaded, ResetFunction
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.spec import Scenario
 from holdfast.model.trace import TraceEvent
@@ -118,7 +118,9 @@ class ReportLine(Protocol):
         ...
 
 
-def perform(request: TrialRequest, scenario: Scenario, agent: Loaded, reset: Reset | None, line: ReportLine) -> None:
+def perform(
+    request: TrialRequest, scenario: Scenario, agent: Loaded, reset: ResetFunction | None, line: ReportLine
+) -> None:
     """Runs the trial and sends what happens, when it happens."""
     set_environment(request.trial)
     if reset is not None and not _reset(reset, line):
@@ -195,7 +197,7 @@ class _LazyLoop:
             self._loop.close()
 
 
-def _reset(reset: Reset, line: ReportLine) -> bool:
+def _reset(reset: ResetFunction, line: ReportLine) -> bool:
     try:
         result = reset()
         if inspect.isawaitable(result):

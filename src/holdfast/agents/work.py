@@ -8,7 +8,7 @@ import sys
 from typing import NamedTuple
 
 from holdfast.agents.host_protocol import TrialSocket, framed, read_frame
-from holdfast.agents.loaded import Loaded, Reset
+from holdfast.agents.loaded import Loaded, ResetFunction
 from holdfast.agents.turns import Broke, Message, TrialRequest, perform
 from holdfast.model.codec import decoder, encode
 from holdfast.model.spec import CALM, Scenario, Task
@@ -22,7 +22,7 @@ class Held(NamedTuple):
     """The agent in this process."""
 
     agent: Loaded
-    reset: Reset | None
+    reset: ResetFunction | None
     scenarios: dict[str, Scenario]
 
 

@@ -11,7 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from holdfast.demo.demo import Version
-    from holdfast.runner.outcome import Outcome
+    from holdfast.runner.outcome import RunOutcome
 
 _SEEN = "You saw one contract, held by a good agent and broken by a careless one; in calm the two look alike."
 _NEXT = "Next: holdfast init writes a spec and an agent of your own to start from."
@@ -51,7 +51,7 @@ def _where() -> str:
     return f"\n`holdfast` is {_quoted(Path(os.path.relpath(sys.argv[0])))} here: put its folder on your PATH."
 
 
-def _show(version: Version, number: int) -> Outcome:
+def _show(version: Version, number: int) -> RunOutcome:
     """Runs one version as `contract run` would, and tells about it."""
     from holdfast.cli.run_job import Screen, execute, prepare
     from holdfast.plan import RunOptions

@@ -27,7 +27,7 @@ from holdfast.report.wording import plural, warned
 from holdfast.runner.consultations import check_judges
 from holdfast.runner.dry_run import planned
 from holdfast.runner.job import Job, Listen, told
-from holdfast.runner.outcome import Outcome, conclude, shown_path, store_score, unrun
+from holdfast.runner.outcome import RunOutcome, conclude, shown_path, store_score, unrun
 from holdfast.runner.start import RUNS, begin, take_up
 from holdfast.store.rundir import RunDir, RunEnd
 
@@ -116,7 +116,7 @@ def _check_models(spec: Spec, given: RunOptions) -> None:
 
 def execute(
     prepared: PreparedJob, screen: Screen, outputs: Sequence[Path], *, report: bool, runs: Path = RUNS
-) -> Outcome:
+) -> RunOutcome:
     """Runs, scores, stores and writes every report that was asked for."""
     from holdfast.runner.run import run
 
@@ -158,14 +158,14 @@ def _load_ahead() -> None:
 
 
 def with_reports(
-    outcome: Outcome,
+    outcome: RunOutcome,
     rundir: RunDir,
     outputs: Sequence[Path],
     declared: Mapping[Path, str] = {},
     *,
     report: bool = True,
     step_summary: bool = False,
-) -> Outcome:
+) -> RunOutcome:
     """The outcome once its reports are written, or with what kept them from it: that hides no verdict.
 
     Those that are declared say their format themselves.
@@ -183,7 +183,7 @@ def with_reports(
     return replace(outcome, unwritten=tuple(missing))
 
 
-def _tried(outcome: Outcome, path: Path, by: Reporter | None = None) -> str:
+def _tried(outcome: RunOutcome, path: Path, by: Reporter | None = None) -> str:
     """Writes a report; why that did not work, if so."""
     from holdfast.report.safe import one_line
 
@@ -194,7 +194,7 @@ def _tried(outcome: Outcome, path: Path, by: Reporter | None = None) -> str:
     return ""
 
 
-def ending(outcome: Outcome) -> int:
+def ending(outcome: RunOutcome) -> int:
     """The verdict's exit code; where that is 0, a report that was asked for and is missing is no success."""
     for trouble in outcome.unwritten:
         print(f"error: {trouble}", file=sys.stderr)
@@ -226,7 +226,7 @@ def _declared(job: Job, rundir: RunDir) -> dict[Path, str]:
     return {path if path.suffix == suffix else path.with_name(path.name + suffix): output["format"]}
 
 
-def send_traces(outcome: Outcome, target: str, screen: Screen) -> None:
+def send_traces(outcome: RunOutcome, target: str, screen: Screen) -> None:
     """Exports the run's traces. A collector that does not take them changes no verdict."""
     from holdfast.runner.export import export
 
@@ -310,7 +310,7 @@ class Screen:
         if self._live is not None:
             self._live.close()
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: RunOutcome) -> None:
         """The summary, or the run as JSON."""
         if self._as_json:
             for piece in next(iter(named("json").render(outcome.run).values())):

@@ -19,7 +19,7 @@ from holdfast.runner.job import refuse_unrunnable, world_secrets
 from holdfast.spec import secret_values
 from holdfast.store.mask import Masker
 
-Tell = Callable[[str, str, Sequence[DoctorFinding], Sequence[str]], None]
+TellFindings = Callable[[str, str, Sequence[DoctorFinding], Sequence[str]], None]
 """Takes a part as soon as it is known: its title, what it is about, what was found, and notes."""
 
 
@@ -40,7 +40,7 @@ class ExaminedSpec:
         self.ask = ask
 
 
-async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: Tell) -> Diagnosis:
+async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: TellFindings) -> Diagnosis:
     """Tries the machine, then looks at the spec, then asks the agent; each part is told when it is known."""
     wanted = needed(case.spec if case else None, case.models if case else ModelOptions())
     machine = await try_machine(environ, wanted)

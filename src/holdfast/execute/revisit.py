@@ -33,7 +33,7 @@ from holdfast.world.world_factory import WorldFactory
 INSIDE = "/kept"
 """Where the whole kept folder is seen inside, read-only."""
 
-Tell = Callable[[str], None]
+TellText = Callable[[str], None]
 
 
 class StoredTrial(Struct, frozen=True):
@@ -45,7 +45,7 @@ class StoredTrial(Struct, frozen=True):
 
 
 async def revisit(
-    folder: Path, kept: KeptWorld, past: StoredTrial, environ: Mapping[str, str], command: Sequence[str], tell: Tell
+    folder: Path, kept: KeptWorld, past: StoredTrial, environ: Mapping[str, str], command: Sequence[str], tell: TellText
 ) -> int:
     """Runs a shell, or a command, in the world; its exit code. `tell` hears what of it is not there."""
     _end_on_signals()
@@ -69,7 +69,7 @@ def _end_on_signals() -> None:
 
 @asynccontextmanager
 async def _worlds(
-    folder: Path, kept: KeptWorld, past: StoredTrial, environ: Mapping[str, str], tell: Tell
+    folder: Path, kept: KeptWorld, past: StoredTrial, environ: Mapping[str, str], tell: TellText
 ) -> AsyncIterator[WorldFactory]:
     """Worlds that open the kept one."""
     spec = replace(past.spec, scenarios=())
@@ -101,7 +101,7 @@ async def _worlds(
         yield WorldFactory(shared)
 
 
-def _agent(past: StoredTrial, environ: Mapping[str, str], tell: Tell) -> AgentSpec:
+def _agent(past: StoredTrial, environ: Mapping[str, str], tell: TellText) -> AgentSpec:
     """The agent's section, as its variables and the way to its models need it."""
     try:
         return replace(resolve_agent(past.spec.agent, environ, past.trial.params, past.secrets), mcp_config=None)
@@ -110,7 +110,7 @@ def _agent(past: StoredTrial, environ: Mapping[str, str], tell: Tell) -> AgentSp
         return AgentSpec("command")
 
 
-def _filled(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str], tell: Tell) -> WorldSpec:
+def _filled(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str], tell: TellText) -> WorldSpec:
     """The world with its references replaced by values; what refers to something that is gone is left out."""
 
     def fill(part: WorldSpec) -> WorldSpec | None:

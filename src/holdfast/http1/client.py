@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.http1.failures import FailureKind, UpstreamFailed
 from holdfast.http1.heads import Fields
 from holdfast.http1.outgoing_request import Endpoint, locate, outgoing
-from holdfast.http1.upstream_connection import Key, UpstreamConnection
+from holdfast.http1.upstream_connection import ConnectionKey, UpstreamConnection
 from holdfast.http1.upstream_reply import UpstreamReply
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Upstreams:
         self._made_trust = trust
         self.idle_s = idle_s
         """How long an idle connection is kept."""
-        self._idle: dict[Key, list[UpstreamConnection]] = {}
+        self._idle: dict[ConnectionKey, list[UpstreamConnection]] = {}
         self._open: set[UpstreamConnection] = set()
         self._trust: ssl_module.SSLContext | None = None
         self._closed = False
@@ -101,7 +101,7 @@ class Upstreams:
         self._open.discard(connection)
 
     # -- inside ---------------------------------------------------------------------------------
-    def _kept(self, key: Key) -> UpstreamConnection | None:
+    def _kept(self, key: ConnectionKey) -> UpstreamConnection | None:
         idle = self._idle.get(key, [])
         while idle:
             connection = idle.pop()
@@ -110,7 +110,7 @@ class Upstreams:
         return None
 
     async def _connect(
-        self, key: Key, place: Endpoint, connect_s: float, ssl: ssl_module.SSLContext | None
+        self, key: ConnectionKey, place: Endpoint, connect_s: float, ssl: ssl_module.SSLContext | None
     ) -> UpstreamConnection:
         if self._closed:
             raise UpstreamFailed("closed", "no more requests are sent")

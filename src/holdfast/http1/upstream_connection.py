@@ -16,7 +16,7 @@ from holdfast.http1.upstream_reply import UpstreamReply
 if TYPE_CHECKING:
     import ssl
 
-Key: TypeAlias = "tuple[str, str, int, str, ssl.SSLContext | None]"
+ConnectionKey: TypeAlias = "tuple[str, str, int, str, ssl.SSLContext | None]"
 """Scheme, host, port, address and TLS context: what two requests must share to share a connection."""
 
 _JOINED = 65_536
@@ -47,7 +47,7 @@ class ConnectionPool(Protocol):
 class UpstreamConnection(SocketStream):
     """A connection to an upstream server."""
 
-    def __init__(self, pool: ConnectionPool, key: Key) -> None:
+    def __init__(self, pool: ConnectionPool, key: ConnectionKey) -> None:
         super().__init__()
         self.key = key
         self.heard = False

@@ -29,7 +29,7 @@ LONGEST_WAIT_S = 30.0
 """Between two attempts, whatever the server asks for."""
 _LATER = (408, 409, 425, 429)
 
-Sleep = Callable[[float], Awaitable[None]]
+SleepFor = Callable[[float], Awaitable[None]]
 
 
 class Consultation:
@@ -43,7 +43,7 @@ class Consultation:
         cache: AdviceCache,
         *,
         retries: int = 2,
-        sleep: Sleep = asyncio.sleep,
+        sleep: SleepFor = asyncio.sleep,
     ) -> None:
         """`models` have their references resolved; scripts lie under `root`."""
         self._judges = Judges(models, environ, root)

@@ -15,7 +15,7 @@ from holdfast.model.world import WorldSpec
 
 Severity = Literal["critical", "high", "medium", "low"]
 When = Literal["always", "tool_faults_active", "llm_faults_active", "any_chaos_active", "no_chaos"]
-Isolation = Literal["fresh", "worker", "inline"]
+AgentIsolation = Literal["fresh", "worker", "inline"]
 Plane = Literal["tool", "llm", "context", "mcp", "http", "service", "world"]
 Part = Literal["contract", "scenario"]
 """What of a file is run: its contract (`contract run`), or all that it declares (`run`)."""
@@ -166,7 +166,7 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     timeout_ms: int = 30_000
     reset_endpoint: str | None = None
     reset_function: str | None = None
-    isolation: Isolation = "fresh"
+    isolation: AgentIsolation = "fresh"
     input: str | None = None
     """How a LangChain runnable gets the prompt: messages, input, text or a key; None: as its input schema says."""
     tools: tuple[ToolRef, ...] = ()

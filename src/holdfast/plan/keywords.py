@@ -10,8 +10,8 @@ from holdfast.errors import UsageError
 _TOKEN = re.compile(r"""\s*(?:(?P<sign>[()])|"(?P<double>[^"]+)"|'(?P<single>[^']+)'|(?P<word>[^\s()"']+))""")
 _OPERATORS = ("and", "or", "not")
 
-Names = Sequence[str]
-Matcher = Callable[[Names], bool]
+Words = Sequence[str]
+Matcher = Callable[[Words], bool]
 
 
 def matcher(expression: str) -> Matcher:

@@ -10,11 +10,11 @@ from holdfast.model.completion import Completion, Cut, Delta, Finish, Hollow, Pa
 from holdfast.planes.describe import said, same
 from holdfast.protocols import Call, Failed, Reply
 
-Outcome: TypeAlias = Reply | BaseException
+CallEnd: TypeAlias = Reply | BaseException
 """What a call ends with: a reply, or what was raised in its place."""
 
 
-def alike(one: Outcome, other: Outcome, call: Call) -> bool:
+def alike(one: CallEnd, other: CallEnd, call: Call) -> bool:
     """Whether whoever made the call could not tell the two apart."""
     if isinstance(one, Reply) and isinstance(other, Reply):
         return one.delivery == other.delivery and alike_values(one.value, other.value, call)

@@ -14,7 +14,7 @@ from holdfast.model.delivery import AS_IT_IS
 from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import Injection
 from holdfast.planes.describe import describe, said, same, witness
-from holdfast.planes.felt import Outcome, alike_values
+from holdfast.planes.felt import CallEnd, alike_values
 from holdfast.planes.replayed_fault import ReplayedFault
 from holdfast.protocols import Call, Failed, FaultContext, Fits, Forward, Reply, Sleep
 
@@ -54,7 +54,7 @@ class Firing:
         self._entry: FaultMet | None = None
         self.asked = False
         """It passed the call on."""
-        self.outcome: Outcome | None = None
+        self.outcome: CallEnd | None = None
         """What it handed on, if it ended in order."""
         self.replay: ReplayedFault | None = None
         """The same firing to be done again, where other faults may fire on the call, too."""

@@ -12,11 +12,11 @@ from holdfast.planes.traced_call import CallTrace
 from holdfast.planes.weather import Weather
 
 T = TypeVar("T")
-Key: TypeAlias = tuple[str, str]
+CallKey: TypeAlias = tuple[str, str]
 """A plane and a target on it."""
 
 _task_weather: ContextVar[Weather | None] = ContextVar("holdfast_weather", default=None)
-_inside: ContextVar[tuple[Key, ...]] = ContextVar("holdfast_inside", default=())
+_inside: ContextVar[tuple[CallKey, ...]] = ContextVar("holdfast_inside", default=())
 _weather: Weather | None = None  # for threads the agent starts itself: they do not inherit the context
 
 
@@ -48,7 +48,7 @@ def current() -> Weather | None:
     return _task_weather.get() or _weather
 
 
-def inside() -> tuple[Key, ...]:
+def inside() -> tuple[CallKey, ...]:
     """The calls that this one is made in."""
     return _inside.get()
 
@@ -58,7 +58,7 @@ class OpenCall:
 
     __slots__ = ("_key", "_token", "_weather")
 
-    def __init__(self, weather: Weather, key: Key) -> None:
+    def __init__(self, weather: Weather, key: CallKey) -> None:
         self._weather = weather
         self._key = key
 
@@ -67,7 +67,7 @@ class OpenCall:
         weather.in_flight.append(None)  # before looking: of two that come at once, one sees the other
         if not around and len(weather.in_flight) > 1:
             weather.concurrent = True
-        self._token: Token[tuple[Key, ...]] = _inside.set((*around, self._key))
+        self._token: Token[tuple[CallKey, ...]] = _inside.set((*around, self._key))
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from itertools import islice
 
-from holdfast.processes.peers import Peer, client_inode, descends, family, holder, sockets
+from holdfast.processes.peers import PeerAddress, client_inode, descends, family, holder, sockets
 
 NEAR = 200
 """Processes that are looked at first. An agent that starts more is found from the other side, which takes longer."""
@@ -26,7 +26,7 @@ class ProcessTree:
         self._sockets: set[int] = set()
         """Theirs, when we last looked: clients that open many connections at once are looked at once."""
 
-    async def excludes(self, peer: Peer, server_port: int) -> bool:
+    async def excludes(self, peer: PeerAddress, server_port: int) -> bool:
         """Whether the client is a process of another's. One that cannot be found is not excluded."""
         for _ in range(TRIES):
             inode = client_inode(peer, server_port) if self.first else None

@@ -15,7 +15,7 @@ _END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _BOM = b"\xef\xbb\xbf"
 
 
-class Event(Struct, frozen=True):
+class SseEvent(Struct, frozen=True):
     """One event, with its bytes. One that was too long has neither."""
 
     raw: bytes
@@ -42,7 +42,7 @@ class EventSplitter:
         self._over = False
         self._begun = False
 
-    def feed(self, data: bytes) -> list[Event]:
+    def feed(self, data: bytes) -> list[SseEvent]:
         """The events that are whole by now."""
         fresh = max(0, len(self._partial) - 3)  # an end may have begun before
         self._partial += data
@@ -56,11 +56,11 @@ class EventSplitter:
             del self._partial[:-3]
         return found
 
-    def _cut(self, start: int, end: int) -> Event:
+    def _cut(self, start: int, end: int) -> SseEvent:
         over, self._over = self._over or end - start > self._limit, False
         begun, self._begun = self._begun, True
         if over:
-            return Event(b"")
+            return SseEvent(b"")
         raw = bytes(self._partial[start:end])
         return _read(raw, raw if begun else raw.removeprefix(_BOM))
 
@@ -72,7 +72,7 @@ def message(data: bytes, id: bytes = b"") -> bytes:
     return b"event: message\n%b%b\n\n" % (named, told)
 
 
-def _read(raw: bytes, text: bytes) -> Event:
+def _read(raw: bytes, text: bytes) -> SseEvent:
     data: list[bytes] = []
     name = id = b""
     for line in _BREAK.split(text):
@@ -84,4 +84,4 @@ def _read(raw: bytes, text: bytes) -> Event:
             name = value
         elif field == b"id":
             id = value
-    return Event(raw, name.decode("utf-8", "replace"), b"\n".join(data) if data else None, id)
+    return SseEvent(raw, name.decode("utf-8", "replace"), b"\n".join(data) if data else None, id)

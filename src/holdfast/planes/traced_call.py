@@ -13,7 +13,7 @@ from holdfast.model.trace import EVENTS_KEPT, TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import cut_off, shorten, witness
 
 Phase: TypeAlias = Literal["done", "unfinished"]
-Tell: TypeAlias = Callable[[int, TraceEvent], None]
+TellCall: TypeAlias = Callable[[int, TraceEvent], None]
 """Takes the number of a call and what is known of it."""
 
 IDEMPOTENCY_KEY = "idempotency_key"
@@ -28,7 +28,7 @@ class CallTrace:
 
     __slots__ = ("_numbers", "began", "early", "tell")
 
-    def __init__(self, began: float, tell: Tell, *, early: bool = False) -> None:
+    def __init__(self, began: float, tell: TellCall, *, early: bool = False) -> None:
         self.began = began
         """What perf_counter said when the trial began; it says the same in every process of a machine."""
         self.tell = tell

@@ -21,9 +21,9 @@ from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import NOT_ON_RESULTS, Injection, Scenario, Schedule
 from holdfast.model.trial import Trial
-from holdfast.planes.call_passage import CallPassage
 from holdfast.planes.describe import TARGET_KEPT, arguments_digest, brief, describe, said, same
-from holdfast.planes.felt import Outcome
+from holdfast.planes.faulted_call import FaultedCall
+from holdfast.planes.felt import CallEnd
 from holdfast.planes.firing import STEP, Firing
 from holdfast.planes.input_attack import InputAttack, settled
 from holdfast.planes.luck import Luck
@@ -186,7 +186,7 @@ class Weather:
                 sent()
             return await (untouched or forward)(call)
         arrived = self._arrive(call, facing)
-        passing = CallPassage(forward, untouched or forward, sleep, self, retry, modes, sent, fits)
+        passing = FaultedCall(forward, untouched or forward, sleep, self, retry, modes, sent, fits)
         passing.seen = any(placed.watches for placed, _, _ in arrived)
         try:
             reply = await self._chain(arrived, 0, call, passing)
@@ -197,7 +197,7 @@ class Weather:
             await self._settle(passing, reply, call)
         return reply
 
-    async def _settle(self, passing: CallPassage, arrived: Outcome, call: Call) -> None:
+    async def _settle(self, passing: FaultedCall, arrived: CallEnd, call: Call) -> None:
         """The call has ended: what fired and was not met is given back."""
         if len(passing.fired) > 1:
             await passing.settle(arrived, call)
@@ -267,7 +267,7 @@ class Weather:
             return True
 
     async def _chain(
-        self, arrived: list[tuple[ActiveInjection, int, str]], at: int, call: Call, passing: CallPassage
+        self, arrived: list[tuple[ActiveInjection, int, str]], at: int, call: Call, passing: FaultedCall
     ) -> Reply:
         if at == len(arrived):
             return await passing.pass_on(call)

@@ -26,7 +26,7 @@ MARK = "HOLDFAST_INSTANCE"
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop()); from holdfast.processes.launch_host import main; main()"
 
 
-Stdio: TypeAlias = tuple[int, int, int]
+Descriptors: TypeAlias = tuple[int, int, int]
 """Descriptors for a program's stdin, stdout and stderr; the caller closes its own copies."""
 
 
@@ -45,7 +45,7 @@ class Launcher:
         self._starting: dict[int, asyncio.Future[int]] = {}
         """Errno by ticket: 0 once the program runs."""
 
-    async def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, stdio: Stdio) -> Program:
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, stdio: Descriptors) -> Program:
         """Executes a program, of which `argv[0]` is the path; OSError if the system cannot."""
         if self._control is None:
             self._open()

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-Peer = tuple[str, int]
+PeerAddress = tuple[str, int]
 """Host and port of a client."""
 
 _SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
@@ -24,7 +24,7 @@ _ATTRIBUTE, _SHUTDOWN = struct.Struct("=HH"), 8
 _NO_READING = 1
 
 
-def owner(peer: Peer, server_port: int, pids: Iterable[int]) -> int | None:
+def owner(peer: PeerAddress, server_port: int, pids: Iterable[int]) -> int | None:
     """The one of these processes that holds the connection, itself or by a process below it."""
     inode = client_inode(peer, server_port)
     if inode is None:
@@ -32,20 +32,20 @@ def owner(peer: Peer, server_port: int, pids: Iterable[int]) -> int | None:
     return next((pid for pid in pids if any(inode in sockets(one) for one in family(pid))), None)
 
 
-def client_inode(peer: Peer, server_port: int, server_host: str = "127.0.0.1") -> int | None:
+def client_inode(peer: PeerAddress, server_port: int, server_host: str = "127.0.0.1") -> int | None:
     """The client's end of its connection to us; None if it is closed already, or if that cannot be known."""
     answer = _client_end(peer, (server_host, server_port))
     return int.from_bytes(answer[_INODE_AT : _INODE_AT + 4], sys.byteorder) or None
 
 
-def reads_on(peer: Peer, server: Peer) -> bool:
+def reads_on(peer: PeerAddress, server: PeerAddress) -> bool:
     """Whether a client still holds its end and may read from it; no, if that cannot be known."""
     answer = _client_end(peer, server)
     held = any(answer[_INODE_AT : _INODE_AT + 4])
     return held and not _shut(answer) & _NO_READING
 
 
-def _client_end(peer: Peer, server: Peer) -> bytes:
+def _client_end(peer: PeerAddress, server: PeerAddress) -> bytes:
     """What the kernel says of the client's end of a connection; empty if it knows of none."""
     if sys.platform != "linux":
         return b""
@@ -125,7 +125,7 @@ def holder(inode: int) -> int | None:
     return next((pid for pid in pids if inode in sockets(pid)), None)
 
 
-def _question(peer: Peer, server: Peer) -> bytes:
+def _question(peer: PeerAddress, server: PeerAddress) -> bytes:
     """The socket whose own end is the client's, and whose far end is ours: one lookup, however many there are."""
     head = _QUESTION.pack(72, _BY_FAMILY, _REQUEST, 1, 0, socket.AF_INET, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF)
     ends = socket.inet_aton(peer[0]) + bytes(12) + socket.inet_aton(server[0]) + bytes(12)

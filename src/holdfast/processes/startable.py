@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
-from holdfast.processes.launcher import Launcher, Stdio
+from holdfast.processes.launcher import Descriptors, Launcher
 from holdfast.processes.program import Program
 
 SHELL = "/bin/sh"
@@ -37,7 +37,7 @@ def argv_of(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> list[st
     return [path, *agent.args]
 
 
-async def start(launcher: Launcher, argv: list[str], env: Mapping[str, str], cwd: Path, stdio: Stdio) -> Program:
+async def start(launcher: Launcher, argv: list[str], env: Mapping[str, str], cwd: Path, stdio: Descriptors) -> Program:
     """Starts it; AgentUnavailable if the system does not execute it, HarnessError if it is out of something."""
     try:
         return await launcher.start(argv, env, cwd, stdio)

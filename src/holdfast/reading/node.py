@@ -8,13 +8,13 @@ from msgspec import Struct
 
 from holdfast.model.spec import Position
 
-Kind = Literal["null", "bool", "int", "float", "text", "list", "map"]
+NodeKind = Literal["null", "bool", "int", "float", "text", "list", "map"]
 
 
 class Node(Struct, eq=False):
     """One scalar, list or map; line and column count from 1."""
 
-    kind: Kind
+    kind: NodeKind
     line: int
     column: int
     length: int = 1
@@ -68,7 +68,7 @@ def from_plain(value: Any, at: Node) -> Node:
         node.kind = "list"
         node.items = [from_plain(item, at) for item in value]
     elif value is not None:
-        kinds: dict[type, Kind] = {bool: "bool", int: "int", float: "float"}
+        kinds: dict[type, NodeKind] = {bool: "bool", int: "int", float: "float"}
         node.kind = kinds.get(type(value), "text")
         node.value = value if node.kind != "text" else str(value)
         node.text = str(value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from holdfast.reading.node import Kind
+from holdfast.reading.node import NodeKind
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -20,11 +20,11 @@ _MAX_DIGITS = 400
 _LARGEST = 2**63 - 1
 """Larger numbers are text, so that an id of many digits stays what it is and JSON can carry every value."""
 
-_TAGS: dict[str, Kind] = {"str": "text", "int": "int", "float": "float", "bool": "bool", "null": "null"}
+_TAGS: dict[str, NodeKind] = {"str": "text", "int": "int", "float": "float", "bool": "bool", "null": "null"}
 STANDARD = "tag:yaml.org,2002:"
 
 
-def plain(text: str) -> tuple[Kind, Any]:
+def plain(text: str) -> tuple[NodeKind, Any]:
     """The kind and value of an unquoted scalar."""
     if text in _NULL:
         return "null", None
@@ -35,7 +35,7 @@ def plain(text: str) -> tuple[Kind, Any]:
     return "text", text
 
 
-def _number(text: str) -> tuple[Kind, Any]:
+def _number(text: str) -> tuple[NodeKind, Any]:
     if re.fullmatch(_INT, text) or re.fullmatch(_BASED, text):
         value = int(text, 10 if re.fullmatch(_INT, text) else 0)
         return ("int", value) if -_LARGEST <= value <= _LARGEST else ("text", text)
@@ -46,7 +46,7 @@ def _number(text: str) -> tuple[Kind, Any]:
     return "text", text
 
 
-def tagged(tag: str, text: str) -> tuple[Kind, Any] | None:
+def tagged(tag: str, text: str) -> tuple[NodeKind, Any] | None:
     """The kind and value of a scalar with an explicit tag; None if the tag cannot be honoured."""
     wanted = _TAGS.get(tag.removeprefix(STANDARD))
     if wanted == "text" or tag == "!":

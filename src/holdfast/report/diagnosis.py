@@ -13,10 +13,10 @@ from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import ascii_only, columns, one_line, pad
 from holdfast.report.wording import SIGNS, plural
 
-Outcome: TypeAlias = Literal["ok", "not", "n/a", "unproven"]
+Attempt: TypeAlias = Literal["ok", "not", "n/a", "unproven"]
 
-_STYLES: Mapping[Outcome, str] = {"ok": "pass", "not": "fail", "n/a": "n/a", "unproven": "unproven"}
-_OK: Mapping[Outcome, bool] = {"ok": True, "not": False}
+_STYLES: Mapping[Attempt, str] = {"ok": "pass", "not": "fail", "n/a": "n/a", "unproven": "unproven"}
+_OK: Mapping[Attempt, bool] = {"ok": True, "not": False}
 _WORD = max(map(len, _STYLES))
 _TOOK = 10
 """Columns for how long it took."""
@@ -26,7 +26,7 @@ class DoctorFinding(Struct, frozen=True):
     """One thing that was tried or looked up."""
 
     route: str
-    outcome: Outcome
+    outcome: Attempt
     detail: str = ""
     fix: str = ""
     code: int = 0

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from holdfast.errors import UsageError
 from holdfast.report.otlp import requests
-from holdfast.runner.outcome import Outcome
+from holdfast.runner.outcome import RunOutcome
 
 POST_S = 30.0
 """For a collector to take one request."""
@@ -50,7 +50,7 @@ def check_writable(option: str, path: Path) -> None:
         raise UsageError(f"{option} {path}: no such folder: {path.parent}", hint="make it first, or name another")
 
 
-def export(outcome: Outcome, target: str, environ: Mapping[str, str]) -> str | None:
+def export(outcome: RunOutcome, target: str, environ: Mapping[str, str]) -> str | None:
     """Writes or sends every trial's spans; what went wrong with sending. A file that cannot be written is an error."""
     bodies = requests(outcome.run, outcome.cells.traced())
     if "://" not in target:

@@ -24,7 +24,7 @@ from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
 from holdfast.store.view import StoredCells, command
 
 
-class Outcome(Struct, frozen=True):
+class RunOutcome(Struct, frozen=True):
     """A run that has ended, scored and ready to be shown."""
 
     run: Run
@@ -49,7 +49,7 @@ def conclude(
     verdicts: Path | None = None,
     judged_by: str = "",
     page: Path | None = None,
-) -> Outcome:
+) -> RunOutcome:
     """Scores the tally and builds the view.
 
     `verdicts` is the file of a run that was judged anew, `judged_by` says whose rules, `page` is where its HTML page is
@@ -78,7 +78,7 @@ def conclude(
     run = replace(run, judged_from=judged_from, page=shown_path(page) if page else "")
     if spec.part == "scenario":
         run = replace(run, cases=StoredCases(cells.files, cases), contract=contract if spec.matrix else None)
-    return Outcome(run, score, cells)
+    return RunOutcome(run, score, cells)
 
 
 def unrun(spec: Spec, plan: Plan, why: str) -> Iterator[Case]:

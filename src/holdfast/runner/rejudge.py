@@ -22,7 +22,7 @@ from holdfast.plan import Plan, RunOptions, Select
 from holdfast.plan.matrix import EVERY_RULE
 from holdfast.runner.consultations import Consultations
 from holdfast.runner.job import refuse_unrunnable, told
-from holdfast.runner.outcome import Outcome, conclude, shown_path
+from holdfast.runner.outcome import RunOutcome, conclude, shown_path
 from holdfast.runner.start import stored_spec
 from holdfast.runner.stored_consultations import Hearing, Pair, hearing
 from holdfast.runner.stored_plan import StoredPlan
@@ -40,7 +40,7 @@ NOT_RECORDED = "not recorded in this run"
 _Given = tuple[Trial, Observation, Verdict]
 
 
-def judge_again(run: RunDir, *, config: Path | None, options: RunOptions, environ: Mapping[str, str]) -> Outcome:
+def judge_again(run: RunDir, *, config: Path | None, options: RunOptions, environ: Mapping[str, str]) -> RunOutcome:
     """Judges every stored trial by the rules of the spec; the verdicts become a file of their own."""
     manifest = run.manifest()
     unsealed = check(run)

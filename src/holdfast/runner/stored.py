@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from holdfast.plan import plan
-from holdfast.runner.outcome import Outcome, conclude
+from holdfast.runner.outcome import RunOutcome, conclude
 from holdfast.runner.start import stored_spec
 from holdfast.score import Tally
 from holdfast.store.replay import replay
@@ -15,7 +15,7 @@ from holdfast.store.rundir import RunDir, RunEnd
 from holdfast.store.seal_check import check
 
 
-def look(run: RunDir, *, environ: Mapping[str, str]) -> Outcome:
+def look(run: RunDir, *, environ: Mapping[str, str]) -> RunOutcome:
     """The run with its score, made from what is stored; an unfinished one as far as it goes."""
     manifest = run.manifest()
     said = check(run)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Literal
 
 from holdfast.errors import AgentUnavailable
-from holdfast.model.spec import AgentSpec, Isolation, Unbuilt
+from holdfast.model.spec import AgentIsolation, AgentSpec, Unbuilt
 from holdfast.reading.reader import Reader
 from holdfast.spec.agent_keys import misplaced
 from holdfast.spec.forms import CODE
@@ -62,7 +62,7 @@ def _prompt(section: AgentSection) -> Literal["stdin", "arg", "env", "file"]:
     return "arg" if placed and not section.at.has("prompt") else section.prompt
 
 
-def _isolation(section: AgentSection) -> Isolation:
+def _isolation(section: AgentSection) -> AgentIsolation:
     """A started HTTP agent that can be reset is kept between trials, unless the file says otherwise."""
     kept = section.kind == "http" and section.launched and (section.reset_endpoint or section.reset_function)
     return "worker" if kept and not section.at.has("isolation") else section.isolation

@@ -22,7 +22,7 @@ from pathlib import Path
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.protocols import Command, CommandEnd, Disturbable, Sandbox, SandboxBackend, SandboxSpec, Started, Stdio
 
-Check = Callable[[SandboxBackend, Path], Awaitable[None]]
+SandboxCheck = Callable[[SandboxBackend, Path], Awaitable[None]]
 ENV: Mapping[str, str] = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 _SOON_S = 20.0
 """Long, as a busy machine is no fault of a backend's."""
@@ -375,7 +375,7 @@ async def closing_leaves_nothing(backend: SandboxBackend, folder: Path) -> None:
     assert not _sleeping(mark), "it still runs"
 
 
-CHECKS: Mapping[str, Check] = {
+CHECKS: Mapping[str, SandboxCheck] = {
     check.__name__: check
     for check in (
         a_freeze_ends_programs,

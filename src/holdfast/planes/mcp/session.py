@@ -22,7 +22,7 @@ from holdfast.planes.mcp.rpc import RpcAnswer, RpcRequest
 from holdfast.planes.mcp.trial_state import McpTrialState
 from holdfast.protocols import Call, Dropped, Failed, Reply, TimedOut, TrialContext
 
-Ask: TypeAlias = Callable[[RpcRequest], Awaitable[RpcAnswer]]
+AskServer: TypeAlias = Callable[[RpcRequest], Awaitable[RpcAnswer]]
 
 
 class ClientOutcome(Struct, frozen=True):
@@ -49,7 +49,7 @@ class _Asking:
     def __init__(
         self,
         request: RpcRequest,
-        ask: Ask,
+        ask: AskServer,
         value_of: Callable[[results.Result], tuple[Any, results.Put]],
         schema: dict[str, Any] | UnsetType | None = None,
     ) -> None:
@@ -139,7 +139,7 @@ class McpSession:
         for call in outcome.calls:
             self._context.undelivered(call.plane, call.target, call.n)
 
-    async def answer(self, request: RpcRequest, ask: Ask) -> ClientOutcome:
+    async def answer(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:
         """What the client meets. Raises what `ask` raises where the server cannot be reached."""
         try:
             if request.method == rpc.CALL:
@@ -152,7 +152,7 @@ class McpSession:
             self._context.broke(str(broken))
             return ClientOutcome(line=rpc.error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
 
-    async def _called(self, request: RpcRequest, ask: Ask) -> ClientOutcome:
+    async def _called(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:
         name = request.params["name"]
         given = request.params.get("arguments")
         call = Call("mcp", name, given if isinstance(given, dict) else {}, self._context.count("mcp", name))
@@ -201,7 +201,7 @@ class McpSession:
             self._context.undelivered(call.plane, call.target, call.n, REFUSED)
         return ClientOutcome(line=rpc.result(request.id, made))
 
-    async def _read(self, request: RpcRequest, ask: Ask) -> ClientOutcome:
+    async def _read(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:
         """A resource or a prompt, whose text may be attacked."""
         target = _read_target(request)
         value_of = results.resource_value if request.method == rpc.READ else results.prompt_value

@@ -55,8 +55,8 @@ class Post:
         self._session = McpSession(server, context, visit, lambda: exchange.connection.left)
         self._session_id = exchange.head.get("mcp-session-id")
         self._incoming: UpstreamReply | None = None
-        self._events: AsyncIterator[sse.Event] | None = None
-        self._event: sse.Event | None = None
+        self._events: AsyncIterator[sse.SseEvent] | None = None
+        self._event: sse.SseEvent | None = None
         """The event that held the answer, where the server answered by a stream."""
         self._said = False
         """The client has the answer: what follows in the stream is not about it."""
@@ -222,7 +222,7 @@ class Post:
             await self._exchange.respond(502, (("content-type", _JSON),), line)
 
 
-async def _events(incoming: UpstreamReply) -> AsyncIterator[sse.Event]:
+async def _events(incoming: UpstreamReply) -> AsyncIterator[sse.SseEvent]:
     """The events of a reply as they come."""
     events = sse.EventSplitter()
     async for data in incoming.chunks():

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from holdfast.model.spec import Isolation, ToolRef
+from holdfast.model.spec import AgentIsolation, ToolRef
 from holdfast.reading.durations import AgentTimeout
 from holdfast.reading.fields import about
 from holdfast.reading.node import Node
@@ -38,7 +38,7 @@ class AgentSection(Struct, frozen=True, kw_only=True):
     timeout: Annotated[AgentTimeout, about("How long the agent may take to answer.")] = 30_000
     reset_endpoint: Annotated[str | None, about("POSTed before every trial; may be relative.", min_length=1)] = None
     reset_function: Annotated[Code | None, about("Called before every trial.")] = None
-    isolation: Annotated[Isolation, about("How far trials are kept apart.")] = "fresh"
+    isolation: Annotated[AgentIsolation, about("How far trials are kept apart.")] = "fresh"
     input: Annotated[
         str | None,
         about(

@@ -80,11 +80,11 @@ class Last:
         return bytes(self._held[max(0, len(self._held) - self._limit) :])
 
 
-Begin = Callable[[Sequence[str], Mapping[str, str], Stdio], Awaitable[RunningProgram]]
+BeginProgram = Callable[[Sequence[str], Mapping[str, str], Stdio], Awaitable[RunningProgram]]
 
 
 async def run_to_end(
-    begin: Begin, argv: Sequence[str], env: Mapping[str, str], stdin: bytes, timeout_s: float, keep: int
+    begin: BeginProgram, argv: Sequence[str], env: Mapping[str, str], stdin: bytes, timeout_s: float, keep: int
 ) -> Ran:
     """Starts a program and waits for it, for so long; HarnessError if it was never executed."""
     out, err = Last(keep), Last(keep)

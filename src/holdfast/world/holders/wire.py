@@ -163,5 +163,5 @@ def pair() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-Kind = Literal["bubblewrap", "bare"]
+SandboxKind = Literal["bubblewrap", "bare"]
 """What a host makes: sandboxes with namespaces of their own, or keepers of plain programs."""

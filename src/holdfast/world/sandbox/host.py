@@ -29,7 +29,7 @@ program took 44 ms where both met, else 25 (on a busy machine). By then an opene
 class SandboxHost(SpareChild):
     """Its children are holders, each of one sandbox."""
 
-    def __init__(self, control: socket.socket, kind: wire.Kind, machine: System) -> None:
+    def __init__(self, control: socket.socket, kind: wire.SandboxKind, machine: System) -> None:
         super().__init__(control)
         if kind == "bubblewrap":
             self.pause_ms = SETTLES_AFTER_MS

@@ -15,7 +15,7 @@ from holdfast.processes.leftovers import kill_group
 from holdfast.processes.program import KILL_S
 from holdfast.world.holders import wire
 from holdfast.world.holders.holder_connection import HolderConnection
-from holdfast.world.holders.wire import HolderMessage, Kind, SandboxLayout, StartOrder
+from holdfast.world.holders.wire import HolderMessage, SandboxKind, SandboxLayout, StartOrder
 
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop()); from holdfast.world.sandbox.host import main; main()"
 
@@ -23,7 +23,7 @@ _PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop()); from holdfast.world.
 class HostProcess:
     """The host of one backend. Close it after use."""
 
-    def __init__(self, kind: Kind, uid: int = 0, gid: int = 0) -> None:
+    def __init__(self, kind: SandboxKind, uid: int = 0, gid: int = 0) -> None:
         self._control, theirs = wire.pair()
         self._control.settimeout(KILL_S)
         words = [str(theirs.fileno()), kind, str(uid), str(gid)]

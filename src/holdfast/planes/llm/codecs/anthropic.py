@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Text, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs import anthropic_request, refusals, sse
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
-from holdfast.planes.llm.codecs.codec import Frame, Refusal, StreamReader
+from holdfast.planes.llm.codecs.codec import Refusal, StreamFrame, StreamReader
 from holdfast.planes.llm.codecs.format_reader import FormatReader
 from holdfast.planes.llm.codecs.loose import as_json, count, dump, items, json_text, obj, word
-from holdfast.planes.llm.codecs.part_list import Kind, PartFormat, edited
+from holdfast.planes.llm.codecs.part_list import PartFormat, PartKind, edited
 from holdfast.planes.llm.codecs.reply_writer import mark, pieces, play
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
@@ -85,7 +85,7 @@ class Anthropic:
             out["content"] = [] if completion.lacks == "choices" else None
         return dump(out)
 
-    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[Frame]:
+    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[StreamFrame]:
         return play(completion, _AnthropicWriter(completion, asked, like), like)
 
     def delivered(self, completion: Completion) -> Completion:
@@ -95,7 +95,7 @@ class Anthropic:
         return refusals.refusal("anthropic", failed)
 
 
-def _kind(block: Any) -> Kind:
+def _kind(block: Any) -> PartKind:
     kind = obj(block).get("type")
     if kind == "text":
         return "text"

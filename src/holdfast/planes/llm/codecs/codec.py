@@ -14,7 +14,7 @@ from holdfast.protocols import Failed
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
-Frame: TypeAlias = bytes | Pause | Cut
+StreamFrame: TypeAlias = bytes | Pause | Cut
 """What is sent next: bytes, nothing for a while, or never anything again."""
 
 
@@ -71,7 +71,7 @@ class Codec(Protocol):
         neutral form does not know and everything that was not changed stay as they are there."""
         ...
 
-    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[Frame]:
+    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[StreamFrame]:
         """The streamed reply, event by event, terminator included unless a Cut comes first. `like` is the provider's
         own stream that it stands for, as its reader kept it."""
         ...

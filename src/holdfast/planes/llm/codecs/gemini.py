@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from holdfast.model.completion import Completion, Finish, FinishReason, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs import gemini_request, refusals, sse
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
-from holdfast.planes.llm.codecs.codec import Frame, Refusal, StreamReader
+from holdfast.planes.llm.codecs.codec import Refusal, StreamFrame, StreamReader
 from holdfast.planes.llm.codecs.format_reader import FormatReader
 from holdfast.planes.llm.codecs.json_array import Elements, as_array
 from holdfast.planes.llm.codecs.loose import as_object, count, dump, items, json_text, obj, word
-from holdfast.planes.llm.codecs.part_list import Kind, PartFormat, edited
+from holdfast.planes.llm.codecs.part_list import PartFormat, PartKind, edited
 from holdfast.planes.llm.codecs.reply_writer import mark, play
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
@@ -81,7 +81,7 @@ class Gemini:
         out["candidates"] = _candidates(items(reply.get("candidates")), was, completion)
         return dump(out)
 
-    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[Frame]:
+    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[StreamFrame]:
         frames = play(completion, _GeminiWriter(completion, asked, like), like)
         return as_array(frames) if self._array else frames
 
@@ -129,7 +129,7 @@ def _take_others(candidates: list[Any], got: StreamedReply) -> None:
                 got.other_call(got.others, call.id, call.name, call.arguments)
 
 
-def _kind(part: Any) -> Kind:
+def _kind(part: Any) -> PartKind:
     found = obj(part)
     if "functionCall" in found:
         return "call"
@@ -220,7 +220,7 @@ def _take_event(found: dict[str, Any], got: StreamedReply) -> None:
             got.aside("further candidates", [other])
 
 
-def _keep_part(kind: Kind, part: dict[str, Any], got: StreamedReply) -> None:
+def _keep_part(kind: PartKind, part: dict[str, Any], got: StreamedReply) -> None:
     """A thought, and the signature on a text: Google's models want them back."""
     more = {name: value for name, value in part.items() if name != "text"}
     if kind == "other":

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 
 from holdfast.model.completion import Cut
-from holdfast.planes.llm.codecs.codec import Frame
+from holdfast.planes.llm.codecs.codec import StreamFrame
 from holdfast.planes.llm.codecs.sse import LINE_LIMIT
 
 _SIGNS = re.compile(rb'["\\{}]')
 
 
-def as_array(frames: Iterable[Frame]) -> Iterator[Frame]:
+def as_array(frames: Iterable[StreamFrame]) -> Iterator[StreamFrame]:
     """The frames of an event stream as the elements of an array; it is closed unless the connection is lost."""
     lead, cut = b"[", False
     for frame in frames:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from random import Random
 
-from holdfast.planes.llm.codecs.codec import Frame
+from holdfast.planes.llm.codecs.codec import StreamFrame
 
 _COMMENT = b": keep-alive\n\n"
 _PING = b'event: ping\ndata: {"type":"ping"}\n\n'
@@ -23,7 +23,7 @@ _CONTINUED = re.compile(rb"[\x80-\xbf]")
 """A byte inside a character."""
 
 
-def odd_frames(frames: Iterable[Frame], rng: Random) -> Iterator[Frame]:
+def odd_frames(frames: Iterable[StreamFrame], rng: Random) -> Iterator[StreamFrame]:
     """Cuts frames inside characters and fields, joins some to the next, repeats some, and puts comments between events.
 
     Nothing that says anything is said twice: repeated are frames that say nothing, as servers send them to keep a

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from holdfast.model.completion import Completion, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs import ollama_request, refusals
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
-from holdfast.planes.llm.codecs.codec import Frame, Refusal, StreamReader
+from holdfast.planes.llm.codecs.codec import Refusal, StreamFrame, StreamReader
 from holdfast.planes.llm.codecs.format_reader import FormatReader
 from holdfast.planes.llm.codecs.loose import as_object, count, dump, items, json_text, obj, word
 from holdfast.planes.llm.codecs.reply_writer import play
@@ -69,7 +69,7 @@ class Ollama:
             out["response"] = None if completion.lacks == "message" else "" if completion.lacks else completion.text
         return dump(out)
 
-    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[Frame]:
+    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[StreamFrame]:
         return play(completion, _OllamaWriter(completion, asked, like, self._chat), like)
 
     def delivered(self, completion: Completion) -> Completion:

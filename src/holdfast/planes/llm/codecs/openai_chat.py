@@ -8,7 +8,7 @@ from typing import Any, Literal
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Text, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs import openai_chat_request, refusals, sse
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
-from holdfast.planes.llm.codecs.codec import Frame, Refusal, StreamReader
+from holdfast.planes.llm.codecs.codec import Refusal, StreamFrame, StreamReader
 from holdfast.planes.llm.codecs.format_reader import FormatReader
 from holdfast.planes.llm.codecs.loose import count, dump, items, json_text, obj, word
 from holdfast.planes.llm.codecs.reply_writer import CREATED, mark, pieces, play
@@ -79,7 +79,7 @@ class OpenAIChat:
         out["choices"] = _choices(items(reply.get("choices")), was, completion)
         return dump(out)
 
-    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[Frame]:
+    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[StreamFrame]:
         return play(completion, _ChatWriter(completion, asked, like), like)
 
     def delivered(self, completion: Completion) -> Completion:

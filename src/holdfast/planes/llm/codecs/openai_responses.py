@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.model.completion import Completion, Delta, FinishReason, Text, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs import openai_responses_request, refusals, sse
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
-from holdfast.planes.llm.codecs.codec import Frame, Refusal, StreamReader
+from holdfast.planes.llm.codecs.codec import Refusal, StreamFrame, StreamReader
 from holdfast.planes.llm.codecs.format_reader import FormatReader
 from holdfast.planes.llm.codecs.loose import dump, items, obj, word
 from holdfast.planes.llm.codecs.openai_responses_reply import (
@@ -91,7 +91,7 @@ class OpenAIResponses:
                 out |= {"status": "failed", "error": _error(delta), "output": [], "usage": None}
         return dump(out)
 
-    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[Frame]:
+    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[StreamFrame]:
         return play(completion, _ResponsesWriter(completion, asked, like), like)
 
     def delivered(self, completion: Completion) -> Completion:

@@ -7,14 +7,14 @@ from typing import Any
 from holdfast.model.completion import Finish, ToolCall, Usage
 from holdfast.planes.llm.codecs import refusals
 from holdfast.planes.llm.codecs.loose import count, items, json_text, obj, word
-from holdfast.planes.llm.codecs.part_list import Kind
+from holdfast.planes.llm.codecs.part_list import PartKind
 from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
 
 CACHE = ("cached_tokens", "cache_write_tokens")
 _KNOWN_OF_CALL = ("type", "status", "call_id", "name", "arguments")
 
 
-def kind_of(item: Any) -> Kind:
+def kind_of(item: Any) -> PartKind:
     kind = obj(item).get("type")
     if kind == "message":
         return "text"

@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from holdfast.model.completion import Completion, ToolCall
 
-Kind: TypeAlias = Literal["text", "call", "other"]
+PartKind: TypeAlias = Literal["text", "call", "other"]
 
 
 class PartFormat(Struct, frozen=True):
     """How a format's parts are told apart and made, from an earlier part where there is one."""
 
-    kind: Callable[[Any], Kind]
+    kind: Callable[[Any], PartKind]
     text: Callable[[str, Any], Any]
     call: Callable[[ToolCall, Any], Any]
 
@@ -36,7 +36,7 @@ def _calls(parts: list[Any], calls: Sequence[ToolCall], how: PartFormat) -> list
     return [how.call(call, olds[at] if at < len(olds) else None) for at, call in enumerate(calls)]
 
 
-def _placed(parts: list[Any], kind: Kind, new: list[Any], how: PartFormat) -> list[Any]:
+def _placed(parts: list[Any], kind: PartKind, new: list[Any], how: PartFormat) -> list[Any]:
     """The new parts where the first of their kind stood; else text before the calls, and calls last."""
     kinds = [how.kind(part) for part in parts]
     before = "call" if kind == "text" else ""

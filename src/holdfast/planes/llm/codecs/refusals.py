@@ -15,7 +15,7 @@ from holdfast.planes.llm.codecs.loose import dump, obj, word
 from holdfast.protocols import Failed
 
 
-class Kind(Struct, frozen=True):
+class RefusalKind(Struct, frozen=True):
     """One kind of error, in each provider's words."""
 
     status: int
@@ -26,19 +26,21 @@ class Kind(Struct, frozen=True):
 
 
 KINDS = {
-    "rate_limit": Kind(429, ("requests", "rate_limit_exceeded"), "rate_limit_error", "RESOURCE_EXHAUSTED"),
-    "quota": Kind(429, ("insufficient_quota", "insufficient_quota"), "rate_limit_error", "RESOURCE_EXHAUSTED"),
-    "overloaded": Kind(503, ("server_error", "server_overloaded"), "overloaded_error", "UNAVAILABLE"),
-    "server_error": Kind(500, ("server_error", "server_error"), "api_error", "INTERNAL"),
-    "context_length": Kind(
+    "rate_limit": RefusalKind(429, ("requests", "rate_limit_exceeded"), "rate_limit_error", "RESOURCE_EXHAUSTED"),
+    "quota": RefusalKind(429, ("insufficient_quota", "insufficient_quota"), "rate_limit_error", "RESOURCE_EXHAUSTED"),
+    "overloaded": RefusalKind(503, ("server_error", "server_overloaded"), "overloaded_error", "UNAVAILABLE"),
+    "server_error": RefusalKind(500, ("server_error", "server_error"), "api_error", "INTERNAL"),
+    "context_length": RefusalKind(
         400, ("invalid_request_error", "context_length_exceeded"), "invalid_request_error", "INVALID_ARGUMENT"
     ),
-    "auth": Kind(401, ("invalid_request_error", "invalid_api_key"), "authentication_error", "UNAUTHENTICATED"),
-    "permission": Kind(403, ("invalid_request_error", "forbidden"), "permission_error", "PERMISSION_DENIED"),
-    "not_found": Kind(404, ("invalid_request_error", "model_not_found"), "not_found_error", "NOT_FOUND"),
-    "too_large": Kind(413, ("invalid_request_error", "request_too_large"), "request_too_large", "INVALID_ARGUMENT"),
-    "timeout": Kind(504, ("server_error", "timeout"), "timeout_error", "DEADLINE_EXCEEDED"),
-    "invalid": Kind(400, ("invalid_request_error", None), "invalid_request_error", "INVALID_ARGUMENT"),
+    "auth": RefusalKind(401, ("invalid_request_error", "invalid_api_key"), "authentication_error", "UNAUTHENTICATED"),
+    "permission": RefusalKind(403, ("invalid_request_error", "forbidden"), "permission_error", "PERMISSION_DENIED"),
+    "not_found": RefusalKind(404, ("invalid_request_error", "model_not_found"), "not_found_error", "NOT_FOUND"),
+    "too_large": RefusalKind(
+        413, ("invalid_request_error", "request_too_large"), "request_too_large", "INVALID_ARGUMENT"
+    ),
+    "timeout": RefusalKind(504, ("server_error", "timeout"), "timeout_error", "DEADLINE_EXCEEDED"),
+    "invalid": RefusalKind(400, ("invalid_request_error", None), "invalid_request_error", "INVALID_ARGUMENT"),
 }
 
 _BY_STATUS = {401: "auth", 403: "permission", 404: "not_found", 408: "timeout", 413: "too_large", 429: "rate_limit"}
@@ -123,7 +125,7 @@ def _status(provider: str, kind: str, given: int | None) -> int:
     return given or (KINDS.get(kind) or KINDS["server_error"]).status
 
 
-def _google(known: Kind, kind: str, message: str, status: int, retry_after_s: float | None) -> dict[str, Any]:
+def _google(known: RefusalKind, kind: str, message: str, status: int, retry_after_s: float | None) -> dict[str, Any]:
     details: list[dict[str, Any]] = []
     if kind == "quota":
         details.append({"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{}]})

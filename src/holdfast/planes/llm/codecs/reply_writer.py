@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Cut, Hollow, Pause, Text, ToolCall, Trouble
 from holdfast.planes.llm.codecs.asides import NOTHING, Asides, Like
-from holdfast.planes.llm.codecs.codec import Frame
+from holdfast.planes.llm.codecs.codec import StreamFrame
 from holdfast.planes.llm.codecs.loose import dump
 from holdfast.planes.llm.codecs.request import ModelRequest
 
@@ -40,7 +40,7 @@ class ReplyWriter(Protocol):
         ...
 
 
-def play(completion: Completion, writer: ReplyWriter, like: Like = NOTHING) -> Iterator[Frame]:
+def play(completion: Completion, writer: ReplyWriter, like: Like = NOTHING) -> Iterator[StreamFrame]:
     """The frames of a reply. Nothing is sent before a pause, an error or a cut that comes first."""
     opened = False
     asides = Asides(NOTHING if completion.lacks else like, completion)

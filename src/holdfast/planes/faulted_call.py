@@ -15,7 +15,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.completion import Completion, Text
 from holdfast.model.observation import FaultMet
 from holdfast.planes.describe import witness
-from holdfast.planes.felt import Outcome, alike
+from holdfast.planes.felt import CallEnd, alike
 from holdfast.planes.firing import Firing, FiringLedger
 from holdfast.protocols import Call, Failed, Fits, Forward, Reply, Sleep
 
@@ -24,7 +24,7 @@ _GIVEN_UP = "the call was given up"
 _OTHER = "something else"
 
 
-class CallPassage:
+class FaultedCall:
     """A call under way: how it is passed on, what fired on it, and what came from the other side."""
 
     __slots__ = (
@@ -54,7 +54,7 @@ class CallPassage:
         self.sent = sent
         self.fired: list[Firing] = []
         """The outermost first."""
-        self.came: Outcome | None = None
+        self.came: CallEnd | None = None
         """What the other side gave, where several faults fired; None if it was not asked."""
         self._witness = ""
         self._ledger = ledger
@@ -88,7 +88,7 @@ class CallPassage:
         self.came, self._witness = reply, _witness(reply)
         return reply
 
-    async def settle(self, arrived: Outcome, call: Call) -> None:
+    async def settle(self, arrived: CallEnd, call: Call) -> None:
         """The call has ended, and several faults fired on it: which of them the agent's side felt."""
         if not isinstance(arrived, Reply | Failed) and arrived is not self.came:
             if not isinstance(arrived, HarnessError):
@@ -111,7 +111,7 @@ class CallPassage:
             if firing not in kept and not firing.delayed:
                 firing.lose(why)
 
-    def _is_calm(self, arrived: Outcome, call: Call) -> bool:
+    def _is_calm(self, arrived: CallEnd, call: Call) -> bool:
         """Whether the agent's side got what the other side gave."""
         came = self.came
         assert came is not None
@@ -119,7 +119,7 @@ class CallPassage:
             return False  # a fault changed it in its place
         return alike(arrived, came, call)
 
-    async def _explains(self, firing: Firing, arrived: Outcome, call: Call) -> bool:
+    async def _explains(self, firing: Firing, arrived: CallEnd, call: Call) -> bool:
         """Whether something else would have arrived without it."""
         outer, base = self.fired, self.came
         if base is None:  # the innermost did not pass the call on
@@ -141,7 +141,7 @@ class CallPassage:
         return [firing for firing in self.fired if firing.effect == "met"][:1]
 
 
-async def _replayed(firings: Sequence[Firing], base: Outcome, call: Call) -> Outcome | None:
+async def _replayed(firings: Sequence[Firing], base: CallEnd, call: Call) -> CallEnd | None:
     """What these faults make of it, the first outermost; None if that cannot be told."""
 
     async def through(at: int, passed: Call) -> Reply:
@@ -165,7 +165,7 @@ async def _replayed(firings: Sequence[Firing], base: Outcome, call: Call) -> Out
         return raised if raised is base else None
 
 
-def _another(outcome: Outcome) -> Outcome:
+def _another(outcome: CallEnd) -> CallEnd:
     """An outcome of the same kind that says something else: what is the same for both does not depend on it."""
     if not isinstance(outcome, Reply):
         return Failed(_OTHER)
