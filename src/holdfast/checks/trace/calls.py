@@ -66,8 +66,30 @@ def perhaps(asked: Sequence[TraceEvent]) -> str:
 
 
 def own(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
-    """The agent's own calls: without the repetitions that a client library makes."""
-    return [event for event in outermost(calls(trace)) if not event.retry]
+    """The agent's own calls: without the repetitions that a client library makes.
+
+    Not every library says that it repeats itself: the same request to a model, after it failed, is taken for that.
+    """
+    known = outermost(calls(trace))
+    return [event for event, n in zip(known, repetitions(known), strict=True) if not _by_library(event, n)]
+
+
+def _by_library(event: TraceEvent, repetition: int) -> bool:
+    return bool(event.retry or (repetition and event.event_type == "llm_call"))
+
+
+def repetitions(events: Iterable[TraceEvent]) -> list[int]:
+    """For each call, how often in a row the same request had failed just before it."""
+    row: dict[tuple[str, str], int] = {}
+    before: dict[tuple[str, str], TraceEvent] = {}
+    found: list[int] = []
+    for event in events:
+        key = (event.event_type, event.identity)
+        again = key in before and before[key].failed
+        row[key] = row.get(key, 0) + 1 if again else event.retry
+        before[key] = event
+        found.append(row[key])
+    return found
 
 
 def outermost(events: Iterable[TraceEvent]) -> list[TraceEvent]:

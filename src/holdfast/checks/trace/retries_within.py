@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import Glob, calls, matches, named, perhaps, split, times, urls_of
+from holdfast.checks.trace.calls import Glob, calls, matches, named, perhaps, repetitions, split, times, urls_of
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Finding
 from holdfast.protocols import Exhibit
@@ -40,16 +40,8 @@ class RetriesWithin:
         return Finding(None, f"{said}; {perhaps(asked)}") if perhaps_most > self.max else Finding(True, said)
 
 
-def _most(seen: Iterable[TraceEvent]) -> tuple[int, str]:
+def _most(seen: Sequence[TraceEvent]) -> tuple[int, str]:
     """How often a failed request was made again in a row, at the most, and what it asked."""
-    most, at = 0, ""
-    row: dict[tuple[str, str], int] = {}
-    before: dict[tuple[str, str], TraceEvent] = {}
-    for event in seen:
-        key = (event.event_type, event.identity)
-        again = key in before and before[key].failed
-        row[key] = row.get(key, 0) + 1 if again else event.retry
-        before[key] = event
-        if row[key] > most:
-            most, at = row[key], named(event)
-    return most, at
+    rows = repetitions(seen)
+    most = max(rows, default=0)
+    return most, named(seen[rows.index(most)]) if most else ""

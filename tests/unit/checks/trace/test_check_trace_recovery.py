@@ -123,3 +123,16 @@ def test_long_writes_that_differ_where_they_were_cut_are_not_the_same() -> None:
     long = shorten('{"note":"' + "x" * (2 * TEXT_KEPT) + '"}', TEXT_KEPT)
     calls = [tool("pay", at, long, digest=f"d{at}") for at in (0.0, 1.0)]
     assert found("side_effect_once", *calls, tool="pay").passed
+
+
+def test_a_retry_counts_for_one_of_max_calls_and_retries_within_whether_its_library_says_so_or_not() -> None:
+    for retry in ({}, {"retry": 1}):
+        calls = (llm(status=529), llm(1.0, **retry), llm(2.0))
+        assert found("max_calls", *calls, plane="llm", max=2).passed
+        assert found("max_calls", *calls, plane="llm", max=1).passed is False
+        assert found("retries_within", *calls, max=0).passed is False
+        assert found("retries_within", *calls, max=1).passed
+
+
+def test_a_failed_call_of_a_tool_that_the_agent_makes_again_is_its_own() -> None:
+    assert found("max_calls", tool("a", **BAD), tool("a", 1.0), max=1).passed is False
