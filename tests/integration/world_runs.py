@@ -82,4 +82,4 @@ def ran(folder, spec, *, backend="bubblewrap", environ=None, files=None, **optio
         if "sandbox" in str(refused) and os.environ.get("CI") != "true":
             pytest.skip(f"no sandbox can be made here: {refused}")
         raise
-    return Ran(rundir.path, [*running.intake.tally.cases.all()], [*observations(rundir)], running.notes)
+    return Ran(rundir.path, [*running.intake.tally.cases.all()], [*observations(rundir)], running.log.notes)

@@ -66,7 +66,7 @@ def run_spec(path: Path) -> Result:
         reasons = _reasons(outcome.run.cells)
     finally:
         outcome.close()
-    return Result(cells, tuple(running.warnings), outcome.score.exit_code, reasons)
+    return Result(cells, tuple(running.log.warnings), outcome.score.exit_code, reasons)
 
 
 def _reasons(rows: Iterable[CellRow]) -> dict[tuple[str, str], str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections.abc import Callable
 from contextlib import aclosing
@@ -14,24 +13,20 @@ from holdfast.execute.open_site import open_site
 from holdfast.execute.options import ModelOptions, WorldOptions
 from holdfast.execute.plane_needs import unused_proxy
 from holdfast.execute.site import Site
-from holdfast.model import events
-from holdfast.model.trial import Judged, Trial
+from holdfast.model.trial import Judged
 from holdfast.plan import FailFast, Once
 from holdfast.processes.scratch import sweep
 from holdfast.runner.calm_answers import calm_answers
 from holdfast.runner.intake import Intake
+from holdfast.runner.interrupts import to_its_end
 from holdfast.runner.job import Job, Listen
 from holdfast.runner.preflight import preflight, was_stateful
+from holdfast.runner.run_log import RunLog
 from holdfast.store.replay import StoredRun, replay
-from holdfast.store.rundir import RunDir, RunEnd, write_json
-from holdfast.store.seals import Seal
+from holdfast.store.rundir import RunDir
 
 BEAT_S = 0.2
 """A clock that moves five times a second looks alive."""
-
-
-_INTERRUPTS = (signal.SIGTERM, signal.SIGHUP)
-"""Besides SIGINT, which the loop's own runner turns into an interrupt."""
 
 
 class RunInProgress:
@@ -40,11 +35,8 @@ class RunInProgress:
     def __init__(self, job: Job, run: RunDir, listen: Listen, *, each_trial: bool = True) -> None:
         self.job = job
         self.run = run
-        self.listen = listen
         self.intake = Intake(job, run, listen, each_trial=each_trial)
-        before = run.ended()
-        self.warnings = list(dict.fromkeys((*job.warnings, *(before.warnings if before else ()))))
-        self.notes: tuple[str, ...] = before.notes if before else ()
+        self.log = RunLog(job, run, self.intake, listen)
 
     async def go(self) -> None:
         """Runs what is missing, to the end or to an interrupt."""
@@ -52,28 +44,10 @@ class RunInProgress:
         complete = False
         try:
             stored = replay(self.run, self.job.plan, self.intake.tally)
-            complete = await self._interruptible(stored)
+            complete = await to_its_end(self._all(stored))
         finally:
             await self.intake.leave()
-            self._seal(complete, time.monotonic() - started)
-            self.intake.close()
-            self.listen(events.RunEnded(complete))
-
-    async def _interruptible(self, stored: StoredRun) -> bool:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-        heeded = [number for number in _INTERRUPTS if signal.getsignal(number) is not signal.SIG_IGN]  # nohup
-        for number in heeded:
-            loop.add_signal_handler(number, task.cancel)
-        try:
-            await self._all(stored)
-        except asyncio.CancelledError:
-            task.uncancel()
-            return False
-        finally:
-            for number in heeded:
-                loop.remove_signal_handler(number)
-        return True
+            self.log.close(complete, time.monotonic() - started)
 
     async def _all(self, stored: StoredRun) -> None:
         job, intake, options = self.job, self.intake, self.job.options
@@ -81,18 +55,18 @@ class RunInProgress:
         await intake.take_up(stored)
         models = ModelOptions(options.record, options.replay, intake.masker.text)
         keep = intake.kept.keeping(intake.masker.text, self.run.path, intake.went_wrong)
-        world = WorldOptions(options.backend, job.secrets, options.strict_world, keep, self._aside)
+        world = WorldOptions(options.backend, job.secrets, options.strict_world, keep, self.log.aside)
         site = await open_site(
             job.spec, environ=job.environ, concurrency=options.concurrency, models=models, world=world
         )
         try:
-            self.notes = site.notes
-            if was_stateful(self.warnings):
+            self.log.notes = site.notes
+            if was_stateful(self.log.warnings):
                 site.concurrency = 1
-            self._announce(site, stored)
+            self.log.announce(site.concurrency, stored.done)
             around = unused_proxy(job.spec, job.environ, models)
-            if around and around not in self.warnings:
-                self._warn(around)
+            if around and around not in self.log.warnings:
+                self.log.warn(around)
             await self._controls(site)
             await self._trials(site, stored)
         finally:
@@ -118,13 +92,13 @@ class RunInProgress:
                         calm.add(trial, seen)
                     done += 1
             await intake.settle()
-        self.notes = (*self.notes, *intake.kept.notes)
+        self.log.note(*intake.kept.notes)
         if done < len(stored.left):
-            self.notes = (*self.notes, f"stopped at the first failure: {done} of {len(stored.left)} trials were run")
+            self.log.note(f"stopped at the first failure: {done} of {len(stored.left)} trials were run")
         if calm is not None and calm.warning:
-            self._warn(intake.masker.text(calm.warning))
+            self.log.warn(intake.masker.text(calm.warning))
         for why, count in intake.troubled.items():
-            self._warn(f"our side or a provider failed in {count} trials, of which only passes count: {why}")
+            self.log.warn(f"our side or a provider failed in {count} trials, of which only passes count: {why}")
 
     async def _controls(self, site: Site) -> None:
         """The preflight, then one calm answer for each task that a rule compares with."""
@@ -132,50 +106,11 @@ class RunInProgress:
         first = self.job.asked_first
         if first is not None and first.id not in intake.controls:
             for trial in intake.begun((first,)):
-                intake.keep(trial, await preflight(site, trial, self._warn))
+                intake.keep(trial, await preflight(site, trial, self.log.warn))
         missing = [t for t in plan.controls if t.id not in intake.controls]
         async with aclosing(execute(site, intake.begun(missing))) as ended:
             async for trial, seen in ended:
                 intake.keep(trial, seen)
-
-    def _announce(self, site: Site, stored: StoredRun) -> None:
-        job = self.job
-        self.listen(
-            events.RunStarted(
-                run_id=self.run.id,
-                path=str(self.run.path),
-                spec=job.spec,
-                trials=len(job.plan.trials),
-                cells=len(job.plan.cells),
-                rules=len(job.plan.invariants),
-                scenarios=len(job.plan.scenarios),
-                seed=job.spec.seed,
-                concurrency=site.concurrency,
-                done=stored.done,
-            )
-        )
-
-    def _aside(self, trial: Trial, message: str) -> None:
-        """Said while the trial runs, and not of the run: its own record has it."""
-        self.listen(events.Warned(f"trial {trial.id}: {message}"))
-
-    def _warn(self, message: str) -> None:
-        self.warnings.append(message)
-        self._end(False)  # on disk at once: a run that is taken up again must know
-        self.listen(events.Warned(message))
-
-    def _seal(self, complete: bool, duration_s: float) -> None:
-        self.run.restore()
-        sealed, said = self.intake.seal()
-        for message in said:
-            self._warn(message)
-        self._end(complete, duration_s, sealed)
-
-    def _end(self, complete: bool, duration_s: float = 0.0, sealed: dict[str, Seal] | None = None) -> None:
-        conditions = self.intake.conditions
-        notes = tuple(dict.fromkeys((*self.notes, *conditions.notes)))
-        ended = RunEnd(complete, duration_s, tuple(self.warnings), notes, sealed or {}, conditions.isolation)
-        write_json(self.run.path / "ended.json", ended)
 
 
 async def _go(running: RunInProgress, beat: Callable[[], None] | None) -> None:

@@ -1,0 +1,68 @@
+"""What is said of a run while it is under way: to whoever listens, and in `ended.json` for who takes it up again."""
+
+from __future__ import annotations
+
+from holdfast.model import events
+from holdfast.model.trial import Trial
+from holdfast.runner.intake import Intake
+from holdfast.runner.job import Job, Listen
+from holdfast.store.rundir import RunDir, RunEnd, write_json
+from holdfast.store.seals import Seal
+
+
+class RunLog:
+    """The warnings and notes of one run."""
+
+    def __init__(self, job: Job, run: RunDir, intake: Intake, listen: Listen) -> None:
+        self._job = job
+        self._run = run
+        self._intake = intake
+        self._listen = listen
+        before = run.ended()
+        self.warnings = list(dict.fromkeys((*job.warnings, *(before.warnings if before else ()))))
+        self.notes: tuple[str, ...] = before.notes if before else ()
+
+    def announce(self, concurrency: int, done: int) -> None:
+        job = self._job
+        self._listen(
+            events.RunStarted(
+                run_id=self._run.id,
+                path=str(self._run.path),
+                spec=job.spec,
+                trials=len(job.plan.trials),
+                cells=len(job.plan.cells),
+                rules=len(job.plan.invariants),
+                scenarios=len(job.plan.scenarios),
+                seed=job.spec.seed,
+                concurrency=concurrency,
+                done=done,
+            )
+        )
+
+    def aside(self, trial: Trial, message: str) -> None:
+        """Said while the trial runs, and not of the run: its own record has it."""
+        self._listen(events.Warned(f"trial {trial.id}: {message}"))
+
+    def note(self, *texts: str) -> None:
+        self.notes = (*self.notes, *texts)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+        self._end(False)  # on disk at once: a run that is taken up again must know
+        self._listen(events.Warned(message))
+
+    def close(self, complete: bool, duration_s: float) -> None:
+        """The run's files are sealed, and its end is told."""
+        self._run.restore()
+        sealed, said = self._intake.seal()
+        for message in said:
+            self.warn(message)
+        self._end(complete, duration_s, sealed)
+        self._intake.close()
+        self._listen(events.RunEnded(complete))
+
+    def _end(self, complete: bool, duration_s: float = 0.0, sealed: dict[str, Seal] | None = None) -> None:
+        conditions = self._intake.conditions
+        notes = tuple(dict.fromkeys((*self.notes, *conditions.notes)))
+        ended = RunEnd(complete, duration_s, tuple(self.warnings), notes, sealed or {}, conditions.isolation)
+        write_json(self._run.path / "ended.json", ended)
