@@ -25,7 +25,6 @@ from holdfast.report.files import left_out, named, reporter, suffix_of, write
 from holdfast.report.terminal import can_show_signs, summary
 from holdfast.report.wording import plural, warned
 from holdfast.runner.consultations import check_judges
-from holdfast.runner.dry_run import planned
 from holdfast.runner.job import Job, Listen, told
 from holdfast.runner.outcome import RunOutcome, conclude, shown_path, store_score, unrun
 from holdfast.runner.start import RUNS, begin, take_up
@@ -329,6 +328,8 @@ class Screen:
 
     def dry_run(self, job: Job, rundir: RunDir | None) -> int:
         """How much would be run: of a run that is taken up, what is missing."""
+        from holdfast.runner.dry_run import planned
+
         plan, counts = job.plan, planned(job, rundir)
         if self._as_json:
             from holdfast.model.codec import encode

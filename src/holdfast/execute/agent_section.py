@@ -8,7 +8,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable
-from holdfast.execute.shell_params import in_command
 from holdfast.model.spec import AgentSpec, ModelSpec, Spec
 from holdfast.spec.references import interpolate, names, resolve
 
@@ -31,6 +30,8 @@ def resolve_agent(
     changes |= {name: value(text) for name, text in _texts(agent).items() if text is not None}
     changes["args"] = tuple(interpolate(text, params or {}) for text in agent.args)
     if agent.command is not None:  # a dollar in it is the shell's
+        from holdfast.execute.shell_params import in_command
+
         changes["command"] = in_command(agent.command, params or {})
     if isinstance(agent.mcp_config, dict):
         changes["mcp_config"] = _filled(agent.mcp_config, value)

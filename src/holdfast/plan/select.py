@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from holdfast.errors import UsageError
 from holdfast.model.spec import Task
-from holdfast.plan.keywords import matcher
+
+if TYPE_CHECKING:
+    from holdfast.plan.keywords import Matcher
 
 SHORTEST = 4
 """Digits of an id that count as its beginning: two of 65,536 rarely meet by accident."""
@@ -47,7 +49,11 @@ class TaskFilter:
     """Which questions, for which rule in which scenario, a selection keeps."""
 
     def __init__(self, select: Select) -> None:
-        self._fits = matcher(select.keywords) if select.keywords else None
+        self._fits: Matcher | None = None
+        if select.keywords:
+            from holdfast.plan.keywords import matcher
+
+            self._fits = matcher(select.keywords)
         self._failed = frozenset(select.failed)
 
     def keeps(self, rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> bool:
