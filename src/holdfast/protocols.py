@@ -504,7 +504,7 @@ class ServiceContainer(Protocol):
     """A container of an image, ready, of which a kind makes its service."""
 
     spec: ServiceSpec
-    room: Path
+    socket_folder: Path
     """A folder that the sockets of its ports are in."""
 
     @property

@@ -151,7 +151,7 @@ def test_a_database_with_a_line_break_in_its_name_costs_no_other(pg: Bay, dump: 
 
 
 @pytest.mark.parametrize("kind", ["pg", "my"])
-def test_without_walls_nothing_is_restored(
+def test_unconfined_nothing_is_restored(
     kind: str, dump: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     async def look(db: Postgres | Mysql) -> None:

@@ -351,8 +351,8 @@ def test_a_superuser_that_runs_programs_stays_within_the_walls(sea: Bay, tmp_pat
         assert int(lines[0]) < 20
         assert len(lines) == 2
 
-    if "runs without walls" in " ".join(sea.with_server(_notes)):
-        pytest.skip("this machine does not let us raise walls")
+    if "runs unconfined" in " ".join(sea.with_server(_notes)):
+        pytest.skip("this machine does not let us confine a server")
     sea.with_server(scene)
     assert not planted.exists()
 

@@ -54,8 +54,8 @@ def test_a_server_that_writes_where_it_is_told_stays_within_the_walls(sea: Bay, 
     tmp_path.chmod(0o777)
 
     async def scene(cache: Redis) -> None:
-        if any("without walls" in note for note in cache.notes):
-            pytest.skip("this machine does not let us raise walls")
+        if any("runs unconfined" in note for note in cache.notes):
+            pytest.skip("this machine does not let us confine a server")
         tried = await ask(cache, ("AUTH", 'p w"x'), ("CONFIG", "SET", "dir", str(tmp_path)), ("SAVE",))
         assert tried[1].startswith(b"-ERR")
 

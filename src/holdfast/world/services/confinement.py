@@ -1,4 +1,4 @@
-"""The walls around a server: what a database's superuser can make it do, it does in here.
+"""The confinement of a server: what a database's superuser can make it do, it does in here.
 
 A superuser of PostgreSQL may run programs (`COPY … TO PROGRAM`), Redis and MariaDB write files where they are told.
 So a server has its own mounts, processes and network, no capabilities, a read-only system, and its data on a file
@@ -28,7 +28,7 @@ _MOST = 4 << 30
 
 @lru_cache(maxsize=8)
 def confinement(user: User | None) -> tuple[ServerConfinement | None, str]:
-    """The walls that this machine can raise for that user; without them, why not."""
+    """The confinement that this machine can give that user; without it, why not."""
     if sys.platform != "linux":
         return None, "only Linux has the namespaces for it"
     program = _bubblewrap()
@@ -79,9 +79,9 @@ class ServerConfinement:
 
 
 def unconfined(service: str, user: User | None) -> tuple[str, ...]:
-    """What the reader must know where there are no walls."""
+    """What the reader must know where there is no confinement."""
     raised, why = confinement(user)
-    return () if raised else (f"service {service}: its server runs without walls of its own: {why}",)
+    return () if raised else (f"service {service}: its server runs unconfined: {why}",)
 
 
 def as_user(user: User | None) -> dict[str, Any]:

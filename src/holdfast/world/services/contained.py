@@ -121,7 +121,7 @@ def understood(spec: ServiceSpec, *prefixes: str) -> ServiceSpec:
 
 async def _observer(running: ServiceContainer, settings: PostgresSettings) -> PgSession:
     password = secrets.token_urlsafe(24)
-    login = {"host": str(running.room), "port": str(port_of(running.spec)), "dbname": settings.database}
+    login = {"host": str(running.socket_folder), "port": str(port_of(running.spec)), "dbname": settings.database}
     login["client_encoding"] = "utf8"  # whatever the image has prepared its data for
     theirs = PgSession(running.spec.name, {**login, "user": settings.user, "password": settings.password})
     async with theirs.session() as session:

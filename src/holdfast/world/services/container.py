@@ -49,15 +49,15 @@ class EngineImage(Struct, frozen=True):
 class RunningContainer:
     """A container under way, with our program beside it and our sockets in front. Close it after use."""
 
-    def __init__(self, spec: ServiceSpec, folder: Path, room: Path, first: Path, lifeline: Lifeline) -> None:
+    def __init__(self, spec: ServiceSpec, folder: Path, socket_folder: Path, first: Path, lifeline: Lifeline) -> None:
         self.spec = spec
-        self.room = room
+        self.socket_folder = socket_folder
         self.name = f"holdfast-{os.getpid()}-{secrets.token_hex(6)}"
         self._folder = folder / self.name
         self._lifeline = lifeline
         self._shape = Shape(spec.image or "", first, whom(), self._folder, {}, Resources(), _BESIDE_PIDS, self.name)
         self._beside = Container(self._shape)
-        self._ports = ContainerPorts(room, self._beside.connect)
+        self._ports = ContainerPorts(socket_folder, self._beside.connect)
 
     @property
     def alive(self) -> bool:
@@ -101,7 +101,7 @@ class RunningContainer:
             os.close(fd)
 
     def _forget(self) -> None:
-        for folder in (self._folder, self.room):
+        for folder in (self._folder, self.socket_folder):
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -115,7 +115,7 @@ async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmSer
     notes = (note(spec, image),)
 
     async def fresh() -> WarmService:
-        running = RunningContainer(spec, folder, home.room(), first, lifeline)
+        running = RunningContainer(spec, folder, home.socket_folder(), first, lifeline)
         try:
             await running.open()
             return await _service(running, notes)

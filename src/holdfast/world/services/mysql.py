@@ -84,7 +84,7 @@ class Mysql:
         notes: tuple[str, ...],
     ) -> None:
         self.spec = spec
-        self.upstream: tuple[str, int] | str = str(server.room / "mysql.sock")
+        self.upstream: tuple[str, int] | str = str(server.socket_folder / "mysql.sock")
         self.notes = notes
         self._settings = settings
         self._server = server
@@ -127,7 +127,7 @@ class Mysql:
     async def dump(self, path: Path) -> str:
         databases = await asyncio.to_thread(self._databases)
         await asyncio.to_thread(self._perform, no_passwords(self._settings, mariadb=self._dump.mariadb))
-        await self._dump.write(self._server.room, path, databases)
+        await self._dump.write(self._server.socket_folder, path, databases)
         return ""
 
     async def restore(self, path: Path) -> None:
@@ -140,7 +140,7 @@ class Mysql:
             session.cursor() as cursor,
             _no_events(cursor),
         ):
-            await self._dump.read(self._server.room, path, self._settings.root_password)
+            await self._dump.read(self._server.socket_folder, path, self._settings.root_password)
             for line in _account(OURS, "localhost", self._dump.password, mariadb=self._dump.mariadb):
                 cursor.execute(line)
             await asyncio.to_thread(self._restrict)
@@ -232,7 +232,7 @@ async def _start(
     server = await start(launch, home, log.line)
     try:
         user, password = settings.account
-        socket = str(server.room / "mysql.sock")
+        socket = str(server.socket_folder / "mysql.sock")
         address = {"MYSQL_HOST": "localhost", "MYSQL_UNIX_PORT": socket, "MYSQL_PWD": password, "MYSQL_USER": user}
         await wait_for(spec, address, launch.user)
     except BaseException:

@@ -22,22 +22,24 @@ class MyDump:
     """Of our own account."""
     mariadb: bool
 
-    async def write(self, room: Path, path: Path, databases: Sequence[str]) -> None:
+    async def write(self, socket_folder: Path, path: Path, databases: Sequence[str]) -> None:
         """Accounts only from MariaDB: MySQL's program cannot write them."""
         if databases:
             whole = ["--single-transaction", "--routines", "--events", "--triggers", "--databases", "--", *databases]
-            await self._run(room, _WRITERS, whole, (OURS, self.password), to=path)
+            await self._run(socket_folder, _WRITERS, whole, (OURS, self.password), to=path)
         if self.mariadb:
-            await self._run(room, _WRITERS, ["--system=users", "--insert-ignore"], (OURS, self.password), to=path)
+            await self._run(
+                socket_folder, _WRITERS, ["--system=users", "--insert-ignore"], (OURS, self.password), to=path
+            )
 
-    async def read(self, room: Path, path: Path, root_password: str) -> None:
+    async def read(self, socket_folder: Path, path: Path, root_password: str) -> None:
         """As root: our own account may not grant what root has from the beginning."""
-        self.programs.refuse_unwalled()
-        await self._run(room, ("mariadb", "mysql"), ["--binary-mode"], ("root", root_password), given=path)
+        self.programs.refuse_unconfined()
+        await self._run(socket_folder, ("mariadb", "mysql"), ["--binary-mode"], ("root", root_password), given=path)
 
     async def _run(
         self,
-        room: Path,
+        socket_folder: Path,
         names: tuple[str, str],
         words: list[str],
         account: tuple[str, str],
@@ -51,4 +53,4 @@ class MyDump:
             login = ["--no-defaults", f"--socket={sockets}/mysql.sock", f"--user={account[0]}"]
             return [str(program), *login, "--default-character-set=utf8mb4", *words]
 
-        await self.programs.run(argv, room, {"MYSQL_PWD": account[1]}, given=given, to=to)
+        await self.programs.run(argv, socket_folder, {"MYSQL_PWD": account[1]}, given=given, to=to)

@@ -30,7 +30,7 @@ class PgDump:
     password: str
     """Of our own account."""
 
-    async def write(self, room: Path, path: Path, without: Iterable[str] = ()) -> None:
+    async def write(self, socket_folder: Path, path: Path, without: Iterable[str] = ()) -> None:
         """Without some databases, and without passwords: not even their hashes are left in a file."""
         program = beside(self.server, "pg_dumpall")
         less = [f"--exclude-database={quoted(name)}" for name in without]
@@ -39,32 +39,32 @@ class PgDump:
             how = ["-w", "--clean", "--if-exists", "--no-role-passwords", *less]
             return [str(program), "-h", sockets, "-U", OURS, *how]
 
-        await self.programs.run(argv, room, {"PGPASSWORD": self.password, "PGOPTIONS": _AS_HEX}, to=path)
+        await self.programs.run(argv, socket_folder, {"PGPASSWORD": self.password, "PGOPTIONS": _AS_HEX}, to=path)
         _leave_out_ours(path)
 
-    async def read_roles(self, room: Path, path: Path) -> None:
+    async def read_roles(self, socket_folder: Path, path: Path) -> None:
         """The part that is about the whole server: nothing in it runs what an agent wrote."""
-        self.programs.refuse_unwalled()
+        self.programs.refuse_unconfined()
         with tempfile.NamedTemporaryFile() as roles:
             end = _end_of_globals(path)
             with path.open("rb") as script:
                 roles.writelines(script.read(min(_BLOCK, end - at)) for at in range(0, end, _BLOCK))
             roles.flush()
-            await self._run(room, Path(roles.name))
+            await self._run(socket_folder, Path(roles.name))
 
-    async def read(self, room: Path, path: Path) -> None:
+    async def read(self, socket_folder: Path, path: Path) -> None:
         """All else. Functions that an agent wrote may run, with our rights: for a constraint, or for an index."""
-        self.programs.refuse_unwalled()
-        await self._run(room, path, skip=_end_of_globals(path))
+        self.programs.refuse_unconfined()
+        await self._run(socket_folder, path, skip=_end_of_globals(path))
 
-    async def _run(self, room: Path, script: Path, *, skip: int = 0) -> None:
+    async def _run(self, socket_folder: Path, script: Path, *, skip: int = 0) -> None:
         program = beside(self.server, "psql")
 
         def argv(sockets: str) -> list[str]:
             how = ["-X", "-q", "-w", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null"]
             return [str(program), *how, "-h", sockets, "-U", OURS, "-d", "postgres"]
 
-        await self.programs.run(argv, room, {"PGPASSWORD": self.password}, given=script, skip=skip)
+        await self.programs.run(argv, socket_folder, {"PGPASSWORD": self.password}, given=script, skip=skip)
 
 
 def _leave_out_ours(path: Path) -> None:

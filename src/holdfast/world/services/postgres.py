@@ -89,7 +89,7 @@ class Postgres:
         notes: tuple[str, ...],
     ) -> None:
         self.spec = spec
-        self.upstream: tuple[str, int] | str = str(server.room / ".s.PGSQL.5432")
+        self.upstream: tuple[str, int] | str = str(server.socket_folder / ".s.PGSQL.5432")
         self.notes = notes
         self._settings = settings
         self._server = server
@@ -140,20 +140,20 @@ class Postgres:
         async with _ours(), self._own_session.session(dbname="template1") as session:
             found = await (await session.execute(_UNNAMEABLE)).fetchall()
         names = [name for (name,) in found]
-        await self._dump.write(self._server.room, path, names)
+        await self._dump.write(self._server.socket_folder, path, names)
         return f"left out, as a line break is in the name: database {', '.join(map(repr, names))}" if names else ""
 
     async def restore(self, path: Path) -> None:
         """All but the password of the spec's user is as it was written; what runs meanwhile gives nobody more power."""
-        room = self._server.room
+        socket_folder = self._server.socket_folder
         self._own_session.end()
         async with _ours():
             async with self._own_session.session(dbname="template1") as session:
                 await session.execute(f"ALTER DATABASE postgres OWNER TO {OURS}")  # else its owner cannot be dropped
-            await self._dump.read_roles(room, path)
+            await self._dump.read_roles(socket_folder, path)
             async with self._own_session.session(dbname="template1") as session:
                 before = await powers(session)
-            await self._dump.read(room, path)
+            await self._dump.read(socket_folder, path)
             async with self._own_session.session(dbname="template1") as session:
                 await give_back(session, before)
                 if self._settings.user in before.roles:  # an agent may have dropped it
@@ -221,7 +221,7 @@ async def _start(
 ) -> Postgres:
     log = PgLog()
     server = await start(launch, home, log.line)
-    login = {"host": str(server.room), "user": OURS, "password": data.password, "dbname": settings.database}
+    login = {"host": str(server.socket_folder), "user": OURS, "password": data.password, "dbname": settings.database}
     own_session = PgSession(spec.name, login, settings.user, log.opened, keeps=True)
     try:
         counters = PgCounters(own_session, settings.database)
@@ -229,7 +229,7 @@ async def _start(
             await _set_password(session, settings)
             await counters.begin(session)
         address = {
-            "PGHOST": str(server.room),
+            "PGHOST": str(server.socket_folder),
             "PGPORT": "5432",
             "PGUSER": settings.user,
             "PGDATABASE": settings.database,

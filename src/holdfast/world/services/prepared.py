@@ -98,7 +98,7 @@ def _keep(key: Path, password: str) -> None:
 
 
 class _Workshop:
-    """Where data is made: as the server's user, behind walls where there are any."""
+    """Where data is made: as the server's user, confined where that works."""
 
     def __init__(self, user: User | None, sees: Path) -> None:
         self._user = user

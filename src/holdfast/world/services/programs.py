@@ -1,6 +1,6 @@
 """The programs that come with a server and write or read all that it holds.
 
-What an agent left in a database is not trusted, and these programs read it: they run behind walls like the server's.
+What an agent left in a database is not trusted, and these programs read it: they are confined like the server's.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Programs:
     async def run(
         self,
         argv: Argv,
-        room: Path,
+        socket_folder: Path,
         env: Mapping[str, str],
         *,
         given: Path | None = None,
@@ -55,7 +55,7 @@ class Programs:
         """
         with tempfile.TemporaryFile() as said, (given or Path(os.devnull)).open("rb", buffering=0) as reads:
             reads.seek(skip)
-            process = self._started(argv, room, env, reads, to or Path(os.devnull), said)
+            process = self._started(argv, socket_folder, env, reads, to or Path(os.devnull), said)
             try:
                 async with asyncio.timeout(LIMIT_S):
                     code = await asyncio.to_thread(process.wait)
@@ -68,20 +68,29 @@ class Programs:
             if code != 0:
                 raise HarnessError(f"{_name(argv)} failed: {_last(said) or f'exit code {code}'}")
 
-    def refuse_unwalled(self) -> None:
-        """HarnessError where this machine raises no walls: what an agent left would run with the rights of our user."""
+    def refuse_unconfined(self) -> None:
+        """HarnessError where this machine cannot confine them: what an agent left would run with the rights of our user."""
         raised, why = confinement(self.user)
         if raised is None:
-            raise HarnessError(f"what an agent left in a database is only run behind walls, and there are none: {why}")
+            raise HarnessError(
+                f"what an agent left in a database is only run confined, and nothing confines it here: {why}"
+            )
 
     def _started(
-        self, argv: Argv, room: Path, env: Mapping[str, str], reads: IO[bytes], to: Path, said: IO[bytes]
+        self, argv: Argv, socket_folder: Path, env: Mapping[str, str], reads: IO[bytes], to: Path, said: IO[bytes]
     ) -> subprocess.Popen[bytes]:
         raised, _ = confinement(self.user)
-        words = ["/bin/sh", "-c", _SCRIPT, "sh", str(MOST_BYTES // _BLOCK), *argv(SOCKETS if raised else str(room))]
+        words = [
+            "/bin/sh",
+            "-c",
+            _SCRIPT,
+            "sh",
+            str(MOST_BYTES // _BLOCK),
+            *argv(SOCKETS if raised else str(socket_folder)),
+        ]
         how = as_user(self.user)
         if raised is not None:
-            words, how = raised.around(words, {SOCKETS: room}, {str(self.sees): self.sees}), raised.how
+            words, how = raised.around(words, {SOCKETS: socket_folder}, {str(self.sees): self.sees}), raised.how
         env = {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": "/", **env}
         try:
             with to.open("ab") as writes:

@@ -54,7 +54,7 @@ class Redis:
     async def open(self, launch: Launch) -> None:
         """Starts its server, and waits until it is ready."""
         self._server = await start(launch, self._home)
-        self.upstream = str(self._server.room / "redis.sock")
+        self.upstream = str(self._server.socket_folder / "redis.sock")
         try:
             await wait_for(self.spec, {"REDIS_SOCKET": self.upstream, **self._dump.login}, launch.user)
         except BaseException:
@@ -70,7 +70,7 @@ class Redis:
         return {"URL": url("redis", "", self._settings.password, "0")}
 
     async def dump(self, path: Path) -> str:
-        await self._dump.write(self._server.room, path)
+        await self._dump.write(self._server.socket_folder, path)
         return ""
 
     async def restore(self, path: Path) -> None:

@@ -31,23 +31,23 @@ class RedisDump:
         """redis-cli fails where it has a password that is empty."""
         return {"REDISCLI_AUTH": self.password} if self.password else {}
 
-    async def write(self, room: Path, path: Path) -> None:
+    async def write(self, socket_folder: Path, path: Path) -> None:
         """HarnessError, too, where an agent had values compressed and that cannot be undone."""
         for words, wanted in _PLAIN.items():
-            said = await self._asked(room, words)
+            said = await self._asked(socket_folder, words)
             if said != wanted and _NO_SUCH_COMMAND not in said:
                 raise HarnessError(f"values in it may be compressed, where no secret can be masked: {said}")
-        await self._run(room, ("--rdb", "-"), path)
+        await self._run(socket_folder, ("--rdb", "-"), path)
 
-    async def _asked(self, room: Path, words: tuple[str, ...]) -> str:
+    async def _asked(self, socket_folder: Path, words: tuple[str, ...]) -> str:
         with tempfile.NamedTemporaryFile("rb") as answer:
-            await self._run(room, words, Path(answer.name))
+            await self._run(socket_folder, words, Path(answer.name))
             return " ".join(answer.read(300).decode("utf-8", "replace").split())
 
-    async def _run(self, room: Path, words: tuple[str, ...], to: Path) -> None:
+    async def _run(self, socket_folder: Path, words: tuple[str, ...], to: Path) -> None:
         program = beside(self.server, "redis-cli", "valkey-cli")
 
         def argv(sockets: str) -> list[str]:
             return [str(program), "-s", f"{sockets}/redis.sock", *words]
 
-        await self.programs.run(argv, room, self.login, to=to)
+        await self.programs.run(argv, socket_folder, self.login, to=to)

@@ -62,14 +62,14 @@ class Launch:
     sees: tuple[Path, ...] = ()
     """What it must read beyond the system's folders."""
     stop: int = signal.SIGKILL
-    """What ends it at once and leaves nothing behind where it has no walls: PostgreSQL would leave shared memory."""
+    """What ends it at once and leaves nothing behind where nothing confines it: PostgreSQL would leave shared memory."""
 
 
 class Server:
     """One running server."""
 
-    def __init__(self, room: Path, process: subprocess.Popen[bytes], log: ServerLog, stop: int) -> None:
-        self.room = room
+    def __init__(self, socket_folder: Path, process: subprocess.Popen[bytes], log: ServerLog, stop: int) -> None:
+        self.socket_folder = socket_folder
         """Its socket is in here."""
         self.log = log
         self._process = process
@@ -88,7 +88,7 @@ class Server:
         """Has no socket from now on, and ends; `close` waits for that."""
         kill_group(self._process.pid, self._stop)
         if self._stop == signal.SIGKILL:  # else its data lie beside the socket, and it is still at work there
-            shutil.rmtree(self.room, ignore_errors=True)
+            shutil.rmtree(self.socket_folder, ignore_errors=True)
 
     async def close(self) -> None:
         """Nothing of it is left: no process, no data, no socket."""
@@ -100,7 +100,7 @@ class Server:
             raise HarnessError(f"process {self._process.pid} of a service could not be ended") from stuck
         finally:
             self.log.close()
-            shutil.rmtree(self.room, ignore_errors=True)
+            shutil.rmtree(self.socket_folder, ignore_errors=True)
 
     async def _end(self) -> None:
         if self._stop != signal.SIGKILL:
@@ -112,17 +112,17 @@ class Server:
 
 async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None] | None = None) -> Server:
     """A server that takes connections; `line` is shown all that it logs."""
-    room = home.room()
+    socket_folder = home.socket_folder()
     for name, text in launch.files.items():
-        (room / name).write_text(text)
-        (room / name).chmod(0o600)
-        give(room / name, launch.user)
+        (socket_folder / name).write_text(text)
+        (socket_folder / name).chmod(0o600)
+        give(socket_folder / name, launch.user)
     ours, theirs = socket.socketpair()
     try:
-        server = _spawn(launch, room, theirs, line)
+        server = _spawn(launch, socket_folder, theirs, line)
     except OSError as broken:
         ours.close()
-        shutil.rmtree(room, ignore_errors=True)
+        shutil.rmtree(socket_folder, ignore_errors=True)
         raise HarnessError(f"service {launch.name}: the server cannot be started: {broken}") from broken
     finally:
         theirs.close()
@@ -133,7 +133,7 @@ async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None
         await server.close()
         raise
     for name in launch.files:
-        (room / name).unlink(missing_ok=True)
+        (socket_folder / name).unlink(missing_ok=True)
     return server
 
 
@@ -157,33 +157,33 @@ async def _begun(server: Server, word: socket.socket, launch: Launch) -> None:
     raise HarnessError(f"service {launch.name}: the server {why}. Its log says:\n{said}")
 
 
-def _spawn(launch: Launch, room: Path, word: socket.socket, line: Callable[[bytes], None] | None) -> Server:
+def _spawn(launch: Launch, socket_folder: Path, word: socket.socket, line: Callable[[bytes], None] | None) -> Server:
     read, write = os.pipe()
     if launch.user is not None:
         os.fchown(write, launch.user.uid, launch.user.gid)  # MariaDB opens its log by name
     try:
         with open(launch.archive or os.devnull, "rb") as given:
-            process = _process(launch, room, (given.fileno(), word.fileno(), write))
+            process = _process(launch, socket_folder, (given.fileno(), word.fileno(), write))
     except OSError:
         os.close(read)
         raise
     finally:
         os.close(write)
     stop = signal.SIGKILL if confinement(launch.user)[0] else launch.stop
-    return Server(room, process, ServerLog(read, line), stop)
+    return Server(socket_folder, process, ServerLog(read, line), stop)
 
 
-def _process(launch: Launch, room: Path, stdio: tuple[int, int, int]) -> subprocess.Popen[bytes]:
-    """Behind walls where there are any; else tied to us by the kernel alone."""
+def _process(launch: Launch, socket_folder: Path, stdio: tuple[int, int, int]) -> subprocess.Popen[bytes]:
+    """Confined where that works; else tied to us by the kernel alone."""
     raised, _ = confinement(launch.user)
-    sockets, data = (SOCKETS, f"{DATA}/files") if raised else (str(room), str(room / "data"))
+    sockets, data = (SOCKETS, f"{DATA}/files") if raised else (str(socket_folder), str(socket_folder / "data"))
     script = [SHELL, "-c", _SCRIPT, "sh", data, "unpack" if launch.archive else "empty", *launch.argv(sockets, data)]
     env = {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC", **launch.env}
     if raised is None:
         drop = f"{launch.user.uid} {launch.user.gid}" if launch.user else ""
         argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), drop, str(int(launch.stop)), *script]
         return _popen(argv, stdio, env, {})
-    argv = raised.around(script, {SOCKETS: room}, {str(path): path for path in launch.sees})
+    argv = raised.around(script, {SOCKETS: socket_folder}, {str(path): path for path in launch.sees})
     return _popen(argv, stdio, env, raised.how)
 
 

@@ -28,12 +28,12 @@ class SocketFolder:
         self.path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=parent))
         self.path.chmod(0o711)
 
-    def room(self) -> Path:
+    def socket_folder(self) -> Path:
         """A new folder that belongs to the servers' user alone."""
-        room = self.path / str(next(self._numbers))
-        room.mkdir(mode=0o700)
-        give(room, self._user)
-        return room
+        socket_folder = self.path / str(next(self._numbers))
+        socket_folder.mkdir(mode=0o700)
+        give(socket_folder, self._user)
+        return socket_folder
 
     def close(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)

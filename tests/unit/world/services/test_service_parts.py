@@ -46,8 +46,8 @@ def test_a_socket_fits_below_a_home_however_long_the_folders_name_is(tmp_path: P
     long.mkdir()
     found = socket_folder.SocketFolder(long, None)
     try:
-        assert len(str(found.room() / ".s.PGSQL.5432")) < 100
-        assert found.room() != found.room()
+        assert len(str(found.socket_folder() / ".s.PGSQL.5432")) < 100
+        assert found.socket_folder() != found.socket_folder()
     finally:
         found.close()
     assert not found.path.exists()

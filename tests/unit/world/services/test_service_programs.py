@@ -15,14 +15,14 @@ from holdfast.world.services.user import server_user
 
 def run(tmp_path, script, **files):
     home = SocketFolder(tmp_path, server_user())
-    room = home.room()
-    (room / "here").write_text("socket")
+    socket_folder = home.socket_folder()
+    (socket_folder / "here").write_text("socket")
 
     def argv(sockets):
         return ["/bin/sh", "-c", script, "sh", sockets]
 
     try:
-        asyncio.run(Programs(server_user(), room).run(argv, room, {"WORD": "said"}, **files))
+        asyncio.run(Programs(server_user(), socket_folder).run(argv, socket_folder, {"WORD": "said"}, **files))
     finally:
         home.close()
 
@@ -90,5 +90,5 @@ def test_one_reads_what_is_not_skipped(tmp_path):
 
 def test_what_an_agent_left_is_not_run_without_walls(monkeypatch):
     monkeypatch.setattr(programs, "confinement", lambda user: (None, "bubblewrap is missing"))
-    with pytest.raises(HarnessError, match=r"only run behind walls, and there are none: bubblewrap is missing$"):
-        Programs(None, Path("/")).refuse_unwalled()
+    with pytest.raises(HarnessError, match=r"only run confined, and nothing confines it here: bubblewrap is missing$"):
+        Programs(None, Path("/")).refuse_unconfined()
