@@ -157,7 +157,7 @@ def test_unconfined_nothing_is_restored(
     async def look(db: Postgres | Mysql) -> None:
         await db.dump(dump)
         monkeypatch.setattr(programs, "confinement", lambda user: (None, "forbidden here"))
-        with pytest.raises(HarnessError, match="there are none: forbidden here"):
+        with pytest.raises(HarnessError, match="nothing confines it here: forbidden here"):
             await db.restore(dump)
 
     request.getfixturevalue(kind).with_server(look)

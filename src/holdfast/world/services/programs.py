@@ -69,7 +69,7 @@ class Programs:
                 raise HarnessError(f"{_name(argv)} failed: {_last(said) or f'exit code {code}'}")
 
     def refuse_unconfined(self) -> None:
-        """HarnessError where this machine cannot confine them: what an agent left would run with the rights of our user."""
+        """HarnessError where they cannot be confined: what an agent left would run with the rights of our user."""
         raised, why = confinement(self.user)
         if raised is None:
             raise HarnessError(

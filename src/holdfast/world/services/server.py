@@ -62,7 +62,7 @@ class Launch:
     sees: tuple[Path, ...] = ()
     """What it must read beyond the system's folders."""
     stop: int = signal.SIGKILL
-    """What ends it at once and leaves nothing behind where nothing confines it: PostgreSQL would leave shared memory."""
+    """What ends it at once and leaves nothing where nothing confines it: PostgreSQL would leave shared memory."""
 
 
 class Server:
