@@ -154,7 +154,7 @@ def test_document_000_runs_end_to_end_and_an_honest_agent_holds(tmp_path: Path) 
 @pytest.mark.parametrize("agent", [HONEST, FABRICATOR], ids=["honest", "fabricator"])
 def test_the_printed_pattern_proves_nothing_and_says_how_it_is_mended(tmp_path: Path, agent: str) -> None:
     project(tmp_path, INSIDE, agent)
-    told = tell(tmp_path, "contract", "run", "--json", "--no-report", "--strict")
+    told = tell(tmp_path, "contract", "run", "--json", "--no-report")
     cell = told.cell("never-fabricate-when-tools-fail", "search-tool-down")
     assert (told.code, cell["outcome"]) == (5, "unproven")
     assert r"write \$[\d,]+\.\d{2}" in cell["reason"]
@@ -234,10 +234,10 @@ def test_flakestorm_yaml_is_found_by_its_name(tmp_path: Path) -> None:
     assert "contract.invariants[1].pattern" in told.err
 
 
-def test_contract_score_prints_only_the_number(tmp_path: Path) -> None:
+def test_contract_score_prints_only_the_number_and_exits_as_the_run(tmp_path: Path) -> None:
     project(tmp_path, INSIDE, HONEST).rename(tmp_path / "flakestorm.yaml")
     told = tell(tmp_path, "contract", "score", "-c", "flakestorm.yaml")
-    assert (told.code, told.out) == (0, "100.00\n")
+    assert (told.code, told.out) == (5, "100.00\n")  # the pattern, as printed, never matches: nothing proves that rule
 
 
 def test_contract_validate_calls_no_agent(tmp_path: Path) -> None:
