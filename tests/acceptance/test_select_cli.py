@@ -165,18 +165,26 @@ def test_lf_runs_what_failed_before_until_nothing_does(folder: Path) -> None:
     (folder / "mended").touch()
     mended = tell(folder, "contract", "run", "mine.yaml", "--lf")
     assert mended.code == 0
-    assert "only what failed in run 0002 is run" in mended.err
+    assert "only what failed up to run 0002 is run" in mended.err
     assert "a part of the contract: --lf" in mended.out
     whole = tell(folder, "contract", "run", "mine.yaml", "--lf", "--json")
-    assert "nothing failed in run 0003; everything is run" in whole.err
+    assert "nothing failed up to run 0003; everything is run" in whole.err
     assert len(cells(whole)) == 4
+
+
+def test_lf_remembers_what_a_run_of_a_part_did_not_ask(folder: Path) -> None:
+    assert tell(folder, "contract", "run", "mine.yaml").code == 1
+    assert tell(folder, "contract", "run", "mine.yaml", "-k", "ends").code == 0
+    assert tell(folder, "contract", "run", "mine.yaml", "--lf", "-x", "-j", "1").code == 1
+    again = tell(folder, "contract", "run", "mine.yaml", "--lf", "--json")
+    assert cells(again) == {("cites", "calm"), ("cites", "poisoned")}
 
 
 def test_lf_is_of_the_same_file_and_command(folder: Path) -> None:
     (folder / "mapped.yaml").write_text(MAPPED)
     assert tell(folder, "contract", "run", "mine.yaml").code == 1
     assert "no run of this file" in tell(folder, "run", "mapped.yaml", "--lf").err
-    assert "only what failed in run 0001" in tell(folder, "contract", "score", "mine.yaml", "--lf").err
+    assert "only what failed up to run 0001" in tell(folder, "contract", "score", "mine.yaml", "--lf").err
     assert tell(folder, "contract", "run", "--resume", "0001", "--lf").code == 4
 
 

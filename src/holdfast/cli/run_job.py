@@ -75,16 +75,15 @@ def prepare(
 
 def _only_failed(spec: Spec, given: RunOptions, warnings: list[str]) -> RunOptions:
     """Selects what failed in the last run; where there is nothing of the kind, all is run, and a warning says so."""
-    from holdfast.runner.last_failed import failed_tasks, last_run
+    from holdfast.runner.last_failed import failed_before
 
-    run = last_run(RUNS, spec)
-    failed = failed_tasks(run) if run is not None else ()
-    if run is None:
+    run, failed = failed_before(RUNS, spec)
+    if not run:
         warnings.append("--lf: no run of this file is stored here; everything is run")
     elif not failed:
-        warnings.append(f"--lf: nothing failed in run {run.id}; everything is run")
+        warnings.append(f"--lf: nothing failed up to run {run}; everything is run")
     else:
-        warnings.append(f"--lf: only what failed in run {run.id} is run")
+        warnings.append(f"--lf: only what failed up to run {run} is run")
     return replace(given, select=replace(given.select, failed=failed))
 
 

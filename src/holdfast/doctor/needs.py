@@ -106,10 +106,11 @@ async def _gateway(folder: Path) -> DoctorFinding:
         return DoctorFinding("agent.gateway", "not", "no gateway stands by in this folder", _STANDBY, 3)
     held, client = place_in(folder), Upstreams()
     try:
-        reply = await client.send("GET", f"http://127.0.0.1:{held.port}/{held.token}/openai/v1/models", connect_s=2)
+        reply = await client.send("GET", f"http://{held.host}:{held.port}/{held.token}/openai/v1/models", connect_s=2)
         said = await reply.read(10_000)
     except UpstreamFailed as failed:
-        return DoctorFinding("agent.gateway", "not", f"the gateway at port {held.port} is gone: {failed}", _STANDBY, 3)
+        why = f"the gateway at {held.host}:{held.port} is gone: {failed}"
+        return DoctorFinding("agent.gateway", "not", why, _STANDBY, 3)
     finally:
         await client.close()
     if reply.status != 503 or b"holdfast" not in said:

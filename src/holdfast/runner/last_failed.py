@@ -1,22 +1,38 @@
-"""`--lf`: what failed in the last run of a spec."""
+"""`--lf`: what failed when it was last asked."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.errors import UserError
 from holdfast.model.codec import decoder
 from holdfast.model.spec import Spec
 from holdfast.model.verdict import Verdict
-from holdfast.plan.select import FailedTask
+from holdfast.plan.select import EVERYTHING, FailedTask
 from holdfast.store.record import trials
 from holdfast.store.rundir import RunDir, records
 
 _verdicts = decoder(Verdict)
 
 
-def last_run(runs: Path, spec: Spec) -> RunDir | None:
-    """The newest run of this file by the same command; None if none is stored."""
+def failed_before(runs: Path, spec: Spec) -> tuple[str, tuple[FailedTask, ...]]:
+    """The newest run of this file by the same command, empty if none is stored, and what failed when it was last asked.
+
+    A run of a part says nothing of the rest: for that the runs before it count, back to the last whole one.
+    """
+    newest, held = "", dict[FailedTask, bool]()
+    for run in _runs_of(runs, spec):
+        newest = newest or run.id
+        for task, failed in _asked(run).items():
+            held.setdefault(task, failed)
+        if _whole(run):
+            break
+    return newest, tuple(task for task, failed in held.items() if failed)
+
+
+def _runs_of(runs: Path, spec: Spec) -> Iterator[RunDir]:
+    """The newest first."""
     numbered = [path for path in runs.iterdir() if path.name.isdigit()] if runs.is_dir() else []
     for path in sorted(numbered, key=lambda path: int(path.name), reverse=True):
         run = RunDir(path)
@@ -26,17 +42,22 @@ def last_run(runs: Path, spec: Spec) -> RunDir | None:
             continue  # one that was left by another version, or by hand
         place = Path(manifest.root) / Path(manifest.spec_path).name
         if place == Path(spec.path).resolve() and manifest.options.part == spec.part:
-            return run
-    return None
+            yield run
 
 
-def failed_tasks(run: RunDir) -> tuple[FailedTask, ...]:
-    """What was asked in its trials that a rule failed on, or that could not be judged for an error of ours."""
+def _whole(run: RunDir) -> bool:
+    options, ended = run.manifest().options, run.ended()
+    return options.select == EVERYTHING and not options.fail_fast and ended is not None and ended.complete
+
+
+def _asked(run: RunDir) -> dict[FailedTask, bool]:
+    """What was asked in its trials, and whether a rule failed on it or could not be judged for an error of ours."""
     asked = {trial.id: trial for trial in trials(run)}
     last = {(found.trial, found.invariant): found for _, found in records(run.verdicts(), _verdicts.decode)}
-    failed = (found for found in last.values() if found.outcome in ("fail", "error") and found.trial in asked)
-    return tuple(
-        dict.fromkeys(
-            FailedTask(found.invariant, asked[found.trial].scenario, asked[found.trial].task.turns) for found in failed
-        )
-    )
+    seen: dict[FailedTask, bool] = {}
+    for found in last.values():
+        trial = asked.get(found.trial)
+        if trial is not None:
+            task = FailedTask(found.invariant, trial.scenario, trial.task.turns)
+            seen[task] = seen.get(task, False) or found.outcome in ("fail", "error")
+    return seen
