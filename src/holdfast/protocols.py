@@ -187,6 +187,8 @@ class Started(Protocol):
     took_ms: float
     lost: bool
     """Our side lost sight of it: how it ended is not the agent's doing."""
+    out_of_memory: str
+    """How much it had, in words to stand after `it`, if the system ended it for using more; else empty."""
 
     @property
     def ended(self) -> bool: ...

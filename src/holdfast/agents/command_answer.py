@@ -66,6 +66,11 @@ class AnswerReader:
         detail = _death(status) + (f": {shorten(last_line)}" if last_line else "")
         return Turn(asked, said.text, took_ms, "crashed", detail, cut=said.cut)
 
+    def starved(self, asked: str, left: Print, took_ms: float, why: str) -> Turn:
+        """The turn of a command that the system ended for the memory that it used."""
+        said = self._said(left)
+        return Turn(asked, said.text, took_ms, "out_of_memory", f"it {why}", cut=said.cut)
+
     def overdue(self, asked: str, left: Print, timeout_ms: float) -> Turn:
         """The turn of a command that we had to end."""
         said = self._said(left)

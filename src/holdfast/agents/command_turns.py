@@ -87,4 +87,6 @@ class CommandTurns:
         if by_shell and not self.ran and not left.data:
             raise not_run(self._agent, last_line)
         self.ran = True
+        if program.out_of_memory:
+            return self._reader.starved(asked, left, program.took_ms, program.out_of_memory)
         return self._reader.ended(asked, left, program.status, program.took_ms, last_line)

@@ -57,6 +57,7 @@ class HostedTrial:
         self.abandoned = False
         """Nobody waits for it any more."""
         self.status: int | None = None
+        self.out_of_memory = ""
         self.frames = MessageFrames(self._take)
         self.output = bytearray()
         self.output_read = 0
@@ -86,10 +87,10 @@ class HostedTrial:
             timer.cancel()
             self._waiter = None
 
-    def finish(self, status: int | None) -> None:
-        """The process has ended, as waitpid tells."""
+    def finish(self, status: int | None, out_of_memory: str = "") -> None:
+        """The process has ended, as waitpid tells, or as the system tells if it had no more memory."""
         if not self.exited:
-            self.exited, self.status = True, status
+            self.exited, self.status, self.out_of_memory = True, status, out_of_memory
             self._moved()
 
     def fail(self, why: str) -> None:
@@ -205,7 +206,10 @@ class HostedTrial:
             self.notes.append(f"what it had said of its answer was cut to {PARTIAL_KEPT} characters")
         if self.late:
             return Turn(asked, text, timeout_s * 1000, "timeout", f"no answer within {timeout_s * 1000:g} ms", cut=cut)
-        return Turn(asked, text, (perf_counter() - self._since) * 1000, "crashed", _death(self.status), cut=cut)
+        took_ms = (perf_counter() - self._since) * 1000
+        if self.out_of_memory:
+            return Turn(asked, text, took_ms, "out_of_memory", f"it {self.out_of_memory}", cut=cut)
+        return Turn(asked, text, took_ms, "crashed", _death(self.status), cut=cut)
 
 
 def _expire(waiter: asyncio.Future[bool]) -> None:

@@ -148,7 +148,7 @@ class HttpAgent:
             return HttpExchange(*await self._fate())
         if seen.ending == "closed" and self._fate is not None:
             ending, detail = await self._fate()
-            if ending == "crashed":
+            if ending != "closed":
                 seen.ending, seen.detail = ending, detail
         return seen
 

@@ -22,7 +22,7 @@ from holdfast.protocols import Place, ReachablePort, Started, World
 
 NOTICE_S = 0.5
 """How long a lost connection may be ahead of the news that the process has ended."""
-WORN: frozenset[EndingKind] = frozenset(("timeout", "crashed", "closed"))
+WORN: frozenset[EndingKind] = frozenset(("timeout", "crashed", "out_of_memory", "closed"))
 """Endings after which an instance is not used again."""
 
 
@@ -113,6 +113,8 @@ class Instance:
     async def _fate(self) -> tuple[EndingKind, str]:
         """What became of an agent that gave no answer or no connection: it was ready before."""
         if await self._program.within(NOTICE_S):
+            if self._program.out_of_memory:
+                return "out_of_memory", f"it {self._program.out_of_memory}"
             return "crashed", f"its process {how_it_ended(self._program.status)}{_last(self._printed)}"
         return "closed", "its process runs, but takes no connections any more"
 

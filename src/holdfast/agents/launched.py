@@ -13,7 +13,7 @@ from holdfast.agents.instance import Instance
 from holdfast.agents.instances import Instances, KeptInstances, NotReadyInTime, SpareInstances, WorldInstances
 from holdfast.agents.placeholders import PORT
 from holdfast.agents.ports import Ports, check_free
-from holdfast.agents.readiness import address_of
+from holdfast.agents.readiness import OutOfMemoryAtStart, address_of
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec, Task
 from holdfast.processes.pipes import Tail
@@ -81,6 +81,9 @@ class LaunchedHttpAgent:
         except NotReadyInTime as late:
             turn = Turn(task.turns[0], None, 0.0, "timeout", str(late))
             return Answer((turn,), output=late.printed.text, notes=late.printed.notes)
+        except OutOfMemoryAtStart as starved:
+            turn = Turn(task.turns[0], None, 0.0, "out_of_memory", str(starved))
+            return Answer((turn,), output=starved.printed.text, notes=starved.printed.notes)
         try:
             answer = await instance.perform(task, world)
         except BaseException as broken:

@@ -30,6 +30,14 @@ Accepts: TypeAlias = Callable[[str, int], Awaitable[bool]]
 """Whether something accepts connections there."""
 
 
+class OutOfMemoryAtStart(AgentUnavailable):
+    """It used more memory than it may before it was ready."""
+
+    def __init__(self, message: str, printed: Tail) -> None:
+        super().__init__(message, hint="give it more: resources.memory")
+        self.printed = printed
+
+
 async def await_ready(
     agent: AgentSpec, program: Started, pipes: Pipes, printed: Tail, accepts: Accepts | None = None
 ) -> None:
@@ -57,6 +65,8 @@ async def await_ready(
 def _not_ready(agent: AgentSpec, program: Started, what: str, printed: Tail) -> Exception:
     if program.lost:
         return HarnessError("the launch host died while the agent started")
+    if program.out_of_memory:
+        return OutOfMemoryAtStart(f"it {program.out_of_memory} before it was ready", printed)
     if program.ended and program.status in NOT_RUN and agent.command is not None:
         return not_run(agent, printed.last_line)
     if program.ended:

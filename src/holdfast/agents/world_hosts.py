@@ -59,7 +59,7 @@ class WorldHosts:
             limit_s = await self._perform(program, hosted, ends, task.turns, world, setup)
         finally:
             await program.end(0.0)
-            hosted.finish(program.status)
+            hosted.finish(program.status, program.out_of_memory)
             ends.drain()
             ends.close()
         hosted.notes.extend(program.notes)
@@ -80,8 +80,8 @@ class WorldHosts:
         """How long the last turn might take."""
         watching = asyncio.create_task(_watch(program, hosted))
         try:
-            if not await self._introduced(ends, setup, left_s(world)):
-                hosted.late = True
+            if not await self._introduced(program, hosted, ends, setup, left_s(world)):
+                hosted.late = not hosted.out_of_memory
                 return 0.0
             ends.listen()
             began = perf_counter() - world.context.now()
@@ -95,8 +95,10 @@ class WorldHosts:
             with contextlib.suppress(asyncio.CancelledError):
                 await watching
 
-    async def _introduced(self, ends: TrialPipes, setup: HostSetup, limit_s: float) -> bool:
-        """Tells the program what to hold and waits until it does; False if the trial's time is over before."""
+    async def _introduced(
+        self, program: Started, hosted: HostedTrial, ends: TrialPipes, setup: HostSetup, limit_s: float
+    ) -> bool:
+        """Tells the program what to hold and waits until it does; False if its time or memory is over before."""
         ends.listen_to_output()
         await ends.say(framed(encode(setup)))
         got: list[bytes] = []
@@ -106,7 +108,8 @@ class WorldHosts:
                 while not got:
                     data = await ends.heard()
                     if not data:
-                        raise AgentUnavailable("the agent's process died while it imported the agent")
+                        await _starved(program, hosted)
+                        return False
                     frames.feed(data)
         except TimeoutError:
             if limit_s < IMPORT_S:
@@ -132,7 +135,15 @@ class WorldHosts:
         return limit_s
 
 
+async def _starved(program: Started, hosted: HostedTrial) -> None:
+    """It died early: AgentUnavailable, unless it used more memory than it may."""
+    await program.within(GRACE_S)
+    if not program.out_of_memory:
+        raise AgentUnavailable("the agent's process died while it imported the agent")
+    hosted.finish(program.status, program.out_of_memory)
+
+
 async def _watch(program: Started, hosted: HostedTrial) -> None:
     while not await program.within(60.0):
         pass
-    hosted.finish(program.status)
+    hosted.finish(program.status, program.out_of_memory)

@@ -11,6 +11,7 @@ _WORDS: Mapping[str, str] = {
     "no_answer": "the agent ended without one",
     "raised": "the agent raised an exception",
     "crashed": "the agent crashed",
+    "out_of_memory": "the agent ran out of memory",
     "http_error": "the agent answered with an error",
     "closed": "the agent closed the connection",
     "unreadable": "the reply could not be read",

@@ -16,6 +16,7 @@ EndingKind = Literal[
     "timeout",  # did not answer in time and was ended
     "raised",  # raised an exception (Python)
     "crashed",  # its process died: exit code, signal
+    "out_of_memory",  # its process was ended for using more memory than it may
     "http_error",  # status >= 300, or a body that says it failed
     "closed",  # accepted the connection, then closed it or broke its framing
     "unreadable",  # a reply that cannot be read as the spec says

@@ -32,6 +32,8 @@ class Program:
         """As waitpid gives it, once it has ended; None also if something killed its keeper."""
         self.lost = False
         """The launch host died: how the program ended is not known, and not the agent's doing."""
+        self.out_of_memory = ""
+        """It has no limit of its own."""
         self.killed = False
         """SIGTERM was not enough."""
         self.left = 0

@@ -17,11 +17,19 @@ from holdfast.protocols import Ran, Stdio
 NEVER = "the sandbox could not execute it"
 
 
+MemoryEnd = Callable[[int | None, bool], str]
+"""From a status, and whether we killed the program: how it ran out of memory; empty if it did not."""
+
+
 class RunningProgram:
     """A started program, with all that it starts. `send` hands it a signal."""
 
-    def __init__(self, send: Callable[[int], None]) -> None:
+    def __init__(self, send: Callable[[int], None], memory_end: MemoryEnd = lambda status, by_us: "") -> None:
         self._send = send
+        self._memory_end = memory_end
+        self.killed = False
+        """By us."""
+        self.out_of_memory = ""
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.status: int | None = None
         self.took_ms = 0.0
@@ -35,6 +43,11 @@ class RunningProgram:
     @property
     def notes(self) -> tuple[str, ...]:
         return self._notes
+
+    @property
+    def starved(self) -> bool:
+        """Whether it, or what it started, has run out of memory so far."""
+        return bool(self._memory_end(signal.SIGKILL, self.killed))
 
     async def within(self, limit_s: float) -> bool:
         if not self.ended:
@@ -59,6 +72,7 @@ class RunningProgram:
         """It has ended, and so has all that it left behind."""
         if not self._over.done():
             self.status, self.took_ms, self.lost = status, took_ms, lost
+            self.out_of_memory = "" if lost else self._memory_end(status, self.killed)
             self._notes = (*self._notes, *([note] if note else []))
             self._over.set_result(None)
 
@@ -116,6 +130,12 @@ def ended(status: int | None) -> tuple[int | None, int]:
     if os.WIFSIGNALED(status):
         return None, os.WTERMSIG(status)
     return os.WEXITSTATUS(status), 0
+
+
+def killed_by(status: int | None, number: int) -> bool:
+    """Whether a signal ended it: also where what watched over it, a shell or bubblewrap, passed that on."""
+    code, signalled = ended(status)
+    return signalled == number or code == 128 + number
 
 
 def _tail(err: Last) -> str:

@@ -75,6 +75,8 @@ class SandboxLayout:
     memory: int | None = None
     """Address space of each process."""
     commands: bool = False
+    groups: int = 0
+    """How many control groups its programs are to be in: the last of the descriptors."""
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation
 from holdfast.protocols import CommandEnd, SandboxSpec
+from holdfast.world.holders.holder_connection import HolderConnection
 from holdfast.world.holders.user import whom
 from holdfast.world.holders.wire import SandboxLayout
 from holdfast.world.holders.workspace import WORKSPACE
@@ -71,12 +73,12 @@ class Bubblewrap:
         group = limits.ControlGroup({})
         try:
             wanted = limits.wanted(sandbox_spec.resources)
-            layout = self._layout(sandbox_spec, sources, in_group="memory" in wanted)
             counted: dict[str, dict[str, str]] = {name: {} for name in limits.parents()} if sandbox_spec.limits else {}
             group = limits.ControlGroup({**counted, **wanted})
             isolation = promises.of_sandbox(self._isolation, sandbox_spec.resources, PIDS)
             sandbox = BubblewrapSandbox(sandbox_spec, isolation, group, sources.copies)
-            line = self._host.order(layout, sources.trees, sandbox.notice, sandbox.lost)
+            layout = self._layout(sandbox_spec, sources, in_group="memory" in wanted)
+            line = self._order(layout, sources, group, sandbox)
         except BaseException:
             await group.close()
             raise
@@ -88,6 +90,17 @@ class Bubblewrap:
             await sandbox.close()
             raise
         return sandbox
+
+    def _order(
+        self, layout: SandboxLayout, sources: Sources, group: limits.ControlGroup, sandbox: BubblewrapSandbox
+    ) -> HolderConnection:
+        entrances = group.entrances()
+        try:
+            layout = replace(layout, groups=len(entrances))
+            return self._host.order(layout, [*sources.trees, *entrances], sandbox.notice, sandbox.lost)
+        finally:
+            for entrance in entrances:
+                os.close(entrance)
 
     def _start_host(self) -> HostProcess:
         host = HostProcess("bubblewrap", self._uid, self._gid)

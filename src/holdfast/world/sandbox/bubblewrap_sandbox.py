@@ -41,7 +41,7 @@ class BubblewrapSandbox:
         self._sandbox_spec = sandbox_spec
         self._isolation = isolation
         self._group = group
-        self._strain = LiveLimits(group, sandbox_spec.resources, self._everybody)
+        self._strain = LiveLimits(group, sandbox_spec.resources, self._everybody, lambda: self._ours)
         self._copies = copies
         self._programs: dict[int, RunningProgram] = {}
         self._agents: set[int] = set()
@@ -52,6 +52,8 @@ class BubblewrapSandbox:
         self._view = -1
         self._frozen = False
         self._holder = 0
+        self._ours: set[int] = set()
+        """Process ids of the holder and of what it has for itself."""
         self._line: HolderConnection
 
     async def open(self, line: HolderConnection) -> None:
@@ -65,7 +67,7 @@ class BubblewrapSandbox:
             listener.setblocking(False)
             self._listeners[address] = listener
         self._holder = message.value
-        self._group.add(self._holder)
+        self._ours = {self._holder, *map(int, message.text.split())}
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:
@@ -94,7 +96,9 @@ class BubblewrapSandbox:
             raise HarnessError("the sandbox is frozen: nothing starts in it any more")
         ticket = self._line.ticket()
         self._agents.add(ticket)
-        return await self._start(ticket, argv, env, stdio, cwd=cwd)
+        program = await self._start(ticket, argv, env, stdio, cwd=cwd)
+        await self._strain.again(self._kill)
+        return program
 
     async def run(
         self,
@@ -176,10 +180,12 @@ class BubblewrapSandbox:
             self._commands_end(wire.ends_of(message.text))
         elif message.what == wire.ENDED and (program := self._programs.pop(message.ticket, None)):
             took_ms = message.took_ns / 1e6
-            if message.value == wire.UNTOLD:
-                program.finish(None, took_ms, lost=True, note=NEVER)
-            else:
+            if message.value != wire.UNTOLD:
                 program.finish(message.value, took_ms)
+            elif program.starved:
+                program.finish(signal.SIGKILL, took_ms)  # memory was short even for what makes its place
+            else:
+                program.finish(None, took_ms, lost=True, note=NEVER)
 
     def _commands_end(self, ends: Iterable[wire.CommandEndMessage]) -> None:
         for end in ends:
@@ -202,7 +208,7 @@ class BubblewrapSandbox:
         cwd: str = "",
         throwaway: bool = False,
     ) -> RunningProgram:
-        program = RunningProgram(lambda number: self._signal(ticket, number))
+        program = RunningProgram(lambda number: self._signal(ticket, number), self._strain.memory_end())
         order = wire.StartOrder(tuple(argv), dict(env), os.path.normpath(os.path.join(WORKSPACE, cwd)))
         self._programs[ticket] = program
         written = wire.written(order)
@@ -230,6 +236,8 @@ class BubblewrapSandbox:
 
     def _signal(self, ticket: int, number: int) -> None:
         if not self._line.closed.is_set():
+            if number == signal.SIGKILL and (program := self._programs.get(ticket)):
+                program.killed = True
             self._line.tell(wire.SIGNAL, ticket, number)
 
     async def _connect(self, port: int, family: bytes) -> socket.socket:

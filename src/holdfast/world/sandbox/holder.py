@@ -56,6 +56,8 @@ class Holder:
         self._freezing: list[int] = []
         """Tickets that wait until no program is left."""
         self._clerk: CommandRecorder | None = None
+        self._groups: tuple[int, ...] = ()
+        """Where a program enters its control groups. We are in none: what the agent uses up must not end us."""
         self._readers: set[int] = set()
         """Children that read changes."""
         self._orders: Mapping[int, Callable[[HolderMessage], None]] = {
@@ -67,7 +69,7 @@ class Holder:
             wire.CHANGES: self._changes,
         }
 
-    def run(self, layout: SandboxLayout, trees: tuple[int, ...]) -> None:
+    def run(self, layout: SandboxLayout, fds: tuple[int, ...]) -> None:
         """Until the line closes; nothing is left afterwards."""
         gc.disable()  # nothing here goes round in circles
         died, dying = os.pipe()
@@ -75,7 +77,9 @@ class Holder:
         signal.set_wakeup_fd(dying, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         try:
-            self._open(layout, trees)
+            trees = len(fds) - layout.groups
+            self._groups = fds[trees:]
+            self._open(layout, fds[:trees])
             self._attend(died)
         except OSError as broken:
             self._tell(wire.BROKE, 0, text=f"{broken.errno} {broken}")
@@ -99,7 +103,8 @@ class Holder:
             self._clerk = CommandRecorder(self._line, layout.bwrap)
         _limit(layout)
         fds = [view, *(listener.fileno() for listener in listeners)]
-        self._tell(wire.DONE, 0, os.getpid(), fds=fds)
+        own = b" ".join(b"%d" % pid for pid in self._spared)
+        self._tell(wire.DONE, 0, os.getpid(), text=own, fds=fds)
         os.close(view)
         for listener in listeners:
             listener.close()
@@ -129,7 +134,7 @@ class Holder:
             refused = _inside(instead).refused(order.argv[0], order.env.get("PATH"), order.cwd)
             if refused:
                 raise OSError(refused, os.strerror(refused))
-            pid, told = start(self._layout.bwrap, order, instead, stdio)
+            pid, told = start(self._layout.bwrap, order, instead, stdio, self._groups)
             self._programs[pid] = SandboxedProgram(message.ticket, pid, told, aside)
             self._tell(wire.DONE, message.ticket)
         except OSError as refusal:

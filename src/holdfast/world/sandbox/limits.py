@@ -36,10 +36,9 @@ class ControlGroup:
             self._remove()
             raise HarnessError(f"the limits of the sandbox could not be set: {broken}") from broken
 
-    def add(self, pid: int) -> None:
-        """That process, and all that it starts from now on."""
-        for folder in self._folders.values():
-            (folder / "cgroup.procs").write_text(str(pid))
+    def entrances(self) -> list[int]:
+        """Descriptors by which a process without rights can enter, with all that it starts; the caller closes them."""
+        return [os.open(folder / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC) for folder in self._folders.values()]
 
     def limit(self, controller: str, limit: float | None, everybody: Callable[[], Iterable[int]]) -> bool:
         """Sets a limit while programs run, or lifts it; False if they have more memory by now than they may.
@@ -65,6 +64,20 @@ class ControlGroup:
             return _count(folder / "memory.failcnt", "")
         file, name = ("memory.events", "max ") if controller == "memory" else ("cpu.stat", "nr_throttled ")
         return _count(folder / file, name)
+
+    def memory_kills(self) -> int:
+        """How many processes the kernel ended since all of them together had more memory than they may."""
+        folder = self._folders.get("memory")
+        if folder is None:
+            return 0
+        return _count(folder / ("memory.events" if _unified(folder) else "memory.oom_control"), "oom_kill ") or 0
+
+    def memory_held(self) -> int:
+        """Bytes in use, those of files that are kept in memory included."""
+        folder = self._folders.get("memory")
+        if folder is None:
+            return 0
+        return _count(folder / ("memory.current" if _unified(folder) else "memory.usage_in_bytes"), "") or 0
 
     async def close(self) -> None:
         """Waits for the last process to be gone: its holder closes our line a moment before it is."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import resource
+import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Resources
 from holdfast.processes.program import KILL_S
+from holdfast.world.holders.running_program import MemoryEnd, killed_by
 from holdfast.world.sandbox.limits import ControlGroup, parents
 
 NO_GROUP = "no control group may be made here, so processor time cannot be limited: it needs root, or delegated groups"
@@ -37,9 +39,15 @@ def family(pids: Iterable[int]) -> Iterator[int]:
 class LiveLimits:
     """Limits that are set while a sandbox is open, and lifted when its agent has ended."""
 
-    def __init__(self, group: ControlGroup, resources: Resources, everybody: Everybody) -> None:
-        """`resources` are the limits that hold otherwise; `everybody` gives the processes that they hold for."""
+    def __init__(
+        self, group: ControlGroup, resources: Resources, everybody: Everybody, ours: Callable[[], Container[int]] = set
+    ) -> None:
+        """`resources` are the limits that hold otherwise; `everybody` gives the processes that they hold for.
+
+        `ours` are those of them that must outlive the agent, so they are never in its group.
+        """
         self._group = group
+        self._ours = ours
         self._usual: dict[str, float | None] = {"memory": resources.memory, "cpu": resources.cpu}
         self._everybody = everybody
         self._now: dict[str, float] = {}
@@ -68,21 +76,43 @@ class LiveLimits:
         counted = self._group.strained(controller)
         return counted if counted is None or controller != "memory" else counted + self._ended
 
+    def memory_end(self) -> MemoryEnd:
+        """For a program that starts now: what tells, at its end, whether memory was the reason."""
+        killed, ended = self._group.memory_kills(), self._ended
+
+        def told(status: int | None, by_us: bool) -> str:
+            if not killed_by(status, signal.SIGKILL):
+                return ""
+            out = self._ended > ended if by_us else self._group.memory_kills() > killed
+            return self._memory_words() if out else ""
+
+        return told
+
+    def _memory_words(self) -> str:
+        usual, now = self._usual["memory"], self._now.get("memory")
+        size, source = (usual, "resources.memory") if now is None else (now, "memory_limit")
+        return f"used more than its {written_size(int(size or 0))} of memory ({source})"
+
     def lift(self) -> None:
-        """The limits are the usual ones again: what looks at the agent's work is not to suffer from them."""
+        """The limits are the usual ones again: what looks at the agent's work is not to suffer from them.
+
+        Nor from what the agent has left in files, which is kept in memory.
+        """
         can = parents() if self._now else {}
         with contextlib.suppress(OSError):
             for controller in self._now:
                 if controller in can:
-                    self._group.limit(controller, self._usual[controller], self._everybody)
+                    self._group.limit(controller, self._usual[controller], self._grouped)
                 else:
                     _limit_each(None, self._everybody)
+            if (memory := self._usual["memory"]) is not None and (held := self._group.memory_held()):
+                self._group.limit("memory", memory + held, tuple)
         self._now.clear()
 
     async def _together(self, controller: str, limit: float, too_big: Callable[[], object]) -> None:
         until = time.monotonic() + KILL_S
         try:
-            while not self._group.limit(controller, limit, self._everybody):
+            while not self._group.limit(controller, limit, self._grouped):
                 if time.monotonic() > until:
                     raise HarnessError("memory could not be limited: more of it is in use and not given back")
                 too_big()
@@ -90,6 +120,16 @@ class LiveLimits:
                 await asyncio.sleep(_PAUSE_S)
         except (OSError, KeyError) as refused:
             raise HarnessError(f"{controller} could not be limited: {refused}") from refused
+
+    def _grouped(self) -> Iterable[int]:
+        ours = self._ours()
+        return (pid for pid in self._everybody() if pid not in ours)
+
+
+def written_size(size: int) -> str:
+    """Bytes as a spec writes them: 64Mi."""
+    units = ((1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
+    return next((f"{size // unit}{name}" for unit, name in units if size and size % unit == 0), f"{size} bytes")
 
 
 def _limit_each(size: int | None, everybody: Everybody) -> None:

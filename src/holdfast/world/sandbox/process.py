@@ -196,7 +196,7 @@ class ProcessSandbox:
     async def _start(
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "", *, agents: bool = False
     ) -> RunningProgram:
-        program = RunningProgram(lambda number: self._signal(line, number))
+        program = RunningProgram(lambda number: self._signal(line, number), self._strain.memory_end())
         order = wire.StartOrder(tuple(argv), dict(env), os.path.normpath(os.path.join(self.workspace, cwd)))
         line = self._host.order(
             order,
@@ -228,6 +228,8 @@ class ProcessSandbox:
 
     def _signal(self, line: HolderConnection, number: int) -> None:
         if not line.closed.is_set():
+            if number == signal.SIGKILL and (program := self._lines.get(line)):
+                program.killed = True
             line.tell(wire.SIGNAL, _TICKET, number)
 
     def _ended(self, line: HolderConnection, program: RunningProgram, message: HolderMessage) -> None:

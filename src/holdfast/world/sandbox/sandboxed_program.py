@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -20,6 +21,8 @@ _STATUS, _OPTIONS = 3, 4
 """Descriptors that bubblewrap gets, beside stdin, stdout and stderr; none of them reaches the program."""
 _ABOVE = 100
 """Descriptors from here on are in nobody's way."""
+_SIGNALS = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD]
+"""Python has settings of its own for these; a program gets the system's."""
 ALWAYS = (
     "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --disable-userns "
     f"--die-with-parent --new-session --uid {ID} --gid {ID} --hostname holdfast --cap-drop ALL --clearenv "
@@ -70,21 +73,17 @@ class SandboxedProgram:
         return next((int(found[key]) for found in documents if key in found), None)
 
 
-def start(bwrap: str, order: StartOrder, instead: WritableLayer | None, stdio: Sequence[int]) -> tuple[int, int]:
-    """Bubblewrap's process id, and the pipe on which it tells of the program."""
+def start(
+    bwrap: str, order: StartOrder, instead: WritableLayer | None, stdio: Sequence[int], groups: Sequence[int]
+) -> tuple[int, int]:
+    """Bubblewrap's process id, and the pipe on which it tells of the program. It is in these groups from its start."""
     told, tell = os.pipe()
     options = _file(b"".join(os.fsencode(word) + b"\0" for word in options_of(order, instead)))
     fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for fd in (*stdio, tell, options)]
     words = ["bwrap", "--args", str(_OPTIONS), "--json-status-fd", str(_STATUS)]
     try:
-        pid = os.posix_spawn(
-            bwrap,
-            [*words, "--", *order.argv],
-            {},
-            file_actions=[(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate(fds)],
-            setsid=True,
-            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD],  # Python's own settings of these
-        )
+        argv = [*words, "--", *order.argv]
+        pid = _spawn_in(groups, bwrap, argv, fds) if groups else _spawn(bwrap, argv, fds)
     except BaseException:
         os.close(told)
         raise
@@ -93,6 +92,45 @@ def start(bwrap: str, order: StartOrder, instead: WritableLayer | None, stdio: S
             os.close(fd)
     os.set_blocking(told, False)
     return pid, told
+
+
+def _spawn(bwrap: str, argv: list[str], fds: Sequence[int]) -> int:
+    return os.posix_spawn(
+        bwrap,
+        argv,
+        {},
+        file_actions=[(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate(fds)],
+        setsid=True,
+        setsigdef=_SIGNALS,
+    )
+
+
+def _spawn_in(groups: Sequence[int], bwrap: str, argv: list[str], fds: Sequence[int]) -> int:
+    """The same in control groups. OSError if it cannot enter them, or cannot be executed."""
+    failed, low = os.pipe()
+    fail = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
+    os.close(low)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            for group in groups:
+                os.write(group, b"0")  # the process that writes it
+            os.setsid()
+            for number in _SIGNALS:
+                signal.signal(number, signal.SIG_DFL)
+            for to, fd in enumerate(fds):
+                os.dup2(fd, to)
+            os.execve(bwrap, argv, {})  # noqa: S606  # as posix_spawn, which knows no groups
+        except OSError as refused:
+            os.write(fail, b"%d" % (refused.errno or errno.EIO))
+        finally:
+            os._exit(127)
+    os.close(fail)
+    with open(failed, "rb", buffering=0) as told:
+        refusal = told.read(16)  # nothing: it was executed, which closes the pipe
+    if refusal:
+        raise OSError(int(refusal), os.strerror(int(refusal)))
+    return pid
 
 
 def options_of(order: StartOrder, instead: WritableLayer | None) -> list[str]:

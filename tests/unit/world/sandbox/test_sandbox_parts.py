@@ -16,6 +16,7 @@ from holdfast.world.holders.user import whom
 from holdfast.world.sandbox import forbidden, limits, promises, system
 from holdfast.world.sandbox.bubblewrap_sandbox import _changes
 from holdfast.world.sandbox.inside_paths import InsidePaths
+from holdfast.world.sandbox.live_limits import LiveLimits, written_size
 from holdfast.world.sandbox.mounts import WritableLayer
 from holdfast.world.sandbox.sandboxed_program import options_of
 
@@ -73,6 +74,71 @@ def test_a_group_that_cannot_be_made_is_our_failure(monkeypatch, tmp_path):
     monkeypatch.setattr(limits, "parents", lambda: {"memory": tmp_path / "missing"})
     with pytest.raises(HarnessError, match="limits of the sandbox"):
         limits.ControlGroup({"memory": {"memory.max": "1"}})
+
+
+@pytest.mark.parametrize(
+    ("files", "kills", "held"),
+    [
+        (
+            {
+                "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
+                "memory.usage_in_bytes": "4096\n",
+                "memory.failcnt": "90\n",
+            },
+            3,
+            4096,
+        ),
+        (
+            {
+                "cgroup.controllers": "memory\n",
+                "memory.events": "low 0\nmax 90\noom 4\noom_kill 3\noom_group_kill 0\n",
+                "memory.current": "4096\n",
+            },
+            3,
+            4096,
+        ),
+        ({"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\n", "memory.failcnt": "90\n"}, 0, 0),
+        ({}, 0, 0),
+    ],
+    ids=["v1", "v2", "an old kernel", "no files"],
+)
+def test_only_what_the_kernel_ended_is_counted(monkeypatch, tmp_path, files, kills, held):
+    monkeypatch.setattr(limits, "parents", lambda: {"memory": tmp_path})
+    group = limits.ControlGroup({"memory": {}})
+    (folder,) = tmp_path.iterdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    assert (group.memory_kills(), group.memory_held()) == (kills, held)
+
+
+SIGKILLED, EXIT_137, EXIT_1 = 9, 137 << 8, 1 << 8
+
+
+@pytest.mark.parametrize(
+    ("status", "counted", "by_us", "out"),
+    [
+        (SIGKILLED, 1, False, True),
+        (EXIT_137, 1, False, True),
+        (EXIT_137, 0, False, False),
+        (EXIT_1, 1, False, False),
+        (0, 1, False, False),
+        (None, 1, False, False),
+        (SIGKILLED, 1, True, False),
+    ],
+)
+def test_a_program_ran_out_of_memory_only_by_the_evidence_of_its_group(status, counted, by_us, out):
+    group = limits.ControlGroup({})
+    kills = iter([4, 4 + counted])
+    group.memory_kills = lambda: next(kills)
+    told = LiveLimits(group, Resources(memory=64 << 20), tuple).memory_end()
+    assert told(status, by_us) == ("used more than its 64Mi of memory (resources.memory)" if out else "")
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [(64 << 20, "64Mi"), (3 << 30, "3Gi"), (1 << 10, "1Ki"), (1_000_000, "1000000 bytes")]
+)
+def test_a_size_is_written_as_in_a_spec(size, words):
+    assert written_size(size) == words
 
 
 def test_names_share_the_line_of_their_address():
