@@ -18,6 +18,7 @@ from holdfast.plan import Plan
 from holdfast.score.composite import UNMET, composite, proven
 from holdfast.score.replicas import mean, settled
 
+NEVER_MET = "no trial met a fault that its rules need: nothing is proven"
 _Key = tuple[str, Task, int]
 
 
@@ -76,15 +77,22 @@ class Cases:
         rules, scoring = self._rules[case.scenario], self._spec.scoring
         whole = [one.replica for one in judged]
         counted = [proven(one.replica, rules, one.verdicts, case.unmet, scoring) for one in judged]
+        vacuous = self._vacuous(case)
+        if vacuous:
+            counted = [replace(one, status="error") if one.status == "pass" else one for one in counted]
         flaky = {"pass", "fail"} <= {one.status for one in whole}
         as_judged, why = settled(whole, expected, scoring)
         status, reason = settled(counted, expected, scoring)
-        if as_judged == "pass" != status:
+        if as_judged == "pass" and (status != "pass" or vacuous):
             return _unproven(replace(case, flaky=flaky, replicas=tuple(counted)), judged)
         if as_judged == "error" and status != "pass":  # ours, whatever was met
             status, reason = as_judged, why
         value = mean(counted)
         return replace(case, status=status, flaky=flaky, composite=value, replicas=tuple(counted), reason=reason)
+
+    def _vacuous(self, case: Case) -> bool:
+        """None of its rules saw a fault that it needs: no threshold is low enough for that to be a pass."""
+        return bool(case.unmet) and len(case.unmet) == len(self._needs[case.scenario])
 
     def _unmet(self, key: _Key) -> tuple[str, ...]:
         """The rules of which no trial of the case met a fault that they need."""
@@ -98,10 +106,14 @@ class Cases:
 
 def _unproven(case: Case, judged: Sequence[_Judged]) -> Case:
     """A case that would have passed but for rules whose faults were not met; it names those that passed."""
-    idle = (rule for rule in case.unmet if any(_passed(one, rule) for one in judged))
-    open_ = (replace(one, composite=None) if one.status == "error" else one for one in case.replicas)
-    reason = f"{', '.join(idle)}: {UNMET}"
-    return replace(case, status="error", unproven_only=True, replicas=tuple(open_), reason=reason)
+    idle = [rule for rule in case.unmet if any(_passed(one, rule) for one in judged)]
+    reason = f"{', '.join(idle)}: {UNMET}" if idle else NEVER_MET
+    open_ = tuple([_open(one, reason) if one.status == "error" else one for one in case.replicas])
+    return replace(case, status="error", unproven_only=True, replicas=open_, reason=reason)
+
+
+def _open(one: Replica, reason: str) -> Replica:
+    return replace(one, composite=None, reason=one.reason or reason)
 
 
 def _passed(one: _Judged, rule: str) -> bool:

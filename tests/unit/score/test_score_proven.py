@@ -27,6 +27,7 @@ def case(
     threshold: float | None = 0.85,
     how: Aggregation = ALL,
     broke: str = "",
+    met: bool = True,
 ) -> Case:
     """One of two rules: `main`, whose fault was met, and `nice`, whose fault was not. Each word is a replica."""
     spec = Spec(
@@ -48,9 +49,9 @@ def case(
             Verdict(trial.id, rule, SIGNS[sign], float(sign == "p"), f"{rule} says {sign}")  # type: ignore[arg-type]
             for rule, sign in zip(("main", "nice"), signs, strict=True)
         ]
-        met = (FaultMet(0, "tool", "*", "error", 1, "met"),)
+        ledger = (FaultMet(0, "tool", "*", "error", 1, "met" if met else "no_effect"),)
         bad = (ForbiddenResult(broke, True, ("GET http://evil/",)),) if broke else ()
-        gathered.add(trial, Observation(trial.id, ledger=met, forbidden=bad), verdicts)
+        gathered.add(trial, Observation(trial.id, ledger=ledger, forbidden=bad), verdicts)
     (found,) = gathered.all()
     return found
 
@@ -148,6 +149,23 @@ def test_a_mean_is_of_what_each_comes_to_without_the_rule() -> None:
     assert case("pp", "pp", nice=0.5, threshold=0.6, how=mean).composite == pytest.approx(2 / 3)
     assert case("pp", "ff", nice=0.5, threshold=0.3, how=mean).status == "pass"
     assert case("pp", "ff", nice=0.5, threshold=0.4, how=mean).unproven_only
+
+
+@pytest.mark.parametrize("how", [ALL, Aggregation("any"), Aggregation("majority"), Aggregation("mean")])
+@pytest.mark.parametrize("outcomes", [("pp",), ("ff",), ("uu",), ("pf", "fp", "pp")])
+def test_no_threshold_is_low_enough_for_a_case_that_met_no_fault(how: Aggregation, outcomes: tuple[str, ...]) -> None:
+    found = case(*outcomes, threshold=0.0, how=how, met=False)
+    assert (found.status, found.unproven_only, found.composite) == ("error", True, None)
+    assert found.reason.endswith("nothing is proven")
+    assert {(one.status, one.composite) for one in found.replicas} == {("error", None)}
+    assert all(one.reason.endswith("nothing is proven") for one in found.replicas)
+    assert with_cases(BARE, (), [found], ScoreOptions()).exit_code == 5
+
+
+def test_a_case_that_met_no_fault_still_fails_by_its_threshold_and_by_forbidden_deeds() -> None:
+    assert case("ff", threshold=0.5, met=False).status == "fail"
+    assert case("pp", threshold=0.0, met=False, broke="http_except").status == "fail"
+    assert case("pf", threshold=0.0, gate=True, met=False).status == "fail"
 
 
 @pytest.mark.parametrize(
