@@ -25,8 +25,8 @@ HOLDS = "holding 127.0.0.1:"
 
 
 @contextmanager
-def gateway(made: Project, *args: str) -> Iterator[dict[str, str]]:
-    """A gateway that stands by in the folder; the variables that it prints."""
+def gateway(made: Project, *args: str, ends: signal.Signals = signal.SIGINT) -> Iterator[dict[str, str]]:
+    """A gateway that stands by in the folder, till that signal; the variables that it prints."""
     process = made.start("gateway", "--json", *args)
     try:
         assert process.stderr is not None
@@ -38,7 +38,7 @@ def gateway(made: Project, *args: str) -> Iterator[dict[str, str]]:
             text += process.stdout.readline()
         yield json.loads(text)
     finally:
-        process.send_signal(signal.SIGINT)
+        process.send_signal(ends)
         assert finish(process, 10).code == 0
 
 
@@ -73,6 +73,14 @@ def made(project: MakeProject, source: str = "import serves\nserves.main()\n", *
     found = project(contract(rules, more.pop("matrix", [CALM, FLOOD]), agent=section, models=SCRIPTED, **more), source)
     (found.folder / "port").write_text(str(port))
     return equip(found, ECHO)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_gateway_that_is_told_to_end_leaves_nothing(project: MakeProject, number: signal.Signals) -> None:
+    there = made(project)
+    with gateway(there, ends=number):
+        assert (there.folder / ".holdfast" / "gateway.sock").exists()
+    assert not (there.folder / ".holdfast" / "gateway.sock").exists()
 
 
 def ask_model(environ: dict[str, str]) -> tuple[int, str]:

@@ -105,7 +105,9 @@ async def _hold(place: GatewayAddress, settings: PlaneSettings | None, as_json: 
 
     standby = Standby(FOLDER.absolute(), place, _log)
     done = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, done.set)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            asyncio.get_running_loop().add_signal_handler(number, done.set)
     await standby.open()
     try:
         _show(place, settings, as_json)

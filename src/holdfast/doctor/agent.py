@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from holdfast.doctor.waits import waits
@@ -39,7 +40,7 @@ async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions
         finally:
             await site.close()
     except AgentUnavailable as gone:
-        fix = gone.hint or "see what it printed: holdfast verify"
+        fix = gone.hint or f"see what it printed: {_verify(spec)}"
         found = DoctorFinding("agent", "not", str(gone), fix, 4 if gone.config else 3)
         return AskedAgent(trial.task.prompt, findings=(found,), notes=_printed(gone.body))
     return told(spec, models, trial.task.prompt, seen)
@@ -55,7 +56,7 @@ def told(spec: Spec, models: ModelOptions, prompt: str, seen: Observation) -> As
     last = seen.turns[-1] if seen.turns else None
     calls = tally(seen.trace)
     findings = (
-        _answered(seen),
+        _answered(seen, _verify(spec)),
         *_certificates(seen.trace),
         *_through_gateway(spec, seen),
         *_by_plane(calls, watched(spec, models)),
@@ -72,14 +73,18 @@ def told(spec: Spec, models: ModelOptions, prompt: str, seen: Observation) -> As
     )
 
 
-def _answered(seen: Observation) -> DoctorFinding:
+def _verify(spec: Spec) -> str:
+    return f"holdfast verify -c {shlex.quote(spec.path)}"
+
+
+def _answered(seen: Observation, verify: str) -> DoctorFinding:
     if seen.error:
-        fix = "it is not the agent's doing: put the cause right; holdfast verify asks once more"
+        fix = f"it is not the agent's doing: put the cause right; {verify} asks once more"
         return DoctorFinding("answer", "not", seen.error, fix, 3)
     if seen.ending != "answered":
         detail = next((turn.detail for turn in seen.turns if turn.ending != "answered"), "")
         why = f"it ended badly in calm: {seen.ending}" + (f" ({detail})" if detail else "")
-        return DoctorFinding("answer", "not", why, "let it answer first; holdfast verify asks once more", 3)
+        return DoctorFinding("answer", "not", why, f"let it answer first; {verify} asks once more", 3)
     took = sum(turn.latency_ms for turn in seen.turns)
     text = seen.turns[-1].text or ""
     if not text.strip():

@@ -26,7 +26,7 @@ def fetched(url, trouble=""):
 
 
 def seen_by(agent, *trace, faults=(), **more):
-    spec = Spec("spec.yaml", agent, scenarios=(Scenario("calm"), Scenario("storm", tuple(faults))))
+    spec = Spec("my spec.yaml", agent, scenarios=(Scenario("calm"), Scenario("storm", tuple(faults))))
     turns = (Turn("hi", "hello", 12.0),)
     return told(spec, ModelOptions(), "hi", Observation("t", **{"turns": turns, "trace": trace, **more}))
 
@@ -140,6 +140,7 @@ def test_an_agent_that_does_not_answer_in_calm_is_broken(more, ending, words):
     found = by_route(asked)["answer"]
     assert (asked.ending, found.outcome, found.code) == (ending, "not", 3)
     assert words in found.detail
+    assert "holdfast verify -c 'my spec.yaml'" in found.fix
 
 
 def test_an_empty_answer_is_not_told_as_a_good_one():
