@@ -12,16 +12,19 @@ from typing import ClassVar
 from xml.etree import ElementTree as ET
 
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run
+from holdfast.model.score import Cell
 from holdfast.report import cases, wording
+from holdfast.report.decisive import Decisive
 from holdfast.report.failures import excerpt
 from holdfast.report.safe import visible
 
 _VACUOUS = "no trial met any fault of this scenario, so it proves nothing"
-_KINDS = {"fail": "failures", "error": "errors", "unproven": "skipped", "n/a": "skipped"}
+_KINDS = {"fail": "failures", "error": "errors", "unproven": "skipped", "n/a": "skipped", "idle": "skipped"}
+_IDLE = {"fail": "failed, but decides nothing", "error": "an error, but decides nothing"}
 
 
 class Junit:
-    """`report.xml`: fail is a failure, error an error, unproven and n/a are skipped."""
+    """`report.xml`: fail is a failure, error an error; what decides nothing, unproven and n/a are skipped."""
 
     suffix: ClassVar[str] = ".xml"
 
@@ -50,8 +53,10 @@ class Suite:
 
 
 def _document(run: Run) -> Iterator[bytes]:
-    judged = [_count_cases(run)] if run.part == "scenario" else []
-    suites, sorted_ = _count_cells(run)
+    failed: set[str] = set()
+    judged = [_count_cases(run, failed)] if run.part == "scenario" else []
+    decisive = Decisive(run, failed)
+    suites, sorted_ = _count_cells(run, decisive)
     root = _head("testsuites", run.name or run.spec_path, [*judged, *suites.values()])
     yield b"<?xml version='1.0' encoding='utf-8'?>\n"
     if not judged and not suites:
@@ -61,23 +66,31 @@ def _document(run: Run) -> Iterator[bytes]:
     rules, places = cases.RuleFacts(run), wording.Places(run)
     for suite in judged:
         timed = zip(run.cases, suite.times, strict=True)
-        yield from _suite(run, suite, (_judged(row, rules, seconds) for row, seconds in timed))
+        yield from _suite(run, suite, (_judged(row, rules, seconds, decisive) for row, seconds in timed))
     for suite, rows in _by_scenario(run, suites, sorted_):
         timed_cells = zip(rows, suite.times, strict=False)  # one time more if the scenario is vacuous
-        yield from _suite(run, suite, (_case(run, row, places, seconds) for row, seconds in timed_cells))
+        made = (_case(run, row, places, seconds, decisive) for row, seconds in timed_cells)
+        yield from _suite(run, suite, made)
     yield b"\n</testsuites>\n"
 
 
-def _count_cases(run: Run) -> Suite:
-    """The cases as a suite of their own, named by the file."""
+def _count_cases(run: Run, failed: set[str]) -> Suite:
+    """The cases as a suite of their own, named by the file; the heads of those that failed are added."""
     suite = Suite(f"{run.name or run.spec_path}: cases")
+    held = run.score.exit_code == 0
     for row in run.cases:
-        outcome = "unproven" if row.case.unproven_only else row.case.status
-        suite.count(outcome, sum(turn.latency_ms for one in row.replicas for turn in one.seen.turns))
+        case = row.case
+        if case.status == "fail":
+            failed.add(wording.head(case.scenario, case.params))
+        undecided = case.unproven_only or (held and case.status == "error")
+        suite.count(
+            "unproven" if undecided else case.status,
+            sum(turn.latency_ms for one in row.replicas for turn in one.seen.turns),
+        )
     return suite
 
 
-def _count_cells(run: Run) -> tuple[dict[str, Suite], bool]:
+def _count_cells(run: Run, decisive: Decisive) -> tuple[dict[str, Suite], bool]:
     """The suite of every scenario, and whether the cells of each stand side by side, as a stored run has them."""
     suites: dict[str, Suite] = {}
     last, sorted_ = None, True
@@ -85,11 +98,17 @@ def _count_cells(run: Run) -> tuple[dict[str, Suite], bool]:
         name = row.cell.scenario
         sorted_ = sorted_ and (name == last or name not in suites)
         last = name
-        suites.setdefault(name, Suite(name)).count(row.cell.outcome, sum(trial.latency_ms for trial in row.trials))
+        outcome = _outcome(row.cell, decisive)
+        suites.setdefault(name, Suite(name)).count(outcome, sum(trial.latency_ms for trial in row.trials))
     for name in run.score.vacuous:
         if name in suites:
-            suites[name].count("error", 0.0)
+            suites[name].count("unproven" if decisive.held else "error", 0.0)
     return suites, sorted_
+
+
+def _outcome(cell: Cell, decisive: Decisive) -> str:
+    """`idle` of a cell that failed, or is an error, and decides nothing."""
+    return "idle" if cell.outcome in ("fail", "error") and not decisive.counts(cell) else cell.outcome
 
 
 def _by_scenario(run: Run, suites: Mapping[str, Suite], sorted_: bool) -> Iterator[tuple[Suite, Iterable[CellRow]]]:
@@ -107,7 +126,10 @@ def _suite(run: Run, suite: Suite, made: Iterable[ET.Element]) -> Iterator[bytes
     yield from map(_piece, made)
     if suite.name in run.score.vacuous:
         case = ET.Element("testcase", classname=_legal(suite.name), name="faults are met", time="0.000")
-        ET.SubElement(case, "error", message=_VACUOUS, type="vacuous")
+        if run.score.exit_code == 0:
+            ET.SubElement(case, "skipped", message=_VACUOUS)
+        else:
+            ET.SubElement(case, "error", message=_VACUOUS, type="vacuous")
         yield _piece(case)
     yield b"\n  </testsuite>"
 
@@ -135,12 +157,14 @@ def _piece(element: ET.Element) -> bytes:
     return b"\n    " + whole
 
 
-def _judged(row: CaseRow, rules: cases.RuleFacts, seconds: float) -> ET.Element:
+def _judged(row: CaseRow, rules: cases.RuleFacts, seconds: float, decisive: Decisive) -> ET.Element:
     case = row.case
     made = ET.Element("testcase", classname="cases", name=_legal(cases.head(case)), time=f"{seconds:.3f}")
     message = _legal(case.reason)
     if case.unproven_only:
         ET.SubElement(made, "skipped", message=f"unproven: {message}")
+    elif case.status == "error" and decisive.held:
+        ET.SubElement(made, "skipped", message=f"{_IDLE['error']}: {message}")
     elif case.status != "pass":
         kind = "failure" if case.status == "fail" else "error"
         failed = (one for one in row.replicas if one.replica.status != "pass")
@@ -180,20 +204,24 @@ def _properties(run: Run) -> ET.Element:
     return properties
 
 
-def _case(run: Run, row: CellRow, places: wording.Places, seconds: float) -> ET.Element:
+def _case(run: Run, row: CellRow, places: wording.Places, seconds: float, decisive: Decisive) -> ET.Element:
     cell = row.cell
+    outcome = _outcome(cell, decisive)
     name = wording.head(cell.invariant, cell.params)
     case = ET.Element("testcase", classname=_legal(cell.scenario), name=_legal(name), time=f"{seconds:.3f}")
-    if cell.outcome == "fail":
+    if outcome == "idle":
+        ET.SubElement(case, "skipped", message=f"{_IDLE[cell.outcome]}: {_legal(wording.why(row))}")
+        ET.SubElement(case, "system-out").text = _body(row, places)
+    elif outcome == "fail":
         message = _legal(wording.why(row))
         ET.SubElement(case, "failure", message=message, type=cell.severity).text = _body(row, places)
-    elif cell.outcome == "error":
+    elif outcome == "error":
         message = _legal(wording.why(row))
         ET.SubElement(case, "error", message=message, type="error").text = _body(row, places)
-    elif cell.outcome == "unproven":
+    elif outcome == "unproven":
         message = f"unproven: {_legal(wording.why(row))}. Next: {_legal(wording.next_step(run, row))}"
         ET.SubElement(case, "skipped", message=message)
-    elif cell.outcome == "n/a":
+    elif outcome == "n/a":
         ET.SubElement(case, "skipped", message="not applicable: its `when` is not met here")
     marks = wording.marks(cell)
     if marks and cell.outcome not in ("fail", "error"):  # those say it in their body

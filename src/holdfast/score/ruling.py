@@ -119,7 +119,12 @@ def _cells(n: int, kind: str) -> str:
 
 
 def _names(cells: Iterable[Cell]) -> tuple[str, ...]:
-    return tuple(f"{cell.invariant} in {cell.scenario}{_with(cell)}" for cell in cells)
+    return tuple(map(cell_name, cells))
+
+
+def cell_name(cell: Cell) -> str:
+    """`rule in scenario (region=eu)`: how the verdict names a cell."""
+    return f"{cell.invariant} in {cell.scenario}{_with(cell)}"
 
 
 def _with(cell: Cell) -> str:

@@ -1,0 +1,40 @@
+"""Which cells decide the verdict of a run, so that a report of tests fails where the run does, and only there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from holdfast.model.run import Run
+from holdfast.model.score import Cell
+from holdfast.report import wording
+from holdfast.score.ruling import cell_name
+
+
+class Decisive:
+    """Of one run. `failed` are the cases that failed, by their heads."""
+
+    def __init__(self, run: Run, failed: Collection[str] = ()) -> None:
+        contract = run.contract or run.score
+        self.held = run.score.exit_code == 0
+        """Then nothing has failed, whatever the cells came to."""
+        self._tolerated = frozenset(contract.tolerated)
+        self._beside_cases = run.part == "scenario"
+        self._matrix = wording.has_matrix(run)
+        self._minimum = contract.min_score is not None
+        self._failed = failed
+
+    def counts(self, cell: Cell) -> bool:
+        """Whether a cell that failed, or is an error, is one for the verdict, too."""
+        if self.held:
+            return False
+        if cell.outcome != "fail":
+            return True
+        if wording.column(cell) in self._failed:
+            return True
+        if not self._matrix:
+            return False
+        if cell.critical:
+            return True
+        if self._beside_cases and not self._minimum:
+            return False
+        return cell_name(cell) not in self._tolerated
