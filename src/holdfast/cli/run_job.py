@@ -66,11 +66,12 @@ def prepare(
         return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
     spec, problems = load_part(find_config(config), given)
     _check_models(spec, given)
-    check_judges(spec, os.environ)
     warnings = [*told(spec, problems), *option_warnings(spec, given), *filter(None, map(left_out, outputs))]
     if last_failed:
         given = _only_failed(spec, given, warnings)
-    return PreparedJob(Job(spec, given, os.environ, tuple(warnings)))
+    job = Job(spec, given, os.environ, tuple(warnings))
+    check_judges(spec, job.plan.invariants, os.environ)
+    return PreparedJob(job)
 
 
 def _only_failed(spec: Spec, given: RunOptions, warnings: list[str]) -> RunOptions:

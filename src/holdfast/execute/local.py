@@ -100,7 +100,7 @@ class _Ended:
     def __init__(self, slots: int) -> None:
         self.trials: deque[Observed] = deque()
         self.over = False
-        """Nobody takes any more."""
+        """Nobody takes any more, or a slot has failed: no slot takes up another trial."""
         self._slots = self._limit = slots
         self._more: asyncio.Future[None] | None = None
         self._taken: asyncio.Future[None] | None = None
@@ -109,8 +109,9 @@ class _Ended:
         self.trials.append(one)
         self._wake()
 
-    def slot_over(self, _: object) -> None:
+    def slot_over(self, slot: asyncio.Task[None]) -> None:
         self._slots -= 1
+        self.over = self.over or (not slot.cancelled() and slot.exception() is not None)
         self._wake()
 
     @property
@@ -125,15 +126,15 @@ class _Ended:
         await asyncio.shield(self._taken)  # one slot that is ended must not end the wait of the others
 
     async def more(self) -> bool:
-        """Waits for the next; False once every slot is over and nothing is left."""
+        """Waits for the next; False once every slot is over and nothing is left, or one has failed."""
         if self._taken is not None:
             self._taken.set_result(None)
             self._taken = None
-        if not self.trials and self._slots:
+        if not self.trials and self._slots and not self.over:
             self._more = asyncio.get_running_loop().create_future()
             await self._more
             self._more = None
-        return bool(self.trials or self._slots)
+        return bool(self.trials or (self._slots and not self.over))
 
     def _wake(self) -> None:
         if self._more is not None and not self._more.done():

@@ -113,9 +113,9 @@ class Waiting:
             raise broken[0]
 
 
-def check_judges(spec: Spec, environ: Mapping[str, str]) -> None:
-    """UserError if a model that judges has no key: the agent need not be asked to find that out."""
-    asking = [rule for rule in spec.invariants if asks_a_model(rule)]
+def check_judges(spec: Spec, rules: Iterable[Invariant], environ: Mapping[str, str]) -> None:
+    """UserError if a model that judges by these rules has no key: the agent need not be asked to find that out."""
+    asking = [rule for rule in rules if asks_a_model(rule)]
     if not asking:
         return
     from holdfast.execute.agent_section import resolved_models

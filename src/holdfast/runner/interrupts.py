@@ -5,24 +5,47 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Awaitable
+from types import TracebackType
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """Besides SIGINT, which the loop's own runner turns into an interrupt."""
 
 
-async def to_its_end(work: Awaitable[None]) -> bool:
-    """Whether the work came to its end; False if a signal ended it. One that is ignored (nohup) stays so."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
-    heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    for number in heeded:
-        loop.add_signal_handler(number, task.cancel)
-    try:
-        await work
-    except asyncio.CancelledError:
-        task.uncancel()
-        return False
-    finally:
-        for number in heeded:
-            loop.remove_signal_handler(number)
-    return True
+class Interrupts:
+    """While this is open such a signal ends the work and nothing else: a second one does not keep it from being stored.
+
+    One that is ignored (nohup) stays so.
+    """
+
+    def __init__(self) -> None:
+        self._working: asyncio.Task[None] | None = None
+        self._heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+
+    def __enter__(self) -> Interrupts:
+        for number in self._heeded:
+            asyncio.get_running_loop().add_signal_handler(number, self._stop)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number in self._heeded:
+            asyncio.get_running_loop().remove_signal_handler(number)
+
+    async def to_its_end(self, work: Awaitable[None]) -> bool:
+        """Whether the work came to its end; False if a signal ended it."""
+        task = self._working = asyncio.current_task()
+        assert task is not None
+        try:
+            await work
+        except asyncio.CancelledError:
+            task.uncancel()
+            return False
+        finally:
+            self._working = None
+        return True
+
+    def _stop(self) -> None:
+        if self._working is not None:
+            self._working.cancel()
+            self._working = None

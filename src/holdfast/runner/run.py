@@ -18,7 +18,7 @@ from holdfast.plan import FailFast, Once
 from holdfast.processes.scratch import sweep
 from holdfast.runner.calm_answers import calm_answers
 from holdfast.runner.intake import Intake
-from holdfast.runner.interrupts import to_its_end
+from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
 from holdfast.runner.preflight import preflight, was_stateful
 from holdfast.runner.run_log import RunLog
@@ -42,12 +42,13 @@ class RunInProgress:
         """Runs what is missing, to the end or to an interrupt."""
         started = time.monotonic()
         complete = False
-        try:
-            stored = replay(self.run, self.job.plan, self.intake.tally)
-            complete = await to_its_end(self._all(stored))
-        finally:
-            await self.intake.leave()
-            self.log.close(complete, time.monotonic() - started)
+        with Interrupts() as interrupts:
+            try:
+                stored = replay(self.run, self.job.plan, self.intake.tally)
+                complete = await interrupts.to_its_end(self._all(stored))
+            finally:
+                await self.intake.leave()
+                self.log.close(complete, time.monotonic() - started)
 
     async def _all(self, stored: StoredRun) -> None:
         job, intake, options = self.job, self.intake, self.job.options

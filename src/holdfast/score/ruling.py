@@ -110,8 +110,8 @@ def _held(tolerated: int, errors: int, least: float | None, options: ScoreOption
 
 
 def _under(score: float | None, least: float) -> bool:
-    """Whether the score as it is shown, with two decimals, is below the minimum."""
-    return score is not None and round(score, 2) < least
+    """Whether the score is below the minimum, also as it is shown: with two decimals."""
+    return score is not None and score < least and round(score, 2) < least
 
 
 def _cells(n: int, kind: str) -> str:

@@ -72,3 +72,22 @@ def test_a_slot_that_breaks_ends_the_execution_with_its_error(monkeypatch: pytes
 
     with pytest.raises(RuntimeError, match="ours"):
         asyncio.run(asyncio.wait_for(use(), 5))
+
+
+def test_a_slot_that_fails_ends_the_others_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "run_trial", _at_once)
+    stored: list[str] = []
+
+    def store(trial: Trial, seen: Observation) -> Observation:
+        if len(stored) == 5:
+            raise OSError("no space left")
+        stored.append(trial.id)
+        return seen
+
+    async def use() -> None:
+        async for _ in execute(Site(), TRIALS, store=store):  # type: ignore[arg-type]
+            pass
+
+    with pytest.raises(OSError, match="no space left"):
+        asyncio.run(use())
+    assert len(stored) == 5
