@@ -57,9 +57,10 @@ def _document(run: Run) -> Iterator[bytes]:
     judged = [_count_cases(run, failed)] if run.part == "scenario" else []
     decisive = Decisive(run, failed)
     suites, sorted_ = _count_cells(run, decisive)
-    root = _head("testsuites", run.name or run.spec_path, [*judged, *suites.values()])
+    verdict = _unshown(run, [*judged, *suites.values()])
+    root = _head("testsuites", run.name or run.spec_path, [*judged, *suites.values(), *verdict])
     yield b"<?xml version='1.0' encoding='utf-8'?>\n"
-    if not judged and not suites:
+    if not judged and not suites and not verdict:
         yield ET.tostring(root, "utf-8") + b"\n"
         return
     yield _opening(root)
@@ -71,7 +72,20 @@ def _document(run: Run) -> Iterator[bytes]:
         timed_cells = zip(rows, suite.times, strict=False)  # one time more if the scenario is vacuous
         made = (_case(run, row, places, seconds, decisive) for row, seconds in timed_cells)
         yield from _suite(run, suite, made)
+    for suite in verdict:
+        case = ET.Element("testcase", classname="verdict", name="verdict", time="0.000")
+        ET.SubElement(case, "error", message=_legal("; ".join(run.score.reasons)), type=f"exit {run.score.exit_code}")
+        yield from _suite(run, suite, [case])
     yield b"\n</testsuites>\n"
+
+
+def _unshown(run: Run, suites: Iterable[Suite]) -> list[Suite]:
+    """A suite of the verdict alone, where a run did not hold and none of its cases says so."""
+    if run.score.exit_code == 0 or any(suite.totals["failures"] or suite.totals["errors"] for suite in suites):
+        return []
+    suite = Suite("verdict")
+    suite.count("error", 0.0)
+    return [suite]
 
 
 def _count_cases(run: Run, failed: set[str]) -> Suite:

@@ -162,6 +162,8 @@ def next_step(run: Run, row: CellRow) -> str:
         return "our side broke, not the agent: put the cause right and run it again"
     if not cell.passes + cell.fails + cell.errors + cell.unproven:
         return "run it" if run.complete else f"go on with it: {resume(run)}"
+    if "can never match" in cell.reason:
+        return "write a pattern that can match, and judge what was recorded anew: holdfast judge"
     if cell.chaos and not cell.met and CHANGED_NOTHING in cell.reason:
         return "this fault finds nothing to change in what the agent got: set its mode's options, or use another mode"
     if cell.chaos and not cell.met and run.gateway and not any(t.trace for t in row.trials):

@@ -69,3 +69,9 @@ def test_without_a_matrix_the_cases_decide_alone() -> None:
     decisive = Decisive(verdict(alone(), 1), ())
     assert not decisive.counts(MUST.cell)
     assert Decisive(verdict(alone(), 1), ("search-tool-down",)).counts(FAILED.cell)
+
+
+@pytest.mark.parametrize(("code", "errors"), [(0, "0"), (5, "1"), (3, "1")])
+def test_a_run_that_did_not_hold_never_looks_green(code: int, errors: str) -> None:
+    run = replace(sample(), cells=[cell("always-cite-source", "no-chaos", "pass", trial("aaaaaaaaaaaa"))])
+    assert totals(verdict(run, code, reasons=("nothing proven",)))[:2] == ("0", errors)
