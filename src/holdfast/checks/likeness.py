@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from holdfast.checks.text import roles, statements
+from holdfast.checks.text import frames, roles, statements
 from holdfast.checks.text.alignment import align
+from holdfast.checks.text.courtesy import without_courtesy
 from holdfast.checks.text.languages import Language, detect
+from holdfast.checks.text.partners import partners
 from holdfast.checks.text.sentence import Sentence, Token
 from holdfast.checks.text.synonyms import opposites
 from holdfast.checks.text.tokens import sentences
@@ -20,7 +22,10 @@ _COMPARED = 1_000_000
 """Characters of a text that are read; what is beyond must be the same to the letter."""
 _STEEP = 1.3
 """How fast words without a counterpart lower the score of their sentence: one in five ends below 0.75."""
-
+_GENTLE = 0.65
+"""The same for a sentence that is worded anew: two in five."""
+_WORTH = 0.5
+"""A clause without a counterpart was added if the other text has less than this share of words that it could be."""
 _NEAR = 0.55
 """Vectors of two words so near mean the same; those of opposites come up to 0.5."""
 
@@ -39,21 +44,27 @@ def likeness(expected: str, answer: str, method: Method) -> Likeness:
     if expected.split() == answer.split():
         return Likeness(1.0, method)
     lang = detect(expected, answer)
-    one, other = sentences(expected[:_COMPARED], lang), sentences(answer[:_COMPARED], lang)
+    one = without_courtesy(sentences(expected[:_COMPARED], lang), lang)
+    other = without_courtesy(sentences(answer[:_COMPARED], lang), lang)
     if not one or not other or expected[_COMPARED:] != answer[_COMPARED:]:
         return Likeness(0.0, method, ("nothing in common can be read",))
     align(one, other, lang, _near if method == "semantic" else None)
     found = tuple(dict.fromkeys(_conflicts(one, other, lang)))
-    return Likeness(0.0 if found else min(_covered(one), _covered(other)), method, found)
+    return Likeness(0.0 if found else _shared(one, other), method, found)
 
 
 def _conflicts(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language) -> Iterator[str]:
     yield from _replaced(one, other)
     yield from _reversed(one, other, lang)
     yield from statements.differences(one, other, lang)
-    yield from roles.differences(one, other, lang)
-    yield from (f"missing: '{shorten(text, 50)}'" for text in _alone(one))
-    yield from (f"added: '{shorten(text, 50)}'" for text in _alone(other))
+    pairs = partners(one, other)
+    yield from roles.differences(one, other, pairs, lang)
+    yield from frames.differences(pairs)
+    ours, theirs = _left_weight(one), _left_weight(other)
+    if theirs < _WORTH * ours:  # else both are worded anew, and the score says how far
+        yield from (f"missing: '{shorten(text, 50)}'" for text in _alone(one))
+    if ours < _WORTH * theirs:
+        yield from (f"added: '{shorten(text, 50)}'" for text in _alone(other))
 
 
 def _replaced(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:
@@ -101,9 +112,17 @@ def _clauses(sentence: Sentence) -> Iterator[list[Token]]:
     yield clause
 
 
-def _covered(found: Sequence[Sentence]) -> float:
+def _shared(one: Sequence[Sentence], other: Sequence[Sentence]) -> float:
     """The score of the sentence that is least like anything in the other text."""
-    return min(max(0.0, 1 - _STEEP * _share_left(sentence)) for sentence in found)
+    both = min(_left_weight(one), _left_weight(other)) > 0
+    return min(
+        max(0.0, 1 - (_GENTLE if both and sentence.frame < frames.FIRM else _STEEP) * _share_left(sentence))
+        for sentence in (*one, *other)
+    )
+
+
+def _left_weight(found: Sequence[Sentence]) -> float:
+    return sum(token.weight for sentence in found for token in sentence.content if not token.matched)
 
 
 def _share_left(sentence: Sentence) -> float:

@@ -30,10 +30,10 @@ def align(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language, ne
             if token.fact is None and token.key in there:
                 token.matched = True
     left, right = _left(ours), _left(theirs)
-    _derived(left, right)
+    _akin(left, right)
+    _derived(_left(left), _left(right), lang)
     _denied(left, right)
     _denied(right, left)
-    _doubled(one, other)
     if near is not None and lang.name == "en":  # the vectors are of English words
         _by_meaning(_left(ours), _left(theirs), near, opposites(lang.name))
 
@@ -74,14 +74,27 @@ def _facts(ours: list[Token], theirs: list[Token]) -> None:
                     token.key = counterpart.key = "#" + min(token.fact.readings | counterpart.fact.readings)
 
 
-def _derived(left: list[Token], right: list[Token]) -> None:
+def _akin(left: list[Token], right: list[Token]) -> None:
+    """Words that stand in one group, whichever of their groups that is."""
+    by_group: dict[str, Token] = {}
+    for token in right:
+        for group in token.kin:
+            by_group.setdefault(group, token)
+    for token in left:
+        for group in sorted(token.kin & by_group.keys())[:1]:
+            other = by_group[group]
+            token.matched = other.matched = True
+            token.key = other.key = min(token.key, other.key)
+
+
+def _derived(left: list[Token], right: list[Token], lang: Language) -> None:
     """`refundable` and `refunded`, `employed` and `employment`: one word begins with the other's stem."""
     starts: dict[str, list[Token]] = {}
     for token in right:
         starts.setdefault(token.key[:4], []).append(token)
     for token in left:
         for other in starts.get(token.key[:4], ())[:_CALLED]:
-            if _same_root(token, other):
+            if _same_root(token, other) or (lang.name in _INFLECTED and _same_beginning(token, other)):
                 token.matched = other.matched = True
                 token.key = other.key = min(token.key, other.key)
 
@@ -93,39 +106,20 @@ def _same_root(one: Token, other: Token) -> bool:
     return len(short) >= 4 and long.startswith(short) and long[len(short) :] in _SUFFIXES
 
 
-_SUFFIXES = frozenset(
-    [
-        "able",
-        "ible",
-        "al",
-        "ally",
-        "ion",
-        "ive",
-        "er",
-        "or",
-        "ance",
-        "ence",
-        "ity",
-        "ness",
-        "y",
-        "ful",
-        "r",
-        "t",
-        "d",
-        "n",
-        "en",
-        "ung",
-        "e",
-        "es",
-        "s",
-        "ent",
-        "ant",
-        "ment",
-        "tion",
-        "ung",
-        "keit",
-    ]
-)
+def _same_beginning(one: Token, other: Token) -> bool:
+    """Where words have many endings: most of both is the same."""
+    if one.name or other.name or "=" in (one.key[0], other.key[0]):
+        return False
+    same = next((n for n, (a, b) in enumerate(zip(one.key, other.key, strict=False)) if a != b), -1)
+    same = min(len(one.key), len(other.key)) if same < 0 else same
+    rest = max(len(one.key), len(other.key)) - same
+    return (same >= 4 and rest <= 3 and same > rest) or (same >= 6 and rest <= 5)
+
+
+_INFLECTED = frozenset({"de", "fr", "es", "pt", "it", "nl", "pl", "ru"})
+_ADDED = """able ible al ally ion ive er or ance ence ity ness y ful r t d n en ung e es s ent ant ment tion keit
+heit lich ed ing ation age ure ery ership ly ist ier ic ical"""
+_SUFFIXES = frozenset(_ADDED.split())
 
 
 def _denied(left: list[Token], right: list[Token]) -> None:
@@ -139,30 +133,6 @@ def _denied(left: list[Token], right: list[Token]) -> None:
                 token.matched = plain[bare].matched = True
                 token.key = plain[bare].key
                 token.marks = token.marks | NEGATED
-
-
-def _doubled(one: Sequence[Sentence], other: Sequence[Sentence]) -> None:
-    """A word that stands just where another stood weighs double; of a word in small letters both sides must fit."""
-    ours, theirs = _slots(one), _slots(other)
-    for slot in ours.keys() & theirs.keys():
-        for token in (*ours[slot], *theirs[slot]):
-            token.weight *= 2
-
-
-def _slots(sentences: Iterable[Sentence]) -> dict[tuple[str, str], list[Token]]:
-    """By what stands before and after, the words without a counterpart."""
-    found: dict[tuple[str, str], list[Token]] = {}
-    for sentence in sentences:
-        content = sentence.content
-        for at, token in enumerate(content):
-            if not token.matched:
-                before = content[at - 1].key if at else ""
-                after = content[at + 1].key if at + 1 < len(content) else ""
-                small = token.text[0].islower()
-                slots = [(before, after)] if small else [(before, "<"), (after, ">")]
-                for slot in (slot for slot in slots if slot[0] and slot[1]):
-                    found.setdefault(slot, []).append(token)
-    return found
 
 
 def _by_meaning(left: list[Token], right: list[Token], near: Near, known: Mapping[str, Set[str]]) -> None:

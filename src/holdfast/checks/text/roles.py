@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.checks.text.folding import fold
 from holdfast.checks.text.languages import Language
-from holdfast.checks.text.sentence import Sentence, Token
+from holdfast.checks.text.partners import Pairs
+from holdfast.checks.text.sentence import ARTICLES, Sentence, Token
 
 _LONGEST = 40
 """Content words of a sentence whose places are compared pair by pair."""
@@ -16,52 +17,12 @@ _PERSONS = ("first", "second", "third")
 _BY_PARTICLES = frozenset({"zh", "ja", "hi"})
 """Languages in which particles, not places, say who does what."""
 _CASES = {"der": "who", "den": "whom", "dem": "to whom", "ein": "who", "einen": "whom", "einem": "to whom"}
-_ARTICLES = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "der",
-        "die",
-        "das",
-        "den",
-        "dem",
-        "des",
-        "ein",
-        "eine",
-        "einen",
-        "einem",
-        "einer",
-        "le",
-        "la",
-        "les",
-        "l",
-        "un",
-        "une",
-        "el",
-        "los",
-        "las",
-        "il",
-        "lo",
-        "gli",
-        "i",
-        "o",
-        "os",
-        "as",
-        "um",
-        "uma",
-        "de",
-        "het",
-        "een",
-    ]
-)
 
 
-def differences(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language) -> Iterator[str]:
+def differences(one: Sequence[Sentence], other: Sequence[Sentence], pairs: Pairs, lang: Language) -> Iterator[str]:
     """In a few words each, what changed places."""
-    for sentence in one:
-        counterpart = _counterpart(sentence, other)
-        if counterpart is not None:
+    for sentence, counterpart in pairs:
+        if len({token.key for token in sentence.content} & {token.key for token in counterpart.content}) >= 2:
             yield from _swapped(sentence, counterpart, lang)
             yield from _directions(sentence, counterpart)
     yield from _steps(one, other)
@@ -77,14 +38,8 @@ def _directions(one: Sentence, other: Sentence) -> Iterator[str]:
 
 
 def _direction(tokens: list[Token], at: int) -> frozenset[str]:
-    before = next((token for token in reversed(tokens[max(0, at - 3) : at]) if fold(token.text) not in _ARTICLES), None)
+    before = next((token for token in reversed(tokens[max(0, at - 3) : at]) if fold(token.text) not in ARTICLES), None)
     return before.marks & {"toward", "away"} if before is not None else frozenset()
-
-
-def _counterpart(sentence: Sentence, others: Sequence[Sentence]) -> Sentence | None:
-    keys = {token.key for token in sentence.content}
-    best = max(others[:_LONGEST], key=lambda o: len(keys & {t.key for t in o.content}), default=None)
-    return best if best is not None and len(keys & {t.key for t in best.content}) >= 2 else None
 
 
 def _swapped(one: Sentence, other: Sentence, lang: Language) -> Iterator[str]:
@@ -141,7 +96,7 @@ def _around(tokens: list[Token], at: int) -> frozenset[str]:
 
 def _said(token: Token) -> str:
     word = fold(token.text)
-    idle = word in _ARTICLES or token.text in ",:" or not token.marks.isdisjoint(("is", "was"))
+    idle = word in ARTICLES or token.text in ",:" or not token.marks.isdisjoint(("is", "was"))
     return token.key or _person(token) or ("" if idle else word)
 
 

@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 
 from holdfast.checks.text.quantities import Fact
 
+_THE = """the a an der die das den dem des ein eine einen einem einer le la les l un une el los las il lo gli i o os
+as um uma de het een"""
+ARTICLES = frozenset(_THE.split())
+
 
 @dataclass(slots=True)
 class Token:
@@ -21,6 +25,8 @@ class Token:
     name: bool = False
     weight: float = 1.0
     matched: bool = False
+    kin: frozenset[str] = frozenset()
+    """Of a word: every group of words that it may stand for."""
 
 
 @dataclass(slots=True)
@@ -30,6 +36,8 @@ class Sentence:
     tokens: list[Token] = field(default_factory=list)
     question: bool = False
     numbered: bool = False
+    frame: float = 0.0
+    """How much of its words, small ones too, the sentence nearest to it has."""
 
     @property
     def content(self) -> list[Token]:

@@ -115,8 +115,13 @@ def _counts(ours: list[Mark], theirs: list[Mark], one: Sequence[Sentence], other
         if bool(mine[kind]) != bool(yours[kind]):
             yield _changed(kind, ours, theirs)
     for kind in (*_AMOUNTS, *_LIMITS):
-        if bool(mine[kind]) != bool(yours[kind]):
+        if bool(mine[kind]) != bool(yours[kind]) and not (kind == "all" and _plainly_all(mine, yours)):
             yield _changed(kind, ours, theirs)
+
+
+def _plainly_all(mine: Counter[str], yours: Counter[str]) -> bool:
+    """`The rooms are free` are all of them, where no other amount is named."""
+    return all(mine[kind] == yours[kind] for kind in _AMOUNTS if kind != "all")
 
 
 def _modality(mine: Counter[str], yours: Counter[str], ours: list[Mark], theirs: list[Mark],

@@ -7,9 +7,10 @@ from functools import cache, lru_cache
 from holdfast.checks.text.folding import table
 from holdfast.checks.text.languages import NO_SPACES, language
 
-_ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ied", "ies", "ed", "es", "s", "ly")
+_ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ied", "ies", "ed", "s", "ly")
+_HISSING = ("ses", "xes", "zes", "ches", "shes")
 _SPELLING = (("isation", "ization"), ("ise", "ize"), ("isi", "izi"), ("our", "or"), ("grey", "gray"), ("tre", "ter"),
-             ("ogue", "og"), ("ence", "ense"), ("yse", "yze"), ("ll", "l"))  # fmt: skip
+             ("ogue", "og"), ("ence", "ense"), ("yse", "yze"), ("amme", "am"), ("ll", "l"))  # fmt: skip
 _ARABIC_STARTS = ("وال", "بال", "كال", "فال", "لل", "ال")
 
 
@@ -24,6 +25,7 @@ def stem(word: str, name: str) -> str:
         word = next((word[len(s) :] for s in _ARABIC_STARTS if word.startswith(s) and len(word) - len(s) >= 3), word)
     if name == "de" and word.startswith("ge") and len(word) > 6 and word.endswith(("t", "en")):
         word = word[2:]
+        word = word[1:] if word[:1] in "فول" and len(word) > 4 else word
     least = 2 if name in ("hi", "ar") else 3
     for ending in language(name).endings:
         if word.endswith(ending) and len(word) - len(ending) >= least:
@@ -44,6 +46,7 @@ def _english(word: str) -> str:
     for british, american in _SPELLING:
         if len(word) >= 4:
             word = word.replace(british, american)
+    word = word[:-1] if word.endswith(_HISSING) else word  # `boxes` as `boxe`, whose last letter goes too
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             word = word[: -len(ending)] + ("y" if ending in ("ied", "ies") else "")

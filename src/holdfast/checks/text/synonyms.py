@@ -39,6 +39,17 @@ def group_of(name: str) -> dict[str, str]:
 
 
 @cache
+def kin_of(name: str) -> dict[str, frozenset[str]]:
+    """By stem, the first words of all groups that it is in."""
+    found: dict[str, set[str]] = {}
+    for group in _groups(name):
+        for word in group:
+            first, *rest = word.split("_")
+            found.setdefault(" ".join((stem(first, name), *rest)), set()).add(f"={group[0]}")
+    return {word: frozenset(groups) for word, groups in found.items()}
+
+
+@cache
 def phrases(name: str) -> dict[str, int]:
     """By stem of the first word, how many words the longest phrase of a group has."""
     found: dict[str, int] = {}

@@ -12,7 +12,7 @@ from holdfast.checks.text.languages import NO_SPACES, Language
 from holdfast.checks.text.quantities import western
 from holdfast.checks.text.sentence import Sentence, Token
 from holdfast.checks.text.stems import stem
-from holdfast.checks.text.synonyms import group_of, phrases
+from holdfast.checks.text.synonyms import group_of, kin_of, phrases
 
 _LETTER = (
     r"(?:[^\W\d_]|[\u0300-\u036f\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u200c\u200d])"
@@ -146,7 +146,7 @@ def _segmented(word: str, at: int, known: re.Pattern[str]) -> Iterator[tuple[str
 
 def _marked(tokens: list[Token], lang: Language) -> Iterator[Token]:
     """Phrases and small words with what they do, other words with their keys."""
-    groups, long = group_of(lang.name), phrases(lang.name)
+    groups, long, kin = group_of(lang.name), phrases(lang.name), kin_of(lang.name)
     at, opening = 0, True
     while at < len(tokens):
         token = tokens[at]
@@ -159,7 +159,8 @@ def _marked(tokens: list[Token], lang: Language) -> Iterator[Token]:
         base = stem(word, lang.name)
         grouped = _grouped(base, tokens, at, long.get(base, 1), groups)
         if grouped > size or (not marks and grouped):
-            token.key = groups[_joined(base, tokens[at : at + grouped])]
+            phrase = _joined(base, tokens[at : at + grouped])
+            token.key, token.kin = groups[phrase], kin[phrase]
             token.text = " ".join(t.text for t in tokens[at : at + grouped])
             yield token
             at, opening = at + grouped, False
@@ -175,7 +176,8 @@ def _marked(tokens: list[Token], lang: Language) -> Iterator[Token]:
             token.marks, token.key, token.name = frozenset(), word, True
         elif not marks and token.text[:1].isalpha():
             token.key = _apart(base, tokens, at, groups) if base in long else groups.get(base, base)
-            token.weight = _LIGHT if word in lang.light else 1.0
+            token.kin = kin.get(base, token.kin)
+            token.weight = _LIGHT if word in lang.light or base in lang.light else 1.0
             token.name = _is_name(token.text, opening, lang) and not token.key.startswith("=")
         token.text = " ".join(t.text for t in tokens[at : at + size])
         yield token

@@ -1,0 +1,72 @@
+"""The same frame with another filler says something else; what is worded anew is judged by what it shares."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+
+from holdfast.checks.text.folding import fold
+from holdfast.checks.text.partners import Pairs
+from holdfast.checks.text.sentence import ARTICLES, Sentence, Token
+
+FIRM = 0.6
+"""From this share of equal words on, a sentence keeps its frame."""
+_LOOSE = 0.45
+"""From this share on, a word that stands in another's very place replaces it."""
+_LONGEST = 150
+"""Words of a sentence whose order is compared."""
+_COUNTS = 0.5
+"""What a word must weigh to be missed by itself."""
+
+
+def differences(pairs: Pairs) -> Iterator[str]:
+    """What was put in, left out or replaced in a sentence that is otherwise as it was."""
+    for one, other in pairs:
+        if len(one.tokens) <= _LONGEST and len(other.tokens) <= _LONGEST:
+            yield from _compared(one, other)
+
+
+def _compared(one: Sentence, other: Sentence) -> Iterator[str]:
+    ours, theirs = _spoken(one), _spoken(other)
+    mine, yours = [_said(token) for token in ours], [_said(token) for token in theirs]
+    if _share(mine, yours) < _LOOSE or not (_left(ours) or _left(theirs)):
+        return
+    turned = mine > yours  # the matcher prefers its first text: the order must not depend on which that is
+    codes = SequenceMatcher(None, *((yours, mine) if turned else (mine, yours)), autojunk=False).get_opcodes()
+    shared = sum(b - a for kind, a, b, _, _ in codes if kind == "equal") / max(len(mine), len(yours))
+    one.frame, other.frame = max(one.frame, shared), max(other.frame, shared)
+    if shared < _LOOSE:
+        return
+    hunks = [(c, d, a, b) if turned else (a, b, c, d) for kind, a, b, c, d in codes if kind != "equal"]
+    yield from _hunks([(_left(ours[a:b]), _left(theirs[c:d])) for a, b, c, d in hunks], shared)
+
+
+def _hunks(hunks: list[tuple[list[Token], list[Token]]], shared: float) -> Iterator[str]:
+    for lost, new in hunks:
+        if lost and new:
+            yield f"'{lost[0].text}' became '{new[0].text}'"
+    lost_ones, new_ones = [t for lost, _ in hunks for t in lost], [t for _, new in hunks for t in new]
+    if shared >= FIRM and lost_ones and not new_ones:
+        yield f"'{lost_ones[0].text}' is missing"
+    if shared >= FIRM and new_ones and not lost_ones:
+        yield f"'{new_ones[0].text}' was added"
+
+
+def _spoken(sentence: Sentence) -> list[Token]:
+    return [t for t in sentence.tokens if _said(t) and fold(t.text) not in ARTICLES and "polite" not in t.marks]
+
+
+def _said(token: Token) -> str:
+    if token.key or token.text in ",:()=":
+        return token.key
+    return next((f"@{person}" for person in ("first", "second") if person in token.marks), fold(token.text))
+
+
+def _left(tokens: list[Token]) -> list[Token]:
+    return [token for token in tokens if token.key and not token.matched and token.weight >= _COUNTS]
+
+
+def _share(mine: list[str], yours: list[str]) -> float:
+    both = sum((Counter(mine) & Counter(yours)).values())
+    return both / max(len(mine), len(yours), 1)
