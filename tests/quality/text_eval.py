@@ -50,7 +50,7 @@ def rate(half: str, method: Method, *, same: bool) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--half", choices=["dev", "held"], default="dev")
+    parser.add_argument("--half", choices=halves(), default="dev")
     parser.add_argument("--method", choices=["lexical", "semantic"])
     parser.add_argument("--wrong", action="store_true", help="list the pairs that are judged wrongly")
     asked = parser.parse_args()

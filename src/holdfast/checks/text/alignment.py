@@ -29,9 +29,9 @@ def align(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language, ne
         for token in tokens:
             if token.fact is None and token.key in there:
                 token.matched = True
+    _akin(ours, theirs)
     left, right = _left(ours), _left(theirs)
-    _akin(left, right)
-    _derived(_left(left), _left(right), lang)
+    _derived(left, right, lang)
     _denied(left, right)
     _denied(right, left)
     if near is not None and lang.name == "en":  # the vectors are of English words
@@ -74,17 +74,12 @@ def _facts(ours: list[Token], theirs: list[Token]) -> None:
                     token.key = counterpart.key = "#" + min(token.fact.readings | counterpart.fact.readings)
 
 
-def _akin(left: list[Token], right: list[Token]) -> None:
+def _akin(ours: list[Token], theirs: list[Token]) -> None:
     """Words that stand in one group, whichever of their groups that is."""
-    by_group: dict[str, Token] = {}
-    for token in right:
-        for group in token.kin:
-            by_group.setdefault(group, token)
-    for token in left:
-        for group in sorted(token.kin & by_group.keys())[:1]:
-            other = by_group[group]
-            token.matched = other.matched = True
-            token.key = other.key = min(token.key, other.key)
+    shared = frozenset[str]().union(*(t.kin for t in ours)) & frozenset[str]().union(*(t.kin for t in theirs))
+    for token in (*_left(ours), *_left(theirs)):
+        if token.kin & shared:
+            token.matched, token.key = True, min(token.kin & shared)
 
 
 def _derived(left: list[Token], right: list[Token], lang: Language) -> None:

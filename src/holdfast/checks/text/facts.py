@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from holdfast.checks.text.clocks import HOURS, spoken
 from holdfast.checks.text.folding import fold
 from holdfast.checks.text.languages import COMMA_DECIMAL, Language
 from holdfast.checks.text.quantities import (
@@ -22,11 +23,13 @@ Raw = tuple[str, str, int]
 _BETWEEN = frozenset({"of", "de", "del", "the", "den", "."})
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|º|ª|ª|e|\.)$")
 _HALVES = {"am": "am", "pm": "pm"}
-_HOURS = frozenset(fold(w) for w in ("uhr", "h", "heures", "o'clock", "uur", "बजे", "horas", "hrs", "час", "часов"))
 _NAMED_HOURS = {"noon": 12, "midday": 12, "midnight": 0, "mittag": 12, "mitternacht": 0, "mediodía": 12, "minuit": 0,
                 "midi": 12, "mezzogiorno": 12, "mezzanotte": 0, "medianoche": 0, "meio-dia": 12, "meia-noite": 0,
                 "полдень": 12, "полночь": 0, "południe": 12, "północ": 0, "正午": 12, "中午": 12}  # fmt: skip
 _DURATIONS = frozenset({"h", "hrs", "horas"})
+_PARTS = {"half": 0.5, "quarter": 0.25, "third": 1 / 3}
+_A, _OF = (frozenset({"a", "an"}),), (frozenset({"of"}),)
+_OF_A = (*_OF, *_A)
 _SIGNS = {"+": "plus", "×": "times"}
 
 
@@ -62,6 +65,8 @@ class _Reader:
         kind, text, _ = self._raw[at]
         if kind in ("ymd", "dmy", "md"):
             return 1, self._date(kind, text)
+        if kind in ("word", "number", "clock") and (said := spoken(self._words, at, self._lang) or self._part(at)):
+            return said
         if kind == "clock":
             return self._clock(at)
         word = self._words[at]
@@ -71,17 +76,23 @@ class _Reader:
         if kind == "number" or (kind == "word" and self._is_number(at)):
             return self._number(at)
         if kind == "word":
-            return self._past(at) or self._named(at)
+            return self._named(at)
         return 1, None
 
-    def _past(self, at: int) -> tuple[int, Fact | None] | None:
-        """`half past ten`, `a quarter to nine`."""
-        minutes = {"half": 30, "quarter": 15}.get(self._words[at]) if self._lang.name == "en" else None
-        side = self._word(at + 1)
-        hour = self._lang.numbers.get(self._word(at + 2)) if side in ("past", "to") else None
-        if minutes is None or hour is None or hour > 12:
-            return None
-        return 3, clock(int(hour), minutes) if side == "past" else clock(int(hour) - 1, 60 - minutes)
+    def _part(self, at: int) -> tuple[int, Fact] | None:
+        """`a quarter of a litre`, `half an hour`, `an hour and a half`, `a third of them`."""
+        words = self._words
+        part = _PARTS.get(words[at], 0.0) if self._lang.name == "en" else 0.0
+        if part:
+            size = next((n for n, form in ((3, _OF_A), (2, _OF), (2, _A)) if self._is(at + 1, form)), 1)
+            if size > 1 and self._word(at + size) in units() and (words[at] != "second"):
+                return size + 1, quantity(part, self._word(at + size))
+            return (1, quantity(100 * part, "%")) if words[at] != "half" and self._word(at + 1) == "of" else None
+        more = tuple(words[at + 2 : at + 5]) == ("and", "a", "half") and self._word(at + 1) in units()
+        return (5, quantity(1.5, words[at + 1])) if more and words[at] in ("a", "an", "one") else None
+
+    def _is(self, at: int, form: tuple[frozenset[str], ...]) -> bool:
+        return all(self._word(at + n) in words for n, words in enumerate(form))
 
     def _named(self, at: int) -> tuple[int, Fact | None]:
         word = self._words[at]
@@ -119,7 +130,7 @@ class _Reader:
         if 0 <= value <= 24 and value == int(value):
             if word in _HALVES:
                 return size + 1, clock(int(value), half=_HALVES[word])
-            if word in _HOURS and not (word in _DURATIONS and self._lang.name == "en"):
+            if word in HOURS and not (word in _DURATIONS and self._lang.name == "en"):
                 return size + 1, clock(int(value))
         if word in ("st", "nd", "rd", "th"):
             return size + 1, quantity(value)
@@ -196,7 +207,7 @@ class _Reader:
     def _clock(self, at: int) -> tuple[int, Fact | None]:
         hour, minute, *second = (int(part) for part in re.findall(r"\d+", self._raw[at][1]))
         after = self._word(at + 1)
-        size = 2 if after in _HALVES or after in _HOURS else 1
+        size = 2 if after in _HALVES or after in HOURS else 1
         return size, clock(hour, minute, second[0] if second else 0, _HALVES.get(after, ""))
 
     def _figures(self, at: int) -> float:

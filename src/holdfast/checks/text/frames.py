@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 
 from holdfast.checks.text.folding import fold
@@ -16,6 +16,8 @@ _LOOSE = 0.45
 """From this share on, a word that stands in another's very place replaces it."""
 _LONGEST = 150
 """Words of a sentence whose order is compared."""
+_SHORT = 6
+"""In a sentence of so many words every one of them may be the answer."""
 _COUNTS = 0.5
 """What a word must weigh to be missed by itself."""
 
@@ -30,7 +32,7 @@ def differences(pairs: Pairs) -> Iterator[str]:
 def _compared(one: Sentence, other: Sentence) -> Iterator[str]:
     ours, theirs = _spoken(one), _spoken(other)
     mine, yours = [_said(token) for token in ours], [_said(token) for token in theirs]
-    if _share(mine, yours) < _LOOSE or not (_left(ours) or _left(theirs)):
+    if _share(mine, yours) < _LOOSE or not (_left(ours, 0.0) or _left(theirs, 0.0)):
         return
     turned = mine > yours  # the matcher prefers its first text: the order must not depend on which that is
     codes = SequenceMatcher(None, *((yours, mine) if turned else (mine, yours)), autojunk=False).get_opcodes()
@@ -39,18 +41,23 @@ def _compared(one: Sentence, other: Sentence) -> Iterator[str]:
     if shared < _LOOSE:
         return
     hunks = [(c, d, a, b) if turned else (a, b, c, d) for kind, a, b, c, d in codes if kind != "equal"]
-    yield from _hunks([(_left(ours[a:b]), _left(theirs[c:d])) for a, b, c, d in hunks], shared)
+    least = 0.0 if max(len(mine), len(yours)) <= _SHORT else _COUNTS
+    yield from _replaced((_left(ours[a:b], least), _left(theirs[c:d], least)) for a, b, c, d in hunks)
+    if shared >= FIRM:
+        yield from _one_sided(_left(ours), _left(theirs))
 
 
-def _hunks(hunks: list[tuple[list[Token], list[Token]]], shared: float) -> Iterator[str]:
+def _replaced(hunks: Iterable[tuple[list[Token], list[Token]]]) -> Iterator[str]:
     for lost, new in hunks:
         if lost and new:
             yield f"'{lost[0].text}' became '{new[0].text}'"
-    lost_ones, new_ones = [t for lost, _ in hunks for t in lost], [t for _, new in hunks for t in new]
-    if shared >= FIRM and lost_ones and not new_ones:
-        yield f"'{lost_ones[0].text}' is missing"
-    if shared >= FIRM and new_ones and not lost_ones:
-        yield f"'{new_ones[0].text}' was added"
+
+
+def _one_sided(lost: list[Token], new: list[Token]) -> Iterator[str]:
+    if lost and not new:
+        yield f"'{lost[0].text}' is missing"
+    if new and not lost:
+        yield f"'{new[0].text}' was added"
 
 
 def _spoken(sentence: Sentence) -> list[Token]:
@@ -63,8 +70,8 @@ def _said(token: Token) -> str:
     return next((f"@{person}" for person in ("first", "second") if person in token.marks), fold(token.text))
 
 
-def _left(tokens: list[Token]) -> list[Token]:
-    return [token for token in tokens if token.key and not token.matched and token.weight >= _COUNTS]
+def _left(tokens: list[Token], least: float = _COUNTS) -> list[Token]:
+    return [token for token in tokens if token.key and not token.matched and token.weight >= least]
 
 
 def _share(mine: list[str], yours: list[str]) -> float:

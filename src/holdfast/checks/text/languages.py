@@ -17,7 +17,7 @@ _LETTERS = {"pl": frozenset("ąęłńśźż"), "de": frozenset("ßäöü"), "es"
 COMMA_DECIMAL = frozenset({"de", "fr", "es", "pt", "it", "nl", "pl", "ru"})
 NO_SPACES = frozenset({"zh", "ja"})
 _NAMED = ("months", "days")
-_PLAIN = ("endings", "irregular", "units", "scales", "time", "light", *_NAMED)
+_PLAIN = ("clock", "short", "endings", "irregular", "units", "scales", "time", "light", *_NAMED)
 
 
 class Language(NamedTuple):

@@ -59,7 +59,7 @@ def clock(hour: int, minute: int = 0, second: int = 0, half: str = "") -> Fact:
     told = {float(hour)}
     if half and hour <= 12:
         hour = hour % 12 + (12 if half == "pm" else 0)
-    bare = frozenset(told | {float(hour)}) if not minute and not second else frozenset()
+    bare = frozenset(told | {float(hour), float(hour % 12)}) if not minute and not second else frozenset()
     return Fact("clock", frozenset({f"{hour % 24}:{minute:02}:{second:02}"}), bare=bare)
 
 

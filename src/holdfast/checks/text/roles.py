@@ -25,7 +25,47 @@ def differences(one: Sequence[Sentence], other: Sequence[Sentence], pairs: Pairs
         if len({token.key for token in sentence.content} & {token.key for token in counterpart.content}) >= 2:
             yield from _swapped(sentence, counterpart, lang)
             yield from _directions(sentence, counterpart)
+            yield from _repeated(sentence, counterpart, lang)
+    yield from _parted(one, other)
+    yield from _parted(other, one)
     yield from _steps(one, other)
+
+
+def _repeated(one: Sentence, other: Sentence, lang: Language) -> Iterator[str]:
+    """Names that are said more than once keep the words beside them, where all words are the same."""
+    if bool(_passive(one, lang)) != bool(_passive(other, lang)) or not _same_words(one, other):
+        return
+    counts = Counter(token.key for token in one.content if token.name)
+    for name in [name for name, count in counts.items() if count > 1]:
+        if _beside(one, name) != _beside(other, name):
+            yield f"'{name}' stands by other words"
+
+
+def _beside(sentence: Sentence, name: str) -> Counter[str]:
+    """What stands before and after a name, each time."""
+    keys = ["", *(token.key for token in sentence.content), ""]
+    return Counter(
+        found
+        for at, key in enumerate(keys)
+        if key == name
+        for found in (f"<{keys[at - 1]}", f">{keys[at + 1]}")
+        if len(found) > 1
+    )
+
+
+def _parted(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:
+    """A number, date or name stays with words of its sentence."""
+    if len(one) > _LONGEST or len(other) > _LONGEST:
+        return
+    words = [{t.key for t in s.content if t.fact is None and not t.name} for s in other]
+    told = [{t.key for t in s.content if t.fact is not None or t.name} for s in other]
+    for sentence in one:
+        mine = {t.key for t in sentence.content if t.fact is None and not t.name and t.weight == 1.0}
+        rivals = [n for n, own in enumerate(words) if mine & own]
+        for token in (t for t in sentence.content if (t.fact is not None or t.name) and t.matched):
+            holders = [n for n, own in enumerate(told) if token.key in own]
+            if holders and rivals and not set(holders) & set(rivals) and any(mine <= words[n] for n in rivals):
+                yield f"'{token.text}' stands by other words"
 
 
 def _directions(one: Sentence, other: Sentence) -> Iterator[str]:
@@ -51,11 +91,12 @@ def _swapped(one: Sentence, other: Sentence, lang: Language) -> Iterator[str]:
     if turned:
         yield from _turned_wrong(one, other, lang)
         return
+    alike = _same_words(one, other)
     around_a = {key: _around(one.tokens, ours[key]) for key in shared}
     around_b = {key: _around(other.tokens, theirs[key]) for key in shared}
     for n, x in enumerate(shared):
         for y in shared[n + 1 :]:
-            if x.startswith("@") != y.startswith("@"):
+            if x.startswith("@") != y.startswith("@") or not (alike or _both_told(one.tokens, ours[x], ours[y])):
                 continue
             if (
                 _exchanged(x, y, around_a, around_b)
@@ -72,6 +113,17 @@ def _swapped(one: Sentence, other: Sentence, lang: Language) -> Iterator[str]:
                 return
     if lang.name == "de":
         yield from _cases(one, other, ours, theirs, shared)
+
+
+def _same_words(one: Sentence, other: Sentence) -> bool:
+    """Whether nearly all words are in both: only then does their order tell who does what."""
+    a, b = Counter(filter(None, map(_said, one.tokens))), Counter(filter(None, map(_said, other.tokens)))
+    return 4 * sum((a & b).values()) >= 3 * max(sum(a.values()), sum(b.values()))
+
+
+def _both_told(tokens: list[Token], at: int, other: int) -> bool:
+    """Whether both are names, numbers or dates."""
+    return all(tokens[n].name or tokens[n].fact is not None for n in (at, other))
 
 
 def _unique(sentence: Sentence) -> dict[str, int]:
@@ -112,6 +164,8 @@ def _equals(sentence: Sentence, at: int, other: int) -> bool:
     first, last = sorted((at, other))
     between = sentence.tokens[first + 1 : last]
     joins = sum("and" in token.marks or token.text == "," for token in between)
+    if sentence.tokens[at].name and sentence.tokens[other].name and any(t.key and not t.name for t in between):
+        return False  # `Ann called and Ben answered` is no list
     words = sum(bool(token.key) for token in between)
     return (
         joins > 0
@@ -126,7 +180,7 @@ def _side_by_side(sentence: Sentence, at: int, other: int, lang: Language) -> bo
     tokens = sentence.tokens
     if _says_when(tokens[at]) != _says_when(tokens[other]):
         return True
-    if lang.name in _BY_PARTICLES or all(tokens[n].name or tokens[n].fact is not None for n in (at, other)):
+    if lang.name in _BY_PARTICLES or _both_told(tokens, at, other):
         return False
     return not any(token.key and fold(token.text) not in lang.times_of_day for token in tokens[first + 1 : last])
 
@@ -171,7 +225,7 @@ def _turned_wrong(one: Sentence, other: Sentence, lang: Language) -> Iterator[st
     places = _unique(active)
     if doer is None or done_to is None or doer.key not in places or done_to.key not in places:
         return
-    if any("agent" in token.marks for token in active.tokens[max(0, places[doer.key] - 2) : places[doer.key]]):
+    if any("agent" in token.marks for token in active.tokens[max(0, places[doer.key] - 3) : places[doer.key]]):
         return  # no doer: `par carte`
     if places[doer.key] > places[done_to.key]:
         yield f"'{doer.text}' and '{done_to.text}' changed places"

@@ -52,7 +52,7 @@ def _of(tokens: list[Token], lang: Language) -> Iterator[Mark]:
     for at, token in enumerate(tokens):
         if not token.marks or ("polite" in token.marks and "not" not in token.marks):
             continue
-        before, after = _around(tokens, at)
+        before, after = _around(tokens, at, bounded=not token.marks.isdisjoint(("if", "because")))
         if "not" in token.marks or "impossible" in token.marks:
             if at - denied_at > 6 or any(t.text == "," for t in tokens[denied_at:at]):
                 yield Mark("not", token.text, before, after)
@@ -89,7 +89,13 @@ def _counted(tokens: list[Token], at: int) -> bool:
     return any(token.fact is not None for token in tokens[max(0, at - 2) : at + 4])
 
 
-def _around(tokens: list[Token], at: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _around(tokens: list[Token], at: int, *, bounded: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The nearest words on both sides; what a condition joins ends at the comma."""
+    if bounded:
+        end = next((n for n in range(at + 1, len(tokens)) if tokens[n].text == ","), len(tokens))
+        after = [t.key for t in tokens[at + 1 : min(end, at + 13)] if t.key][:_NEAR]
+        before = [t.key for t in (tokens[max(0, at - 12) : at] or tokens[end : end + 13]) if t.key]
+        return tuple(before[-_NEAR:] if at else before[:_NEAR]), tuple(after)
     before = [t.key for t in tokens[max(0, at - 12) : at] if t.key][-_NEAR:]
     after = [t.key for t in tokens[at + 1 : at + 13] if t.key][:_NEAR]
     return tuple(before), tuple(after)
@@ -112,11 +118,27 @@ def _counts(ours: list[Mark], theirs: list[Mark], one: Sequence[Sentence], other
         yield _changed("not", ours, theirs)
     yield from _modality(mine, yours, ours, theirs, one, other)
     for kind in ("must", "should", "once"):
-        if bool(mine[kind]) != bool(yours[kind]):
+        if bool(mine[kind]) != bool(yours[kind]) and not (kind == "must" and _told_to(ours, theirs, one, other)):
             yield _changed(kind, ours, theirs)
     for kind in (*_AMOUNTS, *_LIMITS):
         if bool(mine[kind]) != bool(yours[kind]) and not (kind == "all" and _plainly_all(mine, yours)):
             yield _changed(kind, ours, theirs)
+
+
+def _told_to(ours: list[Mark], theirs: list[Mark], one: Sequence[Sentence], other: Sequence[Sentence]) -> bool:
+    """`You need to restart it` is `Restart it`: what must be done opens a clause of the other text."""
+    said, plain = (ours, other) if any(m.kind == "must" for m in ours) else (theirs, one)
+    orders = {key for sentence in plain for key in _openings(sentence)}
+    return all(orders & {*m.after[:2], *m.before[-1:]} for m in said if m.kind == "must")
+
+
+def _openings(sentence: Sentence) -> Iterator[str]:
+    """The words that begin the sentence or what follows a comma, politeness aside."""
+    fresh = True
+    for token in sentence.tokens:
+        if fresh and token.key and not token.name:
+            yield token.key
+        fresh = token.text in (",", ":") or "and" in token.marks or "step" in token.marks or "polite" in token.marks
 
 
 def _plainly_all(mine: Counter[str], yours: Counter[str]) -> bool:

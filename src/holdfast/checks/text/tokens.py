@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 
 from holdfast.checks.text.facts import facts_at
-from holdfast.checks.text.folding import fold
+from holdfast.checks.text.folding import fold, table
 from holdfast.checks.text.languages import NO_SPACES, Language
 from holdfast.checks.text.quantities import western
 from holdfast.checks.text.sentence import Sentence, Token
@@ -64,12 +65,17 @@ _CONTRACTIONS = (
     (re.compile(r"'ll\b", re.I), " will"), (re.compile(r"'ve\b", re.I), " have"), (re.compile(r"'re\b", re.I), " are"),
     (re.compile(r"'m\b", re.I), " am"), (re.compile(r"'d\b", re.I), " would"),
     (re.compile(r"\b(it|he|she|that|there|what|here|who)'s\b", re.I), r"\1 is"),
-    (re.compile(r"\b(?:e\.g|i\.e|approx|etc|no|mr|mrs|ms|dr|st|vs|ca|z\.b|mon|tue|wed|thu|fri|sat|sun)\.(?=\s)", re.I),
+    (re.compile(r"\b(?:etc|mr|mrs|ms|mon|tue|wed|thu|fri|sat|sun)\.(?=\s)", re.I),
      lambda m: m[0][:-1].replace(".", "")),
     (re.compile(r"\b([ap])\.m\.?", re.I), r"\1m"),
 )  # fmt: skip
 
 
+_COUNTED = re.compile(
+    r"(?<=\w)-(?=(?:minute|hour|day|week|month|year|mile|metre|meter|kilometre|euro|dollar)s?\b)", re.I
+)
+_RULE = re.compile(r"\n[ \t]*\|?[ \t:|-]*-[ \t:|-]*(?=\n|$)")
+_ROW = re.compile(r"(?:^|\n)[ \t]*\|(.+?)\|?[ \t]*(?=\n|$)")
 _PARTICLES = frozenset({"back", "off", "on", "up", "down", "out", "in"})
 _LONGEST_NUMBER = 40
 """Signs of a number; a longer one is compared as it is written."""
@@ -89,9 +95,31 @@ def plain(text: str, lang: Language) -> str:
     if lang.name == "en":
         for pattern, written in _CONTRACTIONS:
             text = pattern.sub(written, text)
+        text = _COUNTED.sub(" ", text)
+    shorts = _shorts(lang.name)
+    if shorts:
+        text = shorts[0].sub(lambda m: shorts[1][m[1].casefold()], text)
+    text = _table_rows(text)
     if lang.name in ("fr", "it"):
         text = re.sub(r"\b([cdjlmnst]|qu|dell|all|nell|sull|dall|un|quest)'(?=\w)", r"\1 ", text, flags=re.I)
     return text
+
+
+@cache
+def _shorts(name: str) -> tuple[re.Pattern[str], dict[str, str]] | None:
+    """What finds the abbreviations of a language, and what they stand for."""
+    pairs = [pair.split("=") for pair in table("words.toml")[name].get("short", "").split()]
+    full = {short: long.replace("_", " ") for short, long in pairs}
+    names = "|".join(map(re.escape, sorted(full, key=len, reverse=True)))
+    return (re.compile(rf"(?<![\w.@/-])({names})(?:\.(?!\w)|(?![\w@'./-]))", re.I), full) if full else None
+
+
+def _table_rows(text: str) -> str:
+    """The rows of a table as sentences whose cells are parted by commas."""
+    if "|" not in text:
+        return text
+    text = _RULE.sub("\n", text)
+    return _ROW.sub(lambda m: "\n" + ", ".join(cell.strip() for cell in m[1].split("|")) + "\n", text)
 
 
 def sentences(text: str, lang: Language) -> list[Sentence]:
