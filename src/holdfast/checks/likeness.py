@@ -56,15 +56,16 @@ def likeness(expected: str, answer: str, method: Method) -> Likeness:
 def _conflicts(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language) -> Iterator[str]:
     yield from _replaced(one, other)
     yield from _reversed(one, other, lang)
-    yield from statements.differences(one, other, lang)
     pairs = partners(one, other)
+    replaced = list(frames.differences(pairs))
+    yield from statements.differences(one, other, lang)
     yield from roles.differences(one, other, pairs, lang)
-    yield from frames.differences(pairs)
+    yield from replaced
     ours, theirs = _left_weight(one), _left_weight(other)
     if theirs < _WORTH * ours:  # else both are worded anew, and the score says how far
-        yield from (f"missing: '{shorten(text, 50)}'" for text in _alone(one))
+        yield from (f"missing: '{shorten(text, 50)}'" for text in _alone(one, not theirs))
     if ours < _WORTH * theirs:
-        yield from (f"added: '{shorten(text, 50)}'" for text in _alone(other))
+        yield from (f"added: '{shorten(text, 50)}'" for text in _alone(other, not ours))
 
 
 def _replaced(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:
@@ -82,9 +83,10 @@ def _replaced(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[st
 def _reversed(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language) -> Iterator[str]:
     """Words that the other text has the opposite of."""
     known = opposites(lang.name)
-    new = {token.key: token for sentence in other for token in sentence.content if not token.matched}
+    new = {key: t for s in other for t in s.content if not t.matched for key in (t.key, *t.kin)}
     for token in (token for sentence in one for token in sentence.content if not token.matched):
-        for key in sorted(known.get(token.key, frozenset()) & new.keys())[:1]:
+        against = frozenset[str]().union(*(known.get(key, frozenset()) for key in (token.key, *token.kin)))
+        for key in sorted(against & new.keys())[:1]:
             yield f"'{token.text}' became '{new[key].text}'"
 
 
@@ -92,12 +94,13 @@ def _unmatched_facts(found: Sequence[Sentence]) -> list[Token]:
     return [t for s in found for t in s.content if not t.matched and (t.fact is not None or t.name)]
 
 
-def _alone(found: Sequence[Sentence]) -> Iterator[str]:
-    """Clauses that have no counterpart in the other text."""
+def _alone(found: Sequence[Sentence], for_sure: bool) -> Iterator[str]:
+    """Clauses that have no counterpart in the other text; a single word is one if the other text has no word left."""
     for sentence in found:
         for clause in _clauses(sentence):
             left = [token for token in clause if not token.matched]
-            if len(left) > 1 and 2 * len(left) > len(clause):
+            word = for_sure and len(left) == len(clause) == 1 and left[0].weight == 1.0
+            if word or (len(left) > 1 and 2 * len(left) > len(clause)):
                 yield " ".join(token.text for token in left)
 
 
@@ -116,7 +119,7 @@ def _shared(one: Sequence[Sentence], other: Sequence[Sentence]) -> float:
     """The score of the sentence that is least like anything in the other text."""
     both = min(_left_weight(one), _left_weight(other)) > 0
     return min(
-        max(0.0, 1 - (_GENTLE if both and sentence.frame < frames.FIRM else _STEEP) * _share_left(sentence))
+        max(0.0, 1 - (_STEEP if sentence.frame >= frames.FIRM else _GENTLE if both else 1.0) * _share_left(sentence))
         for sentence in (*one, *other)
     )
 

@@ -34,6 +34,8 @@ def align(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language, ne
     _derived(left, right, lang)
     _denied(left, right)
     _denied(right, left)
+    _not_opposite(one, other, opposites(lang.name))
+    _not_opposite(other, one, opposites(lang.name))
     if near is not None and lang.name == "en":  # the vectors are of English words
         _by_meaning(_left(ours), _left(theirs), near, opposites(lang.name))
 
@@ -128,6 +130,21 @@ def _denied(left: list[Token], right: list[Token]) -> None:
                 token.matched = plain[bare].matched = True
                 token.key = plain[bare].key
                 token.marks = token.marks | NEGATED
+
+
+def _not_opposite(one: Sequence[Sentence], other: Sequence[Sentence], known: Mapping[str, Set[str]]) -> None:
+    """`not open` is `closed`."""
+    plain = {key: t for s in other for t in s.content if not t.matched for key in (t.key, *t.kin)}
+    for tokens in (sentence.tokens for sentence in one):
+        for at, token in enumerate(tokens):
+            if token.key and not token.matched:
+                denial = next((t for t in reversed(tokens[max(0, at - 3) : at]) if "not" in t.marks), None)
+                against = frozenset[str]().union(*(known.get(key, ()) for key in (token.key, *token.kin)))
+                found = sorted(against & plain.keys())
+                if denial is not None and found:
+                    token.matched = plain[found[0]].matched = True
+                    token.key = plain[found[0]].key
+                    denial.marks -= NEGATED
 
 
 def _by_meaning(left: list[Token], right: list[Token], near: Near, known: Mapping[str, Set[str]]) -> None:

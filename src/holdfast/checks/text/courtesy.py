@@ -15,7 +15,7 @@ _LONGEST = 40
 _ENDS = 3
 """Sentences at either end of a text that may be courtesy."""
 _BREAKS = (",", ":", "-")
-_SAYS_MORE = frozenset({"must", "should", "only", "all", "least", "up_to", "more", "less"})
+_SAYS_MORE = frozenset({"must", "should", "only", "least", "up_to", "more", "less"})
 
 
 class Courtesy(NamedTuple):

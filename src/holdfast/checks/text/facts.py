@@ -88,8 +88,20 @@ class _Reader:
             if size > 1 and self._word(at + size) in units() and (words[at] != "second"):
                 return size + 1, quantity(part, self._word(at + size))
             return (1, quantity(100 * part, "%")) if words[at] != "half" and self._word(at + 1) == "of" else None
-        more = tuple(words[at + 2 : at + 5]) == ("and", "a", "half") and self._word(at + 1) in units()
-        return (5, quantity(1.5, words[at + 1])) if more and words[at] in ("a", "an", "one") else None
+        unit = self._word(at + 1) if self._lang.name == "en" and words[at] in ("a", "an", "one") else ""
+        if unit in units() and tuple(words[at + 2 : at + 5]) == ("and", "a", "half"):
+            return 5, quantity(1.5, unit)
+        once = units().get(unit, ("", 0.0))[0] == "time" and self._alone(at - 1)
+        return (2, quantity(1, unit)) if once else None
+
+    def _alone(self, at: int) -> bool:
+        """Whether nothing is counted here: `4 euros an hour` speaks of no hour."""
+        word = self._word(at)
+        return (
+            self._kind(at) in ("", "word", "sign_")
+            and word not in units()
+            and word not in ("once", "twice", "times", "such", "what")
+        )
 
     def _is(self, at: int, form: tuple[frozenset[str], ...]) -> bool:
         return all(self._word(at + n) in words for n, words in enumerate(form))

@@ -32,7 +32,7 @@ def differences(pairs: Pairs) -> Iterator[str]:
 def _compared(one: Sentence, other: Sentence) -> Iterator[str]:
     ours, theirs = _spoken(one), _spoken(other)
     mine, yours = [_said(token) for token in ours], [_said(token) for token in theirs]
-    if _share(mine, yours) < _LOOSE or not (_left(ours, 0.0) or _left(theirs, 0.0)):
+    if _share(mine, yours) < _LOOSE:
         return
     turned = mine > yours  # the matcher prefers its first text: the order must not depend on which that is
     codes = SequenceMatcher(None, *((yours, mine) if turned else (mine, yours)), autojunk=False).get_opcodes()

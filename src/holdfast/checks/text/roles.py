@@ -16,6 +16,7 @@ _REACH = 2
 _PERSONS = ("first", "second", "third")
 _BY_PARTICLES = frozenset({"zh", "ja", "hi"})
 """Languages in which particles, not places, say who does what."""
+_DOER = ("ом", "ем", "ём", "ой", "ей", "ами", "ями")
 _CASES = {"der": "who", "den": "whom", "dem": "to whom", "ein": "who", "einen": "whom", "einem": "to whom"}
 
 
@@ -99,13 +100,16 @@ def _swapped(one: Sentence, other: Sentence, lang: Language) -> Iterator[str]:
             if x.startswith("@") != y.startswith("@") or not (alike or _both_told(one.tokens, ours[x], ours[y])):
                 continue
             if (
-                _exchanged(x, y, around_a, around_b)
-                and not _equals(one, ours[x], ours[y])
-                and not _equals(other, theirs[x], theirs[y])
+                _exchanged(x, y, around_a, around_b) or (alike and _mates_swapped(one, other, ours, theirs, (x, y)))
+            ) and (
+                _mates_swapped(one, other, ours, theirs, (x, y))
+                or not (_equals(one, ours[x], ours[y]) or _equals(other, theirs[x], theirs[y]))
             ):
                 if _side_by_side(one, ours[x], ours[y], lang) or _side_by_side(other, theirs[x], theirs[y], lang):
                     continue
                 if _identity(one, ours[x], ours[y]) and _identity(other, theirs[x], theirs[y]):
+                    continue
+                if lang.name == "ru" and _instrumental(one, other, ours, theirs, (x, y)):
                     continue
                 if lang.name in ("ru", "pl") and _same_forms(one, other, ours, theirs, (x, y)):
                     continue
@@ -118,7 +122,7 @@ def _swapped(one: Sentence, other: Sentence, lang: Language) -> Iterator[str]:
 def _same_words(one: Sentence, other: Sentence) -> bool:
     """Whether nearly all words are in both: only then does their order tell who does what."""
     a, b = Counter(filter(None, map(_said, one.tokens))), Counter(filter(None, map(_said, other.tokens)))
-    return 4 * sum((a & b).values()) >= 3 * max(sum(a.values()), sum(b.values()))
+    return 5 * sum((a & b).values()) >= 4 * max(sum(a.values()), sum(b.values()))
 
 
 def _both_told(tokens: list[Token], at: int, other: int) -> bool:
@@ -174,6 +178,25 @@ def _equals(sentence: Sentence, at: int, other: int) -> bool:
     )
 
 
+def _mates_swapped(
+    one: Sentence, other: Sentence, ours: dict[str, int], theirs: dict[str, int], pair: tuple[str, str]
+) -> bool:
+    """Whether two members of a list were exchanged, but not what stands with them: `sold the car, kept the house`."""
+    x, y = pair
+    a, b = _mates(one, ours, x), _mates(one, ours, y)
+    c, d = _mates(other, theirs, x), _mates(other, theirs, y)
+    return bool(a & d and b & c) and not (a & c or b & d)
+
+
+def _mates(sentence: Sentence, places: dict[str, int], key: str) -> frozenset[str]:
+    """The other words, said once, between the `and` or comma before a word and the next one."""
+    tokens, at = sentence.tokens, places[key]
+    ends = [n for n, token in enumerate(tokens) if "and" in token.marks or token.text == ","]
+    first = max((n for n in ends if n < at), default=-1)
+    last = min((n for n in ends if n > at), default=len(tokens))
+    return frozenset(t.key for t in tokens[first + 1 : last] if t.key != key and places.get(t.key) is not None)
+
+
 def _side_by_side(sentence: Sentence, at: int, other: int, lang: Language) -> bool:
     """Whether they are a verb and what goes with it, which may stand on either side; never two names or numbers."""
     first, last = sorted((at, other))
@@ -203,6 +226,15 @@ def _same_forms(
 ) -> bool:
     """Where endings say who does what, words with the same endings keep their roles in any order."""
     return all(fold(one.tokens[ours[key]].text) == fold(other.tokens[theirs[key]].text) for key in keys)
+
+
+def _instrumental(
+    one: Sentence, other: Sentence, ours: dict[str, int], theirs: dict[str, int], keys: tuple[str, str]
+) -> bool:
+    """Whether one sentence is passive, and the doer has the ending of one: `заменён мастером`."""
+    told = [any(t.marks & {"was", "past"} for t in sentence.tokens) for sentence in (one, other)]
+    ends = [any(s.tokens[at[key]].text.endswith(_DOER) for key in keys) for s, at in ((one, ours), (other, theirs))]
+    return told[0] != told[1] and ends[told.index(True)] and not ends[told.index(False)]
 
 
 def _passive(sentence: Sentence, lang: Language) -> int:

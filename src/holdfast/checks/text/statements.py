@@ -24,6 +24,8 @@ _NAMES = {
     "less": "less than",
     "once": "that it was so once",
 }
+_FIRM = 0.6
+_COPULAS = frozenset({"is", "was"})
 _NEAR = 3
 _SENTENCES = 100
 """Of each text, that are compared with each other."""
@@ -36,6 +38,7 @@ class Mark(NamedTuple):
     text: str
     before: tuple[str, ...]
     after: tuple[str, ...]
+    frame: float = 0.0
 
     @property
     def scope(self) -> frozenset[str]:
@@ -44,7 +47,7 @@ class Mark(NamedTuple):
 
 def marks(sentences: Sequence[Sentence], lang: Language) -> list[Mark]:
     """Every such word of a text."""
-    return [mark for sentence in sentences for mark in _of(sentence.tokens, lang)]
+    return [mark._replace(frame=sentence.frame) for sentence in sentences for mark in _of(sentence.tokens, lang)]
 
 
 def _of(tokens: list[Token], lang: Language) -> Iterator[Mark]:
@@ -118,11 +121,25 @@ def _counts(ours: list[Mark], theirs: list[Mark], one: Sequence[Sentence], other
         yield _changed("not", ours, theirs)
     yield from _modality(mine, yours, ours, theirs, one, other)
     for kind in ("must", "should", "once"):
-        if bool(mine[kind]) != bool(yours[kind]) and not (kind == "must" and _told_to(ours, theirs, one, other)):
+        if bool(mine[kind]) != bool(yours[kind]) and not _excused(kind, ours, theirs, one, other):
             yield _changed(kind, ours, theirs)
     for kind in (*_AMOUNTS, *_LIMITS):
         if bool(mine[kind]) != bool(yours[kind]) and not (kind == "all" and _plainly_all(mine, yours)):
             yield _changed(kind, ours, theirs)
+
+
+def _excused(
+    kind: str, ours: list[Mark], theirs: list[Mark], one: Sequence[Sentence], other: Sequence[Sentence]
+) -> bool:
+    """What must be done may be an order, and what should be may be what is expected."""
+    if kind == "should":
+        return all(any("expected" in t.marks for s in text for t in s.tokens) or _has(marks, "should")
+                   for text, marks in ((one, ours), (other, theirs)))  # fmt: skip
+    return kind == "must" and _told_to(ours, theirs, one, other)
+
+
+def _has(marks: list[Mark], kind: str) -> bool:
+    return any(mark.kind == kind for mark in marks)
 
 
 def _told_to(ours: list[Mark], theirs: list[Mark], one: Sequence[Sentence], other: Sequence[Sentence]) -> bool:
@@ -156,8 +173,20 @@ def _modality(mine: Counter[str], yours: Counter[str], ours: list[Mark], theirs:
         yield _changed("maybe", ours, theirs)
         return
     for a, b, either, text in ((mine, yours, either_b, other), (yours, mine, either_a, one)):
-        if (a["can"] or (a["can maybe"] and not b["maybe"])) and not (b["can"] or either) and not _able(text):
+        if (
+            (a["can"] or (a["can maybe"] and not b["maybe"]))
+            and not (b["can"] or either)
+            and not _able(text)
+            and not (_in_general(text, b) and all(m.frame < _FIRM for m in (*ours, *theirs) if "can" in m.kind.split()))
+        ):
             yield _changed("can" if a["can"] else "maybe", ours, theirs)
+
+
+def _in_general(sentences: Sequence[Sentence], counts: Counter[str]) -> bool:
+    """Whether a text tells how things are, neither what was nor what must be: then it tells what can be, too."""
+    return not (counts["must"] or counts["should"] or counts["not"]) and not any(
+        token.marks & {"past", "was", "will"} for sentence in sentences for token in sentence.tokens
+    )
 
 
 def _able(sentences: Sequence[Sentence]) -> bool:
@@ -206,7 +235,7 @@ def _tenses(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]
             yield "what is done is now to come"
         if "will" in a - b and "past" in b - a:
             yield "what was to come is now done"
-        if {"is", "was"} == (a ^ b) & {"is", "was"}:
+        if {frozenset({"is"}), frozenset({"was"})} == {a & _COPULAS, b & _COPULAS}:
             yield "what is became what was" if "is" in a else "what was became what is"
 
 

@@ -79,7 +79,7 @@ _ROW = re.compile(r"(?:^|\n)[ \t]*\|(.+?)\|?[ \t]*(?=\n|$)")
 _PARTICLES = frozenset({"back", "off", "on", "up", "down", "out", "in"})
 _LONGEST_NUMBER = 40
 """Signs of a number; a longer one is compared as it is written."""
-_LIGHT = 0.3
+_LIGHT = 0.2
 """What a word counts that is hardly missed."""
 
 
@@ -194,7 +194,7 @@ def _marked(tokens: list[Token], lang: Language) -> Iterator[Token]:
             at, opening = at + grouped, False
             continue
         last = at + size == len(tokens) or tokens[at + size].text in _ENDS
-        if (marks == _POLITE and not opening and not last) or (last and word in _BY_ITSELF):
+        if (marks == _POLITE and not opening and not last) or (last and size == 1 and word in _BY_ITSELF):
             marks, size = frozenset(), 1
         token.marks = marks
         single_letter = (
@@ -203,8 +203,8 @@ def _marked(tokens: list[Token], lang: Language) -> Iterator[Token]:
         if single_letter:
             token.marks, token.key, token.name = frozenset(), word, True
         elif not marks and token.text[:1].isalpha():
-            token.key = _apart(base, tokens, at, groups) if base in long else groups.get(base, base)
-            token.kin = kin.get(base, token.kin)
+            said = _apart(base, tokens, at, groups) if base in long else base
+            token.key, token.kin = groups.get(said, said), kin.get(said, token.kin)
             token.weight = _LIGHT if word in lang.light or base in lang.light else 1.0
             token.name = _is_name(token.text, opening, lang) and not token.key.startswith("=")
         token.text = " ".join(t.text for t in tokens[at : at + size])
@@ -245,10 +245,10 @@ def _joined(base: str, tokens: list[Token]) -> str:
 
 
 def _apart(base: str, tokens: list[Token], at: int, groups: dict[str, str]) -> str:
-    """The key of a verb whose particle stands a few words later: `send the old one back`."""
+    """A verb with its particle, which may stand a few words later: `send the old one back`."""
     for later in tokens[at + 2 : at + 5]:
-        key = groups.get(f"{base} {later.text}")
-        if key is not None and later.text in _PARTICLES:
+        said = f"{base} {later.text}"
+        if later.text in _PARTICLES and said in groups:
             later.text = ""
-            return key
-    return groups.get(base, base)
+            return said
+    return base
