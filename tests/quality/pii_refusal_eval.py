@@ -1,4 +1,4 @@
-"""Measures `excludes_pii` and `refusal_check` on labelled texts: --half dev|held, --wrong lists each mistake."""
+"""Measures `excludes_pii` and `refusal_check` on labelled texts: --half names a folder of text/, --wrong lists each mistake."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.checks.pii import FINDERS, sightings
 from holdfast.checks.refusal_phrases import refusal
 
 TEXT = Path(__file__).parent / "text"
-HALVES = ("dev", "held")
+HALVES = tuple(sorted(folder.name for folder in TEXT.iterdir() if folder.is_dir()))
 KINDS = {"card": "credit_card", "ssn": "us_ssn", "ip": "ip_address"}
 """The names of the labels that are not ours."""
 
