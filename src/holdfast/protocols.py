@@ -832,6 +832,20 @@ class Clocked(Protocol):
         ...
 
 
+@runtime_checkable
+class WatchedClock(Protocol):
+    """A world that sees whether the agent's programs read their clock."""
+
+    @property
+    def clock_changes(self) -> int:
+        """How often the clock was set so far."""
+        ...
+
+    def seen_clock_changes(self) -> frozenset[int] | None:
+        """After which of these changes, and before the next one, a program read it; None if that cannot be seen."""
+        ...
+
+
 # -- agents -------------------------------------------------------------------------------------
 class TrialContext(Protocol):
     """What agents and planes know of the trial they serve: how it is asked, its ledger and its trace."""

@@ -125,7 +125,28 @@ def test_a_fault_of_the_clock_acts_on_an_agent_that_runs(tmp_path, fault, shown)
     assert found.only.error == ""
     assert found.lines[:2] == ["2026-01-01", shown]
     assert (found.lines[2] == found.lines[3]) is (fault["mode"] == "frozen")
-    assert [(met.effect, "cannot be seen" in met.note) for met in found.only.ledger] == [("no_effect", True)]
+    assert [(met.effect, met.note) for met in found.only.ledger] == [("met", "")]
+
+
+@BACKENDS
+@pytest.mark.parametrize(
+    ("command", "effect", "note"),
+    [
+        ("echo 1 > a; cat a; sleep 0.01; ls", "no_effect", "no program read the clock after it"),
+        ("cat /dev/null; sh -c 'python3 -c \"import time; print(time.time())\"'", "met", ""),
+        ("date -u +%F; env -i date -u +%F", "met", ""),
+        ("echo no; env -i date -u +%F", "no_effect", "no program read the clock after it"),
+    ],
+)
+def test_a_fault_of_the_clock_is_met_if_a_program_reads_it(tmp_path, backend, command, effect, note):
+    found = ran(tmp_path, spec_of(command, **chaos({"mode": "skew"})), backend=backend)
+    assert [(met.effect, met.note) for met in found.only.ledger] == [(effect, note)]
+
+
+def test_a_change_of_the_clock_that_the_next_one_hides_is_not_met(tmp_path):
+    found = ran(tmp_path, spec_of("date -u +%F", **chaos({"mode": "skew"}, {"mode": "jump"})))
+    hidden = "the clock was changed again before a program read it"
+    assert [(met.effect, met.note) for met in found.only.ledger] == [("no_effect", hidden), ("met", "")]
 
 
 def test_a_fault_of_the_clock_needs_no_clock_in_the_spec(tmp_path):

@@ -158,6 +158,13 @@ class BoxedWorld:
     async def set_clock(self, now: float, *, frozen: bool = False) -> None:
         self._clock.set(now, frozen=frozen)
 
+    @property
+    def clock_changes(self) -> int:
+        return self._clock.changes
+
+    def seen_clock_changes(self) -> frozenset[int] | None:
+        return self._clock.seen_changes()
+
     async def settle(self, began: float) -> None:
         """The agent has ended: its processes are stopped, the audit is closed, the workspace frozen."""
         await self._ingress.close()

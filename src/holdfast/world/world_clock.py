@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from holdfast.model.world import Isolation
 from holdfast.protocols import Sandbox
 from holdfast.world.clock.control import OFFSET, Clock, clock_environ
 from holdfast.world.clock.library import FEATURE, OTHERS, clock_inside, clock_library
+from holdfast.world.clock.readings import SUFFIX, ClockReadings
 
 _LIBRARY, _CONTROL = "clock.so", "clock"
 _BILLION = 1_000_000_000
@@ -26,8 +28,11 @@ class WorldClock:
         self._folder = folder
         self._known = known
         self._clock: Clock | None = None
+        self._readings: ClockReadings | None = None
         self.kept = Isolation(FEATURE, False, "no clock was asked for")
         self.environ: dict[str, str] = {}
+        self.changes = 0
+        """How often it was changed since it was wound."""
 
     async def wind(
         self, starts: str | None, sandbox: Sandbox, seen_at: str, environ: Mapping[str, str]
@@ -43,6 +48,8 @@ class WorldClock:
         shutil.copyfile(library, self._folder / _LIBRARY)
         (self._folder / _LIBRARY).chmod(0o755)
         clock = self._clock = Clock(self._folder / _CONTROL)
+        with suppress(OSError):  # on this file system there is no such thing: no reading will be seen
+            self._readings = ClockReadings(self._folder / f"{_CONTROL}{SUFFIX}")
         moment = datetime.now(UTC) if starts is None else _moment(starts)
         found = clock_environ(f"{seen_at}/{_LIBRARY}", moment, time.time(), f"{seen_at}/{_CONTROL}")
         if starts is not None:
@@ -66,8 +73,17 @@ class WorldClock:
             clock.freeze(round(now * _BILLION))
         else:
             clock.jump(round(now * _BILLION))
+        self.seen_changes()  # what was told of earlier ones must not fill the pipe
+        self.changes = clock.changed()
+
+    def seen_changes(self) -> frozenset[int] | None:
+        """After which changes a program read the clock; None where that is not told."""
+        return None if self._readings is None else self._readings.seen()
 
     def close(self) -> None:
+        if self._readings is not None:
+            self._readings.close()
+            self._readings = None
         if self._clock is not None:
             self._clock.close()
             self._clock = None

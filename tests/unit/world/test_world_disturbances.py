@@ -150,6 +150,40 @@ def test_a_clock_that_nobody_is_seen_to_read_is_not_met(mode):
     assert [(entry.effect, "cannot be seen" in entry.note) for entry in context.ledger] == [("no_effect", True)]
 
 
+class Watched(World):
+    """It sees who reads its clock."""
+
+    clock_changes = 0
+    seen: frozenset[int] | None = frozenset()
+
+    async def set_clock(self, now, *, frozen=False):
+        self.clock_changes += 1
+
+    def seen_clock_changes(self):
+        return self.seen
+
+
+@pytest.mark.parametrize("mode", ["skew", "frozen", "jump"])
+@pytest.mark.parametrize(
+    ("seen", "effect", "why"),
+    [
+        ({1}, "met", ""),
+        ({1, 2}, "met", ""),
+        ((), "no_effect", "no program read the clock after it"),
+        ({2}, "no_effect", "changed again before"),
+        (None, "no_effect", "cannot be seen"),
+    ],
+)
+def test_a_change_of_the_clock_is_met_if_a_program_read_it(mode, seen, effect, why):
+    world = Watched()
+
+    async def during(faults, context):
+        world.seen = None if seen is None else frozenset(seen)
+
+    _, context, _ = run((mode, {}), world=world, during=during)
+    assert [(entry.effect, why in entry.note) for entry in context.ledger] == [(effect, True)]
+
+
 def test_only_what_a_fault_left_is_no_change_of_the_agents(tmp_path):
     for name in ("gone", "anew", "taken"):
         (tmp_path / name).touch()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from holdfast.errors import HarnessError
-from holdfast.protocols import Clocked, World
+from holdfast.protocols import Clocked, FaultContext, WatchedClock, World
 
-UNREAD = "whether the agent read its clock cannot be seen: no reading is told to Holdfast"
-"""Why a fault of the clock is not met: an agent that never asks for the time would be credited with it."""
+UNSEEN = "whether the agent read its clock cannot be seen here: no reading is told to Holdfast"
+_CHANGE = "change"
 
 
 def clocked(world: World) -> Clocked:
@@ -16,6 +16,25 @@ def clocked(world: World) -> Clocked:
     if not isinstance(world, Clocked):
         raise HarnessError("the agent's clock cannot be set here, so a fault of the clock cannot be met")
     return world
+
+
+async def set_clock(world: World, ctx: FaultContext, now: float, *, frozen: bool = False) -> None:
+    """Sets it, and notes which change of the clock this was."""
+    await clocked(world).set_clock(now, frozen=frozen)
+    if isinstance(world, WatchedClock):
+        ctx.memory[_CHANGE] = world.clock_changes
+
+
+def unread(world: World, ctx: FaultContext) -> str:
+    """Why a change of the clock was not met; empty if a program read it: one that never does feels nothing."""
+    seen = world.seen_clock_changes() if isinstance(world, WatchedClock) else None
+    if seen is None:
+        return UNSEEN
+    change = ctx.memory[_CHANGE]
+    if change in seen:
+        return ""
+    later = any(one > change for one in seen)
+    return "the clock was changed again before a program read it" if later else "no program read the clock after it"
 
 
 def written(moment: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.faults.world.clock import UNREAD, clocked
+from holdfast.faults.world.clock import clocked, set_clock, unread
 from holdfast.protocols import FaultContext, World
 
 
@@ -13,9 +13,8 @@ class Frozen:
     """The agent's clock stands still; waiting takes as long as ever."""
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
-        clock = clocked(world)
-        await clock.set_clock(clock.time(), frozen=True)
+        await set_clock(world, ctx, clocked(world).time(), frozen=True)
         return "the clock stands still"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return UNREAD
+        return unread(world, ctx)

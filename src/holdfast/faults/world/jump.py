@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import Meta
 
 from holdfast.errors import HarnessError
-from holdfast.faults.world.clock import UNREAD, clocked, written
+from holdfast.faults.world.clock import clocked, set_clock, unread, written
 from holdfast.protocols import FaultContext, World
 
 if TYPE_CHECKING:
@@ -37,13 +37,12 @@ class Jump:
             yield "zone", f"{self.zone} has no daylight saving: name a zone that has, as Europe/Berlin"
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
-        clock = clocked(world)
-        border = self.border(clock.time())
-        await clock.set_clock(border - self.before_s)
+        border = self.border(clocked(world).time())
+        await set_clock(world, ctx, border - self.before_s)
         return f"the clock leaps to {self.before_s:g} s before {written(border)}"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return UNREAD
+        return unread(world, ctx)
 
     def border(self, now: float) -> float:
         """The next border after a moment, in seconds since 1970."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.world.clock import UNREAD, clocked
+from holdfast.faults.world.clock import clocked, set_clock, unread
 from holdfast.protocols import FaultContext, World
 
 
@@ -21,8 +21,8 @@ class Skew:
         clock = clocked(world)
         if not self.offset_s:
             return ""
-        await clock.set_clock(clock.time() + self.offset_s)
+        await set_clock(world, ctx, clock.time() + self.offset_s)
         return f"the clock is {abs(self.offset_s):g} s {'ahead' if self.offset_s > 0 else 'behind'}"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return UNREAD
+        return unread(world, ctx)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 CONTROL, OFFSET = "HOLDFAST_CLOCK", "HOLDFAST_CLOCK_OFFSET_NS"
 """What the library reads in a program's environment: the control file, or a fixed shift where there is none."""
-SIZE = 16
+SIZE = 24
 _BILLION = 1_000_000_000
-_AHEAD, _STANDS = 0, 1
+_AHEAD, _STANDS, _CHANGES = 0, 1, 2
 _MOST_NS = 2**62
 """Some 146 years on either side of 1970: sums of two of them still fit into 64 bits."""
 
@@ -57,6 +57,11 @@ class Clock:
     def freeze(self, at_ns: int | None = None) -> None:
         """It stands still, at this time or at what it shows now."""
         self._numbers[_STANDS] = within(self.time_ns if at_ns is None else at_ns) or 1  # 0 means that it goes
+
+    def changed(self) -> int:
+        """From now on whoever reads the clock tells of this change, by its number."""
+        self._numbers[_CHANGES] += 1
+        return self._numbers[_CHANGES]
 
     def close(self) -> None:
         self._numbers.release()

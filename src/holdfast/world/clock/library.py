@@ -64,7 +64,7 @@ async def clock_inside(sandbox: Sandbox, environ: Mapping[str, str], clock: Cloc
 def _try(library: Path) -> None:
     """A library that is there and changes nothing would be a silent lie."""
     with tempfile.NamedTemporaryFile(dir=library.parent) as control:
-        control.write(bytes(8) + (_TRIED_AT_S * 10**9).to_bytes(8, sys.byteorder))
+        control.write(bytes(8) + (_TRIED_AT_S * 10**9).to_bytes(8, sys.byteorder) + bytes(8))
         control.flush()
         shown = _date({"LD_PRELOAD": str(library), CONTROL: control.name})
     if shown.strip() != str(_TRIED_AT_S).encode():

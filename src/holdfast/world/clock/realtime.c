@@ -1,8 +1,9 @@
 /* Shifts the realtime clock of a program that preloads it. Monotonic clocks and the times of files stay as they are.
 
-   HOLDFAST_CLOCK names a file of two 64-bit numbers, mapped read-only: nanoseconds that the clock is ahead, and the time
-   at which it stands still, 0 while it goes. The file may change at any moment, one number at a time: each is one store.
-   HOLDFAST_CLOCK_OFFSET_NS is used where there is no such file.
+   HOLDFAST_CLOCK names a file of three 64-bit numbers, mapped read-only: nanoseconds that the clock is ahead, the time at
+   which it stands still, 0 while it goes, and how often it was changed. The file may change at any moment, one number at
+   a time: each is one store. HOLDFAST_CLOCK_OFFSET_NS is used where there is no such file. The first time that a program
+   reads the clock after a change, it writes the number of that change to the named pipe beside the file, if there is one.
 
    A deadline in shown time becomes one in real time that is just as far away, so a wait takes as long as it should,
    also while the clock stands still. A wait that is under way does not notice a jump. Not reached: programs that are
@@ -11,7 +12,9 @@
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdint.h>
@@ -31,10 +34,12 @@
 struct control {
     int64_t ahead_ns;
     int64_t stands_at_ns;
+    int64_t changes;
 };
 
 static struct control fallback;
 static volatile const struct control *control = &fallback;
+static char readings[PATH_MAX];
 static int cond_tells_clock;
 
 static int (*real_clock_gettime)(clockid_t, struct timespec *);
@@ -85,6 +90,8 @@ static void map_control(void) {
         if (mapped != MAP_FAILED)
             control = mapped;
     }
+    if (strlen(path) + sizeof ".reads" <= sizeof readings)
+        strcat(strcpy(readings, path), ".reads");
     close(fd);
 }
 
@@ -158,11 +165,30 @@ static const struct timespec *deadline(clockid_t clock, const struct timespec *s
 
 /* -- what is read ------------------------------------------------------------------------------------------------- */
 
+/* Once a change. Nobody may be there to be told, and the program must not notice us: one that could also read from the
+   pipe gets no signal where nobody else does. */
+static void tell_reading(int64_t changes) {
+    static int64_t told;
+    if (__atomic_exchange_n(&told, changes, __ATOMIC_RELAXED) == changes || !readings[0])
+        return;
+    int before = errno;
+    int pipe = open(readings, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (pipe >= 0) {
+        if (write(pipe, &changes, sizeof changes) < 0)
+            errno = before;
+        close(pipe);
+    }
+    errno = before;
+}
+
 SHOWN int clock_gettime(clockid_t clock, struct timespec *at) {
     set_up();
+    int64_t changes = __atomic_load_n(&control->changes, __ATOMIC_ACQUIRE); /* first: the time read is no older */
     int result = real_clock_gettime(clock, at);
-    if (result == 0 && shifted(clock))
+    if (result == 0 && shifted(clock)) {
         put(at, nanoseconds(at) + ahead(nanoseconds(at)));
+        tell_reading(changes);
+    }
     return result;
 }
 

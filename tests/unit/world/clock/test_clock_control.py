@@ -35,7 +35,7 @@ def clock(tmp_path, real):
 
 
 def in_file(tmp_path):
-    return struct.unpack("=qq", (tmp_path / "clock").read_bytes())
+    return struct.unpack("=qqq", (tmp_path / "clock").read_bytes())[:2]
 
 
 def test_a_new_clock_shows_the_real_time(clock, real, tmp_path):
@@ -99,3 +99,10 @@ def test_the_environment_says_how_far_away_the_start_is():
     now = starts.timestamp() + 100
     assert clock_environ("/c.so", starts, now, None) == {"LD_PRELOAD": "/c.so", OFFSET: str(-100 * 10**9)}
     assert clock_environ("/c.so", starts, now, "/run/clock")[CONTROL] == "/run/clock"
+
+
+def test_each_change_has_a_number_of_its_own(clock, tmp_path):
+    clock.set(5)
+    assert struct.unpack("=qqq", (tmp_path / "clock").read_bytes()) == (5, 0, 0)
+    assert [clock.changed(), clock.changed()] == [1, 2]
+    assert struct.unpack("=qqq", (tmp_path / "clock").read_bytes()) == (5, 0, 2)
