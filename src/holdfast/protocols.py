@@ -262,6 +262,8 @@ class SandboxSpec(Struct, frozen=True):
     resources: Resources = Resources()
     limits: bool = False
     """Memory and processor time may be limited while it is open, so they are counted from the start."""
+    watched: tuple[Literal["paths", "disk"], ...] = ()
+    """What faults of files it will have: their calls are told from the start, which slows them."""
     commands: Callable[[Command], Callable[[CommandEnd], None]] | None = None
     """Told of every command that starts inside, if the backend can. What it gives back is told of the end, at the
     latest by the freeze."""
@@ -816,6 +818,25 @@ class Disturbable(Protocol):
 
     def strained(self, what: Literal["memory", "cpu"]) -> int | None:
         """How often the limit held the agent's processes back so far; None where this machine does not count that."""
+        ...
+
+
+class FileHazard(Struct, frozen=True):
+    """What an agent may run into: files that are gone, may not be used or not be written to, or a full disk."""
+
+    kind: Literal["gone", "denied", "read_only", "full"]
+    path: str = "."
+    """In the workspace, no link."""
+    spared: tuple[str, ...] = ()
+    """Paths that were that way before the fault."""
+
+
+@runtime_checkable
+class WatchingSandbox(Protocol):
+    """A sandbox that sees which system calls of the agent fail for a fault of its files."""
+
+    async def watch(self, hazard: FileHazard) -> Callable[[], bool] | None:
+        """Whether the agent has run into it since, each time that is asked; None where that cannot be seen."""
         ...
 
 

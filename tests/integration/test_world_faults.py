@@ -31,7 +31,7 @@ class Place:
 
 
 @contextlib.asynccontextmanager
-async def place(tmp_path, **resources):
+async def place(tmp_path, watched=("paths", "disk"), **resources):
     layer = tmp_path / "layer"
     (layer / "data").mkdir(parents=True)
     (layer / "notes.txt").write_text("hello\n")
@@ -47,7 +47,9 @@ async def place(tmp_path, **resources):
             raise
         pytest.skip(f"bubblewrap cannot make a sandbox here: {refused}")
     try:
-        sandbox = await backend.open(SandboxSpec("t", layers=(layer,), resources=Resources(**resources)))
+        sandbox = await backend.open(
+            SandboxSpec("t", layers=(layer,), resources=Resources(**resources), watched=watched)
+        )
         try:
             await sandbox.snapshot()
             yield Place(sandbox)
@@ -80,7 +82,7 @@ def test_a_vanished_folder_is_gone_and_stays_away(tmp_path):
     inside, after, changed, of_agent, entries = asyncio.run(run())
     assert inside.stdout == b"notes.txt\n"
     assert b"No such file" in inside.stderr
-    assert (after, entries) == (1, [("vanished", "no_effect", "data: gone")])
+    assert (after, entries) == (1, [("vanished", "met", "data: gone")])
     assert [(change.path, change.op) for change in changed] == [("data/a.csv", "deleted")]
     assert of_agent == []
 
@@ -97,7 +99,7 @@ def test_permission_is_denied_until_the_agent_has_ended(tmp_path):
     inside, after, entries = asyncio.run(run())
     assert inside.stderr.count(b"Permission denied") == 2
     assert after.stdout.split() == [b"hello", b"644"]
-    assert entries == [("permission", "no_effect", "notes.txt: permission denied")]
+    assert entries == [("permission", "met", "notes.txt: permission denied")]
 
 
 def test_a_read_only_workspace_can_be_read(tmp_path):
@@ -129,7 +131,7 @@ def test_a_full_disk_takes_nothing_and_is_emptied_again(tmp_path):
     assert inside.stdout == b"hello\n"
     assert b"No space left on device" in inside.stderr
     assert after.stdout.split() == [b"fine", b"data", b"new", b"notes.txt"]
-    assert entries == [("disk_full", "no_effect", "no space left on the disk")]
+    assert entries == [("disk_full", "met", "no space left on the disk")]
 
 
 def test_a_disk_without_a_limit_is_never_filled(tmp_path):
@@ -174,7 +176,7 @@ def test_a_fault_waits_for_the_first_file_that_is_written(tmp_path):
 
     before, after = asyncio.run(run())
     assert before == []
-    assert after == [("vanished", "no_effect", "notes.txt: gone")]
+    assert after == [("vanished", "met", "notes.txt: gone")]
 
 
 def test_commands_of_ours_are_told_apart(tmp_path):
@@ -212,3 +214,165 @@ def test_a_full_disk_where_limits_are_unknown_is_an_error():
 
     with pytest.raises(HarnessError, match="knows of none"):
         asyncio.run(plugins.find("faults.world", "disk_full")().disturb(Place(Bare()), None))
+
+
+def noted(tmp_path, fault, settings, command, *, before="true", spare=(), **keys):
+    """What the ledger has of a fault that a command of the agent's met, or did not."""
+
+    async def run():
+        async with place(tmp_path, **keys) as world:
+            await world.sh(before)
+            faults, context = disturbances((fault, settings), *spare)
+            async with faults.around(world):
+                ran = await world.sh(command)
+            assert context.troubles == []
+            return ran, context.ledger[0]
+
+    ran, entry = asyncio.run(run())
+    return entry.effect, entry.note, ran
+
+
+PYTHON = "/usr/bin/env python3 -c"
+GONE = ("vanished", {"path": "data"})
+NO_FILE = ("vanished", {"path": "data/a.csv"})
+DENIED = ("permission", {"path": "notes.txt"})
+NO_FOLDER = ("permission", {"path": "data"})
+SEALED = ("read_only", {})
+NOTES_ONLY = ("read_only", {"path": "notes.txt"})
+FULL = ("disk_full", {})
+
+
+@pytest.mark.parametrize(
+    ("fault", "command"),
+    [
+        (GONE, "cat data/a.csv"),
+        (GONE, "cat /workspace/data/a.csv"),
+        (GONE, "cd /usr; cat ../workspace/./data/../data/a.csv"),
+        (GONE, "test -e data"),
+        (GONE, "cd data"),
+        (GONE, "echo x > data/new"),
+        (GONE, "rm -r data"),
+        (GONE, "mv data other"),
+        (GONE, "(sh -c 'exec cat data/a.csv') & wait"),
+        (GONE, "setsid -f sh -c 'cat data/a.csv; touch done'; while [ ! -e done ]; do sleep 0.01; done"),
+        (GONE, f'{PYTHON} \'import os; fd = os.open(".", os.O_RDONLY); os.stat("data/a.csv", dir_fd=fd)\''),
+        (NO_FILE, "ln -s data/a.csv link; cat link"),
+        (NO_FILE, "ln -s /workspace/data /tmp/folder; cat /tmp/folder/a.csv"),
+        (NO_FILE, "env -i /bin/cat data/a.csv"),
+        (DENIED, "cat notes.txt"),
+        (DENIED, "echo more >> notes.txt"),
+        (DENIED, "ln notes.txt other 2>/dev/null; test -r notes.txt"),
+        (NO_FOLDER, "ls data"),
+        (NO_FOLDER, "stat data/a.csv"),
+        (NO_FOLDER, "mkdir data/more"),
+        (SEALED, "echo x > new"),
+        (SEALED, "echo x > data/a.csv"),
+        (SEALED, "rm data/a.csv"),
+        (SEALED, "mkdir data/more"),
+        (SEALED, "mv notes.txt other"),
+        (SEALED, f"{PYTHON} 'import os; os.truncate(\"notes.txt\", 0)'"),
+        (SEALED, "ln -s notes.txt link"),
+        (NOTES_ONLY, "echo x > notes.txt"),
+        (FULL, "echo x > new"),
+        (FULL, "echo x >> notes.txt"),
+        (FULL, "cp data/a.csv new"),
+        (FULL, f'{PYTHON} \'import os; os.writev(os.open("new", 65), [b"x", b"y"])\''),
+        (FULL, f'{PYTHON} \'import os; os.pwrite(os.open("new", 65), b"x", 9)\''),
+        (FULL, f'{PYTHON} \'import shutil; shutil.copyfile("notes.txt", "new")\''),
+        (FULL, "echo x > /tmp/new"),
+    ],
+)
+def test_a_fault_of_files_is_met_if_a_call_fails_for_it(tmp_path, fault, command):
+    effect, note, _ = noted(tmp_path, *fault, f"{command} 2>/dev/null", disk=4_000_000)
+    assert (effect, note) == ("met", "")
+
+
+@pytest.mark.parametrize(
+    ("fault", "command"),
+    [
+        (GONE, "ls; cat notes.txt; echo x > database"),
+        (GONE, "mkdir data"),
+        (GONE, "ln -s nowhere data-link; cat data-link 2>/dev/null"),
+        (NO_FILE, "ls data; cat notes.txt"),
+        (NO_FILE, "echo new > data/a.csv; cat data/a.csv"),
+        (DENIED, "stat notes.txt; ls -l; cat data/a.csv"),
+        (DENIED, "chmod 600 notes.txt; cat notes.txt"),
+        (DENIED, "rm -f notes.txt"),
+        (NO_FOLDER, "stat data; cat notes.txt"),
+        (SEALED, "cat notes.txt data/a.csv; ls; echo x > /tmp/new"),
+        (SEALED, "chmod 600 notes.txt; echo x > notes.txt"),
+        (SEALED, "mkdir data 2>/dev/null"),
+        (NOTES_ONLY, "rm -f notes.txt; echo x > other"),
+        (FULL, "cat notes.txt; echo x > /dev/null; rm data/a.csv; echo x | cat"),
+        (FULL, "rm .holdfast-ballast; echo x > new"),
+        (FULL, ": > new; mkdir folder"),
+    ],
+)
+def test_a_fault_of_files_is_not_met_by_what_succeeds(tmp_path, fault, command):
+    effect, note, ran = noted(tmp_path, *fault, command, disk=4_000_000)
+    assert (effect, note) == ("no_effect", "the agent touched nothing of it"), ran
+
+
+@pytest.mark.parametrize(
+    ("fault", "before", "command"),
+    [
+        (SEALED, "chmod 444 notes.txt", "echo x > notes.txt"),
+        (SEALED, "chmod 555 data", "echo x > data/new"),
+        (DENIED, "chmod 000 notes.txt", "cat notes.txt"),
+    ],
+)
+def test_what_would_have_failed_anyway_is_not_met(tmp_path, fault, before, command):
+    effect, note, ran = noted(tmp_path, *fault, f"{command} 2>/dev/null", before=before)
+    assert (effect, note) == ("no_effect", "the agent touched nothing of it"), ran
+
+
+def test_a_write_where_there_is_room_already_is_not_met(tmp_path):
+    effect, _, ran = noted(tmp_path, *FULL, "echo x >> mine && cat mine", before="echo first > mine", disk=4_000_000)
+    assert (effect, ran.stdout) == ("no_effect", b"first\nx\n")
+
+
+def test_a_path_through_a_link_is_met_where_it_leads(tmp_path):
+    fault = ("permission", {"path": "link/a.csv"})
+    assert noted(tmp_path, *fault, "cat data/a.csv", before="ln -s data link")[0] == "met"
+    fault = ("vanished", {"path": "link"})
+    assert noted(tmp_path / "2", *fault, "cat data/a.csv", before="ln -s data link")[0] == "no_effect"
+
+
+def test_what_faults_and_evidence_read_is_not_the_agents(tmp_path):
+    spare = (
+        ("permission", {"path": "data/a.csv"}),
+        ("read_only", {"path": "data"}),
+        ("vanished", {"path": "notes.txt"}),
+    )
+
+    async def run():
+        async with place(tmp_path) as world:
+            faults, context = disturbances(*spare)
+            async with faults.around(world):
+                await world.sh("true")
+                _ = [*world.changes()], world.sandbox.find("data/a.csv"), world.sandbox.find("notes.txt")
+            return [(entry.effect, entry.note) for entry in context.ledger], context.troubles
+
+    entries, troubles = asyncio.run(run())
+    assert troubles == []
+    assert entries == [("no_effect", "the agent touched nothing of it")] * 3
+
+
+def test_a_sandbox_that_is_not_watched_cannot_tell(tmp_path):
+    effect, note, _ = noted(tmp_path, *GONE, "cat data/a.csv", watched=())
+    assert effect == "no_effect"
+    assert "cannot be seen here" in note
+
+
+def test_what_the_agent_did_before_a_fault_counts_for_nothing(tmp_path):
+    async def run():
+        async with place(tmp_path) as world:
+            faults, context = disturbances(("vanished", {"path": "notes.txt", "on_event": "command"}))
+            async with faults.around(world):
+                await world.sh("cat notes.txt; cat nothing")
+                faults.saw("command")
+                while not context.ledger:
+                    await asyncio.sleep(0.01)
+            return context.ledger[0].note
+
+    assert asyncio.run(run()) == "the agent touched nothing of it"

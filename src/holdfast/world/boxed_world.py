@@ -37,7 +37,7 @@ from holdfast.world.ingress import IngressPorts
 from holdfast.world.kept_world import KeptWorld, WorldKeeper, without
 from holdfast.world.preparation import fill, set_up
 from holdfast.world.service_planes import NAMES, ServicePlanes
-from holdfast.world.shortcomings import CLOCK_FAULTS, LIMIT_FAULTS, with_modes
+from holdfast.world.shortcomings import CLOCK_FAULTS, LIMIT_FAULTS, watched, with_modes
 from holdfast.world.site_worlds import SiteWorlds
 from holdfast.world.workspace import lay_out, place_files
 from holdfast.world.world_clock import WorldClock
@@ -282,6 +282,7 @@ class BoxedWorld:
             visible={**site.settings.visible, LENT: self._lent, **(self._name_files() if named else {})},
             resources=self.spec.resources,
             limits=with_modes(site.scenario(self.trial), LIMIT_FAULTS),
+            watched=watched(site.scenario(self.trial)),
             commands=self._command,
         )
         self.sandbox = await site.backend.open(sandbox_spec)

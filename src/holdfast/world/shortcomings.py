@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Literal
 
 from holdfast.model.spec import Scenario
 from holdfast.model.world import Isolation, WorldSpec
@@ -11,6 +12,8 @@ from holdfast.world.ingress import shortcoming
 
 CLOCK_FAULTS = frozenset(("skew", "jump", "frozen"))
 LIMIT_FAULTS = frozenset(("memory_limit", "cpu_throttle"))
+_PATH_FAULTS = frozenset(("vanished", "permission", "read_only"))
+_DISK_FAULTS = frozenset(("disk_full",))
 
 
 async def shortcomings(
@@ -23,6 +26,12 @@ async def shortcomings(
 def with_modes(scenario: Scenario, modes: frozenset[str]) -> bool:
     """Whether a world fault of these modes is in the scenario."""
     return any(one.plane == "world" and one.mode in modes for one in scenario.injections)
+
+
+def watched(scenario: Scenario) -> tuple[Literal["paths", "disk"], ...]:
+    """Which calls on files a sandbox has to watch for the scenario's faults."""
+    paths: tuple[Literal["paths"], ...] = ("paths",) if with_modes(scenario, _PATH_FAULTS) else ()
+    return (*paths, "disk") if with_modes(scenario, _DISK_FAULTS) else paths
 
 
 def _of_spec(spec: WorldSpec, backend: str) -> Iterator[Isolation]:

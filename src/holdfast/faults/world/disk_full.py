@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.errors import HarnessError
-from holdfast.faults.world.inside import UNSEEN, command, touch, untouch
+from holdfast.faults.world.felt import untouched, watch
+from holdfast.faults.world.inside import command, touch, untouch
 from holdfast.protocols import FaultContext, World
 
 BALLAST = ".holdfast-ballast"
@@ -22,6 +23,7 @@ class DiskFull:
             why = limited.why if limited is not None else "this sandbox knows of none"
             raise HarnessError(f"disk_full needs a limit on the workspace's disk, which is not enforced here: {why}")
         await touch(world, ctx, [BALLAST], lambda change: True)
+        await watch(world, ctx, "full")
         ran = await command(world, ctx, "dd", "if=/dev/zero", f"of={BALLAST}", "bs=64k", "oflag=append", "conv=notrunc")
         if b"No space left" not in ran.stderr:
             said = ran.stderr.decode("utf-8", "replace").strip()[-300:]
@@ -30,7 +32,7 @@ class DiskFull:
         return "no space left on the disk"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return UNSEEN
+        return untouched(ctx)
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
         untouch(ctx)

@@ -11,12 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from holdfast.errors import HarnessError, OutsideError
+from holdfast.processes.own_command import OWN_COMMAND
 from holdfast.protocols import RAN, TOUCHED, FaultContext, FileChange, Ran, Touched, World
 from holdfast.reading.inside import outside
 
-_PATH = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
-UNSEEN = "whether the agent ran into it cannot be seen: no system call that failed on its files is told to Holdfast"
-"""Why a fault of files is not met: done is not felt, and an agent that touches no file would be credited with it."""
+_ENVIRON = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", OWN_COMMAND: "1"}
 _PATHS_AT_ONCE = 200
 _PATHS_MOST = 10_000
 _LOOKS = 5
@@ -99,7 +98,7 @@ def _changed(world: World, paths: Collection[str]) -> dict[str, FileChange]:
 async def command(world: World, ctx: FaultContext, *argv: str) -> Ran:
     """Runs a command of ours in the workspace."""
     ctx.memory.setdefault(RAN, []).append(tuple(argv))
-    return await world.sandbox.run(argv, _PATH, timeout_s=60.0)
+    return await world.sandbox.run(argv, _ENVIRON, timeout_s=60.0)
 
 
 async def command_on(world: World, ctx: FaultContext, words: Sequence[str], paths: Sequence[str]) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.world.inside import UNSEEN, found, part_problems
+from holdfast.faults.world.felt import untouched, watch
+from holdfast.faults.world.inside import found, mode_of, part_problems
 from holdfast.faults.world.modes import give_back, take
 from holdfast.protocols import FaultContext, World
 
@@ -25,11 +26,13 @@ class Permission:
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         if found(world, self.path) is None:
             return ""
+        spared = () if (mode_of(world, self.path) or 0) & 0o777 else (self.path,)
+        await watch(world, ctx, "denied", self.path, spared=spared)
         await take(world, ctx, [self.path], "000", "-r")
         return f"{self.path}: permission denied"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return UNSEEN
+        return untouched(ctx)
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
         await give_back(world, ctx)

@@ -8,7 +8,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.world.inside import UNSEEN, below
+from holdfast.faults.world.felt import untouched, watch
+from holdfast.faults.world.inside import below, mode_of
 from holdfast.faults.world.modes import give_back, take
 from holdfast.protocols import FaultContext, World
 from holdfast.reading.inside import outside
@@ -27,11 +28,13 @@ class ReadOnly:
         paths = below(world, self.path)
         if not paths:
             return ""
+        spared = [path for path in paths if not (mode_of(world, path) or 0) & 0o222]
+        await watch(world, ctx, "read_only", self.path, spared=spared)
         await take(world, ctx, paths, "a-w", "-w")
         return f"{self.path}: read-only"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return UNSEEN
+        return untouched(ctx)
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
         await give_back(world, ctx)

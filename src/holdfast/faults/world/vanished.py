@@ -8,7 +8,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.world.inside import UNSEEN, below, command_on, part_problems, touch
+from holdfast.faults.world.felt import untouched, watch
+from holdfast.faults.world.inside import below, command_on, part_problems, touch
 from holdfast.protocols import FaultContext, World
 
 
@@ -26,8 +27,9 @@ class Vanished:
         if not paths:
             return ""
         await touch(world, ctx, paths, lambda change: change.op == "deleted")
+        await watch(world, ctx, "gone", self.path)
         await command_on(world, ctx, ("rm", "-rf"), [self.path])
         return f"{self.path}: gone"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return UNSEEN
+        return untouched(ctx)

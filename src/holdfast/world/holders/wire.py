@@ -12,14 +12,15 @@ from typing import Any, Literal, NamedTuple
 
 HEAD = struct.Struct("=Bqqq")
 """What it is, the ticket of the order that it is about, a value, nanoseconds."""
-START, SIGNAL, CONNECT, SNAPSHOT, FREEZE, CHANGES = 1, 2, 3, 4, 5, 6
-"""Orders: the value is 1 for a throwaway start, a signal's number, a port."""
-DONE, REFUSED, ENDED, COMMAND, OVER, BROKE = 16, 17, 18, 19, 20, 21
+START, SIGNAL, CONNECT, SNAPSHOT, FREEZE, CHANGES, WATCH = 1, 2, 3, 4, 5, 6, 7
+"""Orders: the value is 1 for a throwaway start, a signal's number, a port, the number of a watch."""
+DONE, REFUSED, ENDED, COMMAND, OVER, BROKE, HIT = 16, 17, 18, 19, 20, 21, 22
 """Replies and notices: the value is an errno if REFUSED, a status as waitpid gives it if ENDED.
 
 COMMAND tells of one command that began, and its ticket is that command's number; OVER tells of any that have ended.
+HIT tells that the agent ran into a fault of its files, and its ticket is the number of the watch.
 """
-UNASKED = (ENDED, COMMAND, OVER)
+UNASKED = (ENDED, COMMAND, OVER, HIT)
 TEXT = 60_000
 """Bytes of text in a message: less than a socket takes at once."""
 DESCRIPTORS = 250
@@ -77,6 +78,8 @@ class SandboxLayout:
     commands: bool = False
     groups: int = 0
     """How many control groups its programs are to be in: the last of the descriptors."""
+    watched: tuple[str, ...] = ()
+    """What faults of files there will be, so which calls are told: of `paths`, of the `disk`."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,15 @@ class StartOrder:
     argv: tuple[str, ...]
     env: dict[str, str]
     cwd: str
+
+
+@dataclass(frozen=True)
+class WatchOrder:
+    """A fault of files that the agent may run into."""
+
+    kind: str
+    path: str
+    spared: tuple[str, ...]
 
 
 def send(
@@ -120,7 +132,7 @@ def receive(source: socket.socket) -> HolderMessage | None:
     return HolderMessage(what, ticket, value, took_ns, data[HEAD.size :], tuple(fds))
 
 
-def written(thing: SandboxLayout | StartOrder) -> int:
+def written(thing: SandboxLayout | StartOrder | WatchOrder) -> int:
     """A layout or an order as a file in memory, to be handed over; the caller closes it."""
     fd = os.memfd_create("holdfast", os.MFD_CLOEXEC)
     with open(fd, "wb", closefd=False) as file:
@@ -139,7 +151,7 @@ def layout_of(fd: int) -> SandboxLayout:
     """The layout in a file, which is closed."""
     data = read(fd)
     data["listen"] = tuple((str(host), int(port)) for host, port in data["listen"])
-    for name in ("sources", "folders", "layers"):
+    for name in ("sources", "folders", "layers", "watched"):
         data[name] = tuple(data[name])
     return SandboxLayout(**data)
 
@@ -148,6 +160,12 @@ def order_of(fd: int) -> StartOrder:
     """The order in a file, which is closed."""
     data = read(fd)
     return StartOrder(tuple(data["argv"]), data["env"], data["cwd"])
+
+
+def watch_of(fd: int) -> WatchOrder:
+    """The same of a watch."""
+    data = read(fd)
+    return WatchOrder(data["kind"], data["path"], tuple(data["spared"]))
 
 
 def ends_written(ends: Sequence[CommandEndMessage]) -> bytes:

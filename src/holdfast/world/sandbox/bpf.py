@@ -6,7 +6,7 @@ import errno
 import platform
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
@@ -85,19 +85,16 @@ def program_calls(machine: str = "") -> tuple[int, int, int]:
     return numbers["execve"], numbers["execveat"], numbers["exit_group"]
 
 
-@cache
-def tell_of_programs(machine: str = "") -> bytes:
-    """Every attempt to execute a program, and every exit, is told before it is made; all else passes."""
+def tell_of_programs(machine: str = "", more: Collection[int] = ()) -> bytes:
+    """Every attempt to execute a program, every exit and `more` are told before they are made; all else passes."""
     machine = machine or platform.machine()
-    execve, execveat, exit_group = program_calls(machine)
+    numbers = sorted({*program_calls(machine), *more})
     return b"".join(
         [
             _step(_LOAD, _ARCHITECTURE_AT),
-            _step(_EQUAL, ARCHITECTURES[machine], yes=0, no=4),
+            _step(_EQUAL, ARCHITECTURES[machine], yes=0, no=len(numbers) + 1),
             _step(_LOAD, _NUMBER_AT),
-            _step(_EQUAL, execve, yes=3, no=0),
-            _step(_EQUAL, execveat, yes=2, no=0),
-            _step(_EQUAL, exit_group, yes=1, no=0),
+            *(_step(_EQUAL, number, yes=len(numbers) - n, no=0) for n, number in enumerate(numbers)),
             _step(_RETURN, _ALLOW),
             _step(_RETURN, _TELL),
         ]

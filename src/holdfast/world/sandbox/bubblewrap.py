@@ -132,6 +132,7 @@ class Bubblewrap:
             pids=sandbox_spec.resources.pids or PIDS,
             memory=None if in_group else sandbox_spec.resources.memory,
             commands=sandbox_spec.commands is not None and bpf.known(),
+            watched=sandbox_spec.watched if bpf.known() else (),
         )
 
     def _executable(self, sources: Sources) -> str:

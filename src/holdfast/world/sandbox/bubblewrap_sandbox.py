@@ -15,13 +15,14 @@ from typing import Literal, cast
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation
-from holdfast.protocols import Command, CommandEnd, FileChange, Ran, SandboxSpec, Stdio
+from holdfast.protocols import Command, CommandEnd, FileChange, FileHazard, Ran, SandboxSpec, Stdio
 from holdfast.world.holders import wire
 from holdfast.world.holders.connections import connected
 from holdfast.world.holders.holder_connection import GONE, HolderConnection
 from holdfast.world.holders.running_program import NEVER, RunningProgram, run_to_end
 from holdfast.world.holders.wire import HolderMessage
 from holdfast.world.holders.workspace import WORKSPACE
+from holdfast.world.sandbox import bpf
 from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits, family
 from holdfast.world.sandbox.paths import resolve
@@ -48,6 +49,9 @@ class BubblewrapSandbox:
         """Tickets of the programs that are the agent's, not of commands that we run to their end."""
         self._commands: dict[int, Callable[[CommandEnd], None]] = {}
         """Who is told of the end of a command, by its number."""
+        self._watches = 0
+        self._hits: set[int] = set()
+        """The numbers of the watches whose fault the agent has run into."""
         self._listeners: dict[tuple[str, int], socket.socket] = {}
         self._view = -1
         self._frozen = False
@@ -141,6 +145,18 @@ class BubblewrapSandbox:
     def strained(self, what: Literal["memory", "cpu"]) -> int | None:
         return self._strain.strained(what)
 
+    async def watch(self, hazard: FileHazard) -> Callable[[], bool] | None:
+        if not self._sandbox_spec.watched or not bpf.known():
+            return None
+        self._watches += 1
+        number = self._watches
+        order = wire.written(wire.WatchOrder(hazard.kind, hazard.path, hazard.spared))
+        try:
+            await self._line.ask(wire.WATCH, number, fds=[order])
+        finally:
+            os.close(order)
+        return lambda: number in self._hits
+
     def changes(self) -> Iterator[FileChange]:
         ours, theirs = os.pipe()
         with open(ours, "rb", buffering=0) as told:
@@ -176,6 +192,8 @@ class BubblewrapSandbox:
         """What the holder tells unasked: programs that ended, commands that began or ended."""
         if message.what == wire.COMMAND and self._sandbox_spec.commands is not None:
             self._commands[message.ticket] = self._sandbox_spec.commands(_command(message.text))
+        elif message.what == wire.HIT:
+            self._hits.add(message.ticket)
         elif message.what == wire.OVER:
             self._commands_end(wire.ends_of(message.text))
         elif message.what == wire.ENDED and (program := self._programs.pop(message.ticket, None)):

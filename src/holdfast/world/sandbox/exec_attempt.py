@@ -38,7 +38,7 @@ def attempt(pid: int, folder: int, path: int, argv: int, own: bytes) -> ExecAtte
     at = time.time()
     memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        name = _text(memory, path, _PAGE)
+        name = string_at(memory, path, _PAGE)
         if name == own or not _there(pid, folder & 0xFFFFFFFF, name):
             return None
         words = _words(memory, argv) or [name]
@@ -107,12 +107,12 @@ def _words(memory: int, at: int) -> list[bytes]:
         pointer = int.from_bytes(os.pread(memory, 8, at + 8 * n), "little") if at else 0
         if not pointer or left <= 0:
             return words
-        words.append(_text(memory, pointer, min(left, _ARGUMENT_BYTES)))
+        words.append(string_at(memory, pointer, min(left, _ARGUMENT_BYTES)))
         left -= len(words[-1])
     return [*words, "…".encode()]
 
 
-def _text(memory: int, at: int, limit: int) -> bytes:
+def string_at(memory: int, at: int, limit: int) -> bytes:
     """A string of another process, read page by page: the next one may not be there."""
     found = bytearray()
     while len(found) < limit:

@@ -67,6 +67,7 @@ class Holder:
             wire.SNAPSHOT: self._snapshot,
             wire.FREEZE: self._freeze,
             wire.CHANGES: self._changes,
+            wire.WATCH: self._watch,
         }
 
     def run(self, layout: SandboxLayout, fds: tuple[int, ...]) -> None:
@@ -99,8 +100,8 @@ class Holder:
         kernel.forgo_privileges()
         if bpf.known():
             kernel.filter_calls(bpf.guard())  # here, so that it holds for bubblewrap's own processes inside, too
-        if layout.commands:
-            self._clerk = CommandRecorder(self._line, layout.bwrap)
+        if layout.commands or layout.watched:
+            self._clerk = CommandRecorder(self._line, layout.bwrap, layout.watched)
         _limit(layout)
         fds = [view, *(listener.fileno() for listener in listeners)]
         own = b" ".join(b"%d" % pid for pid in self._spared)
@@ -196,6 +197,13 @@ class Holder:
             return
         self._tell(wire.DONE, message.ticket, fds=[view])
         os.close(view)
+
+    def _watch(self, message: HolderMessage) -> None:
+        """Handed on to the recorder, which replies."""
+        (order,) = message.fds
+        if self._clerk is not None:
+            self._clerk.watch(message.ticket, message.value, order, self._mounts.upper)
+        os.close(order)
 
     def _connect(self, message: HolderMessage) -> None:
         """Hands over a connection that may still be under way: nothing inside can keep us waiting."""

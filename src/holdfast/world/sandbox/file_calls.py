@@ -1,0 +1,174 @@
+"""System calls on files: their numbers, and what each of them needs to succeed. Standard library only."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+AT_CWD = 0xFFFFFF9C
+"""The folder of a call that names none: the working folder."""
+_HERE = -1
+"""In the place of an argument's index: the call has no such argument."""
+_PATH_ONLY: int = getattr(os, "O_PATH", 0x200000)
+_NOFOLLOW_AT = 0x100
+
+
+class FileUse(NamedTuple):
+    """A path that a call is given, and what the call needs there."""
+
+    folder: int
+    """The descriptor that the path starts at."""
+    name: int
+    """Where the path is in the caller's memory."""
+    exists: bool = False
+    opens: bool = False
+    """What is there has to have permissions at all."""
+    writes: bool = False
+    makes: bool = False
+    """If nothing is there, the folder has to be writable."""
+    removes: bool = False
+    """If something is there, the folder has to be writable."""
+    follows: bool = True
+    """A link at the end of the path is followed."""
+    keeps: bool = False
+    """What is there stays as it is when it is opened for writing."""
+
+
+class _Form(NamedTuple):
+    """How a call has its path: indexes of its arguments; `more` is the one of its flags or mode."""
+
+    kind: str
+    folder: int
+    name: int
+    more: int = _HERE
+
+
+class _Call(NamedTuple):
+    numbers: tuple[int | None, int | None]
+    """On x86_64 and aarch64."""
+    paths: tuple[_Form, ...]
+
+
+_CALLS: Mapping[str, _Call] = {
+    "open": _Call((2, None), (_Form("open", _HERE, 0, 1),)),
+    "creat": _Call((85, None), (_Form("creat", _HERE, 0),)),
+    "openat": _Call((257, 56), (_Form("open", 0, 1, 2),)),
+    "stat": _Call((4, None), (_Form("look", _HERE, 0),)),
+    "lstat": _Call((6, None), (_Form("look itself", _HERE, 0),)),
+    "newfstatat": _Call((262, 79), (_Form("look at", 0, 1, 3),)),
+    "statx": _Call((332, 291), (_Form("look at", 0, 1, 2),)),
+    "access": _Call((21, None), (_Form("access", _HERE, 0, 1),)),
+    "faccessat": _Call((269, 48), (_Form("access", 0, 1, 2),)),
+    "faccessat2": _Call((439, 439), (_Form("access", 0, 1, 2),)),
+    "readlink": _Call((89, None), (_Form("look itself", _HERE, 0),)),
+    "readlinkat": _Call((267, 78), (_Form("look itself", 0, 1),)),
+    "chdir": _Call((80, 49), (_Form("enter", _HERE, 0),)),
+    "truncate": _Call((76, 45), (_Form("cut", _HERE, 0),)),
+    "chmod": _Call((90, None), (_Form("look", _HERE, 0),)),
+    "fchmodat": _Call((268, 53), (_Form("look", 0, 1),)),
+    "utimensat": _Call((280, 88), (_Form("look at", 0, 1, 3),)),
+    "execve": _Call((59, 221), (_Form("enter", _HERE, 0),)),
+    "execveat": _Call((322, 281), (_Form("enter", 0, 1),)),
+    "unlink": _Call((87, None), (_Form("remove", _HERE, 0),)),
+    "unlinkat": _Call((263, 35), (_Form("remove", 0, 1),)),
+    "rmdir": _Call((84, None), (_Form("remove", _HERE, 0),)),
+    "mkdir": _Call((83, None), (_Form("make", _HERE, 0),)),
+    "mkdirat": _Call((258, 34), (_Form("make", 0, 1),)),
+    "mknod": _Call((133, None), (_Form("make", _HERE, 0),)),
+    "mknodat": _Call((259, 33), (_Form("make", 0, 1),)),
+    "symlink": _Call((88, None), (_Form("make", _HERE, 1),)),
+    "symlinkat": _Call((266, 36), (_Form("make", 1, 2),)),
+    "link": _Call((86, None), (_Form("look itself", _HERE, 0), _Form("make", _HERE, 1))),
+    "linkat": _Call((265, 37), (_Form("look itself", 0, 1), _Form("make", 2, 3))),
+    "rename": _Call((82, None), (_Form("remove", _HERE, 0), _Form("make", _HERE, 1))),
+    "renameat": _Call((264, 38), (_Form("remove", 0, 1), _Form("make", 2, 3))),
+    "renameat2": _Call((316, 276), (_Form("remove", 0, 1), _Form("make", 2, 3))),
+}
+"""Those that C libraries make; `openat2` is none of them."""
+_OPENING = ("open", "creat", "openat")
+_WRITES: Mapping[str, tuple[int, int]] = {
+    "write": (1, 64),
+    "pwrite64": (18, 68),
+    "writev": (20, 66),
+    "pwritev": (296, 70),
+    "pwritev2": (328, 287),
+    "fallocate": (285, 47),
+    "sendfile": (40, 71),
+    "copy_file_range": (326, 285),
+}
+_FIXED: Mapping[str, FileUse] = {
+    "look": FileUse(0, 0, exists=True),
+    "look itself": FileUse(0, 0, exists=True, follows=False),
+    "enter": FileUse(0, 0, exists=True, opens=True),
+    "cut": FileUse(0, 0, exists=True, opens=True, writes=True),
+    "make": FileUse(0, 0, makes=True, follows=False),
+    "remove": FileUse(0, 0, exists=True, removes=True, follows=False),
+    "creat": FileUse(0, 0, opens=True, writes=True, makes=True),
+}
+
+
+@cache
+def path_calls(machine: str = "") -> Mapping[int, tuple[_Form, ...]]:
+    """The paths of every call that has one, by its number here."""
+    at = _column(machine)
+    return {number: call.paths for call in _CALLS.values() if (number := call.numbers[at]) is not None}
+
+
+@cache
+def write_calls(machine: str = "") -> Mapping[int, str]:
+    """The names of the calls that write to a descriptor, by number."""
+    at = _column(machine)
+    return {numbers[at]: name for name, numbers in _WRITES.items()}
+
+
+def told_calls(watched: Sequence[str], machine: str = "") -> frozenset[int]:
+    """The numbers of the calls that have to be told of: for faults of `paths`, of the `disk`."""
+    at = _column(machine)
+    found = set(path_calls(machine)) if "paths" in watched else set()
+    if "disk" in watched:
+        found |= {number for name in _OPENING if (number := _CALLS[name].numbers[at]) is not None} | set(
+            write_calls(machine)
+        )
+    return frozenset(found)
+
+
+def uses(call: int, arguments: Sequence[int]) -> Iterator[FileUse]:
+    """What a call needs of the paths that it is given."""
+    for form in path_calls().get(call, ()):
+        more = arguments[form.more] & 0xFFFFFFFF if form.more != _HERE else 0
+        folder = AT_CWD if form.folder == _HERE else arguments[form.folder] & 0xFFFFFFFF
+        yield _needs(form.kind, more)._replace(folder=folder, name=arguments[form.name])
+
+
+def _needs(kind: str, more: int) -> FileUse:
+    if kind == "open":
+        return _opening(more)
+    if kind == "look at":
+        return FileUse(0, 0, exists=True, follows=not more & _NOFOLLOW_AT)
+    if kind == "access":
+        return FileUse(0, 0, exists=True, opens=more != 0, writes=bool(more & os.W_OK))
+    return _FIXED[kind]
+
+
+def _opening(flags: int) -> FileUse:
+    if flags & _PATH_ONLY:
+        return FileUse(0, 0, exists=True, follows=not flags & os.O_NOFOLLOW)
+    makes, anew = bool(flags & os.O_CREAT), bool(flags & os.O_CREAT and flags & os.O_EXCL)
+    writes = bool(flags & os.O_ACCMODE or flags & os.O_TRUNC)
+    return FileUse(
+        0,
+        0,
+        exists=not makes,
+        opens=not anew,
+        writes=writes and not anew,
+        makes=makes,
+        follows=not (anew or flags & os.O_NOFOLLOW),
+        keeps=writes and not flags & os.O_TRUNC,
+    )
+
+
+def _column(machine: str) -> int:
+    return ("x86_64", "aarch64").index(machine or platform.machine())
