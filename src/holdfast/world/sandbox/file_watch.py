@@ -23,12 +23,19 @@ _MARK = f"{OWN_COMMAND}=".encode()
 
 
 @dataclass(frozen=True)
-class _Watch:
+class WatchedFault:
+    """A fault that the agent has not run into yet."""
+
     number: int
     kind: str
     path: bytes
     spared: frozenset[bytes]
     upper: str
+
+    @classmethod
+    def of(cls, number: int, order: WatchOrder, upper: str = "") -> WatchedFault:
+        """`upper` is where files are that are no longer as they were laid out."""
+        return cls(number, order.kind, _inside(order.path), frozenset(map(_inside, order.spared)), upper)
 
 
 class FileWatch:
@@ -38,13 +45,12 @@ class FileWatch:
         """`own` is the program that starts all others: what it touches counts for nothing."""
         self._own = _identity(own)
         self._namespace = os.stat("/proc/self/ns/pid").st_ino
-        self._watches: list[_Watch] = []
+        self._watches: list[WatchedFault] = []
         self._writes = write_calls()
 
     def add(self, number: int, order: WatchOrder, upper: str) -> None:
-        """Watches for a fault; `upper` is where files are that are no longer as they were laid out."""
-        spared = frozenset(map(_inside, order.spared))
-        self._watches.append(_Watch(number, order.kind, _inside(order.path), spared, upper))
+        """Watches for a fault."""
+        self._watches.append(WatchedFault.of(number, order, upper))
 
     def hits(self, pid: int, call: int, arguments: Sequence[int]) -> list[int]:
         """The faults that this call runs into for the first time, by their numbers."""
@@ -59,11 +65,11 @@ class FileWatch:
         self._watches = [one for one in self._watches if one not in found]
         return [one.number for one in found]
 
-    def _met(self, pid: int, call: int, arguments: Sequence[int]) -> list[_Watch]:
+    def _met(self, pid: int, call: int, arguments: Sequence[int]) -> list[WatchedFault]:
         if call in self._writes:
             full = [one for one in self._watches if one.kind == "full"]
             return full if full and lacks_room(pid, self._writes[call], arguments) else []
-        found: list[_Watch] = []
+        found: list[WatchedFault] = []
         for use in uses(call, arguments):
             view = InsideView(pid)
             try:
@@ -82,7 +88,7 @@ class FileWatch:
             return not any(variable.startswith(_MARK) for variable in told.read().split(b"\0"))
 
 
-def fails(watch: _Watch, use: FileUse, target: bytes, view: InsideView) -> bool:
+def fails(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
     """Whether what is needed of the target cannot be had because of the fault."""
     if watch.kind == "full":
         return _no_copy(watch, use, target, view)
@@ -95,7 +101,7 @@ def fails(watch: _Watch, use: FileUse, target: bytes, view: InsideView) -> bool:
     return _unwritable(watch, use, target, view)
 
 
-def _unwritable(watch: _Watch, use: FileUse, target: bytes, view: InsideView) -> bool:
+def _unwritable(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
     there = view.lstat(target) is not None
     if there and use.writes and _lacks(watch, target, _WRITE, view):
         return True
@@ -104,13 +110,13 @@ def _unwritable(watch: _Watch, use: FileUse, target: bytes, view: InsideView) ->
     return changes and _covers(watch.path, folder) and _lacks(watch, folder, _WRITE, view)
 
 
-def _lacks(watch: _Watch, path: bytes, bits: int, view: InsideView) -> bool:
+def _lacks(watch: WatchedFault, path: bytes, bits: int, view: InsideView) -> bool:
     """Whether all these permissions are missing there, and were not before the fault."""
     seen = view.lstat(path)
     return seen is not None and not stat.S_ISLNK(seen.st_mode) and not seen.st_mode & bits and path not in watch.spared
 
 
-def _no_copy(watch: _Watch, use: FileUse, target: bytes, view: InsideView) -> bool:
+def _no_copy(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
     """A file as it was laid out is copied to the disk when it is opened for writing."""
     if not use.keeps or not _covers(_TOP, target):
         return False

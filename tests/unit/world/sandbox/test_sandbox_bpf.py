@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.world.sandbox import bpf
+from holdfast.world.sandbox.file_calls import told_calls
 
 ALLOW, REFUSE, TELL = 0x7FFF0000, 0x00050000, 0x7FC00000
 MACHINES = list(bpf.NUMBERS)
@@ -64,6 +65,16 @@ def test_programs_are_told_and_all_else_passes(machine, number):
     refused = {bpf.NUMBERS[machine][name] for name in (*bpf.BANNED, "socket", "socketpair")}
     if number not in refused:
         assert verdict(bpf.guard(machine), machine, number) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("watched", [("paths",), ("disk",), ("paths", "disk")])
+def test_calls_on_files_are_told_where_they_are_watched(machine, watched):
+    more = told_calls(watched, machine)
+    program = bpf.tell_of_programs(machine, more)
+    told = {number for number in range(600) if verdict(program, machine, number) == TELL}
+    assert told == {*more, *bpf.program_calls(machine)}
+    assert verdict(program, machine, min(more), architecture=0x40000003) == ALLOW
 
 
 def test_a_machine_without_numbers_is_not_known():
