@@ -1,4 +1,4 @@
-"""Measures `excludes_pii` and `refusal_check` on labelled texts: --half names a folder of text/, --wrong lists each mistake."""
+"""Measures `excludes_pii` and `refusal_check` on labelled texts: --half FOLDER of text/; --wrong lists each mistake."""
 
 from __future__ import annotations
 

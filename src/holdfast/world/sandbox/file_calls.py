@@ -46,46 +46,46 @@ class _Form(NamedTuple):
     more: int = _HERE
 
 
-class _Call(NamedTuple):
+class _FileCall(NamedTuple):
     numbers: tuple[int | None, int | None]
     """On x86_64 and aarch64."""
     paths: tuple[_Form, ...]
 
 
-_CALLS: Mapping[str, _Call] = {
-    "open": _Call((2, None), (_Form("open", _HERE, 0, 1),)),
-    "creat": _Call((85, None), (_Form("creat", _HERE, 0),)),
-    "openat": _Call((257, 56), (_Form("open", 0, 1, 2),)),
-    "stat": _Call((4, None), (_Form("look", _HERE, 0),)),
-    "lstat": _Call((6, None), (_Form("look itself", _HERE, 0),)),
-    "newfstatat": _Call((262, 79), (_Form("look at", 0, 1, 3),)),
-    "statx": _Call((332, 291), (_Form("look at", 0, 1, 2),)),
-    "access": _Call((21, None), (_Form("access", _HERE, 0, 1),)),
-    "faccessat": _Call((269, 48), (_Form("access", 0, 1, 2),)),
-    "faccessat2": _Call((439, 439), (_Form("access", 0, 1, 2),)),
-    "readlink": _Call((89, None), (_Form("look itself", _HERE, 0),)),
-    "readlinkat": _Call((267, 78), (_Form("look itself", 0, 1),)),
-    "chdir": _Call((80, 49), (_Form("enter", _HERE, 0),)),
-    "truncate": _Call((76, 45), (_Form("cut", _HERE, 0),)),
-    "chmod": _Call((90, None), (_Form("look", _HERE, 0),)),
-    "fchmodat": _Call((268, 53), (_Form("look", 0, 1),)),
-    "utimensat": _Call((280, 88), (_Form("look at", 0, 1, 3),)),
-    "execve": _Call((59, 221), (_Form("enter", _HERE, 0),)),
-    "execveat": _Call((322, 281), (_Form("enter", 0, 1),)),
-    "unlink": _Call((87, None), (_Form("remove", _HERE, 0),)),
-    "unlinkat": _Call((263, 35), (_Form("remove", 0, 1),)),
-    "rmdir": _Call((84, None), (_Form("remove", _HERE, 0),)),
-    "mkdir": _Call((83, None), (_Form("make", _HERE, 0),)),
-    "mkdirat": _Call((258, 34), (_Form("make", 0, 1),)),
-    "mknod": _Call((133, None), (_Form("make", _HERE, 0),)),
-    "mknodat": _Call((259, 33), (_Form("make", 0, 1),)),
-    "symlink": _Call((88, None), (_Form("make", _HERE, 1),)),
-    "symlinkat": _Call((266, 36), (_Form("make", 1, 2),)),
-    "link": _Call((86, None), (_Form("look itself", _HERE, 0), _Form("make", _HERE, 1))),
-    "linkat": _Call((265, 37), (_Form("look itself", 0, 1), _Form("make", 2, 3))),
-    "rename": _Call((82, None), (_Form("remove", _HERE, 0), _Form("make", _HERE, 1))),
-    "renameat": _Call((264, 38), (_Form("remove", 0, 1), _Form("make", 2, 3))),
-    "renameat2": _Call((316, 276), (_Form("remove", 0, 1), _Form("make", 2, 3))),
+_CALLS: Mapping[str, _FileCall] = {
+    "open": _FileCall((2, None), (_Form("open", _HERE, 0, 1),)),
+    "creat": _FileCall((85, None), (_Form("creat", _HERE, 0),)),
+    "openat": _FileCall((257, 56), (_Form("open", 0, 1, 2),)),
+    "stat": _FileCall((4, None), (_Form("look", _HERE, 0),)),
+    "lstat": _FileCall((6, None), (_Form("look itself", _HERE, 0),)),
+    "newfstatat": _FileCall((262, 79), (_Form("look at", 0, 1, 3),)),
+    "statx": _FileCall((332, 291), (_Form("look at", 0, 1, 2),)),
+    "access": _FileCall((21, None), (_Form("access", _HERE, 0, 1),)),
+    "faccessat": _FileCall((269, 48), (_Form("access", 0, 1, 2),)),
+    "faccessat2": _FileCall((439, 439), (_Form("access", 0, 1, 2),)),
+    "readlink": _FileCall((89, None), (_Form("look itself", _HERE, 0),)),
+    "readlinkat": _FileCall((267, 78), (_Form("look itself", 0, 1),)),
+    "chdir": _FileCall((80, 49), (_Form("enter", _HERE, 0),)),
+    "truncate": _FileCall((76, 45), (_Form("cut", _HERE, 0),)),
+    "chmod": _FileCall((90, None), (_Form("look", _HERE, 0),)),
+    "fchmodat": _FileCall((268, 53), (_Form("look", 0, 1),)),
+    "utimensat": _FileCall((280, 88), (_Form("look at", 0, 1, 3),)),
+    "execve": _FileCall((59, 221), (_Form("enter", _HERE, 0),)),
+    "execveat": _FileCall((322, 281), (_Form("enter", 0, 1),)),
+    "unlink": _FileCall((87, None), (_Form("remove", _HERE, 0),)),
+    "unlinkat": _FileCall((263, 35), (_Form("remove", 0, 1),)),
+    "rmdir": _FileCall((84, None), (_Form("remove", _HERE, 0),)),
+    "mkdir": _FileCall((83, None), (_Form("make", _HERE, 0),)),
+    "mkdirat": _FileCall((258, 34), (_Form("make", 0, 1),)),
+    "mknod": _FileCall((133, None), (_Form("make", _HERE, 0),)),
+    "mknodat": _FileCall((259, 33), (_Form("make", 0, 1),)),
+    "symlink": _FileCall((88, None), (_Form("make", _HERE, 1),)),
+    "symlinkat": _FileCall((266, 36), (_Form("make", 1, 2),)),
+    "link": _FileCall((86, None), (_Form("look itself", _HERE, 0), _Form("make", _HERE, 1))),
+    "linkat": _FileCall((265, 37), (_Form("look itself", 0, 1), _Form("make", 2, 3))),
+    "rename": _FileCall((82, None), (_Form("remove", _HERE, 0), _Form("make", _HERE, 1))),
+    "renameat": _FileCall((264, 38), (_Form("remove", 0, 1), _Form("make", 2, 3))),
+    "renameat2": _FileCall((316, 276), (_Form("remove", 0, 1), _Form("make", 2, 3))),
 }
 """Those that C libraries make; `openat2` is none of them."""
 _OPENING = ("open", "creat", "openat")
