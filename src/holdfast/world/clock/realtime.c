@@ -42,6 +42,7 @@ static volatile const struct control *control = &fallback;
 static char readings[PATH_MAX];
 static int cond_tells_clock;
 
+static int (*python_is_there)(void);
 static int (*real_clock_gettime)(clockid_t, struct timespec *);
 static int (*real_clock_nanosleep)(clockid_t, int, const struct timespec *, struct timespec *);
 static int (*real_cond_timedwait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
@@ -117,6 +118,7 @@ static void set_up(void) {
     real_sem_clockwait = next("sem_clockwait");
     real_timerfd_settime = next("timerfd_settime");
     real_clock_gettime = next("clock_gettime");
+    python_is_there = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
     cond_tells_clock = tells_clock();
     map_control();
     __atomic_store_n(&done, 1, __ATOMIC_RELEASE);
@@ -165,11 +167,16 @@ static const struct timespec *deadline(clockid_t clock, const struct timespec *s
 
 /* -- what is read ------------------------------------------------------------------------------------------------- */
 
+/* Python reads the clock when it starts, whatever it is to do: that is nobody's reading yet. */
+static int starts(void) {
+    return python_is_there && !python_is_there();
+}
+
 /* Once a change. Nobody may be there to be told, and the program must not notice us: one that could also read from the
    pipe gets no signal where nobody else does. */
 static void tell_reading(int64_t changes) {
     static int64_t told;
-    if (__atomic_exchange_n(&told, changes, __ATOMIC_RELAXED) == changes || !readings[0])
+    if (!readings[0] || starts() || __atomic_exchange_n(&told, changes, __ATOMIC_RELAXED) == changes)
         return;
     int before = errno;
     int pipe = open(readings, O_RDWR | O_NONBLOCK | O_CLOEXEC);
