@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import platform
@@ -25,7 +26,7 @@ _AT_RECURSIVE = 0x8000
 _ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV, _ATTR_NOSYMFOLLOW, _ATTR_IDMAP = 1, 2, 4, 0x200000, 0x100000
 _SIOCSIFFLAGS, _IFF_UP_RUNNING = 0x8914, 0x41
 _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
-_SET_FILTER, _NEW_LISTENER = 1, 1 << 3
+_SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 1 << 3, 1 << 5
 
 
 class _Filter(ctypes.Structure):
@@ -129,7 +130,15 @@ def filter_calls(program: bytes) -> None:
 
 
 def listen_to_calls(program: bytes) -> int:
-    """The same; the descriptor tells of the calls that the filter picks out."""
+    """The same; the descriptor tells of the calls that the filter picks out.
+
+    A signal that comes while we look at a call does not interrupt it, from Linux 5.19 on; one that comes before may.
+    """
+    try:
+        return _filter(program, _NEW_LISTENER | _WAIT_KILLABLE)
+    except OSError as refused:
+        if refused.errno != errno.EINVAL:
+            raise
     return _filter(program, _NEW_LISTENER)
 
 
