@@ -83,3 +83,17 @@ def test_two_faults_on_one_path_are_nobodys_change(tmp_path):
     agent = "while [ -e b.txt ]; do sleep 0.05; done; echo done"
     violated, changed, _ = found(tmp_path, agent, *faults, met=("met", "no_effect"))
     assert (violated, changed) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("agent", "status", "proven"),
+    [
+        ("cat b.txt; echo done", "pass", True),
+        ("ls; echo done", "error", False),
+        ("echo x > c.txt; cat b.txt", "fail", True),
+    ],
+)
+def test_a_case_is_proven_only_if_the_agent_ran_into_the_fault(tmp_path, agent, status, proven):
+    storm = {"chaos_matrix": [{"name": "storm", "world_faults": [{"mode": "vanished", "path": "b.txt"}]}]}
+    case = ran(tmp_path, spec_of(agent, fixtures=[LAID], invariants=ONLY_OUT, **storm)).case
+    assert (case.status, not case.unproven_only) == (status, proven)

@@ -37,7 +37,7 @@ class FileUse(NamedTuple):
     """What is there stays as it is when it is opened for writing."""
 
 
-class _Form(NamedTuple):
+class _PathForm(NamedTuple):
     """How a call has its path: indexes of its arguments; `more` is the one of its flags or mode."""
 
     kind: str
@@ -46,46 +46,46 @@ class _Form(NamedTuple):
     more: int = _HERE
 
 
-class _FileCall(NamedTuple):
+class _PathCall(NamedTuple):
     numbers: tuple[int | None, int | None]
     """On x86_64 and aarch64."""
-    paths: tuple[_Form, ...]
+    paths: tuple[_PathForm, ...]
 
 
-_CALLS: Mapping[str, _FileCall] = {
-    "open": _FileCall((2, None), (_Form("open", _HERE, 0, 1),)),
-    "creat": _FileCall((85, None), (_Form("creat", _HERE, 0),)),
-    "openat": _FileCall((257, 56), (_Form("open", 0, 1, 2),)),
-    "stat": _FileCall((4, None), (_Form("look", _HERE, 0),)),
-    "lstat": _FileCall((6, None), (_Form("look itself", _HERE, 0),)),
-    "newfstatat": _FileCall((262, 79), (_Form("look at", 0, 1, 3),)),
-    "statx": _FileCall((332, 291), (_Form("look at", 0, 1, 2),)),
-    "access": _FileCall((21, None), (_Form("access", _HERE, 0, 1),)),
-    "faccessat": _FileCall((269, 48), (_Form("access", 0, 1, 2),)),
-    "faccessat2": _FileCall((439, 439), (_Form("access", 0, 1, 2),)),
-    "readlink": _FileCall((89, None), (_Form("look itself", _HERE, 0),)),
-    "readlinkat": _FileCall((267, 78), (_Form("look itself", 0, 1),)),
-    "chdir": _FileCall((80, 49), (_Form("enter", _HERE, 0),)),
-    "truncate": _FileCall((76, 45), (_Form("cut", _HERE, 0),)),
-    "chmod": _FileCall((90, None), (_Form("look", _HERE, 0),)),
-    "fchmodat": _FileCall((268, 53), (_Form("look", 0, 1),)),
-    "utimensat": _FileCall((280, 88), (_Form("look at", 0, 1, 3),)),
-    "execve": _FileCall((59, 221), (_Form("enter", _HERE, 0),)),
-    "execveat": _FileCall((322, 281), (_Form("enter", 0, 1),)),
-    "unlink": _FileCall((87, None), (_Form("remove", _HERE, 0),)),
-    "unlinkat": _FileCall((263, 35), (_Form("remove", 0, 1),)),
-    "rmdir": _FileCall((84, None), (_Form("remove", _HERE, 0),)),
-    "mkdir": _FileCall((83, None), (_Form("make", _HERE, 0),)),
-    "mkdirat": _FileCall((258, 34), (_Form("make", 0, 1),)),
-    "mknod": _FileCall((133, None), (_Form("make", _HERE, 0),)),
-    "mknodat": _FileCall((259, 33), (_Form("make", 0, 1),)),
-    "symlink": _FileCall((88, None), (_Form("make", _HERE, 1),)),
-    "symlinkat": _FileCall((266, 36), (_Form("make", 1, 2),)),
-    "link": _FileCall((86, None), (_Form("look itself", _HERE, 0), _Form("make", _HERE, 1))),
-    "linkat": _FileCall((265, 37), (_Form("look itself", 0, 1), _Form("make", 2, 3))),
-    "rename": _FileCall((82, None), (_Form("remove", _HERE, 0), _Form("make", _HERE, 1))),
-    "renameat": _FileCall((264, 38), (_Form("remove", 0, 1), _Form("make", 2, 3))),
-    "renameat2": _FileCall((316, 276), (_Form("remove", 0, 1), _Form("make", 2, 3))),
+_CALLS: Mapping[str, _PathCall] = {
+    "open": _PathCall((2, None), (_PathForm("open", _HERE, 0, 1),)),
+    "creat": _PathCall((85, None), (_PathForm("creat", _HERE, 0),)),
+    "openat": _PathCall((257, 56), (_PathForm("open", 0, 1, 2),)),
+    "stat": _PathCall((4, None), (_PathForm("look", _HERE, 0),)),
+    "lstat": _PathCall((6, None), (_PathForm("look itself", _HERE, 0),)),
+    "newfstatat": _PathCall((262, 79), (_PathForm("look at", 0, 1, 3),)),
+    "statx": _PathCall((332, 291), (_PathForm("look at", 0, 1, 2),)),
+    "access": _PathCall((21, None), (_PathForm("access", _HERE, 0, 1),)),
+    "faccessat": _PathCall((269, 48), (_PathForm("access", 0, 1, 2),)),
+    "faccessat2": _PathCall((439, 439), (_PathForm("access", 0, 1, 2),)),
+    "readlink": _PathCall((89, None), (_PathForm("look itself", _HERE, 0),)),
+    "readlinkat": _PathCall((267, 78), (_PathForm("look itself", 0, 1),)),
+    "chdir": _PathCall((80, 49), (_PathForm("enter", _HERE, 0),)),
+    "truncate": _PathCall((76, 45), (_PathForm("cut", _HERE, 0),)),
+    "chmod": _PathCall((90, None), (_PathForm("look", _HERE, 0),)),
+    "fchmodat": _PathCall((268, 53), (_PathForm("look", 0, 1),)),
+    "utimensat": _PathCall((280, 88), (_PathForm("look at", 0, 1, 3),)),
+    "execve": _PathCall((59, 221), (_PathForm("enter", _HERE, 0),)),
+    "execveat": _PathCall((322, 281), (_PathForm("enter", 0, 1),)),
+    "unlink": _PathCall((87, None), (_PathForm("remove", _HERE, 0),)),
+    "unlinkat": _PathCall((263, 35), (_PathForm("remove", 0, 1),)),
+    "rmdir": _PathCall((84, None), (_PathForm("remove", _HERE, 0),)),
+    "mkdir": _PathCall((83, None), (_PathForm("make", _HERE, 0),)),
+    "mkdirat": _PathCall((258, 34), (_PathForm("make", 0, 1),)),
+    "mknod": _PathCall((133, None), (_PathForm("make", _HERE, 0),)),
+    "mknodat": _PathCall((259, 33), (_PathForm("make", 0, 1),)),
+    "symlink": _PathCall((88, None), (_PathForm("make", _HERE, 1),)),
+    "symlinkat": _PathCall((266, 36), (_PathForm("make", 1, 2),)),
+    "link": _PathCall((86, None), (_PathForm("look itself", _HERE, 0), _PathForm("make", _HERE, 1))),
+    "linkat": _PathCall((265, 37), (_PathForm("look itself", 0, 1), _PathForm("make", 2, 3))),
+    "rename": _PathCall((82, None), (_PathForm("remove", _HERE, 0), _PathForm("make", _HERE, 1))),
+    "renameat": _PathCall((264, 38), (_PathForm("remove", 0, 1), _PathForm("make", 2, 3))),
+    "renameat2": _PathCall((316, 276), (_PathForm("remove", 0, 1), _PathForm("make", 2, 3))),
 }
 """Those that C libraries make; `openat2` is none of them."""
 _OPENING = ("open", "creat", "openat")
@@ -111,7 +111,7 @@ _FIXED: Mapping[str, FileUse] = {
 
 
 @cache
-def path_calls(machine: str = "") -> Mapping[int, tuple[_Form, ...]]:
+def path_calls(machine: str = "") -> Mapping[int, tuple[_PathForm, ...]]:
     """The paths of every call that has one, by its number here."""
     at = _column(machine)
     return {number: call.paths for call in _CALLS.values() if (number := call.numbers[at]) is not None}
