@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from holdfast.checks.text.folding import fold
 from holdfast.checks.text.languages import Language
-from holdfast.checks.text.quantities import agree
+from holdfast.checks.text.quantities import Fact, agree
 from holdfast.checks.text.sentence import Sentence, Token
 from holdfast.checks.text.synonyms import opposites
 
@@ -15,6 +15,8 @@ Near = Callable[[str, str], bool]
 
 _PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non", "des", "не", "nie", "on")
 NEGATED = frozenset({"not"})
+_ALIKE = 20
+"""Words of a text that begin alike and are looked at."""
 _CALLED = 200
 """Words in a text that are compared with each other one by one."""
 
@@ -60,20 +62,30 @@ def _named(ours: list[Token], theirs: list[Token]) -> None:
 
 
 def _facts(ours: list[Token], theirs: list[Token]) -> None:
-    mine = [token for token in ours if token.fact is not None]
-    yours = [token for token in theirs if token.fact is not None]
-    by_reading: dict[str, list[Token]] = {}
-    for token in yours:
-        assert token.fact is not None
-        for reading in {*token.fact.readings, *map(str, token.fact.bare)}:
-            by_reading.setdefault(reading, []).append(token)
-    for token in mine:
-        assert token.fact is not None
-        for reading in {*token.fact.readings, *map(str, token.fact.bare)}:
-            for counterpart in by_reading.get(reading, ())[:_CALLED]:
-                if counterpart.fact is not None and agree(token.fact, counterpart.fact):
-                    token.matched = counterpart.matched = True
-                    token.key = counterpart.key = "#" + min(token.fact.readings | counterpart.fact.readings)
+    """Each of the facts is looked up once, however often it is said."""
+    mine, yours = _by_fact(ours), _by_fact(theirs)
+    by_reading: dict[str, list[Fact]] = {}
+    for fact in yours:
+        for reading in _readings(fact):
+            by_reading.setdefault(reading, []).append(fact)
+    for fact, tokens in mine.items():
+        found = {other: None for reading in _readings(fact) for other in by_reading.get(reading, ())[:_CALLED]}
+        for other in (other for other in found if agree(fact, other)):
+            key = "#" + min(fact.readings | other.readings)
+            for token in (*tokens, *yours[other]):
+                token.matched, token.key = True, key
+
+
+def _by_fact(tokens: Iterable[Token]) -> dict[Fact, list[Token]]:
+    found: dict[Fact, list[Token]] = {}
+    for token in tokens:
+        if token.fact is not None:
+            found.setdefault(token.fact, []).append(token)
+    return found
+
+
+def _readings(fact: Fact) -> set[str]:
+    return {*fact.readings, *map(str, fact.bare)}
 
 
 def _akin(ours: list[Token], theirs: list[Token]) -> None:
@@ -90,7 +102,7 @@ def _derived(left: list[Token], right: list[Token], lang: Language) -> None:
     for token in right:
         starts.setdefault(token.key[:4], []).append(token)
     for token in left:
-        for other in starts.get(token.key[:4], ())[:_CALLED]:
+        for other in starts.get(token.key[:4], ())[:_ALIKE]:
             if _same_root(token, other) or (lang.name in _INFLECTED and _same_beginning(token, other)):
                 token.matched = other.matched = True
                 token.key = other.key = min(token.key, other.key)
