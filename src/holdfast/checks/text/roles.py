@@ -99,24 +99,27 @@ def _swapped(one: Sentence, other: Sentence, lang: Language) -> Iterator[str]:
         for y in shared[n + 1 :]:
             if x.startswith("@") != y.startswith("@") or not (alike or _both_told(one.tokens, ours[x], ours[y])):
                 continue
-            if (
-                _exchanged(x, y, around_a, around_b) or (alike and _mates_swapped(one, other, ours, theirs, (x, y)))
-            ) and (
-                _mates_swapped(one, other, ours, theirs, (x, y))
-                or not (_equals(one, ours[x], ours[y]) or _equals(other, theirs[x], theirs[y]))
+            mates = alike and _mates_swapped(one, other, ours, theirs, (x, y))
+            if mates or (
+                _exchanged(x, y, around_a, around_b) and not _may_move(one, other, ours, theirs, (x, y), lang)
             ):
-                if _side_by_side(one, ours[x], ours[y], lang) or _side_by_side(other, theirs[x], theirs[y], lang):
-                    continue
-                if _identity(one, ours[x], ours[y]) and _identity(other, theirs[x], theirs[y]):
-                    continue
-                if lang.name == "ru" and _instrumental(one, other, ours, theirs, (x, y)):
-                    continue
-                if lang.name in ("ru", "pl") and _same_forms(one, other, ours, theirs, (x, y)):
-                    continue
                 yield f"'{one.tokens[ours[x]].text}' and '{one.tokens[ours[y]].text}' changed places"
                 return
     if lang.name == "de":
         yield from _cases(one, other, ours, theirs, shared)
+
+
+def _may_move(
+    one: Sentence, other: Sentence, ours: dict[str, int], theirs: dict[str, int], pair: tuple[str, str], lang: Language
+) -> bool:
+    """Whether two words may change places and say the same."""
+    x, y = pair
+    sides = ((one, ours[x], ours[y]), (other, theirs[x], theirs[y]))
+    if any(_equals(*side) or _side_by_side(*side, lang) for side in sides) or all(_identity(*side) for side in sides):
+        return True
+    if lang.name == "ru" and _instrumental(one, other, ours, theirs, pair):
+        return True
+    return lang.name in ("ru", "pl") and _same_forms(one, other, ours, theirs, pair)
 
 
 def _same_words(one: Sentence, other: Sentence) -> bool:
@@ -218,6 +221,8 @@ def _identity(sentence: Sentence, at: int, other: int) -> bool:
     tokens = sentence.tokens
     if (tokens[at].name and tokens[other].name) or any("than" in token.marks for token in tokens):
         return False
+    if any("agent" in token.marks for token in tokens[first + 1 : last]):
+        return False  # in `was praised by` nothing is said to be the other
     return any(token.marks & {"is", "was"} for token in tokens[first:last]) or any("is" in t.marks for t in tokens[:1])
 
 

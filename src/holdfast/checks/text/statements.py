@@ -25,6 +25,7 @@ _NAMES = {
     "once": "that it was so once",
 }
 _FIRM = 0.6
+_PLEASE = frozenset({"please", "bitte", "proszę", "пожалуйста", "alstublieft", "graag", "veuillez"})
 _COPULAS = frozenset({"is", "was"})
 _NEAR = 3
 _SENTENCES = 100
@@ -155,7 +156,14 @@ def _openings(sentence: Sentence) -> Iterator[str]:
     for token in sentence.tokens:
         if fresh and token.key and not token.name:
             yield token.key
-        fresh = token.text in (",", ":") or "and" in token.marks or "step" in token.marks or "polite" in token.marks
+        asked = fresh and token.text.casefold() in _PLEASE
+        fresh = (
+            asked
+            or token.text in (",", ":")
+            or "and" in token.marks
+            or "step" in token.marks
+            or "polite" in token.marks
+        )
 
 
 def _plainly_all(mine: Counter[str], yours: Counter[str]) -> bool:
@@ -173,13 +181,16 @@ def _modality(mine: Counter[str], yours: Counter[str], ours: list[Mark], theirs:
         yield _changed("maybe", ours, theirs)
         return
     for a, b, either, text in ((mine, yours, either_b, other), (yours, mine, either_a, one)):
-        if (
-            (a["can"] or (a["can maybe"] and not b["maybe"]))
-            and not (b["can"] or either)
-            and not _able(text)
-            and not (_in_general(text, b) and all(m.frame < _FIRM for m in (*ours, *theirs) if "can" in m.kind.split()))
-        ):
+        said = a["can"] or (a["can maybe"] and not b["maybe"])
+        if said and not (b["can"] or either or _able(text)) and not _same_without_can(text, a, b, (*ours, *theirs)):
             yield _changed("can" if a["can"] else "maybe", ours, theirs)
+
+
+def _same_without_can(text: Sequence[Sentence], a: Counter[str], b: Counter[str], marks: Sequence[Mark]) -> bool:
+    """`We cannot take it` is `it is not taken`; and a sentence worded anew may tell what can be by what is."""
+    if a["not"] == b["not"] >= a["can"] + a["can maybe"]:
+        return True
+    return _in_general(text, b) and all(mark.frame < _FIRM for mark in marks if "can" in mark.kind.split())
 
 
 def _in_general(sentences: Sequence[Sentence], counts: Counter[str]) -> bool:
