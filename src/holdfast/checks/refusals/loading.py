@@ -1,0 +1,90 @@
+"""How each language declines, from its file: patterns of words, put together from the language's own parts.
+
+In a file `{name}` stands for a part of [words] or for a list of the file, a space for any space or comma, `…` for up
+to 60 signs of the same sentence, ` …` for the same with whole words. The rest is a regular expression over folded text.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from holdfast.checks.refusals.folding import fold
+
+LATIN = ("en", "de", "fr", "es", "pt", "it", "nl", "pl")
+SCRIPTS = (
+    (re.compile("[a-z]"), LATIN),
+    (re.compile("[\u0400-\u04ff]"), ("ru",)),
+    (re.compile("[\u3040-\u30ff]"), ("ja",)),
+    (re.compile("[\u4e00-\u9fff]"), ("zh", "ja")),
+    (re.compile("[\u0600-\u06ff]"), ("ar",)),
+    (re.compile("[\u0900-\u097f]"), ("hi",)),
+)
+"""Languages by the letters that they are written in: the others need not be tried."""
+UNSPACED = ("zh", "ja")
+_GAP = r"[^.!?;\n。！？；।؟]{0,60}?"
+_NEVER = r"(?!)"
+
+
+@dataclass(frozen=True)
+class Language:
+    """One language's patterns."""
+
+    sorry: re.Pattern[str]
+    but: re.Pattern[str]
+    no: re.Pattern[str]
+    """A refusal if it is all that is said."""
+    idioms: re.Pattern[str]
+    """Words that look like a refusal and are none: they are not read."""
+    hedges: re.Pattern[str]
+    """Words after which a 'but' complies."""
+    complies: re.Pattern[str]
+    gives: re.Pattern[str]
+    """An answer that starts like this and declines only later gave what was asked."""
+    offers: re.Pattern[str]
+    """Help of another kind."""
+    declines: re.Pattern[str]
+
+
+@lru_cache(maxsize=16)
+def language(name: str) -> Language:
+    data = _data(name)
+    return Language(**{part.name: _pattern(data, data[part.name], name not in UNSPACED) for part in fields(Language)})
+
+
+@lru_cache(maxsize=1)
+def latin_signs() -> dict[str, frozenset[str]]:
+    """Short common words of each language of Latin letters, by which it is told from the others."""
+    return {name: frozenset(fold(_data(name)["signs"]).split()) for name in LATIN}
+
+
+@lru_cache(maxsize=16)
+def _data(name: str) -> dict[str, Any]:
+    data: dict[str, Any] = tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text("utf-8"))
+    return data
+
+
+def _pattern(data: dict[str, Any], phrases: list[str], spaced: bool) -> re.Pattern[str]:
+    joined = _regex(_written_out(data, "|".join(phrases))) or _NEVER
+    return re.compile(rf"(?<!\w)(?:{joined})(?!\w)" if spaced else joined)
+
+
+def _written_out(data: dict[str, Any], phrase: str) -> str:
+    return re.sub(r"\{([a-z]\w*)\}", lambda name: _part(data, name[1]), phrase)
+
+
+def _part(data: dict[str, Any], name: str) -> str:
+    part = data["words"].get(name) or "|".join(data[name])
+    return f"({_written_out(data, part)})"
+
+
+def _regex(phrase: str) -> str:
+    grouped = re.sub(r"(?<!\\)\((?!\?)", "(?:", phrase)
+    gaps = grouped.replace(" …", "\0").replace("…", "\1")
+    folded = re.sub(r"\\.|[^\\]+", lambda piece: piece[0] if piece[0][0] == "\\" else fold(piece[0]), gaps)
+    spaces = folded.replace(" ?", r"[\s,]*").replace(" ", r"[\s,]+")
+    return spaces.replace("\0", rf"(?:[\s,]{_GAP})?").replace("\1", _GAP)
