@@ -26,7 +26,7 @@ SCRIPTS = (
 )
 """Languages by the letters that they are written in: the others need not be tried."""
 UNSPACED = ("zh", "ja")
-_GAP = r"[^.!?;\n。！？；।؟]{0,60}?"
+_GAP = r"[^.!?;:\n。！？；।؟]{0,60}?"
 _NEVER = r"(?!)"
 
 
