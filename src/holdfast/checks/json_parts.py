@@ -1,4 +1,4 @@
-"""Parts of a JSON value by JSONPath or dotted path, and JSON Schema that never fetches anything."""
+"""Parts of a JSON value by JSONPath or dotted path, and in what it breaks a JSON Schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from holdfast.checks.wording import shorten
-from holdfast.model.codec import canonical
+from holdfast.reading.json_schema import validator
 
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 """Keys of a schema that hold schemas by names of the user's own."""
@@ -74,7 +74,7 @@ def fault_in_path(path: str) -> str | None:
 def fault_in_schema(schema: dict[str, Any]) -> str | None:
     """Why the schema cannot be used, or None."""
     try:
-        _validator(canonical(schema))
+        validator(schema)
     except ValueError as bad:
         return f"not a JSON Schema: {shorten(str(bad).splitlines()[0], 120)}"
     return None
@@ -107,20 +107,7 @@ def _schema_patterns(schema: Any) -> Iterator[str]:
 
 def violation(schema: dict[str, Any], value: Any) -> str | None:
     """The first thing in which the value breaks the schema, or None."""
-    for error in _validator(canonical(schema)).iter_errors(value):
+    for error in validator(schema).iter_errors(value):
         where = ".".join(str(key) for key in error.instance_path)
         return f"at {shorten(where, 60)}: {shorten(error.message, 110)}" if where else shorten(error.message, 150)
     return None
-
-
-@lru_cache(maxsize=256)
-def _validator(schema: bytes) -> Any:
-    import json
-
-    from jsonschema_rs import validator_for
-
-    return validator_for(json.loads(schema), retriever=_fetch_nothing)
-
-
-def _fetch_nothing(uri: str) -> Any:
-    raise ValueError("a schema must hold all that it refers to")

@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
-from holdfast.faults.values import edited, parts, put
+from holdfast.faults.values import Path, parts, put
 from holdfast.protocols import FaultContext
 
+TRIES = 64
+"""Changes that are held against the schema, each of which reads the whole value; a reply may have thousands."""
 NO_PLACE = "the tool declares a schema for its results, and nothing that fits it can be put there"
+_GAVE_UP = f"the tool declares a schema for its results, and nothing that fits it can go in the first {TRIES} places"
 
 
 def first_fitting(value: Any, changed: Iterable[Any], ctx: FaultContext) -> Any:
     """The first change that the client takes; the value itself if it takes none."""
+    others = (other for other in changed if other is not value)
     tried = False
-    for other in changed:
-        if other is value:
-            continue
+    for other in islice(others, TRIES):
         if ctx.fits(other):
             return other
         tried = True
     if tried:
-        ctx.idle = NO_PLACE
+        ctx.idle = NO_PLACE if next(others, None) is None else _GAVE_UP
     return value
 
 
 def by_text(value: Any, change: Callable[[str], str]) -> Iterator[Any]:
-    """The value with one of its texts changed: each in turn, the longest first."""
+    """The value with one of its texts changed: each in turn, the longest first, but one of every place before a second
+    of any. Rows of a list are one place: what refuses a text in one of them refuses it in all."""
     texts = [(path, part) for path, part in parts(value) if isinstance(part, str) and path]
-    for path, text in sorted(texts, key=lambda at: -len(at[1])):
-        yield edited(value, lambda data, path=path, text=text: put(data, path, change(text)))  # type: ignore[misc]
+    texts.sort(key=lambda at: -len(at[1]))
+    seen: Counter[Path] = Counter()
+    turns = []
+    for path, text in texts:
+        place = tuple(None if isinstance(key, int) else key for key in path)
+        turns.append((seen[place], path, text))
+        seen[place] += 1
+    for _, path, text in sorted(turns, key=lambda turn: turn[0]):
+        yield put(value, path, change(text))

@@ -17,7 +17,7 @@ from holdfast.errors import HarnessError
 from holdfast.planes.describe import same, witness
 from holdfast.planes.mcp import results, rpc
 from holdfast.planes.mcp.call_trace import McpCallTrace
-from holdfast.planes.mcp.declared_schema import REFUSED, fits
+from holdfast.planes.mcp.declared_schema import REFUSED, DeclaredSchema, fits
 from holdfast.planes.mcp.rpc import RpcAnswer, RpcRequest
 from holdfast.planes.mcp.trial_state import McpTrialState
 from holdfast.protocols import Call, Dropped, Failed, Reply, TimedOut, TrialContext
@@ -51,7 +51,7 @@ class _Asking:
         request: RpcRequest,
         ask: AskServer,
         value_of: Callable[[results.Result], tuple[Any, results.Put]],
-        schema: dict[str, Any] | UnsetType | None = None,
+        schema: DeclaredSchema | UnsetType | None = None,
     ) -> None:
         self._request = request
         self._ask = ask

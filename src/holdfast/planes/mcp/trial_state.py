@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.planes.mcp.call_trace import McpCallTrace
-from holdfast.planes.mcp.declared_schema import declared
+from holdfast.planes.mcp.declared_schema import DeclaredSchema, declared
 from holdfast.planes.mcp.results import PLAIN, ResultShape, form
 
 _NAMES_KEPT = 10_000
@@ -22,7 +22,7 @@ class McpTrialState:
         self.lost: set[str] = set()
         """Ids of HTTP sessions that a fault has ended."""
         self.open: set[McpCallTrace] = set()
-        self.schemas: dict[str, dict[str, Any] | None] = {}
+        self.schemas: dict[str, DeclaredSchema | None] = {}
         """By tool that was listed: what it declares for its results; None if it declares nothing."""
         self._counts: dict[tuple[str, str], int] = {}
 
