@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -117,6 +118,31 @@ def test_a_call_of_node_that_no_fault_is_on_passes(request, bench, client, schem
     assert ended.returncode == 0, ended.stderr
     assert len(server.seen) == 1
     assert [event.tool for event in events] == [f"GET {server.url}/rows"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "192.0.2.7"])
+@pytest.mark.parametrize("client", ["node fetch", "node get", "node module"])
+def test_node_checks_the_certificate_of_an_address_against_the_address(bench, client, host):
+    url = f"https://{host}:8443"
+    with bench.trial([Injection("tool", "*", "phantom_success", match_url=f"{url}/*")]) as trial:
+        ended = run(client, url + "/rows", trial.environ)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout) == {"status": "ok"}
+    assert trial.met == [("http", "phantom_success", "met")]
+
+
+@pytest.mark.parametrize("client", ["node fetch", "node get", "node module"])
+def test_node_takes_a_certificate_through_the_proxy_if_it_takes_it_without(bench, secure, client):
+    """The server's own certificate is for localhost: the proxy does not look into these connections."""
+    by_address = secure.url.replace("localhost", "127.0.0.1")
+    with bench.trial(looked_into=[], declared=[f"{secure.url}/*", f"{by_address}/*"]) as trial:
+        led = {**trial.environ, "NODE_EXTRA_CA_CERTS": os.environ["SSL_CERT_FILE"]}
+        alone = {name: value for name, value in led.items() if "proxy" not in name.lower()}
+        for environ in (led, alone):
+            assert run(client, secure.url + "/rows", environ).returncode == 0
+            refused = run(client, by_address + "/rows", environ)
+            assert refused.returncode != 0
+            assert "ERR_TLS_CERT_ALTNAME_INVALID" in refused.stderr
 
 
 def test_an_agent_of_its_own_is_led_too(bench, secure):

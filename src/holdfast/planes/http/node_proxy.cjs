@@ -44,6 +44,12 @@ function bare (host) {
   return String(host).toLowerCase().replace(/^\[|\]$/g, '')
 }
 
+// Whose certificate it must be. TLS names no addresses: of one only the certificate is held against it.
+function identity (host, servername) {
+  const name = servername || (net.isIP(bare(host)) ? undefined : host)
+  return { host: bare(host), servername: name }
+}
+
 // A connection to host and port by way of the proxy: done(error) or done(null, socket).
 function tunnel (proxy, host, port, done) {
   const to = (net.isIPv6(bare(host)) ? `[${bare(host)}]` : host) + ':' + port
@@ -92,8 +98,7 @@ function lead (Agent, secure) {
         setImmediate(() => socket.resume()) // http has its listeners by then
         return
       }
-      const servername = options.servername || (net.isIP(bare(host)) ? '' : host)
-      done(null, tls.connect({ ...options, host: undefined, port: undefined, path: undefined, socket, servername }))
+      done(null, tls.connect({ ...options, ...identity(host, options.servername), port: undefined, path: undefined, socket }))
     })
   }
 }
@@ -103,10 +108,9 @@ function connect (options, done) {
   const secure = options.protocol === 'https:'
   const host = bare(options.hostname)
   const port = Number(options.port || (secure ? 443 : 80))
-  const servername = options.servername || (net.isIP(host) ? '' : host)
   const ready = (error, socket) => {
     if (error || !secure) return done(error, socket)
-    const inner = tls.connect({ socket, servername, ALPNProtocols: ['http/1.1'] })
+    const inner = tls.connect({ ...identity(host, options.servername), socket, ALPNProtocols: ['http/1.1'] })
     inner.once('secureConnect', () => { inner.removeListener('error', done); done(null, inner) })
     inner.once('error', done)
   }
