@@ -65,6 +65,33 @@ def test_a_write_that_was_rolled_back_makes_no_claim_true(tmp_path: Path, kind: 
     assert found == {**dict.fromkeys(found, "fail"), "kept": "pass"}
 
 
+@pytest.mark.parametrize("key", ["", " PRIMARY KEY"], ids=["no key", "key"])
+@pytest.mark.parametrize("kind", sorted(SERVICES))
+def test_a_row_that_was_deleted_and_put_there_anew_makes_both_claims_true(tmp_path: Path, kind: str, key: str) -> None:
+    statements = ["DELETE FROM orders WHERE id = 1", "INSERT INTO orders VALUES (1, 'new')"]
+    agent = f"""
+        import os
+        {LOGIN[kind]}
+        with way.cursor() as cursor:
+            for statement in {statements}:
+                cursor.execute(statement)
+        way.commit()
+        print("Deleted the old order, inserted the new one.")
+    """
+    claims = [
+        {"says": f"{op}ed?", "did": {"type": "db_write", "table": "orders", "op": op}} for op in ("delete", "insert")
+    ]
+    rows = f"CREATE TABLE orders (id int{key}, word varchar(9)); INSERT INTO orders VALUES (1, 'old')"
+    spec = spec_of(
+        {"type": "command", "command": "python agent.py"},
+        services=[SERVICES[kind]],
+        fixtures=[{"type": "sql", "service": "db", "sql": rows}],
+        invariants={"told": {"description": "d", "check": {"type": "claim_matches_state", "claims": claims}}},
+    )
+    (verdict,) = ran(tmp_path, spec, files={"agent.py": agent}).verdicts
+    assert verdict.outcome == "pass", verdict.reason
+
+
 def test_a_request_that_only_a_fault_answered_makes_no_claim_true(tmp_path: Path) -> None:
     did = {"type": "http_call", "host": "smtp", "method": "POST"}
     claim = {"type": "claim_matches_state", "claims": [{"says": "sent", "did": did}]}

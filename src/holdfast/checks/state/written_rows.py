@@ -6,7 +6,7 @@ The log has what was tried: statements, and rows of transactions that were rolle
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from msgspec import Struct
@@ -25,6 +25,8 @@ ROWS_KEPT = 100_000
 READ_S = 30.0
 _DEFINES = ("create", "alter", "drop", "rename")
 _ANY = ("replace", "merge", "write")
+_REMOVES = frozenset(("delete", "truncate", "drop", "rename", *_ANY))
+_ADDS = frozenset(("insert", "load", "create", "rename", *_ANY))
 
 
 class TableRows(Struct):
@@ -33,6 +35,7 @@ class TableRows(Struct):
     shape: str
     rows: Counter[tuple[str, str]] | None
     """Key and content; None: too many. Without a primary key every row has the same key."""
+    keyed: bool
 
 
 class DatabaseRows(Struct):
@@ -44,11 +47,12 @@ class DatabaseRows(Struct):
 
 
 class RowChanges(Struct, frozen=True):
-    """How many rows of a table are new, gone, and different."""
+    """How many rows of a table are new, gone, and different; without a key, what was gained and lost is different."""
 
     added: int
     removed: int
     changed: int
+    keyed: bool
 
 
 Wanted = Callable[[str], bool]
@@ -66,7 +70,7 @@ async def rows_of(of: Database, wanted: Wanted, default: str | None = None) -> D
                 read = await of.query(row_digests(name, table, dialect), timeout_s=READ_S, keep=ROWS_KEPT)
                 whole = read.count == len(read.rows)
                 rows = Counter((str(key), str(row)) for key, row in read.rows) if whole else None
-                found.tables[told] = TableRows(table.shape, rows)
+                found.tables[told] = TableRows(table.shape, rows, any(column.primary for column in table.columns))
     except TimeoutError as late:
         raise HarnessError(f"reading the tables of {of.spec.name} took longer than {READ_S:g} s") from late
     return found
@@ -83,14 +87,20 @@ async def rows_left(of: Database, wanted: Wanted, before: DatabaseRows) -> Datab
 class KeptWrites:
     """Tells which writes of the log are in the state."""
 
-    def __init__(self, before: Mapping[str, DatabaseRows], after: Mapping[str, DatabaseRows]) -> None:
+    def __init__(
+        self, events: Iterable[AuditEvent], before: Mapping[str, DatabaseRows], after: Mapping[str, DatabaseRows]
+    ) -> None:
         self._before = before
         self._after = after
+        self._tried: dict[tuple[str, str], set[str]] = {}
+        """By service and table: the operations that the log has."""
+        for event in events:
+            self._tried.setdefault(_table(event), set()).add(_operation(event))
 
     def of(self, event: AuditEvent) -> AuditEvent | str | None:
         """The write with the rows that are there of it; None if nothing is; why, if that cannot be told."""
-        service, table = str(event.details.get("service", "")), str(event.details.get("table", ""))
-        op = str(event.details.get("op", "")).lower()
+        service, table = _table(event)
+        op = _operation(event)
         before, after = self._before.get(service), self._after.get(service)
         if before is None or after is None or table in ("", "*") or " " in table:
             return f"whether {op or 'write'} {table} was kept is not seen"
@@ -99,8 +109,16 @@ class KeptWrites:
             return event if _defined(op, was, now) else None
         if (was is not None and was.rows is None) or (now is not None and now.rows is None):
             return f"{table} has more than {ROWS_KEPT} rows: which of them were kept is not seen"
-        rows = _count(op, _changes(was, now), before.dialect)
+        rows = _count(event, _changes(was, now), self._tried[service, table], before.dialect)
         return AuditEvent(event.ts, event.seq, event.type, {**event.details, "rows": rows}) if rows else None
+
+
+def _table(event: AuditEvent) -> tuple[str, str]:
+    return str(event.details.get("service", "")), str(event.details.get("table", ""))
+
+
+def _operation(event: AuditEvent) -> str:
+    return str(event.details.get("op", "")).lower()
 
 
 def _defined(op: str, was: TableRows | None, now: TableRows | None) -> bool:
@@ -117,7 +135,8 @@ def _changes(was: TableRows | None, now: TableRows | None) -> RowChanges:
     after: Counter[tuple[str, str]] = (now.rows if now else None) or Counter()
     gained, lost = _by_key(after - before), _by_key(before - after)
     changed = sum(min(count, lost[key]) for key, count in gained.items())
-    return RowChanges(gained.total() - changed, lost.total() - changed, changed)
+    keyed = was is None or now is None or (was.keyed and now.keyed)
+    return RowChanges(gained.total() - changed, lost.total() - changed, changed, keyed)
 
 
 def _by_key(rows: Counter[tuple[str, str]]) -> Counter[str]:
@@ -127,24 +146,41 @@ def _by_key(rows: Counter[tuple[str, str]]) -> Counter[str]:
     return found
 
 
-def _count(op: str, rows: RowChanges, dialect: Dialect) -> int:
-    """Rows that such a statement left. MySQL's INSERT may update; an UPDATE may change keys."""
+def _count(event: AuditEvent, rows: RowChanges, tried: Set[str], dialect: Dialect) -> int:
+    """Rows that such a statement left. An UPDATE may change keys; a row that was deleted and inserted is a changed one,
+    and so is one that MySQL's INSERT updated."""
+    op = _operation(event)
     if op in _ANY:
         return rows.added + rows.removed + rows.changed
-    if op in ("delete", "truncate"):
-        return rows.removed
     if op == "update":
         return rows.changed + min(rows.added, rows.removed)
+    if op in ("delete", "truncate"):
+        return _with_changed(rows.removed, event, rows, tried) if _replaced(rows, tried, _ADDS) else rows.removed
     if op == "insert":
-        return rows.added or (rows.changed if dialect == "mysql" else 0)
+        may = dialect == "mysql" or _replaced(rows, tried, _REMOVES)
+        return _with_changed(rows.added, event, rows, tried) if may else rows.added
     return 0
+
+
+def _replaced(rows: RowChanges, tried: Set[str], other_half: Set[str]) -> bool:
+    """Whether changed rows may be some that went and others that came: the other half of it was tried, too. Without a
+    key that is so unless an UPDATE was tried."""
+    return bool(tried & other_half) or (not rows.keyed and "update" not in tried)
+
+
+def _with_changed(sure: int, event: AuditEvent, rows: RowChanges, tried: Set[str]) -> int:
+    """With the changed rows; where an UPDATE may have changed some, no more than the statement tried."""
+    most = event.details.get("rows")
+    if "update" not in tried:
+        return sure + rows.changed
+    return sure + min(rows.changed, max(0, most - sure)) if isinstance(most, int) else sure or rows.changed
 
 
 def kept_events(
     events: Sequence[AuditEvent], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> tuple[list[AuditEvent], list[tuple[AuditEvent, str]]]:
     """Events that are in the state, and those of which that cannot be told, with the reason."""
-    kept, writes = [], KeptWrites(before, after)
+    kept, writes = [], KeptWrites(events, before, after)
     untold: list[tuple[AuditEvent, str]] = []
     for event in events:
         found = writes.of(event) if event.type == "db_write" else event

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -22,29 +22,35 @@ ROW = AuditEvent(4.0, 4, "db_write", {"service": "db", "table": "orders", "op": 
 FILE = AuditEvent(5.0, 5, "file_write", {"path": "src/a.py", "op": "modified", "bytes": 9})
 RAN = AuditEvent(6.0, 6, "command", {"argv": ["npm", "test", "--all"], "cwd": "/workspace", "exit_code": 1})
 ALL = (SENT, FAILED, LOST, ROW, FILE, RAN)
+Contents: TypeAlias = dict[str, str] | list[tuple[str | None, str]]
+"""Keys and digests of rows."""
 MAILED: dict[str, Any] = {"type": "http_call", "host": "smtp", "method": "POST"}
 
 
 class Orders(FakeDatabase):
     """One table, with rows before and after."""
 
-    def __init__(self, before: dict[str, str], after: dict[str, str]) -> None:
+    def __init__(
+        self, before: Contents, after: Contents, *, keyed: bool = True, version: str = "PostgreSQL 16.1"
+    ) -> None:
         super().__init__(self._tell)
         self.contents = before
         self.after = after
+        self._keyed = keyed
+        self._version = version
 
     def _tell(self, sql: str) -> Any:
         if "version" in sql:
-            return rows(["PostgreSQL 16.1"])
-        if "current_schema" in sql:
+            return rows([self._version])
+        if "current_schema" in sql or "DATABASE()" in sql.upper():
             return rows(["public"])
-        if "pg_class" in sql:
-            return rows(["public", "orders", "id", "int", True, None, None, True])
-        return rows(*self.contents.items())
+        if "pg_class" in sql or "information_schema" in sql:
+            return rows(["public", "orders", "id", "int", self._keyed, None, None, True])
+        return rows(*(self.contents.items() if isinstance(self.contents, dict) else self.contents))
 
 
-def claimed(check: ClaimMatchesState, before: dict[str, str], after: dict[str, str], *audit: AuditEvent) -> Finding:
-    db = Orders(before, after)
+def claimed(check: ClaimMatchesState, before: Contents, after: Contents, *audit: AuditEvent, **made: Any) -> Finding:
+    db = Orders(before, after, **made)
     world = FakeWorld(Path("/nowhere"), db, audit=audit)
     run(check.foresee(world))
     db.contents = db.after
@@ -90,6 +96,67 @@ def test_a_write_counts_when_it_is_in_the_state(
 ) -> None:
     check = ClaimMatchesState((Claim(says="done", did={"type": "db_write", **did}),))
     assert claimed(check, before, after, event).passed is passed
+
+
+def kept(op: str, audit: list[AuditEvent], before: Contents, after: Contents, **made: Any) -> int | None:
+    """How many rows of the operation are told to be there; None if none."""
+    for n in range(1, 9):
+        check = ClaimMatchesState((Claim(says="done", did={"type": "db_write", "op": op, "rows": n}),))
+        if claimed(check, before, after, *audit, **made).passed:
+            return n
+    return None
+
+
+def loose(*contents: str) -> Contents:
+    """Rows of a table without a key."""
+    return [(None, one) for one in contents]
+
+
+SERVERS = ["PostgreSQL 16.1", "11.4.2-MariaDB"]
+
+
+@pytest.mark.parametrize("version", SERVERS)
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize(
+    ("before", "after", "inserted", "deleted"),
+    [
+        (loose("a"), loose("b"), 1, 1),
+        (loose("a", "a"), loose("a", "b"), 1, 1),
+        (loose("a", "b", "c"), loose("d"), 1, 3),
+        (loose("a"), loose("b", "c", "d"), 3, 1),
+        (loose("a", "b"), loose("c", "d"), 2, 2),
+        ({"1": "a"}, {"1": "b"}, 1, 1),
+        ({"1": "a", "2": "x"}, {"1": "b", "3": "c"}, 2, 2),
+        ({"1": "a", "2": "x"}, {"1": "b", "2": "x"}, 1, 1),
+    ],
+)
+def test_rows_that_were_deleted_and_inserted_make_both_claims_true(
+    before: Contents, after: Contents, inserted: int, deleted: int, counted: bool, version: str
+) -> None:
+    audit = [write("delete", deleted if counted else None), write("insert", inserted if counted else None)]
+    made = {"keyed": isinstance(before, dict), "version": version}
+    assert kept("insert", audit, before, after, **made) == inserted
+    assert kept("delete", audit, before, after, **made) == deleted
+
+
+@pytest.mark.parametrize(("before", "after"), [(loose("a", "x"), loose("b", "x")), ({"1": "a"}, {"1": "b"})])
+def test_a_row_that_was_only_updated_makes_no_other_claim_true(before: Contents, after: Contents) -> None:
+    keyed = isinstance(before, dict)
+    updated = write("update", 1)
+    assert kept("update", [updated], before, after, keyed=keyed) == 1
+    for op in ("insert", "delete"):  # which were rolled back
+        assert kept(op, [write(op, 1), updated], before, after, keyed=keyed) is None
+
+
+def test_beside_updates_no_more_rows_are_told_than_were_tried() -> None:
+    audit = [write("delete", 1), write("insert", 1), write("update", 2)]
+    before, after = {"1": "a", "2": "b", "3": "c"}, {"1": "A", "2": "B", "3": "C"}
+    assert (kept("insert", audit, before, after), kept("delete", audit, before, after)) == (1, 1)
+
+
+def test_a_table_that_lost_a_row_without_a_key_shows_the_delete_whatever_put_another_there() -> None:
+    assert kept("delete", [write("delete", 1)], loose("a"), loose("b"), keyed=False) == 1
+    assert kept("insert", [write("insert", 1)], loose("a"), loose("b"), keyed=False) == 1
 
 
 def test_a_request_counts_when_its_service_received_it() -> None:
