@@ -10,15 +10,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.model.codec import canonical
+from holdfast.model.codec import canonical, to_builtins
 from holdfast.model.spec import AgentSpec, Scenario, Task
-from holdfast.spec.stored_copy import without_keys, without_shapes
+from holdfast.spec.stored_copy import without_keys
 
 
 def agent_json(agent: AgentSpec) -> bytes:
     """The agent section as an id sees it: without where it was written, and without keys that stand in it."""
-    written = canonical(replace(without_keys(agent), position=None))
-    return without_shapes(written.decode()).encode()
+    return canonical(without_keys(to_builtins(replace(agent, position=None)), "agent"))
 
 
 def head(kind: str, scenario: Scenario) -> bytes:

@@ -31,6 +31,8 @@ class Node(Struct, eq=False):
     """How many nodes it holds, itself included."""
     depth: int = 1
     """How many levels they are on."""
+    span: tuple[int, int] = (0, 0)
+    """Of a scalar: where its text begins and ends in the file, in characters."""
     reference: str = ""
     """Of a scalar: the `${VAR}` that gave the value."""
 

@@ -133,6 +133,7 @@ class _Builder:
         length = end.column - start.column if end.line == start.line else 1
         node = Node("text", start.line + 1, start.column + 1, max(length, 1), event.value, event.value)
         node.style = "" if event.style in (None, ":") else event.style
+        node.span = (start.index, end.index)
         if event.tag is not None and event.tag != "!":
             read = scalars.tagged(event.tag, event.value)
             if read is None:

@@ -48,15 +48,15 @@ class Referred(Struct, frozen=True):
 
 
 def scalars(node: Node, path: str = "") -> Iterator[tuple[Node, str]]:
-    """Every text of the tree with its path."""
-    if node.kind == "text":
-        yield node, path
-    elif node.kind == "list":
+    """Every scalar of the tree with its path: a number in a header is a text, too."""
+    if node.kind == "list":
         for index, item in enumerate(node.items):
             yield from scalars(item, f"{path}[{index}]")
     elif node.kind == "map":
         for key, (_, value) in node.pairs.items():
             yield from scalars(value, join(path, key))
+    elif node.kind != "null":
+        yield node, path
 
 
 def references(reader: Reader, file: File, environ: Mapping[str, str], folder: Path, values: SettledValues) -> Referred:

@@ -3,95 +3,69 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
-from msgspec.structs import replace
-
 from holdfast.model.codec import digest
-from holdfast.model.spec import AgentSpec
 from holdfast.reading.tree import parse
 from holdfast.spec.references import names
 from holdfast.spec.secrecy import KEY_HEADER, KEY_SHAPED, RESOLVED, scalars
 
 _MASKED = re.compile(r"masked-[0-9a-f]{16}")
 _STATIC = "static://"
+_BOM = "\ufeff"
 _HINT = re.compile(r"(?i)static:|authorization|api[-_]?key|token|cookie|\\")
 """What a file has in which a secret stands: its place by name, or an escape that may hide it."""
+_PROPERTIES = re.compile(r"\A(?:[&!]\S*\s+|#[^\n]*\n\s*)*")
+"""The anchor and the tag before a value."""
 
 
 def masked_copy(source: str) -> str:
     """The text without its literal secrets, which load as others do; the same text if it has none."""
     if not _HINT.search(source) and not KEY_SHAPED.search(source):
         return source  # nothing in it can be one: most files are not read a second time
-    found = sorted(set(_secrets(source)), key=len, reverse=True)
-    text = source
-    for value in found:
-        text = text.replace(value, _mask(value))
-    if any(value in written for value in found for written in _texts(text)):
-        return _written_anew(source, found)  # it stands there with escapes, or folded
-    return text
+    if source.startswith(_BOM):
+        return _BOM + masked_copy(source.removeprefix(_BOM))  # the parser does not count it
+    root, _ = parse(source)
+    if root is None:
+        return source
+    changed = {
+        node.span: value for node, path in scalars(root) if (value := without_keys(node.text, path)) != node.text
+    }
+    parts, at = [], 0
+    for (start, end), value in sorted(changed.items()):
+        parts += [source[at:start], _written(source[start:end], value)]
+        at = end
+    return "".join([*parts, source[at:]])
 
 
-def without_keys(agent: AgentSpec) -> AgentSpec:
-    """The section as the copy has it: so the ids of trials are the same, whichever is read."""
-    headers = {name: _header(name, value) for name, value in agent.headers.items()}
-    return replace(agent, headers=headers) if headers != agent.headers else agent
+def without_keys(part: Any, path: str) -> Any:
+    """A value of the file as the copy has it: so the ids of trials are the same, whichever is read."""
+    if isinstance(part, dict):
+        return {key: without_keys(inner, f"{path}.{key}") for key, inner in part.items()}
+    if isinstance(part, list):
+        return [without_keys(inner, f"{path}[{index}]") for index, inner in enumerate(part)]
+    return _text(part, path) if isinstance(part, str) else part
 
 
-def without_shapes(text: str) -> str:
-    """A text whose parts that are shaped like a key are digests."""
+def _text(text: str, path: str) -> str:
+    """Masked in the sections where the file's lint looks for secrets."""
+    if re.fullmatch(r"secrets\[\d+\]\.from", path) and text.startswith(_STATIC):
+        return _STATIC + _mask(text.removeprefix(_STATIC))
+    if re.split(r"[.\[]", path, maxsplit=1)[0] not in RESOLVED:
+        return text
+    if "PRIVATE KEY-----" in text or (re.fullmatch(KEY_HEADER, path) and text and not names(text).any):
+        return _mask(text)
     return KEY_SHAPED.sub(lambda found: _mask(found[0]), text)
 
 
-def _header(name: str, value: str) -> str:
-    return _mask(value) if _is_key_header(f"agent.headers.{name}", value) else value
-
-
-def _is_key_header(path: str, text: str) -> bool:
-    literal = not names(text).any and not _MASKED.fullmatch(text)
-    return literal and bool(text) and re.fullmatch(KEY_HEADER, path) is not None
-
-
 def _mask(value: str) -> str:
-    return f"masked-{digest(value.encode(), 8)}"
+    return value if _MASKED.fullmatch(value) else f"masked-{digest(value.encode(), 8)}"
 
 
-def _secrets(source: str) -> Iterator[str]:
-    """Every value that must not be kept, in the sections where the file's lint looks for them."""
-    root, _ = parse(source)
-    for node, path in scalars(root) if root is not None else ():
-        text = node.text
-        if re.fullmatch(r"secrets\[\d+\]\.from", path) and text.startswith(_STATIC):
-            value = text.removeprefix(_STATIC)
-            yield from () if _MASKED.fullmatch(value) else (value,)
-        elif re.split(r"[.\[]", path, maxsplit=1)[0] in RESOLVED:
-            yield from _keys(text, path)
-
-
-def _keys(text: str, path: str) -> Iterator[str]:
-    if _is_key_header(path, text) or "PRIVATE KEY-----" in text:
-        yield text
-    else:
-        yield from (found[0] for found in KEY_SHAPED.finditer(text))
-
-
-def _texts(source: str) -> Iterator[str]:
-    root, _ = parse(source)
-    return (node.text for node, _ in scalars(root)) if root is not None else iter(())
-
-
-def _written_anew(source: str, found: list[str]) -> str:
+def _written(before: str, value: str) -> str:
+    """The value in place of one that was written so; what follows stays on its line."""
     import yaml
 
-    return str(yaml.safe_dump(_without(yaml.safe_load(source), found), sort_keys=False, allow_unicode=True))
-
-
-def _without(part: Any, found: list[str]) -> Any:
-    if isinstance(part, str):
-        for value in found:
-            part = part.replace(value, _mask(value))
-        return part
-    if isinstance(part, dict):
-        return {key: _without(inner, found) for key, inner in part.items()}
-    return [_without(inner, found) for inner in part] if isinstance(part, list) else part
+    body = _PROPERTIES.sub("", before, count=1)
+    quoted = yaml.safe_dump(value, default_style='"', width=float("inf")).strip()
+    return before.removesuffix(body) + quoted + "\n" * body.count("\n")

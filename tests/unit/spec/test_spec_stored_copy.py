@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import yaml
 
@@ -48,3 +50,61 @@ def test_no_value_of_it_can_be_read(text: str, secret: str) -> None:
 )
 def test_what_holds_no_secret_is_kept_as_it_is(text: str) -> None:
     assert masked_copy(text) == text
+
+
+@pytest.mark.parametrize(
+    "secret", ["completes", "calm", "letmein77", "static", "masked", "a", "e", "- ", "contract", "A"]
+)
+def test_only_the_value_itself_is_replaced(secret: str) -> None:
+    text = f"""
+# of the secret {secret}
+secrets: [{{name: A, from: "static://{secret}"}}, {{name: B, from: static://another-long-one}}]
+contract: {{invariants: [{{id: ends, type: completes}}, {{id: r, type: regex, pattern: letmein77}}]}}
+chaos_matrix: [{{name: calm}}]
+"""
+    before, after = yaml.safe_load(text), yaml.safe_load(masked_copy(text))
+    kept = [entry.pop("from") for entry in after["secrets"]]
+    assert [re.fullmatch(r"static://masked-[0-9a-f]{16}", value) is not None for value in kept] == [True, True]
+    for entry in before["secrets"]:
+        del entry["from"]
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["", "\ufeff", "# \U0001f600 ü\n", "# a\r\n", "a: \U0001f600\x85\n", "a: |\n  ü\n\n  static://b\n", "--- \n"],
+)
+@pytest.mark.parametrize(
+    "written",
+    [
+        "static://hunter2x",
+        "'static://hunter2x'",
+        '"static://\\x68unter2x"',
+        "&hunter2x static://hunter2x",
+        "!!str &k 'static://hunter2x'",
+        ">-\n      static://hunter2x",
+        "|- # a comment\n      static://hunter2x\n",
+        "static://hunter2x  # why",
+        "\n      static://hunter2x",
+        '"static://hunt\\\n      er2x"',
+    ],
+)
+def test_it_is_found_where_it_stands_however_it_is_written(head: str, written: str) -> None:
+    text = f"{head}secrets:\n  - name: A\n    from: {written}\n    after: [1, b]\nlast: hunter2x\n"
+    before, after = yaml.safe_load(text), yaml.safe_load(masked_copy(text))
+    assert before["secrets"][0].pop("from") == "static://hunter2x"
+    assert re.fullmatch(r"static://masked-[0-9a-f]{16}", after["secrets"][0].pop("from"))
+    assert after == before
+
+
+def test_what_follows_it_stays_on_its_line() -> None:
+    text = "secrets:\n  - name: A\n    from: >-\n      static://two\n      words\n\nlast: {a: 1}\n"
+    kept = masked_copy(text).splitlines()
+    assert kept.index("last: {a: 1}") == text.splitlines().index("last: {a: 1}")
+
+
+def test_an_alias_of_it_is_masked_with_it() -> None:
+    text = "agent:\n  headers: {X-Api-Key: &k plainword}\n  mcp_config: {mcpServers: {s: {headers: {Cookie: *k}}}}\n"
+    assert "plainword" not in masked_copy(text)
+    after = yaml.safe_load(masked_copy(text))["agent"]
+    assert after["headers"]["X-Api-Key"] == after["mcp_config"]["mcpServers"]["s"]["headers"]["Cookie"]
