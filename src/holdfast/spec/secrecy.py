@@ -33,8 +33,11 @@ KEY_SHAPED = re.compile(
     r"|\bAIza[0-9A-Za-z_-]{30,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*|\bglpat-[A-Za-z0-9_-]{20,}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----|(?i:\bbearer\s+)(?=[A-Za-z0-9._~+/-]*\d)[A-Za-z0-9._~+/-]{16,}"
 )
-KEY_HEADER = r"(?i)agent\.headers\.(authorization|.*api[-_]?key|.*token|cookie)"
-_HIDDEN = r"(agent\.headers|agent\.mcp_config\..+\.headers)\..+|.*\.api_key"
+_HEADERS = r"agent\.(headers|mcp_config\..+\.headers)"
+KEY_NAME = r"([\w-]*authorization|[\w-]*api[-_]?key|[\w-]*token|cookie)"
+"""A header whose value lets somebody in."""
+KEY_HEADER = rf"(?i){_HEADERS}\.{KEY_NAME}"
+_HIDDEN = rf"{_HEADERS}\..+|.*\.api_key"
 _PASSED_ON = r"(agent\.(env|query_params)|agent\.mcp_config\..+\.env|(setup|services\[\d+\])\.env)\..+"
 """Values that may be secrets, and may be a port or a language: a short one is passed on and not masked."""
 

@@ -44,7 +44,10 @@ def without_keys(part: Any, path: str) -> Any:
         return {key: without_keys(inner, f"{path}.{key}") for key, inner in part.items()}
     if isinstance(part, list):
         return [without_keys(inner, f"{path}[{index}]") for index, inner in enumerate(part)]
-    return _text(part, path) if isinstance(part, str) else part
+    if part is None or isinstance(part, bool):
+        return part
+    masked = _text(str(part), path)
+    return masked if masked != str(part) else part
 
 
 def _text(text: str, path: str) -> str:

@@ -7,6 +7,8 @@ import re
 import pytest
 import yaml
 
+from holdfast.model.spec import AgentSpec
+from holdfast.plan.ids import agent_json
 from holdfast.spec.stored_copy import masked_copy
 
 KEY = "sk-abcdefghij0123456789"
@@ -108,3 +110,47 @@ def test_an_alias_of_it_is_masked_with_it() -> None:
     assert "plainword" not in masked_copy(text)
     after = yaml.safe_load(masked_copy(text))["agent"]
     assert after["headers"]["X-Api-Key"] == after["mcp_config"]["mcpServers"]["s"]["headers"]["Cookie"]
+
+
+MCP = "agent: {{type: command, command: run, mcp_config: {{mcpServers: {{s: {{url: 'http://a', {}}}}}}}}}"
+AGENTS = [
+    MCP.format("headers: {Authorization: Basic dXNlcjpwYXNz}"),
+    MCP.format("headers: {X-Api-Key: plainword, Accept: json}"),
+    MCP.format("headers: {proxy-authorization: plainword}"),
+    MCP.format("headers: {X-Api-Key: 12345678}"),
+    MCP.format("headers: {Cookie: 'a=b'}, headers2: {x: y}"),
+    "agent: {headers: {X-Auth-Token: plainword, Accept: json}}",
+    "agent: {headers: {X-Api-Key: 12345678}}",
+    f'agent: {{env: {{P: "{PEM}"}}}}',
+    f"agent: {{type: command, command: 'run {KEY}'}}",
+]
+
+
+@pytest.mark.parametrize("text", AGENTS)
+def test_a_literal_key_of_the_agent_is_masked_and_ids_stay(text: str) -> None:
+    def agent(source: str) -> AgentSpec:
+        plain = yaml.safe_load(source)["agent"]
+        headers = {name: str(value) for name, value in plain.pop("headers", {}).items()}
+        return AgentSpec(**plain, headers=headers)
+
+    kept = masked_copy(text)
+    assert not re.search("dXNlcjpwYXNz|plainword|12345678|a=b|MIIabc123|sk-", kept)
+    assert agent_json(agent(kept)) == agent_json(agent(text))
+
+
+@pytest.mark.parametrize("header", ["Authorization", "x-api-key", "Proxy-Authorization", "X-Auth-Token", "Cookie"])
+@pytest.mark.parametrize("value", ["plainword", "12345678"])
+def test_lint_warns_of_it_in_both_places(file, header: str, value: str) -> None:
+    text = """
+version: 1
+agent:
+  type: command
+  command: run
+  mcp_config: {mcpServers: {s: {url: "http://127.0.0.1:1/", headers: {%s: %s}}}}
+golden_prompts: [a]
+contract: {name: c, invariants: [{id: ends, description: d, type: completes}]}
+chaos_matrix: [{name: calm}]
+"""
+    (found,) = file.warnings(text % (header, value), "lint-literal-secret")
+    assert found.path == f"agent.mcp_config.mcpServers.s.headers.{header}"
+    assert not file.warnings(text % (header, "'${TOKEN}'"), "lint-literal-secret")
