@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from holdfast.model.codec import digest
+from holdfast.reading.node import Node
 from holdfast.reading.tree import parse
 from holdfast.spec.references import names
-from holdfast.spec.secrecy import KEY_HEADER, KEY_SHAPED, RESOLVED, scalars
+from holdfast.spec.secrecy import KEY_HEADER, KEY_NAME, KEY_SHAPED, RESOLVED, scalars
 
 _MASKED = re.compile(r"masked-[0-9a-f]{16}")
 _STATIC = "static://"
@@ -17,6 +19,13 @@ _HINT = re.compile(r"(?i)static:|authorization|api[-_]?key|token|cookie|\\")
 """What a file has in which a secret stands: its place by name, or an escape that may hide it."""
 _PROPERTIES = re.compile(r"\A(?:[&!]\S*\s+|#[^\n]*\n\s*)*")
 """The anchor and the tag before a value."""
+_BLOCK_HEAD = re.compile(r"\A[|>][^\n]*")
+_COMMENT = re.compile(r"#[^\r\n]*")
+_STATIC_COMMENT = re.compile(rf"{_STATIC}([^'\"]+)")
+_HEADER_COMMENT = re.compile(rf"(?i)(\b{KEY_NAME}['\"]?\s*:\s+)(?P<value>\S.*)")
+_PEM_COMMENT = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^\n]*\n[ \t]*#)*?[^\n]*?-----END [A-Z ]*PRIVATE KEY-----"
+)
 
 
 def masked_copy(source: str) -> str:
@@ -32,10 +41,21 @@ def masked_copy(source: str) -> str:
         node.span: value for node, path in scalars(root) if (value := without_keys(node.text, path)) != node.text
     }
     parts, at = [], 0
-    for (start, end), value in sorted(changed.items()):
-        parts += [source[at:start], _written(source[start:end], value)]
+    for start, end in sorted(set(_spans(root))):
+        body = _PROPERTIES.sub("", source[start:end], count=1)
+        parts += [_between(source[at : end - len(body)]), _written(body, changed.get((start, end)))]
         at = end
-    return "".join([*parts, source[at:]])
+    return "".join([*parts, _between(source[at:])])
+
+
+def _spans(node: Node) -> Iterator[tuple[int, int]]:
+    """Where the scalars are, keys included: the rest is form and comments."""
+    for inner in node.items:
+        yield from _spans(inner)
+    for key, value in node.pairs.values():
+        yield from (*_spans(key), *_spans(value))
+    if node.span[0] < node.span[1]:
+        yield node.span
 
 
 def without_keys(part: Any, path: str) -> Any:
@@ -65,10 +85,26 @@ def _mask(value: str) -> str:
     return value if _MASKED.fullmatch(value) else f"masked-{digest(value.encode(), 8)}"
 
 
-def _written(before: str, value: str) -> str:
-    """The value in place of one that was written so; what follows stays on its line."""
+def _written(body: str, value: str | None) -> str:
+    """The value, if it is another, in place of one that was written so; what follows stays on its line."""
+    if value is None:
+        return _BLOCK_HEAD.sub(lambda found: _between(found[0]), body, count=1)
     import yaml
 
-    body = _PROPERTIES.sub("", before, count=1)
-    quoted = yaml.safe_dump(value, default_style='"', width=float("inf")).strip()
-    return before.removesuffix(body) + quoted + "\n" * body.count("\n")
+    quoted: str = yaml.safe_dump(value, default_style='"', width=float("inf")).strip()
+    return quoted + "\n" * body.count("\n")
+
+
+def _between(text: str) -> str:
+    """What stands between values: keys in comments, and names of anchors that are shaped like one."""
+    text = _PEM_COMMENT.sub(lambda found: _mask(found[0]) + "\n#" * found[0].count("\n"), text)
+    text = KEY_SHAPED.sub(lambda found: _mask(found[0]), text)
+    return _COMMENT.sub(lambda found: _comment(found[0]), text)
+
+
+def _comment(text: str) -> str:
+    """A line that was commented out had its secrets where the lines of the file have theirs."""
+    text = _STATIC_COMMENT.sub(lambda found: _STATIC + _mask(found[1]), text)
+    return _HEADER_COMMENT.sub(
+        lambda found: found[0] if names(found[0]).any else found[1] + _mask(found["value"]), text
+    )

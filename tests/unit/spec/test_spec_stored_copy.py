@@ -154,3 +154,40 @@ chaos_matrix: [{name: calm}]
     (found,) = file.warnings(text % (header, value), "lint-literal-secret")
     assert found.path == f"agent.mcp_config.mcpServers.s.headers.{header}"
     assert not file.warnings(text % (header, "'${TOKEN}'"), "lint-literal-secret")
+
+
+@pytest.mark.parametrize(
+    ("comment", "secret"),
+    [
+        (f"# old key {KEY}", KEY),
+        (f"a: 1  # {KEY}, was {KEY}", KEY),
+        ("# Authorization: Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
+        ("#  x-api-key: 'plainword'", "plainword"),
+        ('# {name: A, from: "static://hunter2 long"}', "hunter2"),
+        ("# from: static://hunter2", "hunter2"),
+        ("# -----BEGIN RSA PRIVATE KEY-----\n  # MIIabc123\n# MIIdef\n# -----END RSA PRIVATE KEY-----", "MII"),
+        ("# Bearer abcdefghij0123456789", "abcdefghij0123456789"),
+        (f"a: &{KEY} 1\nb: *{KEY}", KEY),
+    ],
+)
+@pytest.mark.parametrize("after", ["", "\n", "\nlast: {a: [1, 'b # c']}\n"])
+def test_a_secret_in_a_comment_is_masked(comment: str, secret: str, after: str) -> None:
+    text = f"version: 1\n{comment}{after}"
+    kept = masked_copy(text)
+    assert secret not in kept
+    assert yaml.safe_load(kept) == yaml.safe_load(text)
+    assert masked_copy(kept) == kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# write Authorization: ${TOKEN}, or a token\nversion: 1\n",
+        "contract: {invariants: [{type: excludes_pattern, patterns: ['-----BEGIN PRIVATE KEY-----']}]}",
+        "contract: {invariants: [{type: regex, pattern: 'x # Authorization: Basic abc'}]}",
+        f"{KEY}: 1\n",
+        "golden_prompts:\n  - |\n    # from: static://hunter2\n",
+    ],
+)
+def test_other_comments_prompts_and_patterns_stay(text: str) -> None:
+    assert masked_copy(text) == text
