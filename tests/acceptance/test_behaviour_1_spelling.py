@@ -191,16 +191,16 @@ def test_weights_all_zero_in_a_map_are_an_error(tmp_path: Path) -> None:
     assert [p.code for p in found] == ["bad-weights"]
 
 
-# -- "holdfast validate checks any file; contract validate also wants a contract with a matrix" ---
+# -- "holdfast validate checks any file": what no command would run is refused by it, too ----------
 @pytest.mark.parametrize(("spec", "wanted"), [
     (PYTHON + RULES, "chaos_matrix"),
     (PYTHON + CALM, "contract.invariants"),
     (SPEC.replace('golden_prompts: ["What is the total?"]', ""), "golden_prompts"),
 ])  # fmt: skip
-def test_validate_takes_any_file_and_contract_validate_wants_a_contract(tmp_path: Path, spec: str, wanted: str) -> None:
+def test_validate_refuses_what_contract_validate_and_a_run_refuse(tmp_path: Path, spec: str, wanted: str) -> None:
     project(tmp_path, spec)
-    assert tell(tmp_path, "validate").code == 0
-    told = tell(tmp_path, "contract", "validate", "--json")
-    assert told.code == 4
-    assert [e["path"] for e in told.json["errors"]] == [wanted]
+    for command in (["validate"], ["contract", "validate"]):
+        told = tell(tmp_path, *command, "--json")
+        assert told.code == 4
+        assert [e["path"] for e in told.json["errors"]] == [wanted]
     assert tell(tmp_path, "contract", "run").code == 4

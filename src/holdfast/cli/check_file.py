@@ -7,32 +7,57 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from holdfast.cli.problems import show_problems
-from holdfast.model.spec import Problem
+from holdfast.model.spec import Problem, Spec
 from holdfast.report.wording import plural
-from holdfast.spec import check, requires_contract
+from holdfast.spec import Checked, check, requires_contract
+from holdfast.spec.needed import not_built
 
 
 def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
     """0 if the file can be used, 4 if not; warnings are told and change nothing."""
-    checked = check(path, environ=os.environ)
-    problems = list(checked.problems)
-    if contract and checked.spec is not None:
-        problems += requires_contract(checked.spec)
+    checked = _contract(path) if contract else _either(path)
+    spec = checked.spec
+    problems = [*checked.problems, *(not_built(spec) if spec else ())]
     wrong = any(p.severity == "error" for p in problems)
     if as_json:
         return _json(path, problems, wrong)
     if problems:
         show_problems(str(path), checked.source, problems, as_json=False, ran=not wrong)
-    if wrong or checked.spec is None:
+    if wrong or spec is None:
         return 4
-    spec = checked.spec
-    parts = ((spec.invariants, "rule"), (spec.scenarios, "scenario"), (spec.tasks, "prompt"))
-    size = ", ".join(plural(len(found), noun) for found, noun in parts)
-    print(f"{path}: {size}. It is valid.")
-    for unbuilt in spec.unbuilt:
-        print(f"  {unbuilt.section} (line {unbuilt.position.line}): {unbuilt.why}")
+    print(f"{path}: {_size(spec)}. It is valid.")
     return 0
+
+
+def _contract(path: Path) -> Checked:
+    """The file as `contract run` takes it."""
+    checked = check(path, environ=os.environ)
+    lacking = requires_contract(checked.spec) if checked.spec else []
+    return replace(checked, spec=None, problems=(*checked.problems, *lacking)) if lacking else checked
+
+
+def _either(path: Path) -> Checked:
+    """The file as one of the commands takes it; where none does, what the likelier one says."""
+    loaded = check(path, environ=os.environ)
+    if loaded.spec is None or not (lacking := requires_contract(loaded.spec)):
+        return loaded
+    scenario = check(path, environ=os.environ, part="scenario")
+    if scenario.spec is not None or any(task.kind == "task" for task in loaded.spec.tasks):
+        return scenario
+    return replace(loaded, spec=None, problems=(*loaded.problems, *lacking))
+
+
+def _size(spec: Spec) -> str:
+    probes = {probe for rule in spec.invariants for probe in rule.probes}
+    counts = (
+        (len(spec.invariants), "rule"),
+        (len(spec.scenarios), "scenario"),
+        (len(spec.tasks) + len(probes), "prompt"),
+    )
+    return ", ".join(plural(count, noun) for count, noun in counts)
 
 
 def _json(path: Path, problems: Sequence[Problem], wrong: bool) -> int:

@@ -181,7 +181,7 @@ def find_config(given: Path | None) -> Path:
 def load_part(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
     """The spec with the command line's overrides; raises SpecError if the part that was asked for cannot be run."""
     from holdfast.errors import SpecError
-    from holdfast.spec import check, requires_contract
+    from holdfast.spec import check, refusing_unset, requires_contract
 
     checked = check(
         path,
@@ -191,7 +191,7 @@ def load_part(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]
         profile=given.profile,
         part=given.part,
     )
-    problems = checked.problems
+    problems = refusing_unset(checked.problems)
     if checked.spec is not None and given.part == "contract":
         problems = (*problems, *requires_contract(checked.spec))
     if checked.spec is None or any(p.severity == "error" for p in problems):

@@ -260,6 +260,9 @@ class Unbuilt(Struct, frozen=True):
     section: str
     why: str
     position: Position
+    hint: str = ""
+    mistake: bool = False
+    """No release will have it: a name that nobody knows."""
 
 
 class Spec(Struct, frozen=True, omit_defaults=True):

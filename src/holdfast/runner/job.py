@@ -68,7 +68,7 @@ def refuse_unrunnable(spec: Spec) -> None:
         return
     source = source_of(spec.path)
     problems = [
-        Problem(u.why, u.section, line=u.position.line, column=u.position.column, code="not-built")
+        Problem(u.why, u.section, line=u.position.line, column=u.position.column, hint=u.hint, code="not-built")
         for u in spec.unbuilt
     ]
     raise SpecError(spec.path, problems, source=source) if source else NotBuilt(spec.unbuilt[0].why)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.spec.load import Checked, check, load, requires_contract
+from holdfast.spec.load import Checked, check, load
+from holdfast.spec.needed import refusing_unset, requires_contract
 from holdfast.spec.references import Names, interpolate, names, resolve, secret_values, shown_values
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "json_schema",
     "load",
     "names",
+    "refusing_unset",
     "requires_contract",
     "resolve",
     "secret_values",

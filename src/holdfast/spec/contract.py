@@ -9,9 +9,10 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.model.spec import Aggregation, Part, Scenario, Scoring, Task, Unbuilt
-from holdfast.planes.llm.sources.model_name import meaning, without_meaning
+from holdfast.planes.llm.sources.model_name import is_hosted, meaning, without_meaning
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
+from holdfast.reading.words import near
 from holdfast.spec.fault_entry import FaultEntry
 from holdfast.spec.matrix import MatrixEntry
 from holdfast.spec.reach import Reach, scenarios
@@ -183,9 +184,11 @@ def rules_unbuilt(rules: ContractRules, file: File, params: Iterable[Mapping[str
         written = str(rule.invariant.settings["model"])
         for model in dict.fromkeys(interpolate(written, values) for values in params):
             if meaning(models, model) is None:
-                yield Unbuilt(
-                    f"{rule.settings_path}.model", without_meaning(model), rule.settings_at.get("model").position
-                )
+                at = rule.settings_at.get("model").position
+                close = near(model, models)
+                hint = f"did you mean {close}?" if close else ""
+                mistake = not is_hosted(model)
+                yield Unbuilt(f"{rule.settings_path}.model", without_meaning(model), at, hint, mistake=mistake)
 
 
 # -- repeats and scores -------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from holdfast.spec.secrecy import references
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import ModelEntry, ReplaysSection
 from holdfast.spec.settled import SettledValues
+from holdfast.spec.short_secrets import short_secrets
 from holdfast.spec.stored_agent import stored_agent
 from holdfast.spec.urls import url_fault
 from holdfast.spec.world import world_problems
@@ -132,9 +133,11 @@ def _spec(
     scoring = contract.scoring(reader, file, rules, weather, count)
     _shape(reader, file)
     if overrides.part == "scenario":
-        scenario_problems(reader, file)
+        scenario_problems(reader, file, path)
     world_problems(reader, file, (*rules.all, *file.run_rules), weather.placed)
     referred = references(reader, file, environ, copied_from or folder, values)
+    if copied_from is None:
+        short_secrets(reader, file, environ)
     named_to = reader if copied_from is None else Reader()
     files = named_files(named_to, file, rules, copied_from or folder)
     beside_problems(named_to, file, copied_from or folder, environ)
@@ -231,20 +234,3 @@ def _replays(reader: Reader, replays: ReplaysSection) -> None:
         needed = "project" if source.type == "langsmith" else "run_id"
         if not source.at.has(needed):
             reader.error(source.at, f"replays.sources[{index}].{needed}", "missing", code="missing-key")
-
-
-def requires_contract(spec: Spec) -> list[Problem]:
-    """What a contract run wants beyond a file that loads: rules, scenarios and something to ask."""
-    first = spec.invariants[0].position if spec.invariants else spec.agent.position
-    line, column = (first.line, first.column) if first else (1, 1)
-    asked = spec.tasks or (spec.invariants and all(rule.probes for rule in spec.invariants))
-    wanted = [
-        (spec.invariants, "contract.invariants", "no rules", "add contract: with name and invariants"),
-        (spec.scenarios, "chaos_matrix", "no scenarios", "add chaos_matrix: with - name: no-chaos, or use --profile"),
-        (asked, "golden_prompts", "nothing to ask", "add golden_prompts: or task:, or probes to every rule"),
-    ]
-    return [
-        Problem(f"a contract needs it: {message}", path, line, column, hint=hint, code="no-contract")
-        for present, path, message, hint in wanted
-        if not present
-    ]

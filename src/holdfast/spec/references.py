@@ -23,6 +23,8 @@ PROVIDER_KEYS = (
 """Variables of the user's that agents and the gateway ask models with: masked whether or not the spec names them."""
 SHORTEST_SECRET = 6
 """A shorter value would be masked in places where it means something else."""
+TOO_SHORT = f"is shorter than {SHORTEST_SECRET} characters: it cannot be kept secret"
+TOO_SHORT_HINT = "masking it would hide ordinary text; use a longer value, or write it literally"
 
 
 class Names(Struct, frozen=True):
@@ -110,8 +112,8 @@ def _shown(value: Any) -> str:
 
 def secret_values(spec: Spec, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The values to mask, longest first. Raises UserError, naming the variable, for unset and short ones."""
-    values = {_secret(name, environ) for name in _given_by(spec.secrets, environ)}
-    passed = {_variable(name, None, environ) for name in _given_by(spec.passed_on, environ)}
+    values = {_secret(name, environ) for name in given_by(spec.secrets, environ)}
+    passed = {_variable(name, None, environ) for name in given_by(spec.passed_on, environ)}
     values |= {value for value in passed if len(value) >= SHORTEST_SECRET}
     values |= {environ[name] for name in PROVIDER_KEYS if len(environ.get(name, "")) >= SHORTEST_SECRET}
     return tuple(sorted(values, key=lambda value: (-len(value), value)))
@@ -119,13 +121,14 @@ def secret_values(spec: Spec, environ: Mapping[str, str]) -> tuple[str, ...]:
 
 def shown_values(spec: Spec, environ: Mapping[str, str]) -> tuple[str, ...]:
     """A note on each variable whose value is passed on to the agent and too short to be masked."""
-    refused = _given_by(spec.secrets, environ)
-    short = [name for name in _given_by(spec.passed_on, environ) if name not in refused and _is_short(name, environ)]
+    refused = given_by(spec.secrets, environ)
+    given = [name for name in given_by(spec.passed_on, environ) if name in environ and name not in refused]
+    short = [name for name in given if _is_short(name, environ)]
     why = f"is shorter than {SHORTEST_SECRET} characters: it is passed on, and not masked in what is shown and stored"
     return tuple(f"the value of {name} {why}" for name in short)
 
 
-def _given_by(texts: Iterable[str], environ: Mapping[str, str]) -> dict[str, None]:
+def given_by(texts: Iterable[str], environ: Mapping[str, str]) -> dict[str, None]:
     """The variables that give these texts their values."""
     found: dict[str, None] = {}
     for match in (match for text in texts for match in re.finditer(REFERENCE, text)):
@@ -142,6 +145,5 @@ def _is_short(name: str, environ: Mapping[str, str]) -> bool:
 def _secret(name: str, environ: Mapping[str, str]) -> str:
     value = _variable(name, None, environ)
     if _is_short(name, environ):
-        message = f"the value of {name} is shorter than {SHORTEST_SECRET} characters: it cannot be kept secret"
-        raise UserError(message, hint="masking it would hide ordinary text; use a longer value, or write it literally")
+        raise UserError(f"the value of {name} {TOO_SHORT}", hint=TOO_SHORT_HINT)
     return value

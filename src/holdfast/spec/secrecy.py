@@ -37,7 +37,7 @@ _HEADERS = r"agent\.(headers|mcp_config\..+\.headers)"
 KEY_NAME = r"([\w-]*authorization|[\w-]*api[-_]?key|[\w-]*token|cookie)"
 """A header whose value lets somebody in."""
 KEY_HEADER = rf"(?i){_HEADERS}\.{KEY_NAME}"
-_HIDDEN = rf"{_HEADERS}\..+|.*\.api_key"
+HIDDEN = rf"{_HEADERS}\..+|.*\.api_key"
 _PASSED_ON = r"(agent\.(env|query_params)|agent\.mcp_config\..+\.env|(setup|services\[\d+\])\.env)\..+"
 """Values that may be secrets, and may be a port or a language: a short one is passed on and not masked."""
 
@@ -83,11 +83,11 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
         elif path.startswith(RESOLVED) and not re.fullmatch(_TEXT_ONLY, path):
             variables |= dict.fromkeys(found.variables)
             if found.variables or found.optional:
-                masked |= {node.text: None} if re.fullmatch(_HIDDEN, path) else {}
+                masked |= {node.text: None} if re.fullmatch(HIDDEN, path) else {}
                 passed_on |= {node.text: None} if re.fullmatch(_PASSED_ON, path) else {}
             _unset(reader, node, path, [name for name in found.variables if name not in environ])
     for secret in file.secrets:
-        name = _variable_of(secret)
+        name = variable_of(secret)
         if name:
             variables[name] = None
             masked[f"${{{name}}}"] = None
@@ -109,7 +109,7 @@ def _in_mcp_file(config: Any, folder: Path, environ: Mapping[str, str]) -> list[
     return [name for name in found if len(environ.get(name, "")) >= SHORTEST_SECRET]
 
 
-def _variable_of(secret: SecretEntry) -> str:
+def variable_of(secret: SecretEntry) -> str:
     """The variable that the secret's value comes from; empty if it comes from elsewhere."""
     source = secret.source or ("env" if secret.from_ is None else "")
     if source == "env":

@@ -151,7 +151,7 @@ replays:
   sources: [{type: langsmith, project: p}]
 invariants: [{type: completes}]
 """
-    assert file.spec(ALL + extra, {"KEY": "k"}).unbuilt == ()
+    assert file.spec(ALL + extra, {"KEY": "key-of-mine"}).unbuilt == ()
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,10 @@ def test_a_short_header_is_refused_although_it_is_an_environment_value_too(file,
     text = (
         f"agent:\n  endpoint: http://x\n  command: ./run\n  env: {{PORT: '${{PORT}}'}}\n  {line}\ngolden_prompts: [a]\n"
     )
-    spec = file.spec(text, {"PORT": "8080"})
+    wrong = file.error(text, environ={"PORT": "8080"})
+    assert (wrong.code, wrong.line, "PORT" in wrong.message) == ("short-secret", 5, True)
+    spec = file.spec(text, {"PORT": "long enough"})
     with pytest.raises(UserError, match="PORT"):
         secret_values(spec, {"PORT": "8080"})
     assert shown_values(spec, {"PORT": "8080"}) == ()
+    assert shown_values(spec, {}) == ()

@@ -60,8 +60,13 @@ def meaning(models: Mapping[str, ModelSpec], model: str) -> Meaning | None:
     return Meaning(found, model) if found else None
 
 
+def is_hosted(model: str) -> bool:
+    """Whether it is a name of a hosted service, which means something on no machine by itself."""
+    return model.startswith("paragon-")
+
+
 def without_meaning(model: str) -> str:
     """What to say of a name that means nothing here."""
-    if model.startswith("paragon-"):
+    if is_hosted(model):
         return f"The hosted model {model} has no local meaning: describe it in models:."
     return f"No provider is known for the model {model[:60]!r}: describe it in models:, or write provider/name."

@@ -1,0 +1,57 @@
+"""What a run wants beyond a file that loads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from holdfast.model.spec import Position, Problem, Spec
+
+_START = Position(1, 1)
+
+
+def requires_contract(spec: Spec) -> list[Problem]:
+    """What a contract run wants of a file: rules, scenarios and something to ask."""
+    rules = spec.invariants
+    first = (rules[0].position if rules else spec.agent.position) or _START
+    found = []
+    if not rules:
+        found.append(_wanted("contract.invariants", "no rules", "add contract: with name and invariants", first))
+    if not spec.scenarios:
+        hint = "add chaos_matrix: with - name: no-chaos, or use --profile"
+        found.append(_wanted("chaos_matrix", "no scenarios", hint, first))
+    silent = next((rule for rule in rules if not rule.probes), None)
+    if not spec.tasks and (silent is not None or not rules):
+        what = f"nothing to ask for the rule {silent.id}, which has no probes" if silent else "nothing to ask"
+        hint = f"add golden_prompts: or task:, or probes to {silent.id if silent else 'every rule'}"
+        found.append(_wanted("golden_prompts", what, hint, (silent and silent.position) or first))
+    return found
+
+
+def _wanted(path: str, message: str, hint: str, at: Position) -> Problem:
+    return Problem(f"a contract needs it: {message}", path, at.line, at.column, hint=hint, code="no-contract")
+
+
+def refusing_unset(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """The problems as a run sees them: a variable without a value is an error there."""
+    return tuple(
+        replace(p, severity="error", message=p.message.partition(";")[0]) if p.code == "unset-variable" else p
+        for p in problems
+    )
+
+
+def not_built(spec: Spec) -> list[Problem]:
+    """What this release reads and cannot run: a warning, or an error where a name is mistaken."""
+    return [
+        Problem(
+            u.why if u.mistake else f"{u.why.rstrip('.')}; a run would be refused",
+            u.section,
+            u.position.line,
+            u.position.column,
+            hint=u.hint,
+            severity="error" if u.mistake else "warning",
+            code="not-built",
+        )
+        for u in spec.unbuilt
+    ]

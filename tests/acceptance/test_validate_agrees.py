@@ -1,0 +1,99 @@
+"""`holdfast validate` refuses what a run refuses, and both say where and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from files1 import CALM, PYTHON, RULES, SPEC, project, tell
+
+JUDGE = (
+    "\n    - {id: kind, type: llm_as_judge, model: my-jugde, criteria: c, input_from: agent_output, rubric: {pass: a}}"
+)
+JUDGED = (
+    SPEC.replace("value: source}", "value: source}" + JUDGE) + "models: {my-judge: {name: x, base_url: 'http://h'}}\n"
+)
+UNASKED = "agent: {type: python, endpoint: 'bot:answer'}\n"
+PROBED = UNASKED + RULES.replace("value: source", "value: source, probes: [one, two]") + CALM
+HEADER = SPEC.replace("type: python", 'headers: {X-Key: "Bearer ${KEY_OF_MINE}"}').replace(
+    "bot:answer", "http://127.0.0.1:1/"
+)
+SECRET = SPEC + "secrets: [KEY_OF_MINE]\n"
+SCENARIO = UNASKED + "version: 1\nid: a-b\ntask: {prompt: x}\n"
+MAPPED = "invariants:\n  r: {description: d, check: {type: completes}}\n"
+
+REFUSED = {
+    "no prompt, no probes": (UNASKED + RULES + CALM, "nothing to ask for the rule cites"),
+    "an agent alone": (UNASKED, "no rules"),
+    "a judge nobody knows": (JUDGED, "did you mean my-judge?"),
+    "a short header": (HEADER, "the value of KEY_OF_MINE is shorter than 6"),
+    "a short secret": (SECRET, "the value of KEY_OF_MINE is shorter than 6"),
+    "no matrix": (PYTHON + RULES, "no scenarios"),
+    "a scenario without an id": (SCENARIO.replace("id: a-b\n", "") + MAPPED, "holdfast run needs it"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_a_run_refuses_validate_refuses(tmp_path: Path, what: str) -> None:
+    spec, said = REFUSED[what]
+    project(tmp_path, spec)
+    command = ["run"] if "task:" in spec else ["contract", "run"]
+    for words in (["validate"], command):
+        told = tell(tmp_path, *words, KEY_OF_MINE="abc")
+        assert told.code == 4
+        assert said in told.err
+        assert "It is valid" not in told.out
+    assert not (tmp_path / ".holdfast").exists()
+
+
+@pytest.mark.parametrize(
+    ("spec", "size"),
+    [
+        (SPEC, "1 rule, 1 scenario, 1 prompt"),
+        (PROBED, "1 rule, 1 scenario, 2 prompts"),
+        (SCENARIO + MAPPED, "1 rule, 1 scenario, 1 prompt"),
+        (SCENARIO.replace("id: a-b\n", "") + MAPPED + CALM, "1 rule, 1 scenario, 1 prompt"),
+    ],
+)
+def test_what_one_command_runs_is_valid(tmp_path: Path, spec: str, size: str) -> None:
+    project(tmp_path, spec)
+    told = tell(tmp_path, "validate")
+    assert (told.code, told.out) == (0, f"holdfast.yaml: {size}. It is valid.\n"), told.err
+
+
+def test_what_this_release_cannot_run_is_a_marked_warning(tmp_path: Path) -> None:
+    project(tmp_path, PYTHON + "invariants: [{type: completes}]\n")
+    told = tell(tmp_path, "validate", "--json")
+    assert told.code == 0
+    assert [(w["code"], "a run would be refused" in w["message"]) for w in told.json["warnings"]] == [
+        ("not-built", True)
+    ]
+
+
+def test_the_rule_that_lacks_probes_is_pointed_at(tmp_path: Path) -> None:
+    project(tmp_path, PROBED.replace("two]}", "two]}\n    - {id: bare, type: completes}"))
+    (error,) = tell(tmp_path, "contract", "validate", "--json").json["errors"]
+    line = (tmp_path / "holdfast.yaml").read_text().splitlines()[error["line"] - 1]
+    assert "id: bare" in line
+    assert "the rule bare" in error["message"]
+    assert error["hint"].endswith("probes to bare")
+
+
+def test_a_contract_given_to_run_is_one_error_with_the_command(tmp_path: Path) -> None:
+    project(tmp_path, SPEC)
+    (tmp_path / "holdfast.yaml").rename(tmp_path / "my file.yaml")
+    told = tell(tmp_path, "run", "my file.yaml", "--json")
+    (error,) = told.json["errors"]
+    assert (told.code, error["hint"]) == (4, "type: holdfast contract run 'my file.yaml'")
+
+
+@pytest.mark.parametrize("agent", ["env: {TOKEN: '${NOT_SET_HERE}'}", "timeout: '${NOT_SET_HERE}'"])
+def test_an_unset_variable_is_one_error_with_its_place(tmp_path: Path, agent: str) -> None:
+    project(tmp_path, SPEC.replace("type: python", f"type: python, {agent}"))
+    assert tell(tmp_path, "validate").code == 0
+    told = tell(tmp_path, "contract", "run")
+    assert told.code == 4
+    assert told.err.count("NOT_SET_HERE is not set") == 1
+    assert told.err.startswith("holdfast.yaml:2:")
+    assert "shorter than" not in told.err
+    assert "would be refused" not in told.err
