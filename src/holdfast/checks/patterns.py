@@ -10,6 +10,13 @@ from holdfast.errors import HarnessError, NothingToJudge
 from holdfast.reading.doubled import undoubled
 
 LIMIT_S = 2.0
+_WAYS_OUT = (
+    ("missing )", "close the (, or write \\( for the sign itself"),
+    ("unbalanced parenthesis", "write \\) for the sign itself"),
+    ("unterminated character set", "close the [, or write \\[ for the sign itself"),
+    ("nothing to repeat", "* + and ? repeat what stands before them; write \\* for the sign itself"),
+    ("bad escape", "write \\\\ for a backslash itself"),
+)
 
 
 @lru_cache(maxsize=4096)
@@ -78,5 +85,7 @@ def fault_in(pattern: str, flags: str = "") -> str | None:
     try:
         _compiled(pattern, flags)
     except (regex.error, ValueError, OverflowError, RecursionError) as bad:
-        return f"not a regular expression: {bad or type(bad).__name__}"
+        said = str(bad) or type(bad).__name__
+        way_out = next((f": {words}" for start, words in _WAYS_OUT if said.startswith(start)), "")
+        return f"not a regular expression: {said}{way_out}"
     return None

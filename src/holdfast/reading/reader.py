@@ -13,6 +13,7 @@ import msgspec
 from holdfast.model.spec import Problem
 from holdfast.reading.fields import Field, Hint, keys_of, node_field, peel
 from holdfast.reading.limits import SCALARS, beyond, kinds_of, name_of
+from holdfast.reading.mending import UNCLOSED, list_hint, map_hint, option_hint, scalar_hint, unclosed
 from holdfast.reading.node import Node
 from holdfast.reading.scalars import plain
 from holdfast.reading.stand_in import AS_WRITTEN, by_reference, stand_in
@@ -58,6 +59,8 @@ class Reader:
 
     def read_hint(self, hint: Hint, node: Node, path: str) -> Any:
         if node.kind == "text" and "${" in node.text and self.value_of is not None and by_reference(hint):
+            if way_out := unclosed(node.text):
+                return self.error(node, path, UNCLOSED, hint=way_out, code="unclosed-reference")
             node = self._given(self.value_of, hint, node, path)
         value = hint.form.read(self, node, path) if hint.form else self._read(hint.base, node, path)
         if value is BAD or value is None:
@@ -102,7 +105,7 @@ class Reader:
     def _scalar(self, base: type, node: Node, path: str) -> Any:
         kinds, words = SCALARS[base]
         if node.kind not in kinds:
-            hint = f'quote it: "{node.text}"' if base is str and node.kind in ("int", "float", "bool") else ""
+            hint = scalar_hint(base, node)
             return self.error(node, path, f"expected {words}, found {found(node)}", hint=hint, code="wrong-type")
         if node.kind == "float" and not math.isfinite(node.value):
             return self.error(node, path, f"expected a finite number, found {node.text}")
@@ -134,14 +137,15 @@ class Reader:
                 self.problems += attempt.problems
                 return value
         expected = " or ".join(dict.fromkeys(name_of(m) for m in members))
-        return self.error(node, path, f"expected {expected}, found {found(node)}", code="wrong-type")
+        hint = option_hint(members, node)
+        return self.error(node, path, f"expected {expected}, found {found(node)}", hint=hint, code="wrong-type")
 
     def _list(self, base: Any, node: Node, path: str) -> Any:
-        if node.kind != "list":
-            hint = "write [] for none" if node.kind == "null" else ""
-            return self.error(node, path, f"expected a list, found {found(node)}", hint=hint, code="wrong-type")
         args = get_args(base)
         element = args[0] if args else Any
+        if node.kind != "list":
+            hint = list_hint(element, node)
+            return self.error(node, path, f"expected a list, found {found(node)}", hint=hint, code="wrong-type")
         values = [self.read(element, item, f"{path}[{i}]") for i, item in enumerate(node.items)]
         kept = [v for v in values if v is not BAD]
         made: type = get_origin(base)
@@ -149,7 +153,7 @@ class Reader:
 
     def _map(self, base: Any, node: Node, path: str) -> Any:
         if node.kind != "map":
-            hint = "write {} for none" if node.kind == "null" else ""
+            hint = map_hint(None, node)
             return self.error(node, path, f"expected a map, found {found(node)}", hint=hint, code="wrong-type")
         args = get_args(base)
         key_hint, element = (peel(args[0]), args[1]) if args else (peel(str), Any)
@@ -166,7 +170,8 @@ class Reader:
     def section(self, kind: type, node: Node, path: str) -> Any:
         """A section of that type, its unreadable optional keys left at their defaults."""
         if node.kind != "map":
-            return self.error(node, path, f"expected a map, found {found(node)}", code="wrong-type")
+            hint = map_hint(kind, node)
+            return self.error(node, path, f"expected a map, found {found(node)}", hint=hint, code="wrong-type")
         self.unknown_keys(node, path, [f.key for f in keys_of(kind)])
         values = self.keys(kind, node, path)
         return BAD if values is BAD else self.make(kind, values, node)

@@ -13,13 +13,20 @@ from holdfast.reading.node import Node
 MAX_NESTING = 100
 MAX_ALIAS_NODES = 100_000
 
+_NO_TABS = "use spaces: YAML is not indented with tabs"
 _HINTS = (
     ("mapping values are not allowed", "quote text that holds a colon and a space"),
     ("found character that cannot start any token", "indent with spaces, and quote text that starts with @ or `"),
-    ("found character '\\t'", "indent with spaces, not with tabs"),
+    ("found character '\\t'", _NO_TABS),
+    ("found a tab character", _NO_TABS),
     ("could not find expected ':'", "is a colon missing, or a line indented differently from its neighbours?"),
     ("did not find expected key", "is this line indented differently from its neighbours?"),
     ("found unknown escape character", "in double quotes a backslash starts an escape: use single quotes"),
+)
+_OPENED = (
+    ("while scanning a quoted scalar", ("the quote", "close it on this line, with the same sign")),
+    ("while parsing a flow sequence", ("the [", "add the ], or what is missing inside: a comma or a quote")),
+    ("while parsing a flow mapping", ("the {", "add the }, or what is missing inside: a comma or a quote")),
 )
 BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
@@ -52,7 +59,7 @@ def _events(text: str) -> Iterator[Any]:
     try:
         yield from yaml.parse(text, Loader=loader)
     except yaml.MarkedYAMLError as broken:
-        raise Unreadable(_syntax(text, str(broken.problem or broken.context), broken.problem_mark)) from broken
+        raise Unreadable(_opened(broken) or _syntax(text, broken)) from broken
     except yaml.reader.ReaderError as broken:
         line, column = _place(text, broken.position)
         message = f"not readable as YAML: {broken.reason}"
@@ -61,10 +68,24 @@ def _events(text: str) -> Iterator[Any]:
         raise Unreadable(Problem(f"not readable as YAML: {broken}", line=1, column=1, code="yaml-syntax")) from broken
 
 
-def _syntax(text: str, message: str, mark: Any) -> Problem:
+def _opened(broken: Any) -> Problem | None:
+    """The problem of a quote or bracket that is not closed on its line, placed where it is opened."""
+    found = next((words for start, words in _OPENED if str(broken.context).startswith(start)), None)
+    at, noticed = broken.context_mark, broken.problem_mark
+    if found is None or at is None or noticed is None or noticed.line == at.line:
+        return None
+    what, hint = found
+    message = f"not readable as YAML: {what} opened here is not closed as line {noticed.line + 1} goes on"
+    return Problem(message, line=at.line + 1, column=at.column + 1, hint=hint, code="yaml-syntax")
+
+
+def _syntax(text: str, broken: Any) -> Problem:
+    message, mark = str(broken.problem or broken.context), broken.problem_mark
     hint = next((h for start, h in _HINTS if message.startswith(start)), "")
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
     lines = BREAK.split(text)
+    if line <= len(lines) and lines[line - 1][column - 1 : column] == "\t":
+        hint = _NO_TABS
     if line > len(lines):  # libyaml puts the end of the file on a line of its own
         line, column = len(lines), len(lines[-1]) + 1
     return Problem(f"not readable as YAML: {message}", line=line, column=column, hint=hint, code="yaml-syntax")
@@ -112,9 +133,9 @@ class _Builder:
         mark = event.start_mark
         raise Unreadable(Problem(message, line=mark.line + 1, column=mark.column + 1, hint=hint, code="yaml-form"))
 
-    def _error(self, node: Node, message: str, key: str = "", *, code: str = "yaml-form") -> None:
-        path = self._path() + (f".{key}" if key else "")
-        self.problems.append(Problem(message, path.lstrip("."), node.line, node.column, node.length, code=code))
+    def _error(self, node: Node, message: str, key: str = "", *, hint: str = "", code: str = "yaml-form") -> None:
+        path = (self._path() + (f".{key}" if key else "")).lstrip(".")
+        self.problems.append(Problem(message, path, node.line, node.column, node.length, hint, code=code))
 
     def _path(self) -> str:
         """Of the value that is being read."""
@@ -200,7 +221,8 @@ class _Builder:
             self._merge(parent, value)
         elif key.text in parent.pairs and parent.pairs[key.text][0].style != "<<":
             first = parent.pairs[key.text][0]
-            self._error(key, f"written twice: first on line {first.line}", key.text, code="duplicate-key")
+            message = f"written twice: first on line {first.line}"
+            self._error(key, message, key.text, hint="write it once, with all that belongs to it", code="duplicate-key")
         else:  # what is written beside a merge wins over what it brings
             parent.pairs[key.text] = (key, value)
 

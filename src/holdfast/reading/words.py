@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from holdfast.reading.node import Node
 
+_HIDDEN_FROM = 6
+"""Characters: what is shorter cannot be a secret."""
 _SHOWN = 12
 """How many known names a hint lists: more than a line of them helps nobody."""
 
@@ -26,10 +29,19 @@ def found(node: Node) -> str:
 
 
 def _given(node: Node) -> str:
-    """What a reference gave. Text is not shown: it may be a secret that was meant for another place."""
-    if node.kind == "text":
-        return f"{'text' if node.text else 'nothing'} in {node.reference}"
-    return f"{node.text} in {node.reference}"
+    """What a reference gave. Longer text is not shown: it may be a secret that was meant for another place."""
+    where = _source(node)
+    if node.kind != "text":
+        return f"{node.text} in {where}"
+    if len(node.text) >= _HIDDEN_FROM:
+        return f"text of {len(node.text)} characters in {where}"
+    return f"{node.text!r} in {where}" if node.text else f"nothing in {where}"
+
+
+def _source(node: Node) -> str:
+    """The variable that gave the value; the whole reference where that is not plain to see."""
+    only = re.fullmatch(r"\$\{(\w+)(?::-(.*))?\}", node.reference)
+    return f"the variable {only[1]}" if only and only[2] != node.text else node.reference
 
 
 def short(text: str, width: int = 60) -> str:

@@ -10,6 +10,7 @@ from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentIsolation, AgentSpec, Unbuilt
 from holdfast.reading.reader import Reader
 from holdfast.spec.agent_keys import misplaced
+from holdfast.spec.followups import misspelt
 from holdfast.spec.forms import CODE
 from holdfast.spec.places import places
 from holdfast.spec.references import names
@@ -69,7 +70,9 @@ def _isolation(section: AgentSection) -> AgentIsolation:
 
 
 def agent_problems(reader: Reader, agent: AgentSection) -> None:
-    """Reports keys that do not fit together."""
+    """Reports keys that do not fit together; of an agent whose type is misspelt, none."""
+    if reader.failed("agent.type") or "agent.type" in misspelt(reader.problems):
+        return
     _endpoint(reader, agent)
     _command(reader, agent)
     misplaced(reader, agent)

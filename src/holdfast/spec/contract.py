@@ -127,7 +127,8 @@ def _same_names(reader: Reader, entries: tuple[MatrixEntry, ...], path: str) -> 
         first = seen.setdefault(entry.name, entry)
         if first is not entry:
             message = f"the name {entry.name!r} is used twice: first on line {first.at.line}"
-            reader.error(entry.at.get("name"), f"{path}[{index}].name", message, code="duplicate-id")
+            where, hint = f"{path}[{index}].name", "give it a name of its own"
+            reader.error(entry.at.get("name"), where, message, hint=hint, code="duplicate-id")
 
 
 def _taken(

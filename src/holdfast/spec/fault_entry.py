@@ -24,7 +24,7 @@ from holdfast.spec.sections.weather import (
     ToolFaultKeys,
     WorldFaultKeys,
 )
-from holdfast.spec.variants import Choice, Chosen, Menu, choose, settings
+from holdfast.spec.variants import Choice, Chosen, Menu, choose, misspelt_selector, settings
 
 FamilyName = Literal[
     "tool_faults", "llm_faults", "context_attacks", "mcp_faults", "http_faults", "service_faults", "world_faults"
@@ -115,6 +115,8 @@ def _fault(reader: Reader, family: Family, node: Node, path: str) -> FaultEntry 
     if node.kind != "map":
         return reader.error(node, path, f"expected a map, found {found(node)}", code="wrong-type")
     common = reader.keys(family.keys, node, path)
+    if not node.has(family.selector):
+        misspelt_selector(reader, family.selector, node, path, key_names(family.keys))
     choice = choose(reader, menu(family.name), node, path) if node.has(family.selector) else BAD
     if isinstance(choice, Bad):
         return BAD

@@ -92,11 +92,12 @@ def _judged(reader: Reader, rule: RuleEntry) -> None:
 # -- the contract -------------------------------------------------------------------------------
 def _contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None:
     silent = [rule for rule in rules.all if rule.negative or (rule.made.reads == "latency")]
-    if len(silent) == len(rules.all) and any(rule.negative for rule in rules.all):
+    whole = not reader.failed("contract.invariants", "invariants")
+    if whole and len(silent) == len(rules.all) and any(rule.negative for rule in rules.all):
         message = "every rule is negative: no rule asks for anything to be in the answer"
         hint = "add output_not_empty or completes"
         reader.warn(rules.all[0].at, rules.all[0].path, message, hint=hint, code="lint-only-negative")
-    if not weather.scenarios:
+    if not weather.scenarios or reader.failed("chaos_matrix", "contract.chaos_matrix"):
         return
     if weather.at is not None and not any(s.calm for s in weather.scenarios):
         message = "no calm scenario: a failure under chaos cannot be told from one in calm"

@@ -21,6 +21,7 @@ from holdfast.spec.agent import agent_problems, agent_unbuilt
 from holdfast.spec.beside import beside_problems
 from holdfast.spec.contract import ContractRules, Overrides
 from holdfast.spec.databases import database_problems
+from holdfast.spec.followups import without_followups
 from holdfast.spec.lint import lint
 from holdfast.spec.named_files import named_files
 from holdfast.spec.scenario import scenario_problems, scenario_unbuilt
@@ -98,7 +99,7 @@ def check(
     reader.problems += problems
     overrides = Overrides(seed, replicas, profile, part)
     spec = _spec(reader, root, path, digest(file.data, 16), environ, overrides, copied_from, values)
-    found = tuple(sorted(reader.problems, key=lambda p: (p.line, p.column)))
+    found = tuple(sorted(without_followups(reader.problems), key=lambda p: (p.line, p.column)))
     failed = any(p.severity == "error" for p in found)
     return Checked(None if failed else spec, found, source)
 

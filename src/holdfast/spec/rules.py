@@ -85,6 +85,9 @@ def read_rules(reader: Reader, node: Node, path: str, *, contract: bool) -> tupl
         run = not contract
         entries = [(item, f"{path}[{i}]", _list_id(item, i, contract)) for i, item in enumerate(node.items)]
         rules = [_entry(reader, item, where, name, run=run) for item, where, name in entries]
+    elif node.kind == "map" and node.has("type") and node.get("type").kind == "text":
+        hint = "start each rule with a dash: - id: …"
+        return reader.error(node, path, "expected a list of rules, found one rule", hint=hint, code="wrong-type")
     elif node.kind == "map":
         rules = [_entry(reader, value, join(path, key), key, named=True) for key, (_, value) in node.pairs.items()]
     else:
@@ -105,7 +108,8 @@ def _entry(
     reader: Reader, node: Node, path: str, name: str | None, *, named: bool = False, run: bool = False
 ) -> RuleEntry | Bad:
     if node.kind != "map":
-        return reader.error(node, path, f"expected a map, found {found(node)}", code="wrong-type")
+        hint = "write {id: …, type: …}"
+        return reader.error(node, path, f"expected a map, found {found(node)}", hint=hint, code="wrong-type")
     if name is None:
         reader.error(node, f"{path}.id", "missing", hint="a unique name for this rule", code="missing-key")
     if named and node.has("id"):
@@ -167,7 +171,7 @@ def duplicates(reader: Reader, rules: Iterable[RuleEntry]) -> None:
         if first is not rule:
             place = rule.at.get("id") if rule.at.has("id") else rule.at
             message = f"the id {rule.invariant.id!r} is used twice: first on line {first.at.line}"
-            reader.error(place, rule.path, message, code="duplicate-id")
+            reader.error(place, rule.path, message, hint="give it an id of its own", code="duplicate-id")
 
 
 def aggregation_problem(aggregation: Aggregation, replicas: int, *, contract: bool) -> str:

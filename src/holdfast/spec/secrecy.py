@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.errors import UserError
+from holdfast.reading.mending import UNCLOSED, unclosed
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader, join
 from holdfast.spec.references import SHORTEST_SECRET, names
@@ -71,6 +72,9 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
     passed_on: dict[str, None] = {}
     for node, path in scalars(file.at):
         _literal_secret(reader, node, path)
+        resolved = path.startswith(RESOLVED) and not re.fullmatch(_TEXT_ONLY, path)
+        if resolved and (way_out := unclosed(node.text)) and not reader.failed(path):
+            reader.error(node, path, UNCLOSED, hint=way_out, code="unclosed-reference")
         found = names(node.text)
         if not found.any:
             continue
@@ -80,7 +84,7 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
         _unknown(reader, node, path, "secrets", found.secrets, known_secrets)
         if path in values.found or path in values.unset:
             _unset(reader, node, path, list(values.unset.get(path, ())))
-        elif path.startswith(RESOLVED) and not re.fullmatch(_TEXT_ONLY, path):
+        elif resolved:
             variables |= dict.fromkeys(found.variables)
             if found.variables or found.optional:
                 masked |= {node.text: None} if re.fullmatch(HIDDEN, path) else {}

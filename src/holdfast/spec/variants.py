@@ -41,6 +41,7 @@ class Chosen(Struct, frozen=True):
 def choose(reader: Reader, menu: Menu, node: Node, path: str) -> Choice | Bad:
     """The kind that the map's selector names."""
     if not node.has(menu.selector):
+        misspelt_selector(reader, menu.selector, node, path, ())
         hint = f"one of {listed(menu.names())}"
         return reader.error(node, join(path, menu.selector), "missing", hint=hint, code="missing-key")
     value, where = node.get(menu.selector), join(path, menu.selector)
@@ -56,6 +57,15 @@ def choose(reader: Reader, menu: Menu, node: Node, path: str) -> Choice | Bad:
             value, where, f"unknown {menu.selector} {value.text[:60]!r}", hint=hint, code="unknown-value"
         )
     return choice
+
+
+def misspelt_selector(reader: Reader, selector: str, node: Node, path: str, known: Iterable[str]) -> None:
+    """Reports the key that was probably meant to be the selector."""
+    from difflib import get_close_matches
+
+    for key in get_close_matches(selector, [key for key in node.pairs if key not in known], 1, 0.75):
+        hint = f"did you mean {selector}?"
+        reader.error(node.key(key), join(path, key), "unknown key", hint=hint, code="unknown-key")
 
 
 def settings(reader: Reader, choice: Choice, node: Node, path: str, beside: Iterable[str]) -> Chosen | Bad:

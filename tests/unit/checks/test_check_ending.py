@@ -21,7 +21,7 @@ def test_ending_reads_the_turn_under_judgement():
 
 def test_unknown_ending_is_a_problem_with_the_near_miss():
     ((field, message),) = Ending(("timeuot",)).problems()
-    assert field == "one_of"
+    assert field == "one_of[0]"
     assert "did you mean timeout?" in message
     assert [field for field, _ in Ending(()).problems()] == ["one_of"]
     assert not list(Ending(("timeout",)).problems())

@@ -120,7 +120,7 @@ def test_allow_takes_literals_and_globs(allowed):
 
 def test_unknown_entity_is_a_problem_with_the_near_miss():
     ((field, message),) = ExcludesPii(entities=("emial",)).problems()
-    assert field == "entities"
+    assert field == "entities[0]"
     assert "did you mean email?" in message
     assert [field for field, _ in ExcludesPii(entities=()).problems()] == ["entities"]
     assert not list(ExcludesPii(entities=("email",), allow=("x",)).problems())

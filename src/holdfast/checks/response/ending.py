@@ -33,6 +33,6 @@ class Ending:
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.one_of:
             yield "one_of", "needs at least one ending"
-        for name in self.one_of:
+        for n, name in enumerate(self.one_of):
             if name not in ENDINGS:
-                yield "one_of", f"unknown ending '{shorten(name)}'; {near_miss(name, ENDINGS)}"
+                yield f"one_of[{n}]", f"unknown ending '{shorten(name)}'; {near_miss(name, ENDINGS)}"

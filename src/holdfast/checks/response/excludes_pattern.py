@@ -55,11 +55,11 @@ class ExcludesPattern:
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.patterns:
             yield "patterns", "needs at least one pattern"
-        for pattern in self.patterns:
+        for n, pattern in enumerate(self.patterns):
             if not pattern:
-                yield "patterns", "holds an empty pattern: every answer contains it"
+                yield f"patterns[{n}]", "is an empty pattern: every answer contains it"
             elif not self.literal and (fault := fault_in(pattern, FLAGS)):
-                yield "patterns", f"{shorten(pattern)}: {fault}"
+                yield f"patterns[{n}]", f"{shorten(pattern)}: {fault}"
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         for n, pattern in enumerate(() if self.literal else self.patterns):

@@ -53,6 +53,6 @@ class ExcludesPii:
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.entities is not None and not self.entities:
             yield "entities", "is empty: nothing would be looked for"
-        for name in self.entities or ():
+        for n, name in enumerate(self.entities or ()):
             if name not in FINDERS:
-                yield "entities", f"unknown kind '{shorten(name)}'; {near_miss(name, sorted(FINDERS))}"
+                yield f"entities[{n}]", f"unknown kind '{shorten(name)}'; {near_miss(name, sorted(FINDERS))}"
