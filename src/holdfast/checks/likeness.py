@@ -11,7 +11,7 @@ from holdfast.checks.text.alignment import align
 from holdfast.checks.text.courtesy import without_courtesy
 from holdfast.checks.text.languages import Language, detect
 from holdfast.checks.text.partners import partners
-from holdfast.checks.text.sentence import Sentence, Token
+from holdfast.checks.text.sentence import Sentence, TextToken
 from holdfast.checks.text.synonyms import opposites
 from holdfast.checks.text.tokens import sentences
 from holdfast.checks.wording import shorten
@@ -90,7 +90,7 @@ def _reversed(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language
             yield f"'{token.text}' became '{new[key].text}'"
 
 
-def _unmatched_facts(found: Sequence[Sentence]) -> list[Token]:
+def _unmatched_facts(found: Sequence[Sentence]) -> list[TextToken]:
     return [t for s in found for t in s.content if not t.matched and (t.fact is not None or t.name)]
 
 
@@ -104,8 +104,8 @@ def _alone(found: Sequence[Sentence], for_sure: bool) -> Iterator[str]:
                 yield " ".join(token.text for token in left)
 
 
-def _clauses(sentence: Sentence) -> Iterator[list[Token]]:
-    clause: list[Token] = []
+def _clauses(sentence: Sentence) -> Iterator[list[TextToken]]:
+    clause: list[TextToken] = []
     for token in sentence.tokens:
         if token.text in (",", ":", "(", ")") or "and" in token.marks:
             yield clause

@@ -37,7 +37,7 @@ You have no tools. Answer with one JSON object and nothing else:
 A score of 1 means that both state the same, 0 that they contradict each other or that one states much more."""
 
 
-class Compared(Struct, frozen=True, omit_defaults=True):
+class ModelOpinion(Struct, frozen=True, omit_defaults=True):
     """How a model voted on one turn."""
 
     votes: tuple[Vote, ...] = ()
@@ -48,7 +48,7 @@ class Compared(Struct, frozen=True, omit_defaults=True):
 class ComparedTurns(Struct, frozen=True):
     """How a model voted on each turn of a trial; without votes where there was nothing to compare."""
 
-    turns: tuple[Compared, ...]
+    turns: tuple[ModelOpinion, ...]
 
 
 def question(wanted: str, given: str) -> str:
@@ -66,14 +66,16 @@ async def ask_for_turns(
     pairs: Sequence[tuple[str, str] | None], about: Sequence[Any], ask: Ask, model: str, votes: int
 ) -> Evidence:
     """What the model says of every turn; None stands for a turn with nothing to compare."""
-    compared = [Compared() if pair is None else await _compared(question(*pair), ask, model, votes) for pair in pairs]
+    compared = [
+        ModelOpinion() if pair is None else await _compared(question(*pair), ask, model, votes) for pair in pairs
+    ]
     return record([*about, SYSTEM], ComparedTurns(tuple(compared)))
 
 
-async def _compared(asked: str, ask: Ask, model: str, votes: int) -> Compared:
+async def _compared(asked: str, ask: Ask, model: str, votes: int) -> ModelOpinion:
     given = [await _vote(asked, ask, model, n) for n in range(votes)]
     notes = tuple(dict.fromkeys(note for advice, _ in given for note in advice.notes))
-    return Compared(tuple(vote for _, vote in given), given[0][0].model, notes)
+    return ModelOpinion(tuple(vote for _, vote in given), given[0][0].model, notes)
 
 
 async def _vote(asked: str, ask: Ask, model: str, n: int) -> tuple[Advice, Vote]:
@@ -103,6 +105,6 @@ def decide(exhibit: Exhibit, about: Sequence[Any], what: str, needed: float) -> 
     return Finding(passed, f"{how if passed else f'only {how}'}{why}", details=details)
 
 
-def _details(said: Compared) -> dict[str, Any]:
+def _details(said: ModelOpinion) -> dict[str, Any]:
     votes = [{"score": vote.score, "reason": vote.reason} for vote in said.votes]
     return {"model": said.model, "votes": votes, **({"notes": list(said.notes)} if said.notes else {})}

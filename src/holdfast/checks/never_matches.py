@@ -47,12 +47,12 @@ def never_matches(pattern: str, flags: str = "") -> bool:
             tree = parser.parse(pattern, sum(_FLAGS[letter] for letter in flags))
         if tree.state.flags & (re.VERBOSE | re.LOCALE):
             return False
-        return not _Walk(tree, tree.state.flags).ends
+        return not _PatternWalk(tree, tree.state.flags).ends
     except (re.error, ValueError, OverflowError, RecursionError, _GivenUp):
         return False
 
 
-class _Walk:
+class _PatternWalk:
     """One walk; `ends` holds the states in which a match may end."""
 
     def __init__(self, tree: Items, flags: int) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from holdfast.checks.refusals.folding import fold, unfolded
-from holdfast.checks.refusals.loading import LATIN, SCRIPTS, Language, language, latin_signs
+from holdfast.checks.refusals.loading import LATIN, SCRIPTS, RefusalLanguage, language, latin_signs
 
 OPENING = 600
 """A refusal comes early; one far down is about a detail of an answer that was given."""
@@ -63,7 +63,7 @@ def _likeliest(folded: str) -> list[str]:
     return [name for name in LATIN if common[name] >= most - 1]
 
 
-def _declined(folded: str, opening: int, rules: Language) -> tuple[int, int] | None:
+def _declined(folded: str, opening: int, rules: RefusalLanguage) -> tuple[int, int] | None:
     plain = rules.idioms.sub(lambda idiom: "\x00" * len(idiom[0]), folded)
     span = _said_no(plain[:opening], rules)
     if span is None:
@@ -71,7 +71,7 @@ def _declined(folded: str, opening: int, rules: Language) -> tuple[int, int] | N
     return None if _complied(plain, span, rules) else span
 
 
-def _said_no(plain: str, rules: Language) -> tuple[int, int] | None:
+def _said_no(plain: str, rules: RefusalLanguage) -> tuple[int, int] | None:
     """A bare no, if it is all; a longer denial also if it is the first sentence."""
     first = _SENTENCE.search(plain)
     for part, least in ((plain, 1), (first[0] if first else "", 6)):
@@ -83,7 +83,7 @@ def _said_no(plain: str, rules: Language) -> tuple[int, int] | None:
     return None
 
 
-def _refusals(plain: str, opening: int, rules: Language) -> Iterator[tuple[int, int]]:
+def _refusals(plain: str, opening: int, rules: RefusalLanguage) -> Iterator[tuple[int, int]]:
     """The first sentence that declines, unless the answer gives what was asked before or after it."""
     for sentence in _SENTENCE.finditer(plain, 0, opening):
         found = rules.declines.search(plain, *sentence.span())
@@ -94,11 +94,11 @@ def _refusals(plain: str, opening: int, rules: Language) -> Iterator[tuple[int, 
         return
 
 
-def _given(before: str, rules: Language) -> bool:
+def _given(before: str, rules: RefusalLanguage) -> bool:
     return bool(rules.gives.match(before.lstrip(_AROUND)) or rules.complies.search(before))
 
 
-def _complied(plain: str, span: tuple[int, int], rules: Language) -> bool:
+def _complied(plain: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
     """Whether what follows gives what was asked; help of another kind is none of it."""
     rest = plain[span[1] : span[1] + FOLLOWS]
     for sign in (rules.complies, _TELLS):
@@ -108,7 +108,7 @@ def _complied(plain: str, span: tuple[int, int], rules: Language) -> bool:
     return _gave_in(plain, span, rules)
 
 
-def _gave_in(plain: str, span: tuple[int, int], rules: Language) -> bool:
+def _gave_in(plain: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
     """Whether a 'but' follows, and then a value; after 'I should not' whatever comes, unless it is an offer."""
     turn = rules.but.search(plain, span[1], span[1] + 120)
     if turn is None:

@@ -12,7 +12,7 @@ from msgspec import Meta
 from holdfast.faults.texts import read_texts
 from holdfast.model.canary import new_canary
 
-Place: TypeAlias = Literal["start", "middle", "end"]
+AttackPlace: TypeAlias = Literal["start", "middle", "end"]
 
 Action: TypeAlias = Annotated[
     Annotated[str, Meta(min_length=1)] | None,
@@ -30,7 +30,7 @@ def choose_payload(payload: str | None, payloads: Sequence[str], attack: str, rn
     return chosen.replace("{canary}", new_canary(rng))
 
 
-def placed(text: str, addition: str, place: Place) -> str:
+def placed(text: str, addition: str, place: AttackPlace) -> str:
     """The text with a paragraph added; `middle` is the space nearest to the middle."""
     if place == "start" or not text.strip():
         return f"{addition}\n\n{text}"

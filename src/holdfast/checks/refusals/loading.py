@@ -31,7 +31,7 @@ _NEVER = r"(?!)"
 
 
 @dataclass(frozen=True)
-class Language:
+class RefusalLanguage:
     """One language's patterns."""
 
     sorry: re.Pattern[str]
@@ -51,9 +51,11 @@ class Language:
 
 
 @lru_cache(maxsize=16)
-def language(name: str) -> Language:
+def language(name: str) -> RefusalLanguage:
     data = _data(name)
-    return Language(**{part.name: _pattern(data, data[part.name], name not in UNSPACED) for part in fields(Language)})
+    return RefusalLanguage(
+        **{part.name: _pattern(data, data[part.name], name not in UNSPACED) for part in fields(RefusalLanguage)}
+    )
 
 
 @lru_cache(maxsize=1)

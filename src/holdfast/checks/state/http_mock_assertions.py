@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.checks.patterns import fault_in, why_never
 from holdfast.checks.state.mock_assertion import Assertion, judged
-from holdfast.checks.state.mock_requests import FIELD, Requests, fault_in_field, kept
+from holdfast.checks.state.mock_requests import FIELD, MockRequests, fault_in_field, kept
 from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
@@ -38,7 +38,7 @@ class HttpMockAssertions:
         return record([self.service], kept(mock))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        found = recorded(exhibit, [self.service], Requests)
+        found = recorded(exhibit, [self.service], MockRequests)
         dead = {n: why for n, one in enumerate(self.assertions) if (why := _why_never(one))}
         live = [replace(one, matches=None) if n in dead else one for n, one in enumerate(self.assertions)]
         verdicts = [judged(one, found) for one in live]
@@ -79,6 +79,6 @@ def _why_never(one: Assertion) -> str | None:
     return None if one.matches is None else why_never(one.matches)
 
 
-def _details(found: Requests) -> dict[str, Any]:
+def _details(found: MockRequests) -> dict[str, Any]:
     shown = [f"{one.method} {shorten(one.path)} {shorten(one.body, 200)}".rstrip() for one in found.requests[:20]]
     return {"requests": shown} if shown else {}

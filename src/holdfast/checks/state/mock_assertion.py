@@ -10,12 +10,21 @@ from msgspec import UNSET, Struct
 
 from holdfast.checks.patterns import search
 from holdfast.checks.state.json_equality import as_number, as_text, same
-from holdfast.checks.state.mock_requests import FIELD, MISSING, Request, Requests, json_of, matching, unclear, value_at
+from holdfast.checks.state.mock_requests import (
+    FIELD,
+    MISSING,
+    MockRequests,
+    SeenRequest,
+    json_of,
+    matching,
+    unclear,
+    value_at,
+)
 from holdfast.checks.wording import shorten
 from holdfast.model.codec import encodable
 from holdfast.reading.fields import about
 
-Judged = tuple[bool | None, str]
+AssertionResult = tuple[bool | None, str]
 """Whether it holds, None where that cannot be told, and why."""
 
 
@@ -36,7 +45,7 @@ class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.equals is UNSET and self.contains is UNSET and all(value is None for value in rest)
 
 
-def judged(one: Assertion, found: Requests) -> Judged:
+def judged(one: Assertion, found: MockRequests) -> AssertionResult:
     """Whether the assertion holds of these requests."""
     counted = matching(found.requests, one.filters)
     maybe = unclear(found.requests, one.filters)
@@ -56,7 +65,7 @@ def judged(one: Assertion, found: Requests) -> Judged:
     return _holds(one, counted[index], (field[3] or "") if field else "")
 
 
-def _count(one: Assertion, count: int, more: int, maybe: Sequence[Request]) -> Judged:
+def _count(one: Assertion, count: int, more: int, maybe: Sequence[SeenRequest]) -> AssertionResult:
     """A number of requests; where more came than are kept, or more may fit, it may be higher."""
     wrong = next(_wrong(one, count, body=False), "")
     what = f"request_count{_filtered(one.filters)} {wrong or f'is {count}'}"
@@ -70,11 +79,11 @@ def _count(one: Assertion, count: int, more: int, maybe: Sequence[Request]) -> J
     return (True if enough else None), f"{what}{kept}{f'; {_hidden(maybe)}' if maybe else ''}"
 
 
-def _hidden(maybe: Sequence[Request]) -> str:
+def _hidden(maybe: Sequence[SeenRequest]) -> str:
     return f"the filters look at the body of {_requests(len(maybe))}, but {maybe[0].hidden}"
 
 
-def _holds(one: Assertion, request: Request, part: str) -> Judged:
+def _holds(one: Assertion, request: SeenRequest, part: str) -> AssertionResult:
     if request.hidden and (not part or part.startswith("body")):
         return None, f"{shorten(one.field)} is not known: {request.hidden}"
     value = value_at(request, part)

@@ -23,7 +23,7 @@ MISSING = object()
 """Nothing is there. A null that is there is None."""
 
 
-class Request(Struct, frozen=True, omit_defaults=True):
+class SeenRequest(Struct, frozen=True, omit_defaults=True):
     """One request as the evidence has it."""
 
     method: str
@@ -45,36 +45,36 @@ class Request(Struct, frozen=True, omit_defaults=True):
         return "the body was cut, since it is longer than what is kept of one" if self.cut else ""
 
 
-class Requests(Struct, frozen=True, omit_defaults=True):
+class MockRequests(Struct, frozen=True, omit_defaults=True):
     """The first requests that a mock got, and how many more there were."""
 
-    requests: tuple[Request, ...] = ()
+    requests: tuple[SeenRequest, ...] = ()
     more: int = 0
 
 
-def kept(mock: Mock) -> Requests:
+def kept(mock: Mock) -> MockRequests:
     """What is recorded of a mock: requests in order, until there is no more room."""
-    found: list[Request] = []
+    found: list[SeenRequest] = []
     size = 0
     for one in mock.requests:
         size += _size(one)
         if size > KEPT:
             break
         body = (one.body, one.status, one.cut, one.unread)
-        found.append(Request(one.method, one.path, one.query, one.headers, *body))
-    return Requests(tuple(found), len(mock.requests) - len(found) + mock.dropped)
+        found.append(SeenRequest(one.method, one.path, one.query, one.headers, *body))
+    return MockRequests(tuple(found), len(mock.requests) - len(found) + mock.dropped)
 
 
 def _size(one: Recorded) -> int:
     return len(one.path) + len(one.query) + len(one.body) + sum(len(n) + len(v) for n, v in one.headers)
 
 
-def matching(requests: Sequence[Request], filters: Mapping[str, Any]) -> list[Request]:
+def matching(requests: Sequence[SeenRequest], filters: Mapping[str, Any]) -> list[SeenRequest]:
     """The requests that every filter fits."""
     return [one for one in requests if all(_fits(one, name, wanted) for name, wanted in filters.items())]
 
 
-def unclear(requests: Sequence[Request], filters: Mapping[str, Any]) -> list[Request]:
+def unclear(requests: Sequence[SeenRequest], filters: Mapping[str, Any]) -> list[SeenRequest]:
     """The requests that may fit or not: a filter looks at a body that is not known, and the others fit."""
     found = []
     for one in requests if filters else ():
@@ -84,11 +84,11 @@ def unclear(requests: Sequence[Request], filters: Mapping[str, Any]) -> list[Req
     return found
 
 
-def _in_body(request: Request, name: str) -> bool:
+def _in_body(request: SeenRequest, name: str) -> bool:
     return name not in ("method", "path") and name.lower() not in headers_of(request)
 
 
-def _fits(request: Request, name: str, wanted: Any) -> bool:
+def _fits(request: SeenRequest, name: str, wanted: Any) -> bool:
     if name == "method":
         return request.method.upper() == str(wanted).upper()
     if name == "path":
@@ -104,7 +104,7 @@ def _plain(wanted: Any) -> str:
     return str(wanted).lower() if isinstance(wanted, bool) else str(wanted)
 
 
-def headers_of(request: Request) -> dict[str, str]:
+def headers_of(request: SeenRequest) -> dict[str, str]:
     """By lower-case name; one that came several times is joined by commas."""
     found: dict[str, str] = {}
     for name, value in request.headers:
@@ -121,7 +121,7 @@ def json_of(body: str) -> Any:
         return MISSING
 
 
-def value_at(request: Request, part: str) -> Any:
+def value_at(request: SeenRequest, part: str) -> Any:
     """A part of a request, such as `body` or `headers.x-key`; all of it if there is no part named."""
     name, dot, rest = part.partition(".")
     if part.startswith("body") and part != "body":

@@ -36,7 +36,7 @@ _EXACT_DIGITS = 15
 """Digits that a floating-point number always keeps; a longer decimal comes from a database as text."""
 
 
-class Answered(Struct, frozen=True, omit_defaults=True):
+class QueryAnswer(Struct, frozen=True, omit_defaults=True):
     """What the database said."""
 
     columns: tuple[str, ...] = ()
@@ -75,21 +75,21 @@ class Sql:
         except QueryFailed as refused:
             if refused.state in _READ_ONLY:  # by a function, maybe: no doing of the agent's
                 raise HarnessError(f"{_WRITING}: {refused}") from refused
-            return record([self.service, self.query], Answered(refused=str(refused)))
+            return record([self.service, self.query], QueryAnswer(refused=str(refused)))
         except TimeoutError as late:
             hint = "make it faster, or raise the rule's timeout"
             raise HarnessError(f"the query took longer than {limit_s:g} s: {hint}") from late
-        return record([self.service, self.query], Answered(found.columns, found.rows, found.count))
+        return record([self.service, self.query], QueryAnswer(found.columns, found.rows, found.count))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        found = recorded(exhibit, [self.service, self.query], Answered)
+        found = recorded(exhibit, [self.service, self.query], QueryAnswer)
         if found.refused:
             return Finding(False, f"{shorten(self.service, 40)} refused the query: {shorten(found.refused, 150)}")
         details = {"columns": list(found.columns), "rows": [list(row) for row in found.rows[:SHOWN]]}
         wrong = next(self._wrong(found), "")
         return Finding(not wrong, wrong or self._right(found), details=details)
 
-    def _wrong(self, found: Answered) -> Iterator[str]:
+    def _wrong(self, found: QueryAnswer) -> Iterator[str]:
         """Everything in which the answer is not as expected."""
         if self.rows is not None and found.count != self.rows:
             yield f"the query gave {_rows(found.count)}, not {self.rows}"
@@ -109,7 +109,7 @@ class Sql:
             yield f"the value {shown} does not match {shorten(self.matches)}"
         yield from _beyond(value, self.at_least, self.at_most)
 
-    def _right(self, found: Answered) -> str:
+    def _right(self, found: QueryAnswer) -> str:
         if not self._reads_value():
             return f"the query gave {_rows(found.count)}"
         return f"the value is {_shown(found.rows[0][0])}" if found.rows else "the query gave no row"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.checks.state.databases import batches, dialect_of, quoted
-from holdfast.checks.state.table_shapes import Compared, ComparedTable, TableName, table_shapes
+from holdfast.checks.state.table_shapes import ComparedTable, TableComparison, TableName, table_shapes
 from holdfast.model.codec import canonical, digest
 from holdfast.protocols import Database
 from holdfast.sqltext.lexer import Dialect
@@ -60,7 +60,7 @@ def row_digests(name: TableName, table: ComparedTable, dialect: Dialect) -> str:
     return f"SELECT {key}, {_my_row(table)} FROM {_from(name, dialect)}"  # noqa: S608  # names are quoted
 
 
-def _contents(tables: Sequence[TableName], shapes: Compared, dialect: Dialect) -> str:
+def _contents(tables: Sequence[TableName], shapes: TableComparison, dialect: Dialect) -> str:
     """Which table it is, its rows, and the sums of two parts of their digests."""
     if dialect == "mysql":
         sums = ", ".join(f"CAST(SUM(CAST(CONV(SUBSTR(h, {at}, 15), 16, 10) AS UNSIGNED)) AS CHAR)" for at in (1, 16))

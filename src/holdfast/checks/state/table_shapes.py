@@ -91,12 +91,12 @@ class ComparedTable(Struct):
         return digest(canonical([[column.name, column.type] for column in self.columns] + self.made))
 
 
-Compared = dict[TableName, ComparedTable]
+TableComparison = dict[TableName, ComparedTable]
 
 
-async def table_shapes(of: Database, dialect: Dialect, *, timeout_s: float) -> Compared:
+async def table_shapes(of: Database, dialect: Dialect, *, timeout_s: float) -> TableComparison:
     """Every table, in order of schema and name."""
-    found: Compared = {}
+    found: TableComparison = {}
     for row in await _rows(of, _POSTGRES if dialect == "postgres" else _MYSQL, timeout_s):
         schema, table, column, kind, primary, own, more, readable = row
         entry = found.setdefault((str(schema), str(table)), ComparedTable([], []))
@@ -109,7 +109,7 @@ async def table_shapes(of: Database, dialect: Dialect, *, timeout_s: float) -> C
     return found
 
 
-async def _add_definitions(of: Database, found: Compared, timeout_s: float) -> None:
+async def _add_definitions(of: Database, found: TableComparison, timeout_s: float) -> None:
     """What MySQL tells of a table in one statement, and its triggers."""
     for (schema, table), entry in found.items():
         name = f"{quoted(schema, 'mysql')}.{quoted(table, 'mysql')}"

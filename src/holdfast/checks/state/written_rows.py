@@ -55,10 +55,10 @@ class RowChanges(Struct, frozen=True):
     keyed: bool
 
 
-Wanted = Callable[[str], bool]
+ClaimedRows = Callable[[str], bool]
 
 
-async def rows_of(of: Database, wanted: Wanted, default: str | None = None) -> DatabaseRows:
+async def rows_of(of: Database, wanted: ClaimedRows, default: str | None = None) -> DatabaseRows:
     """The tables of these names; `default` is the schema whose tables have bare ones, else the present one."""
     try:
         dialect = await dialect_of(of, timeout_s=READ_S)
@@ -76,7 +76,7 @@ async def rows_of(of: Database, wanted: Wanted, default: str | None = None) -> D
     return found
 
 
-async def rows_left(of: Database, wanted: Wanted, before: DatabaseRows) -> DatabaseRows:
+async def rows_left(of: Database, wanted: ClaimedRows, before: DatabaseRows) -> DatabaseRows:
     """The same when the agent has ended; none are left of a database that it dropped."""
     try:
         return await rows_of(of, wanted, before.default)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from holdfast.checks.text.folding import fold
 from holdfast.checks.text.languages import Language
 from holdfast.checks.text.quantities import Fact, agree
-from holdfast.checks.text.sentence import Sentence, Token
+from holdfast.checks.text.sentence import Sentence, TextToken
 from holdfast.checks.text.synonyms import opposites
 
 Near = Callable[[str, str], bool]
@@ -42,26 +42,26 @@ def align(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language, ne
         _by_meaning(_left(ours), _left(theirs), near, opposites(lang.name))
 
 
-def _content(sentences: Iterable[Sentence]) -> list[Token]:
+def _content(sentences: Iterable[Sentence]) -> list[TextToken]:
     return [token for sentence in sentences for token in sentence.content]
 
 
-def _keys(tokens: Iterable[Token]) -> frozenset[str]:
+def _keys(tokens: Iterable[TextToken]) -> frozenset[str]:
     return frozenset(token.key for token in tokens if token.fact is None)
 
 
-def _left(tokens: Iterable[Token]) -> list[Token]:
+def _left(tokens: Iterable[TextToken]) -> list[TextToken]:
     return [token for token in tokens if not token.matched and token.fact is None]
 
 
-def _named(ours: list[Token], theirs: list[Token]) -> None:
+def _named(ours: list[TextToken], theirs: list[TextToken]) -> None:
     """What is a name inside of one sentence is one at the beginning of another."""
     names = {token.key for token in (*ours, *theirs) if token.name}
     for token in (*ours, *theirs):
         token.name = token.name or (token.key in names and token.text[:1].isupper())
 
 
-def _facts(ours: list[Token], theirs: list[Token]) -> None:
+def _facts(ours: list[TextToken], theirs: list[TextToken]) -> None:
     """Each of the facts is looked up once, however often it is said."""
     mine, yours = _by_fact(ours), _by_fact(theirs)
     by_reading: dict[str, list[Fact]] = {}
@@ -76,8 +76,8 @@ def _facts(ours: list[Token], theirs: list[Token]) -> None:
                 token.matched, token.key = True, key
 
 
-def _by_fact(tokens: Iterable[Token]) -> dict[Fact, list[Token]]:
-    found: dict[Fact, list[Token]] = {}
+def _by_fact(tokens: Iterable[TextToken]) -> dict[Fact, list[TextToken]]:
+    found: dict[Fact, list[TextToken]] = {}
     for token in tokens:
         if token.fact is not None:
             found.setdefault(token.fact, []).append(token)
@@ -88,7 +88,7 @@ def _readings(fact: Fact) -> set[str]:
     return {*fact.readings, *map(str, fact.bare)}
 
 
-def _akin(ours: list[Token], theirs: list[Token]) -> None:
+def _akin(ours: list[TextToken], theirs: list[TextToken]) -> None:
     """Words that stand in one group, whichever of their groups that is."""
     shared = frozenset[str]().union(*(t.kin for t in ours)) & frozenset[str]().union(*(t.kin for t in theirs))
     for token in (*_left(ours), *_left(theirs)):
@@ -96,9 +96,9 @@ def _akin(ours: list[Token], theirs: list[Token]) -> None:
             token.matched, token.key = True, min(token.kin & shared)
 
 
-def _derived(left: list[Token], right: list[Token], lang: Language) -> None:
+def _derived(left: list[TextToken], right: list[TextToken], lang: Language) -> None:
     """`refundable` and `refunded`, `employed` and `employment`: one word begins with the other's stem."""
-    starts: dict[str, list[Token]] = {}
+    starts: dict[str, list[TextToken]] = {}
     for token in right:
         starts.setdefault(token.key[:4], []).append(token)
     for token in left:
@@ -108,14 +108,14 @@ def _derived(left: list[Token], right: list[Token], lang: Language) -> None:
                 token.key = other.key = min(token.key, other.key)
 
 
-def _same_root(one: Token, other: Token) -> bool:
+def _same_root(one: TextToken, other: TextToken) -> bool:
     if one.name or other.name or "=" in (one.key[0], other.key[0]):
         return False
     short, long = sorted((one.key, other.key), key=len)
     return len(short) >= 4 and long.startswith(short) and long[len(short) :] in _SUFFIXES
 
 
-def _same_beginning(one: Token, other: Token) -> bool:
+def _same_beginning(one: TextToken, other: TextToken) -> bool:
     """Where words have many endings: most of both is the same."""
     if one.name or other.name or "=" in (one.key[0], other.key[0]):
         return False
@@ -131,7 +131,7 @@ heit lich ed ing ation age ure ery ership ly ist ier ic ical"""
 _SUFFIXES = frozenset(_ADDED.split())
 
 
-def _denied(left: list[Token], right: list[Token]) -> None:
+def _denied(left: list[TextToken], right: list[TextToken]) -> None:
     """`unsuccessful` is `successful`, denied."""
     plain = {fold(token.text): token for token in left}
     for token in right:
@@ -159,7 +159,7 @@ def _not_opposite(one: Sequence[Sentence], other: Sequence[Sentence], known: Map
                     denial.marks -= NEGATED
 
 
-def _by_meaning(left: list[Token], right: list[Token], near: Near, known: Mapping[str, Set[str]]) -> None:
+def _by_meaning(left: list[TextToken], right: list[TextToken], near: Near, known: Mapping[str, Set[str]]) -> None:
     for token in left[:_CALLED]:
         for other in right[:_CALLED]:
             apart = other.key in known.get(token.key, ()) or (token.key[0] == "=" and other.key[0] == "=")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from holdfast.checks.text.folding import fold, table
 from holdfast.checks.text.languages import NO_SPACES, Language
-from holdfast.checks.text.sentence import Sentence, Token
+from holdfast.checks.text.sentence import Sentence, TextToken
 
 _LONGEST = 40
 """Words; nobody is polite for longer."""
@@ -51,7 +51,7 @@ def _parts(sentence: Sentence, known: Courtesy) -> Iterator[Sentence]:
     yield sentence
 
 
-def _is_courtesy(tokens: list[Token], known: Courtesy) -> bool:
+def _is_courtesy(tokens: list[TextToken], known: Courtesy) -> bool:
     if not tokens or len(tokens) > _LONGEST or any(t.fact is not None or t.marks & _SAYS_MORE for t in tokens):
         return False
     joint = "" if known.letters else " "

@@ -17,7 +17,7 @@ from holdfast.checks.text.quantities import (
     quantity,
     units,
 )
-from holdfast.checks.text.sentence import Token
+from holdfast.checks.text.sentence import TextToken
 
 Raw = tuple[str, str, int]
 _BETWEEN = frozenset({"of", "de", "del", "the", "den", "."})
@@ -33,7 +33,7 @@ _OF_A = (*_OF, *_A)
 _SIGNS = {"+": "plus", "×": "times"}
 
 
-def facts_at(raw: list[Raw], lang: Language) -> list[Token]:
+def facts_at(raw: list[Raw], lang: Language) -> list[TextToken]:
     """Tokens in which everything with a number is one fact."""
     return _Reader(raw, lang).tokens()
 
@@ -46,18 +46,18 @@ class _Reader:
         self._lang = lang
         self._words = [fold(text) for _, text, _ in raw]
 
-    def tokens(self) -> list[Token]:
+    def tokens(self) -> list[TextToken]:
         found, at = [], 0
         while at < len(self._raw):
             kind, text, place = self._raw[at]
             size, fact = self._fact(at)
             if fact is not None:
                 shown = " ".join(t for _, t, _ in self._raw[at : at + size])
-                found.append(Token(shown, "#", place, fact=fact))
+                found.append(TextToken(shown, "#", place, fact=fact))
             elif kind == "code":
-                found.append(Token(text, fold(text), place, name=True))
+                found.append(TextToken(text, fold(text), place, name=True))
             else:
-                found.append(Token(_SIGNS.get(text, text), "", place))
+                found.append(TextToken(_SIGNS.get(text, text), "", place))
             at += size
         return found
 

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 
 from holdfast.checks.text.folding import fold
 from holdfast.checks.text.partners import Pairs
-from holdfast.checks.text.sentence import ARTICLES, Sentence, Token
+from holdfast.checks.text.sentence import ARTICLES, Sentence, TextToken
 
 FIRM = 0.6
 """From this share of equal words on, a sentence keeps its frame."""
@@ -47,30 +47,30 @@ def _compared(one: Sentence, other: Sentence) -> Iterator[str]:
         yield from _one_sided(_left(ours), _left(theirs))
 
 
-def _replaced(hunks: Iterable[tuple[list[Token], list[Token]]]) -> Iterator[str]:
+def _replaced(hunks: Iterable[tuple[list[TextToken], list[TextToken]]]) -> Iterator[str]:
     for lost, new in hunks:
         if lost and new:
             yield f"'{lost[0].text}' became '{new[0].text}'"
 
 
-def _one_sided(lost: list[Token], new: list[Token]) -> Iterator[str]:
+def _one_sided(lost: list[TextToken], new: list[TextToken]) -> Iterator[str]:
     if lost and not new:
         yield f"'{lost[0].text}' is missing"
     if new and not lost:
         yield f"'{new[0].text}' was added"
 
 
-def _spoken(sentence: Sentence) -> list[Token]:
+def _spoken(sentence: Sentence) -> list[TextToken]:
     return [t for t in sentence.tokens if _said(t) and fold(t.text) not in ARTICLES and "polite" not in t.marks]
 
 
-def _said(token: Token) -> str:
+def _said(token: TextToken) -> str:
     if token.key or token.text in ",:()=":
         return token.key
     return next((f"@{person}" for person in ("first", "second") if person in token.marks), fold(token.text))
 
 
-def _left(tokens: list[Token], least: float = _COUNTS) -> list[Token]:
+def _left(tokens: list[TextToken], least: float = _COUNTS) -> list[TextToken]:
     return [token for token in tokens if token.key and not token.matched and token.weight >= least]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from holdfast.checks.text.folding import fold
 from holdfast.checks.text.languages import Language
 from holdfast.checks.text.partners import Pairs
-from holdfast.checks.text.sentence import ARTICLES, Sentence, Token
+from holdfast.checks.text.sentence import ARTICLES, Sentence, TextToken
 
 _LONGEST = 40
 """Content words of a sentence whose places are compared pair by pair."""
@@ -78,7 +78,7 @@ def _directions(one: Sentence, other: Sentence) -> Iterator[str]:
             yield f"'{other.tokens[theirs[key]].text}' changed from where it goes to where it comes from, or back"
 
 
-def _direction(tokens: list[Token], at: int) -> frozenset[str]:
+def _direction(tokens: list[TextToken], at: int) -> frozenset[str]:
     before = next((token for token in reversed(tokens[max(0, at - 3) : at]) if fold(token.text) not in ARTICLES), None)
     return before.marks & {"toward", "away"} if before is not None else frozenset()
 
@@ -128,7 +128,7 @@ def _same_words(one: Sentence, other: Sentence) -> bool:
     return 5 * sum((a & b).values()) >= 4 * max(sum(a.values()), sum(b.values()))
 
 
-def _both_told(tokens: list[Token], at: int, other: int) -> bool:
+def _both_told(tokens: list[TextToken], at: int, other: int) -> bool:
     """Whether both are names, numbers or dates."""
     return all(tokens[n].name or tokens[n].fact is not None for n in (at, other))
 
@@ -140,12 +140,12 @@ def _unique(sentence: Sentence) -> dict[str, int]:
     return {key: at for at, key in enumerate(keys) if key and counts[key] == 1}
 
 
-def _person(token: Token) -> str:
+def _person(token: TextToken) -> str:
     """`we` and `us` are one, and so are all that are spoken to."""
     return next((f"@{person}" for person in _PERSONS if person in token.marks), "")
 
 
-def _around(tokens: list[Token], at: int) -> frozenset[str]:
+def _around(tokens: list[TextToken], at: int) -> frozenset[str]:
     """What stands left and right of a word: the next words, small ones too."""
     left = [_said(t) for t in tokens[max(0, at - 6) : at] if _said(t)][-_REACH:]
     right = [_said(t) for t in tokens[at + 1 : at + 7] if _said(t)][:_REACH]
@@ -153,7 +153,7 @@ def _around(tokens: list[Token], at: int) -> frozenset[str]:
     return frozenset([f"<{word}" for word in left] + [f">{word}" for word in right] + owner)
 
 
-def _said(token: Token) -> str:
+def _said(token: TextToken) -> str:
     word = fold(token.text)
     idle = word in ARTICLES or token.text in ",:" or not token.marks.isdisjoint(("is", "was"))
     return token.key or _person(token) or ("" if idle else word)
@@ -211,7 +211,7 @@ def _side_by_side(sentence: Sentence, at: int, other: int, lang: Language) -> bo
     return not any(token.key and fold(token.text) not in lang.times_of_day for token in tokens[first + 1 : last])
 
 
-def _says_when(token: Token) -> bool:
+def _says_when(token: TextToken) -> bool:
     return token.fact is not None and token.fact.kind in ("date", "clock")
 
 

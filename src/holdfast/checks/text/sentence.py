@@ -12,7 +12,7 @@ ARTICLES = frozenset(_THE.split())
 
 
 @dataclass(slots=True)
-class Token:
+class TextToken:
     """A word, a name, a number or date, or a mark such as a comma."""
 
     text: str
@@ -33,12 +33,12 @@ class Token:
 class Sentence:
     """Its tokens, small words and commas included."""
 
-    tokens: list[Token] = field(default_factory=list)
+    tokens: list[TextToken] = field(default_factory=list)
     question: bool = False
     numbered: bool = False
     frame: float = 0.0
     """How much of its words, small ones too, the sentence nearest to it has."""
 
     @property
-    def content(self) -> list[Token]:
+    def content(self) -> list[TextToken]:
         return [token for token in self.tokens if token.key]

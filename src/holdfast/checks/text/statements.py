@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from holdfast.checks.text.languages import Language
-from holdfast.checks.text.sentence import Sentence, Token
+from holdfast.checks.text.sentence import Sentence, TextToken
 
 _AMOUNTS = ("all", "some", "most", "many", "few", "only")
 _LIMITS = ("least", "up_to", "more", "less")
@@ -51,7 +51,7 @@ def marks(sentences: Sequence[Sentence], lang: Language) -> list[Mark]:
     return [mark._replace(frame=sentence.frame) for sentence in sentences for mark in _of(sentence.tokens, lang)]
 
 
-def _of(tokens: list[Token], lang: Language) -> Iterator[Mark]:
+def _of(tokens: list[TextToken], lang: Language) -> Iterator[Mark]:
     denied_at = -10
     for at, token in enumerate(tokens):
         if not token.marks or ("polite" in token.marks and "not" not in token.marks):
@@ -71,7 +71,7 @@ def _of(tokens: list[Token], lang: Language) -> Iterator[Mark]:
             yield Mark(next(kind for kind in _LIMITS if kind in token.marks), token.text, before, after)
 
 
-def _turns(token: Token, tokens: list[Token], at: int) -> str:
+def _turns(token: TextToken, tokens: list[TextToken], at: int) -> str:
     """can, must, should, maybe, or `can maybe` where the word may be either."""
     if "impossible" in token.marks:
         return "can"
@@ -89,11 +89,11 @@ def _turns(token: Token, tokens: list[Token], at: int) -> str:
     return " ".join(found)
 
 
-def _counted(tokens: list[Token], at: int) -> bool:
+def _counted(tokens: list[TextToken], at: int) -> bool:
     return any(token.fact is not None for token in tokens[max(0, at - 2) : at + 4])
 
 
-def _around(tokens: list[Token], at: int, *, bounded: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _around(tokens: list[TextToken], at: int, *, bounded: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The nearest words on both sides; what a condition joins ends at the comma."""
     if bounded:
         end = next((n for n in range(at + 1, len(tokens)) if tokens[n].text == ","), len(tokens))

@@ -11,7 +11,7 @@ from holdfast.checks.text.facts import facts_at
 from holdfast.checks.text.folding import fold, table
 from holdfast.checks.text.languages import NO_SPACES, Language
 from holdfast.checks.text.quantities import western
-from holdfast.checks.text.sentence import Sentence, Token
+from holdfast.checks.text.sentence import Sentence, TextToken
 from holdfast.checks.text.stems import stem
 from holdfast.checks.text.synonyms import group_of, kin_of, phrases
 
@@ -172,7 +172,7 @@ def _segmented(word: str, at: int, known: re.Pattern[str]) -> Iterator[tuple[str
         place = found.end()
 
 
-def _marked(tokens: list[Token], lang: Language) -> Iterator[Token]:
+def _marked(tokens: list[TextToken], lang: Language) -> Iterator[TextToken]:
     """Phrases and small words with what they do, other words with their keys."""
     groups, long, kin = group_of(lang.name), phrases(lang.name), kin_of(lang.name)
     at, opening = 0, True
@@ -222,7 +222,7 @@ def _is_name(text: str, opening: bool, lang: Language) -> bool:
     return text[0].isupper() and not opening and not text.isupper() and lang.name not in ("de", "zh", "ja", "ar", "hi")
 
 
-def _phrase(tokens: list[Token], at: int, lang: Language) -> tuple[int, frozenset[str]]:
+def _phrase(tokens: list[TextToken], at: int, lang: Language) -> tuple[int, frozenset[str]]:
     """How many tokens the longest known phrase takes here, and what it does."""
     first = fold(tokens[at].text)
     for size in range(min(lang.longest.get(first, 1), len(tokens) - at), 0, -1):
@@ -233,18 +233,18 @@ def _phrase(tokens: list[Token], at: int, lang: Language) -> tuple[int, frozense
     return 1, frozenset()
 
 
-def _grouped(base: str, tokens: list[Token], at: int, longest: int, groups: dict[str, str]) -> int:
+def _grouped(base: str, tokens: list[TextToken], at: int, longest: int, groups: dict[str, str]) -> int:
     for size in range(min(longest, len(tokens) - at), 1, -1):
         if _joined(base, tokens[at : at + size]) in groups:
             return size
     return 0
 
 
-def _joined(base: str, tokens: list[Token]) -> str:
+def _joined(base: str, tokens: list[TextToken]) -> str:
     return " ".join((base, *(fold(token.text) for token in tokens[1:])))
 
 
-def _apart(base: str, tokens: list[Token], at: int, groups: dict[str, str]) -> str:
+def _apart(base: str, tokens: list[TextToken], at: int, groups: dict[str, str]) -> str:
     """A verb with its particle, which may stand a few words later: `send the old one back`."""
     for later in tokens[at + 2 : at + 5]:
         said = f"{base} {later.text}"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.attacks import Place, choose_payload, placed
+from holdfast.faults.attacks import AttackPlace, choose_payload, placed
 from holdfast.protocols import FaultContext
 
 
@@ -19,7 +19,7 @@ class ConflictingContext:
         str | None, Meta(description="The statement; `{canary}` in it becomes a word to look for. Default: ours.")
     ] = None
     payloads: Annotated[tuple[str, ...], Meta(description="Statements to choose from.")] = ()
-    inject_at: Annotated[Place, Meta(description="Where in the input the statement goes.")] = "end"
+    inject_at: Annotated[AttackPlace, Meta(description="Where in the input the statement goes.")] = "end"
 
     def rewrite(self, text: str, ctx: FaultContext) -> str:
         payload = choose_payload(self.payload, self.payloads, "conflicting_context", ctx.rng)

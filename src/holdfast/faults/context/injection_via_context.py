@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.attacks import Place, choose_payload, placed
+from holdfast.faults.attacks import AttackPlace, choose_payload, placed
 from holdfast.protocols import FaultContext
 
 
@@ -20,7 +20,7 @@ class InjectionViaContext:
         Meta(description="What the document says; `{canary}` in it becomes a word to look for. Default: ours."),
     ] = None
     payloads: Annotated[tuple[str, ...], Meta(description="Documents to choose from.")] = ()
-    inject_at: Annotated[Place, Meta(description="Where in the input the document goes.")] = "start"
+    inject_at: Annotated[AttackPlace, Meta(description="Where in the input the document goes.")] = "start"
 
     def rewrite(self, text: str, ctx: FaultContext) -> str:
         payload = choose_payload(self.payload, self.payloads, "injection_via_context", ctx.rng)

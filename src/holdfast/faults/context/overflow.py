@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.attacks import Place, placed
+from holdfast.faults.attacks import AttackPlace, placed
 from holdfast.faults.texts import read_texts
 from holdfast.faults.tokens import count_tokens, first_tokens
 from holdfast.protocols import FaultContext
@@ -22,7 +22,7 @@ class Overflow:
         int,
         Meta(description="How many tokens; a word or a punctuation mark counts as one.", ge=1, le=2_000_000),
     ] = 4000
-    inject_at: Annotated[Place, Meta(description="Where in the input the prose goes.")] = "start"
+    inject_at: Annotated[AttackPlace, Meta(description="Where in the input the prose goes.")] = "start"
 
     def rewrite(self, text: str, ctx: FaultContext) -> str:
         return placed(text, _prose(self.inject_tokens, ctx.rng), self.inject_at)
