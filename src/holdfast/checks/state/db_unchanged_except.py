@@ -25,7 +25,7 @@ from holdfast.reading.fields import about
 from holdfast.sqltext.tables import covers, depth
 
 
-class TableGlobs(Struct, frozen=True, omit_defaults=True):
+class TableMarks(Struct, frozen=True, omit_defaults=True):
     """The tables before and after, as `schema.table`, each with a mark of its content."""
 
     before: dict[str, str]
@@ -35,7 +35,7 @@ class TableGlobs(Struct, frozen=True, omit_defaults=True):
     """The schema that a bare name leads to when the agent starts; None if it was not recorded."""
 
 
-_before: WeakKeyDictionary[World, dict[str, TableGlobs]] = WeakKeyDictionary()
+_before: WeakKeyDictionary[World, dict[str, TableMarks]] = WeakKeyDictionary()
 """What was there when the agent started, by world and service: a check has no memory of its own."""
 
 
@@ -57,7 +57,7 @@ class DbUnchangedExcept:
         found = database(world, self.service)
         with self._in_time():
             default = await default_schema(found, timeout_s=self.timeout / 1000)
-        _before.setdefault(world, {})[self.service] = TableGlobs(await self._read(world), default=default)
+        _before.setdefault(world, {})[self.service] = TableMarks(await self._read(world), default=default)
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
         before = _before.get(world, {}).get(self.service)
@@ -69,7 +69,7 @@ class DbUnchangedExcept:
             return record([self.service], replace(before, refused=str(refused)))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        found = recorded(exhibit, [self.service], TableGlobs)
+        found = recorded(exhibit, [self.service], TableMarks)
         if found.refused:
             return Finding(False, f"the tables cannot be read any more: {shorten(found.refused, 150)}")
         names = sorted({*found.before, *found.after})
@@ -92,7 +92,7 @@ class DbUnchangedExcept:
             hint = "raise the rule's timeout"
             raise HarnessError(f"reading the tables took longer than {self.timeout / 1000:g} s: {hint}") from late
 
-    def _may_change(self, name: str, found: TableGlobs) -> bool:
+    def _may_change(self, name: str, found: TableMarks) -> bool:
         """A pattern without a schema is about the default one alone; HarnessError if that cannot be told."""
         if found.default is not None or not depth(name):
             return covers(self.tables, name, found.default or "")
@@ -103,12 +103,12 @@ class DbUnchangedExcept:
         return False
 
 
-def _bare(name: str, found: TableGlobs) -> str:
+def _bare(name: str, found: TableMarks) -> str:
     """A table of the default schema without it."""
     return name.removeprefix(f"{found.default}.") if found.default else name
 
 
-def _how(name: str, found: TableGlobs) -> str:
+def _how(name: str, found: TableMarks) -> str:
     if name not in found.before:
         return "was made"
     return "was changed" if name in found.after else "was dropped"

@@ -140,12 +140,12 @@ def test_what_was_recorded_without_the_default_schema_is_judged(
 ) -> None:
     check = DbUnchangedExcept("db", allowed)
     before = {"orders": "1", "app.log": "1"}
-    found = record(["db"], db_unchanged_except.Tables(before, {**before, changed: "2"}))
+    found = record(["db"], db_unchanged_except.TableMarks(before, {**before, changed: "2"}))
     assert "default" not in found.data["found"]  # type: ignore[index]
     assert check.decide(shown(found)).passed is passed
 
 
 def test_a_bare_name_is_not_guessed_at_where_the_default_schema_was_not_recorded() -> None:
-    found = record(["db"], db_unchanged_except.Tables({"app.log": "1"}, {"app.log": "2"}))
+    found = record(["db"], db_unchanged_except.TableMarks({"app.log": "1"}, {"app.log": "2"}))
     with pytest.raises(HarnessError, match="the default schema was not recorded in this run"):
         DbUnchangedExcept("db", ("log",)).decide(shown(found))
