@@ -15,6 +15,7 @@ from holdfast.spec.forms import CODE
 from holdfast.spec.places import places
 from holdfast.spec.references import names
 from holdfast.spec.sections.agent import AgentSection
+from holdfast.spec.shell_places import shell_places
 from holdfast.spec.started import started_problems
 from holdfast.spec.urls import url_fault
 
@@ -73,14 +74,17 @@ def agent_problems(reader: Reader, agent: AgentSection) -> None:
     """Reports keys that do not fit together; of an agent whose type is misspelt, none."""
     if reader.failed("agent.type") or "agent.type" in misspelt(reader.problems):
         return
+    at = agent.at
     _endpoint(reader, agent)
     _command(reader, agent)
     misplaced(reader, agent)
     _asks_something(reader, agent)
     started_problems(reader, agent)
     places(reader, agent)
+    for place in shell_places(agent.command or ""):
+        if place.fault:
+            reader.error(at.get("command"), "agent.command", place.message, hint=place.hint, code="unquotable-param")
     _answer_path(reader, agent)
-    at = agent.at
     if agent.isolation == "inline" and not agent.in_python:
         message = f"inline is for Python agents; this one is {agent.kind}"
         reader.error(at.get("isolation"), "agent.isolation", message, hint="use fresh or worker", code="conflict")

@@ -15,8 +15,8 @@ from holdfast.errors import UserError
 from holdfast.model.spec import Spec
 
 _VARIABLE = r"\$\{(?P<variable>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}"
-_NAMED = r"\{\{\s*(?P<space>secrets|params)\.(?P<name>[A-Za-z_][A-Za-z0-9_-]*)\s*\}\}"
-REFERENCE = f"{_VARIABLE}|{_NAMED}"
+NAMED = r"\{\{\s*(?P<space>secrets|params)\.(?P<name>[A-Za-z_][A-Za-z0-9_-]*)\s*\}\}"
+REFERENCE = f"{_VARIABLE}|{NAMED}"
 PROVIDER_KEYS = (
     "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY", "OLLAMA_API_KEY", "OPENAI_API_KEY",
 )  # fmt: skip

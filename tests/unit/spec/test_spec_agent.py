@@ -232,3 +232,19 @@ def test_a_fault_at_a_providers_own_url_is_refused(file):
 )
 def test_values_that_can_never_work_are_errors_of_the_spec(file, text, path):
     assert file.error(f"{text}\n{ASK}").path == path
+
+
+@pytest.mark.parametrize("place", ["$(echo {{ params.x }})", "'# no' # {{ params.x }}", "\\\\{{ params.x }}"])
+def test_a_parameter_where_the_shell_cannot_take_it_is_refused_at_its_line(file, place):
+    text = f"""
+version: 1
+agent: {{type: command, command: "run {place}"}}
+parallelism: {{matrix: {{x: [a]}}}}
+golden_prompts: [a]
+contract: {{name: c, invariants: [{{id: ends, description: d, type: completes}}]}}
+chaos_matrix: [{{name: calm}}]
+"""
+    (found,) = [p for p in file.check(text, {}).problems if p.severity == "error"]
+    assert (found.line, found.path, found.code) == (3, "agent.command", "unquotable-param")
+    assert '"$PARAM_X"' in found.hint
+    assert file.check(text.replace(place, "'# no' {{ params.x }}"), {}).spec is not None

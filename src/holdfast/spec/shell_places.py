@@ -1,0 +1,124 @@
+"""Where references stand in a command line that a shell reads: in which quotes, and where no value can be put. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from holdfast.spec.references import NAMED
+
+_WORD_ENDS = " \t\n;&|(<>"
+_UNSURE = re.compile(r"<<|\$'|\)#")
+_PATTERNS = re.compile(r"\bcase\b")
+"""Here-documents, quotes with escapes, single parentheses: shells differ, or what follows is not told apart."""
+
+
+class ShellPlace(Struct, frozen=True):
+    """A reference to a parameter, by its offsets, with the quote that is open there."""
+
+    start: int
+    end: int
+    name: str
+    quote: str
+    fault: str
+    """Why no value can be put here; empty if one can."""
+
+    @property
+    def message(self) -> str:
+        return f"{{{{ params.{self.name} }}}} stands {self.fault}: no value can be quoted for the shell there"
+
+    @property
+    def hint(self) -> str:
+        return f'write "$PARAM_{self.name.upper()}" there, which the agent\'s environment has, or move it out'
+
+
+def shell_places(command: str) -> Iterator[ShellPlace]:
+    """Every `{{ params.x }}` of the command, in its order."""
+    scan = _ShellScan()
+    at = 0
+    for found in re.finditer(NAMED, command):
+        if found["space"] != "params":
+            continue
+        scan.read(command[at : found.start()])
+        yield ShellPlace(found.start(), found.end(), found["name"], scan.quote, scan.fault)
+        scan.passed_value()
+        at = found.end()
+
+
+class _ShellScan:
+    """Follows the quotes, substitutions and comments of a command, sign by sign."""
+
+    def __init__(self) -> None:
+        self._open = [""]
+        """What is open, the innermost last: a quote, `(` of a substitution or within one, a backquote, `{`, `#`."""
+        self._before = "\n"
+        self._escaped = False
+        self._unsure = False
+
+    @property
+    def quote(self) -> str:
+        return self._open[-1]
+
+    @property
+    def fault(self) -> str:
+        if self._escaped:
+            return "after a backslash"
+        if self._before == "$" and self.quote != "'":
+            return "after a dollar"
+        if "#" in self._open:
+            return "in a comment"
+        if {"(", "`", "{"} & set(self._open):
+            return "inside a substitution"
+        return "after a here-document, a case or quotes that cannot be told apart" if self._unsure else ""
+
+    def passed_value(self) -> None:
+        self._before = "x"
+
+    def read(self, text: str) -> None:
+        for at, sign in enumerate(text):
+            if self._escaped:
+                self._escaped = False
+                self._before = self._before if sign == "\n" else "x"  # a line that goes on
+                continue
+            self._unsure = self._unsure or self._leads_astray(text, at)
+            self._take(sign)
+            self._before = self._before if self._escaped else sign
+
+    def _leads_astray(self, text: str, at: int) -> bool:
+        if self.quote not in ("", "(", "{"):
+            return False
+        return bool(_UNSURE.match(text, at) or ("(" in self._open and _PATTERNS.match(text, at)))
+
+    def _take(self, sign: str) -> None:
+        inner = self.quote
+        if inner in ("'", "#"):
+            self._close(sign == ("'" if inner == "'" else "\n"))
+        elif sign == "\\":
+            self._escaped = True
+        elif inner == "`":
+            self._close(sign == "`")
+        elif sign == "`" or (sign in "({" and self._before == "$"):
+            self._open.append(sign)
+        elif inner == '"':
+            self._close(sign == '"')
+        else:
+            self._take_bare(sign, inner)
+
+    def _take_bare(self, sign: str, inner: str) -> None:
+        """Outside quotes."""
+        if sign in "'\"":
+            self._unsure = self._unsure or inner == "{"
+            self._open.append(sign)
+        elif sign == "#" and inner != "{" and self._before in _WORD_ENDS:
+            self._unsure = self._unsure or len(self._open) > 1
+            self._open.append(sign)
+        elif sign == "(" and inner == "(":
+            self._open.append(sign)
+        else:
+            self._close((inner, sign) in (("(", ")"), ("{", "}")))
+
+    def _close(self, ends: bool) -> None:
+        if ends:
+            self._open.pop()
