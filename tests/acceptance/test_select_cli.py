@@ -188,6 +188,29 @@ def test_lf_is_of_the_same_file_and_command(folder: Path) -> None:
     assert tell(folder, "contract", "run", "--resume", "0001", "--lf").code == 4
 
 
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [("linked.yaml", "linked.yaml"), ("mine.yaml", "linked.yaml"), ("inner/linked.yaml", "mine.yaml")],
+)
+def test_lf_knows_a_file_by_any_of_its_names(folder: Path, first: str, then: str) -> None:
+    (folder / "inner").mkdir()
+    (folder / "linked.yaml").symlink_to("mine.yaml")
+    (folder / "inner/linked.yaml").symlink_to("../mine.yaml")
+    assert tell(folder, "contract", "run", first).code == 1
+    assert "only what failed up to run 0001 is run" in tell(folder, "contract", "run", then, "--lf").err
+
+
+def test_a_masked_run_of_a_linked_file_is_taken_up(folder: Path) -> None:
+    (folder / "real").mkdir()
+    (folder / "bot.py").rename(folder / "real/bot.py")
+    secret = SPEC.replace("agent: {", "agent: {env: {K: sk-abcdefghij0123456789}, ")
+    (folder / "real/spec.yaml").write_text(secret)
+    (folder / "linked.yaml").symlink_to("real/spec.yaml")
+    assert tell(folder, "contract", "run", "linked.yaml").code == 1
+    again = tell(folder, "contract", "run", "--resume", "0001")
+    assert (again.code, "is not there" in again.err) == (1, False)
+
+
 def test_lf_whose_failures_are_gone_from_the_file_runs_nothing(folder: Path) -> None:
     assert tell(folder, "contract", "run", "mine.yaml").code == 1
     (folder / "mine.yaml").write_text(SPEC.replace("total, ", ""))

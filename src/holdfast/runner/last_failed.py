@@ -40,8 +40,7 @@ def _runs_of(runs: Path, spec: Spec) -> Iterator[RunDir]:
             manifest = run.manifest()
         except (UserError, OSError):
             continue  # one that was left by another version, or by hand
-        place = Path(manifest.root) / Path(manifest.spec_path).name
-        if place == Path(spec.path).resolve() and manifest.options.part == spec.part:
+        if manifest.original == Path(spec.path).resolve() and manifest.options.part == spec.part:
             yield run
 
 

@@ -42,6 +42,7 @@ def begin(job: Job, runs: Path) -> RunDir:
         options=replace(job.options, part=job.spec.part, replay=recording and recording.resolve()),
         settled=job.spec.settled,
         masked=masked,
+        file=str(Path(job.spec.path).resolve()),
     )
     run.describe(manifest)
     return run
@@ -60,7 +61,7 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
     """The job of a run that was left; another spec or agent is refused unless forced."""
     manifest = run.manifest()
     _same_command(run, manifest, options)
-    original = _original(manifest)
+    original = manifest.original
     if manifest.masked and config is None:
         if not original.is_file():
             what = f"the copy of the spec in run {run.id} lacks its secrets, and {original} is not there"
@@ -116,13 +117,9 @@ def resuming(part: Part) -> str:
     return "holdfast run" if part == "scenario" else "holdfast contract run"
 
 
-def _original(manifest: Manifest) -> Path:
-    return Path(manifest.root) / Path(manifest.spec_path).name
-
-
 def _copy(run: RunDir, manifest: Manifest) -> Path:
     """The run's copy of the spec; where that lacks secrets, the file itself, if it is still the same."""
-    original = _original(manifest)
+    original = manifest.original
     if manifest.masked and original.is_file() and digest(original.read_bytes(), 16) == manifest.spec_digest:
         return original
     return run.path / "spec.yaml"
@@ -147,7 +144,6 @@ def stored_spec(
         settled=None if anew else manifest.settled,
     )
     if config is None:
-        original = Path(manifest.spec_path)
-        here = original if original.resolve().parent == Path(manifest.root) else Path(manifest.root) / original.name
-        spec = replace(spec, path=str(here))
+        named = Path(manifest.spec_path)
+        spec = replace(spec, path=str(named if named.resolve() == manifest.original else manifest.original))
     return spec, problems

@@ -50,6 +50,16 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     """What variables gave for the numbers of the spec, by path."""
     masked: bool = False
     """Its copy of the spec lacks secrets that stand in the file: who asks the agent reads the file itself."""
+    file: str = ""
+    """The spec's file itself, links followed; a run that was stored before has none."""
+
+    @property
+    def original(self) -> Path:
+        """The file that the run was made of."""
+        if self.file:
+            return Path(self.file)
+        named = Path(self.spec_path).resolve()
+        return named if str(named.parent) == self.root else Path(self.root) / Path(self.spec_path).name
 
 
 class _Flat(Struct, frozen=True):
