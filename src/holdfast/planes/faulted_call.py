@@ -39,7 +39,7 @@ class FaultedCall:
         sleep: Sleep,
         ledger: FiringLedger,
         retry: int,
-        modes: list[str] | None,
+        modes: dict[int, str] | None,
         sent: Callable[[], None] | None,
         fits: Fits | None,
     ) -> None:
@@ -50,7 +50,7 @@ class FaultedCall:
         self.seen = False
         """A fault fired or watches: it must be able to read the reply."""
         self.modes = modes
-        """Of the faults that it met, told to whoever made the call."""
+        """Of the faults that it met, by index of the injection, told to whoever made the call."""
         self.sent = sent
         self.fired: list[Firing] = []
         """The outermost first."""
@@ -63,14 +63,15 @@ class FaultedCall:
     def record(self, met: FaultMet) -> None:
         """Enters a firing."""
         if self.modes is not None and met.effect == "met":
-            self.modes.append(met.mode)
+            self.modes[met.index] = met.mode
         self._ledger.record(met)
 
     def amend(self, met: FaultMet) -> None:
         """Enters what became of it."""
         if self.modes is not None:
-            kept = [mode for mode in self.modes if mode != met.mode]
-            self.modes[:] = [*kept, met.mode] if met.effect == "met" else kept
+            self.modes.pop(met.index, None)
+            if met.effect == "met":
+                self.modes[met.index] = met.mode
         self._ledger.amend(met)
 
     async def pass_on(self, call: Call) -> Reply:
@@ -101,7 +102,7 @@ class FaultedCall:
         if not felt:  # each would have been enough: the outermost stands for them
             felt = await self._outermost(call)
         self._lose(_ERASED, felt)
-        shown = witness(arrived.value) if isinstance(arrived, Reply) else f"{arrived} {getattr(arrived, 'body', '')}"
+        shown = _shown(arrived)
         for firing in felt:
             firing.stand()
             firing.arrived_as(shown)
@@ -163,6 +164,13 @@ async def _replayed(firings: Sequence[Firing], base: CallEnd, call: Call) -> Cal
         return failed
     except Exception as raised:
         return raised if raised is base else None
+
+
+def _shown(arrived: CallEnd) -> str:
+    """All that the agent's side can read of it."""
+    if isinstance(arrived, Reply):
+        return witness(arrived.value)
+    return f"{arrived} {arrived.body}" if isinstance(arrived, Failed) else str(arrived)
 
 
 def _another(outcome: CallEnd) -> CallEnd:

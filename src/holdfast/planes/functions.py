@@ -145,7 +145,7 @@ class Hook:
         try:
             if sight is None:
                 return (await weather.through(call, forward, sleep)).value
-            modes: list[str] = []
+            modes: dict[int, str] = {}
             sight.faces(modes)
             return (await weather.through(call, forward, sleep, modes=modes, sent=sight.sent)).value
         except Failed as failure:

@@ -52,8 +52,8 @@ class TracedCall:
 
     def __init__(self, watch: CallTrace, number: int, plane: str, name: str, n: int, arguments: dict[str, Any]) -> None:
         given = given_as(arguments)  # now: the function may change what it was given
-        self.modes: list[str] | None = None
-        """Of the faults that it meets."""
+        self.modes: dict[int, str] | None = None
+        """Of the faults that it meets, by index of the injection."""
         self._held = False
         self._watch = watch
         self._number = number
@@ -72,7 +72,7 @@ class TracedCall:
         if watch.early:
             self._tell("unfinished", None, "", "")
 
-    def faces(self, modes: list[str]) -> None:
+    def faces(self, modes: dict[int, str]) -> None:
         """Faults may act on it, which is then told in `modes`; they may hold it back."""
         self.modes = modes
         self._held = True
@@ -98,7 +98,7 @@ class TracedCall:
         at, watch, plane = self._at, self._watch, self._plane
         took_ms = (perf_counter() - at) * 1000
         tool = plane == "tool"
-        fault = "+".join(dict.fromkeys(self.modes)) if self.modes else ""
+        fault = "+".join(dict.fromkeys(self.modes.values())) if self.modes else ""
         event = TraceEvent(
             at - watch.began,
             "tool_call" if tool else "llm_call",

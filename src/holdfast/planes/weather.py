@@ -171,13 +171,13 @@ class Weather:
         *,
         untouched: Forward | None = None,
         retry: int = 0,
-        modes: list[str] | None = None,
+        modes: dict[int, str] | None = None,
         sent: Callable[[], None] | None = None,
         fits: Fits | None = None,
     ) -> Reply:
         """Passes the call on through every fault that is due; by `untouched` where none fires or watches.
 
-        The modes of the faults that it meets are added to `modes`; `sent` hears that it goes to the other side.
+        The modes of the faults that it meets are added to `modes`, by index; `sent` hears that it is passed on.
         `fits`: whether the agent's side takes a value, where it may refuse one.
         """
         facing = self.facing(call.plane, call.target)

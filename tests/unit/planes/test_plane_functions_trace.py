@@ -6,6 +6,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Iterator
+from itertools import permutations
 from textwrap import dedent
 from time import perf_counter
 from types import ModuleType
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from plane_weather import fault, weather_of
 
+from holdfast.model.observation import FaultMet
 from holdfast.model.spec import AgentSpec, Injection, ToolRef
 from holdfast.model.trace import EVENTS_KEPT, TEXT_KEPT, TraceEvent
 from holdfast.planes import registry
@@ -29,6 +31,7 @@ class Traced:
         self.module = ModuleType("traced_tools")
         self.installed = Installed()
         self.told: list[TraceEvent] = []
+        self.ledger: list[FaultMet] = []
 
     def define(self, source: str, *tools: str, llm: tuple[str, ...] = ()) -> Any:
         exec(compile(dedent(source), "traced_tools.py", "exec"), self.module.__dict__)
@@ -38,7 +41,7 @@ class Traced:
         return self.module
 
     def watched(self, *injections: Injection, early: bool = False) -> Any:
-        weather, _ = weather_of(*injections)
+        weather, self.ledger = weather_of(*injections)
         watch = CallTrace(perf_counter(), lambda _, event: self.told.append(event), early=early)
         return under(weather, pytest.fail, watch)
 
@@ -79,6 +82,38 @@ def test_what_a_tool_raises_is_named_and_passes(traced: Traced) -> None:
     with traced.watched(), pytest.raises(KeyError):
         m.look("x")
     assert traced.told[0].error_type == "KeyError"
+
+
+SAME_MODE = [
+    fault("look", "error_in_body", message="one"),
+    fault("look", "error_in_body", message="two"),
+    fault("look", "malicious_response", payload="one"),
+    fault("look", "malicious_response", payload="two"),
+    fault("look", "oversized", bytes=40),
+    fault("look", "oversized", bytes=90),
+    fault("look", "slow", delay_ms=1),
+    fault("look", "empty"),
+]
+
+
+@pytest.mark.parametrize("stack", [*permutations(SAME_MODE, 2), *permutations(SAME_MODE[:5], 3)])
+def test_a_call_tells_the_modes_that_the_ledger_has_as_met(traced: Traced, stack: tuple[Injection, ...]) -> None:
+    m = traced.define("def look(): return 'two of them'", "look")
+    with traced.watched(*stack):
+        m.look()
+    (event,) = traced.told
+    met = {entry.mode for entry in traced.ledger if entry.effect == "met"}
+    assert met
+    assert set(event.fault.split("+")) == met
+
+
+def test_faults_of_one_mode_that_undo_each_other_are_not_told(traced: Traced) -> None:
+    m = traced.define("def look(): return {'a': 1}", "look")
+    there, back = fault("look", "schema_drift", rename={"b": "a"}), fault("look", "schema_drift", rename={"a": "b"})
+    with traced.watched(there, back):
+        m.look()
+    (event,) = traced.told
+    assert event.fault == ""
 
 
 def test_the_modes_of_the_faults_that_it_met_are_told(traced: Traced) -> None:

@@ -26,7 +26,7 @@ READ_S = 30.0
 _DEFINES = ("create", "alter", "drop", "rename")
 _ANY = ("replace", "merge", "write")
 _REMOVES = frozenset(("delete", "truncate", "drop", "rename", *_ANY))
-_ADDS = frozenset(("insert", "load", "create", "rename", *_ANY))
+_ADDS = frozenset(("insert", "create", "rename", *_ANY))
 
 
 class TableRows(Struct):
