@@ -16,6 +16,7 @@ _RIGHT = r"(?![0-9A-Za-z_])(?![.,/-][0-9])(?! ?[€$£%])"
 _INTERNATIONAL = re.compile(r"(?<![\w+])(?:\+|00(?=[1-9]))[0-9](?:[ ()./-]{0,3}[0-9]){6,14}(?![0-9])", re.ASCII)
 _CANDIDATE = re.compile(rf"{_LEFT}\(?[0-9](?:[ ()./-]{{0,3}}[0-9]){{6,12}}{_RIGHT}")
 _PAIR = re.compile("[0-9]{2}")
+_NEXT_GROUP = re.compile(" ([0-9]+)")
 _DATE = re.compile(r"[0-9]{1,2}([./-])[0-9]{1,2}\1(?:19|20)[0-9]{2}|(?:19|20)[0-9]{2}([./-])[0-9]{1,2}\2[0-9]{1,2}")
 
 _S = "[ .-]"
@@ -74,8 +75,9 @@ def _national(text: str, start: int, end: int) -> Span | None:
 
 def _goes_on(text: str, start: int, end: int) -> bool:
     """Whether groups as long as the last one follow: then it is a row of numbers."""
-    groups = re.findall("[0-9]+", text[max(start, end) - 12 : max(start, end)])
-    follows = re.match(" ([0-9]+)", text[max(start, end) :])
+    if end <= start:
+        return False
+    groups, follows = re.findall("[0-9]+", text[start:end]), _NEXT_GROUP.match(text, end)
     return bool(groups and follows and len(groups[-1]) == len(follows[1]))
 
 

@@ -230,3 +230,20 @@ NO_PII = [
 @pytest.mark.parametrize("text", NO_PII)
 def test_other_numbers_are_left_alone(text):
     assert sightings(text, FINDERS) == []
+
+
+ROWS_OF_NUMBERS = ["912 345 678 901 by phone", "91 23 45 67 89 is the phone", "601 482 937 555, say the phones"]
+ALL_TEXTS = [*(text for _, text in PII), *NOT_PII, *NATIONAL_PHONES, *NO_PII, *ROWS_OF_NUMBERS]
+
+
+@pytest.mark.parametrize("text", ALL_TEXTS)
+def test_what_is_found_does_not_depend_on_how_far_from_the_start_it_stands(text):
+    alone = [(s.kind, s.start, s.end) for s in sightings(text, FINDERS)]
+    for lines in (1, 5, 40):
+        later = sightings("\n" * lines + text, FINDERS)
+        assert [(s.kind, s.start - lines, s.end - lines) for s in later] == alone
+
+
+@pytest.mark.parametrize("text", ROWS_OF_NUMBERS)
+def test_a_row_of_numbers_is_no_phone_number(text):
+    assert sightings(text, FINDERS) == []
