@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, NothingToJudge
-from holdfast.reading.doubled import undoubled
+from holdfast.reading.backslashes import undoubled
 
 LIMIT_S = 2.0
 _WAYS_OUT = (

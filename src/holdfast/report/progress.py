@@ -10,7 +10,7 @@ from holdfast.model.spec import Spec
 from holdfast.report import wording
 from holdfast.report.calls import so_far
 from holdfast.report.matrix import MAX_ROWS, Grid, face
-from holdfast.score.spending import Purse
+from holdfast.score.spending import SpendingTally
 
 _ISOLATION = {"fresh": "fresh process each", "worker": "one worker a slot", "inline": "inline"}
 
@@ -43,7 +43,7 @@ class Progress:
     def __init__(self) -> None:
         self.total = self.done = self.taken_over = self.failed = 0
         self.header = ""
-        self._purse = Purse()
+        self._purse = SpendingTally()
         self._grid = Grid({}, ())
         self._fresh: list[Cell] = []
         self._drawable = False

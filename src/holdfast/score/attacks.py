@@ -69,7 +69,7 @@ def _is_target(event: TraceEvent, target: str) -> bool:
     return event.tool == target or event.tool.endswith(f" {target}")
 
 
-class Siege:
+class AttackTally:
     """The attacks of a run as its trials come in: five counters, whatever the number of trials."""
 
     def __init__(self) -> None:

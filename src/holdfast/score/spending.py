@@ -13,7 +13,7 @@ MODELS_NAMED = 20
 _NANO = 1_000_000_000
 
 
-class Purse:
+class SpendingTally:
     """Adds up. Sums are whole numbers, so that the order in which trials come never changes them."""
 
     def __init__(self) -> None:
@@ -57,6 +57,6 @@ class Purse:
 
 def spent(trace: Iterable[TraceEvent]) -> Spent | None:
     """What one trial used; None where no call was seen."""
-    purse = Purse()
+    purse = SpendingTally()
     purse.add(trace)
     return purse.result()

@@ -14,11 +14,11 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.when import applies, meeting
 from holdfast.plan import CellKey, Plan
-from holdfast.score.attacks import Siege, succeeded
+from holdfast.score.attacks import AttackTally, succeeded
 from holdfast.score.cases import Cases
 from holdfast.score.cell import CellCount, Decision, Tries
 from holdfast.score.intervals import wilson
-from holdfast.score.spending import Purse
+from holdfast.score.spending import SpendingTally
 
 _PASSED = Decision("pass", passes=1)
 _PASSED_CONCURRENT = Decision("pass", passes=1, concurrent=True)
@@ -80,8 +80,8 @@ class Tally:
         self._done: list[Decision | None] = [None] * (height * len(plan.scenarios))
         self._same: dict[Tries, Tries] = {}
         self._passes: dict[Decision, Decision] = {}
-        self.siege = Siege()
-        self.purse = Purse()
+        self.siege = AttackTally()
+        self.purse = SpendingTally()
         self.cases = Cases(spec, plan)
         self._cased = spec.part == "scenario"
 

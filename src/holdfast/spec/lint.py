@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.model.when import applies
-from holdfast.reading.doubled import undoubled
+from holdfast.reading.backslashes import undoubled
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.spec.contract import ContractRules, ScenarioSet

@@ -28,7 +28,7 @@ from holdfast.spec.scenario import scenario_problems, scenario_unbuilt
 from holdfast.spec.secrecy import references
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import ModelEntry, ReplaysSection
-from holdfast.spec.settled import SettledValues
+from holdfast.spec.settled_values import SettledValues
 from holdfast.spec.short_secrets import short_secrets
 from holdfast.spec.stored_agent import stored_agent
 from holdfast.spec.urls import url_fault

@@ -17,7 +17,7 @@ from holdfast.reading.reader import Reader, join
 from holdfast.spec.references import SHORTEST_SECRET, names
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import SecretEntry
-from holdfast.spec.settled import SettledValues
+from holdfast.spec.settled_values import SettledValues
 
 RESOLVED = (
     "agent", "agents", "model", "models", "services", "secrets", "network", "fixtures", "setup", "resources", "base",

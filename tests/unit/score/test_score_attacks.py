@@ -17,7 +17,7 @@ from holdfast.plan import plan
 from holdfast.report.calls import attacks as told
 from holdfast.report.calls import used
 from holdfast.score import Tally, resilience
-from holdfast.score.attacks import Siege, succeeded
+from holdfast.score.attacks import AttackTally, succeeded
 from holdfast.score.spending import spent
 
 CANARY = "HOLDFAST-CANARY-0123abcd"
@@ -135,7 +135,7 @@ def test_a_canary_in_a_url_or_beyond_what_an_event_keeps_is_a_success() -> None:
 
 
 def test_what_was_asked_for_and_not_known_to_be_done_is_counted_apart_from_success_and_failure() -> None:
-    siege = Siege()
+    siege = AttackTally()
     for found in ("yes", "no", "asked", "asked"):
         siege.trial(found)  # type: ignore[arg-type]
     attacks = siege.result()
@@ -145,7 +145,7 @@ def test_what_was_asked_for_and_not_known_to_be_done_is_counted_apart_from_succe
 
 
 def test_attacks_that_were_only_asked_for_have_no_rate() -> None:
-    siege = Siege()
+    siege = AttackTally()
     siege.trial("asked")
     attacks = siege.result()
     assert attacks is not None
