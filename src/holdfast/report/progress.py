@@ -43,7 +43,7 @@ class Progress:
     def __init__(self) -> None:
         self.total = self.done = self.taken_over = self.failed = 0
         self.header = ""
-        self._purse = SpendingTally()
+        self._spending = SpendingTally()
         self._grid = Grid({}, ())
         self._fresh: list[Cell] = []
         self._drawable = False
@@ -70,7 +70,7 @@ class Progress:
         if event.trial.kind == "contract":
             self.done += 1
         if event.observation.trace:
-            self._purse.add(event.observation.trace)
+            self._spending.add(event.observation.trace)
 
     def _verdict(self, event: VerdictGiven) -> None:
         # The verdicts of one trial come together, so the last id is enough to count a trial once.
@@ -86,7 +86,7 @@ class Progress:
     @property
     def used(self) -> str:
         """Tokens and money so far, in words; empty where no model said what it used."""
-        return so_far(self._purse.result())
+        return so_far(self._spending.result())
 
     @property
     def grid(self) -> Grid:

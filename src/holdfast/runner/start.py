@@ -40,7 +40,7 @@ def begin(job: Job, runs: Path) -> RunDir:
         agent_digest=agent_digest(job.spec),
         seed=job.spec.seed,
         options=replace(job.options, part=job.spec.part, replay=recording and recording.resolve()),
-        settled=job.spec.settled_values,
+        settled=job.spec.settled,
         masked=masked,
         file=str(Path(job.spec.path).resolve()),
     )
@@ -82,7 +82,7 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
             hint="start a new run, or insist with --force",
         )
     if not force:
-        _same_values(run, manifest.settled, spec.settled_values)
+        _same_values(run, manifest.settled, spec.settled)
     other = manifest.options.other(options)
     if other:
         raise UsageError(f"{other} cannot be changed when a run is taken up", hint="leave it out, or start a new run")

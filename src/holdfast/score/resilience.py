@@ -48,8 +48,8 @@ def beside_cases(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Reas
         pass_hat=_pass_hat(summary.tries, replicas) if replicas > 1 else {},
         reasons=ruling.reasons,
         min_score=least,
-        attacks=tally.siege.result(),
-        spent=tally.purse.result(),
+        attacks=tally.attacks.result(),
+        spent=tally.spending.result(),
     )
     return score, ruling.beside_cases
 

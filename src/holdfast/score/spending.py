@@ -57,6 +57,6 @@ class SpendingTally:
 
 def spent(trace: Iterable[TraceEvent]) -> Spent | None:
     """What one trial used; None where no call was seen."""
-    purse = SpendingTally()
-    purse.add(trace)
-    return purse.result()
+    spending = SpendingTally()
+    spending.add(trace)
+    return spending.result()

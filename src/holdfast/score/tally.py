@@ -80,8 +80,8 @@ class Tally:
         self._done: list[Decision | None] = [None] * (height * len(plan.scenarios))
         self._same: dict[Tries, Tries] = {}
         self._passes: dict[Decision, Decision] = {}
-        self.siege = AttackTally()
-        self.purse = SpendingTally()
+        self.attacks = AttackTally()
+        self.spending = SpendingTally()
         self.cases = Cases(spec, plan)
         self._cased = spec.part == "scenario"
 
@@ -103,12 +103,12 @@ class Tally:
     def saw(self, trial: Trial, observation: Observation) -> None:
         """Takes note of a trial as a whole: to be called once for each, whatever the number of its verdicts."""
         if observation.trace:
-            self.purse.add(observation.trace)
+            self.spending.add(observation.trace)
         row = self._rows.get(trial.scenario)
         if observation.ledger and row is not None and trial.kind == "contract":
             won = succeeded(observation, row.scenario)
             if won is not None:
-                self.siege.trial(won)
+                self.attacks.trial(won)
 
     def add(self, trial: Trial, observation: Observation, verdict: Verdict) -> Cell | None:
         """Adds a single verdict; the cell, if this was the last that it waited for."""
@@ -144,7 +144,7 @@ class Tally:
             if not cell.met:
                 self._weather(row, column, cell, observation)
             if observation.ledger and succeeded(observation, row.scenario) is not None:
-                self.siege.verdict(verdict.outcome)
+                self.attacks.verdict(verdict.outcome)
         if observation.concurrent or observation.simulated:
             cell.concurrent = cell.concurrent or observation.concurrent
             cell.simulated = cell.simulated or observation.simulated
