@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.judge.endings import has_text
+from holdfast.judge.masked import masked_in
 from holdfast.judge.rule import RuleJudge
 from holdfast.model.codec import canonical
 from holdfast.model.observation import Observation, Turn
@@ -12,8 +13,6 @@ from holdfast.model.spec import Invariant, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Finding, Outcome, Verdict
 from holdfast.plan.params import refers_to_params, with_params
-
-_MASKED = "a secret was masked in this answer; it cannot be judged again"
 
 _Judged = tuple[Outcome, Finding, int]
 """Outcome, finding and the index of the turn that decided."""
@@ -24,6 +23,8 @@ class Judge:
 
     def __init__(self, spec: Spec, *, stored: bool = False) -> None:
         self._stored = stored
+        self._hidden: Outcome = "error" if spec.part == "scenario" else "unproven"
+        """What a mask hides: in a scenario an unproven rule scores 0, which would be held against the agent."""
         self._timeout_ms = spec.agent.timeout_ms
         self._web = spec.agent.web_in_reach
         self._rules = {
@@ -48,8 +49,10 @@ class Judge:
             return Verdict(trial.id, rule.id, "error", 0.0, observation.error)
         else:
             outcome, found, turn = _conversation(rule, turns or _silence(trial), observation, control)
-        if observation.error or observation.masked:
-            outcome, found = self._doubted(rule, observation, outcome, found)
+        if observation.error:
+            outcome, found = _broken_off(observation, outcome, found)
+        if self._stored and (hidden := masked_in(rule, observation, control, outcome)):
+            outcome, found = self._hidden, Finding(None, hidden)
         score = found.score
         if outcome == "pass":
             score = 1.0 if score is None else score
@@ -64,17 +67,13 @@ class Judge:
             self._filled[key] = RuleJudge(with_params(invariant, trial.params), self._timeout_ms, web=self._web)
         return self._filled[key]
 
-    def _doubted(
-        self, rule: RuleJudge, observation: Observation, outcome: Outcome, found: Finding
-    ) -> tuple[Outcome, Finding]:
-        """Our side broke: its fails are not the agent's. A mask may hide what a rule looks for."""
-        if observation.error and outcome in ("fail", "unproven"):
-            why = f"{observation.error} ({found.reason})"
-            return ("error" if outcome == "fail" else outcome), Finding(None, why, None, found.marks, found.details)
-        blind = outcome == ("pass" if rule.negative else "fail") and rule.reads == "text"
-        if self._stored and observation.masked and blind:
-            return "unproven", Finding(None, _MASKED)
+
+def _broken_off(observation: Observation, outcome: Outcome, found: Finding) -> tuple[Outcome, Finding]:
+    """Our side broke: its fails are not the agent's."""
+    if outcome not in ("fail", "unproven"):
         return outcome, found
+    why = f"{observation.error} ({found.reason})"
+    return ("error" if outcome == "fail" else outcome), Finding(None, why, None, found.marks, found.details)
 
 
 def _silence(trial: Trial) -> tuple[Turn, ...]:

@@ -9,7 +9,7 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import EVENTS_KEPT
 from holdfast.model.verdict import Finding, Outcome
-from holdfast.plan.checks import asks_model, make_check, urls_read
+from holdfast.plan.checks import asks_model, make_check, needs_control, texts_read, urls_read
 from holdfast.protocols import Exhibit
 
 NO_CALL = "no call was seen"
@@ -21,6 +21,7 @@ class RuleJudge:
     __slots__ = (
         "asks",
         "blind",
+        "compares",
         "decide",
         "id",
         "needs_text",
@@ -28,6 +29,7 @@ class RuleJudge:
         "negative",
         "over",
         "reads",
+        "texts",
         "timeout_ms",
         "urls",
     )
@@ -43,6 +45,8 @@ class RuleJudge:
         self.negate = invariant.negate
         self.negative = (check.polarity == "negative") != invariant.negate
         self.reads = check.reads
+        self.texts = texts_read(check)
+        self.compares = needs_control(check)
         self.needs_text = check.reads not in ("ending", "trace", "state")
         self.over = invariant.over or ("all" if self.negative else "last")
         self.timeout_ms = timeout_ms

@@ -100,6 +100,10 @@ class ForbiddenResult(Struct, frozen=True, omit_defaults=True):
     """It cannot be told, and why."""
 
 
+MASK = "[masked]"
+"""What stands for a secret in everything that is stored, shown or sent."""
+
+
 class Observation(Struct, frozen=True, omit_defaults=True):
     """Everything seen in one trial, as JSON."""
 

@@ -49,3 +49,15 @@ def asks_model(check: Check) -> bool:
     """Whether the check asks a model before it decides: an optional power of a plug-in."""
     # Asking for the method is quicker than isinstance with a protocol: this is done for every rule.
     return hasattr(check, "consult") or bool(getattr(check, "asks_model", False))
+
+
+_TEXTS_READ = {"text": ("answer",), "state": ("evidence",), "trace": ("target", "arguments")}
+
+
+def texts_read(check: Check) -> tuple[str, ...]:
+    """Which texts decide, where a mask would hide what was there: an optional power of a plug-in.
+
+    `answer`, `evidence`, and of calls `target` and `arguments`; without the power, all of the kind that it reads.
+    """
+    found: tuple[str, ...] = getattr(check, "texts_read", _TEXTS_READ.get(check.reads, ()))
+    return found

@@ -10,12 +10,11 @@ from msgspec.structs import astuple, replace
 
 from holdfast.errors import AgentUnavailable
 from holdfast.model.codec import encode
-from holdfast.model.observation import Observation
+from holdfast.model.observation import MASK, Observation
 from holdfast.reading.spelling import forms, spellings
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-MASK = "[masked]"
 PIECE = 6
 """Characters of a secret that tell it: as few as a secret may have."""
 _LEFT_OUT = "…"

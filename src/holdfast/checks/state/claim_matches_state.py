@@ -53,6 +53,7 @@ class ClaimMatchesState:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
+    texts_read: ClassVar[tuple[str, ...]] = ("answer",)  # deeds were counted before
 
     async def foresee(self, world: World) -> None:
         if not self._tables:

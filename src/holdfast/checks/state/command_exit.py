@@ -45,6 +45,7 @@ class CommandExit:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
+    texts_read: ClassVar[tuple[str, ...]] = ()
     runs_inside: ClassVar[bool] = True
 
     async def gather(self, world: World, seen: Observation) -> Evidence:

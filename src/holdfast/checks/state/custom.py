@@ -41,6 +41,7 @@ class Custom:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
+    texts_read: ClassVar[tuple[str, ...]] = ()  # the script saw what was there
 
     @property
     def runs_inside(self) -> bool:

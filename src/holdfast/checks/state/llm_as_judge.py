@@ -68,6 +68,7 @@ class LlmAsJudge:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
+    texts_read: ClassVar[tuple[str, ...]] = ()  # a model never sees more
     asks_model: ClassVar[bool] = True
 
     @property

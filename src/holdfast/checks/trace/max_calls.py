@@ -28,6 +28,7 @@ class MaxCalls:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
+    texts_read: ClassVar[tuple[str, ...]] = ("target",)
 
     def urls_read(self) -> tuple[str, ...]:
         """URL globs of the requests that it reads."""

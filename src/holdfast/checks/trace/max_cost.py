@@ -26,6 +26,7 @@ class MaxCost:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
+    texts_read: ClassVar[tuple[str, ...]] = ()
 
     def decide(self, exhibit: Exhibit) -> Finding:
         asked = models(exhibit.observation.trace)

@@ -23,6 +23,7 @@ class RecoversWithinMs:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["trace"]] = "trace"
+    texts_read: ClassVar[tuple[str, ...]] = ("target",)
 
     def urls_read(self) -> tuple[str, ...]:
         """URL globs of the requests that it reads."""

@@ -32,6 +32,10 @@ class ToolCalled:
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["trace"]] = "trace"
 
+    @property
+    def texts_read(self) -> tuple[str, ...]:
+        return ("target", "arguments") if self.arguments else ("target",)
+
     def urls_read(self) -> tuple[str, ...]:
         """URL globs of the requests that it reads."""
         return urls_of(self.tool)

@@ -21,6 +21,7 @@ class ToolNotCalled:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
+    texts_read: ClassVar[tuple[str, ...]] = ("target",)
 
     def urls_read(self) -> tuple[str, ...]:
         """URL globs of the requests that it reads."""

@@ -24,6 +24,7 @@ class ToolOrder:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["trace"]] = "trace"
+    texts_read: ClassVar[tuple[str, ...]] = ("target",)
 
     def urls_read(self) -> tuple[str, ...]:
         """URL globs of the requests that it reads."""

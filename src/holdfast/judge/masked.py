@@ -1,0 +1,35 @@
+"""What a mask may hide from a rule that is applied to what was stored."""
+
+from __future__ import annotations
+
+from holdfast.judge.rule import RuleJudge
+from holdfast.model.codec import encode
+from holdfast.model.observation import MASK, Observation
+from holdfast.model.trace import TraceEvent
+from holdfast.model.verdict import Outcome
+
+_AGAIN = "it cannot be judged again"
+
+
+def masked_in(rule: RuleJudge, seen: Observation, control: Observation | None, outcome: Outcome) -> str:
+    """Why this outcome may be another than that of the run itself; empty if it is not."""
+    if outcome not in ("pass", "fail"):
+        return ""
+    if "answer" in rule.texts and (rule.reads == "state" or outcome == ("pass" if rule.negative else "fail")):
+        if seen.masked:
+            return f"a secret was masked in this answer; {_AGAIN}"
+        if rule.compares and control is not None and control.masked:
+            return f"a secret was masked in the answer that this one is compared with; {_AGAIN}"
+    if "evidence" in rule.texts and MASK.encode() in encode(seen.evidence.get(rule.id)):
+        return f"a secret was masked in what was recorded for this rule; {_AGAIN}"
+    if any(_is_masked(event, rule.texts) for event in seen.trace):
+        return f"a secret was masked in a call of the agent; {_AGAIN}"
+    return ""
+
+
+def _is_masked(event: TraceEvent, texts: tuple[str, ...]) -> bool:
+    """Of a model call no rule reads what was asked."""
+    if event.event_type == "llm_call":
+        return False
+    arguments = "arguments" in texts and (MASK in event.input or MASK in event.idempotency)
+    return arguments or ("target" in texts and MASK in event.tool)
