@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+from cli import MakeProject, contract, python, rule, rundir
 from files1 import project, tell
 
 SPEC = """
@@ -33,3 +35,37 @@ def test_a_leaked_secret_that_failed_does_not_pass_when_it_is_judged_again(tmp_p
         assert verdicts["ran"]["outcome"] == "pass"
         assert verdicts["filed"]["outcome"] == "error"
         assert "a secret was masked in what was recorded for this rule" in verdicts["filed"]["reason"]
+
+
+KEY = "sk-proj-abcdefghijklmnopqrstuvwxyz1234567890"
+SAYS_KEY = f"def search(query):\n    return query\n\n\ndef ask(prompt):\n    return 'it is {KEY}'\n"
+
+
+def leaking(**settings: str) -> dict[str, object]:
+    rules = [rule("leak", "excludes_pattern", patterns=[KEY], severity="critical"), rule("ok", "completes")]
+    return contract(rules, agent=python(env={"TOK": KEY}), **settings)
+
+
+def test_a_rule_is_never_compared_with_the_digest_of_a_secret(project: MakeProject) -> None:
+    made = project(leaking(), SAYS_KEY)
+    assert made.run().code == 1
+    assert made.cli("judge", "1").code != 0
+    made.write(made.read("holdfast.yaml") + "# edited\n")
+    assert made.cli("judge", "1").code != 0
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_copy_whose_rules_lack_their_secrets_is_refused(project: MakeProject, gone: bool) -> None:
+    made = project(leaking(), SAYS_KEY)
+    made.run()
+    copy = rundir(made) / "spec.yaml"
+    copy.write_text(made.read("holdfast.yaml").replace(KEY, "masked-0123456789abcdef"))
+    made.write(made.read("holdfast.yaml") + "# edited\n", "moved.yaml" if gone else "holdfast.yaml")
+    if gone:
+        (made.folder / "holdfast.yaml").unlink()
+    refused = made.cli("judge", "1")
+    assert refused.code == 4
+    assert "the copy of the spec in run 0001 lacks secrets that its rules name (leak)" in refused.err
+    assert "-c FILE" in refused.err
+    assert made.cli("judge", "1", "-c", "moved.yaml" if gone else "holdfast.yaml").code != 0
+    assert not (rundir(made) / "verdicts-3.jsonl").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -37,6 +38,8 @@ from holdfast.store.view import command
 
 NOT_RECORDED = "not recorded in this run"
 
+_DIGEST = re.compile(rb"masked-[0-9a-f]{16}")
+"""What stands for a secret in a run's copy of the spec."""
 _Given = tuple[Trial, Observation, Verdict]
 
 
@@ -45,6 +48,8 @@ def judge_again(run: RunDir, *, config: Path | None, options: RunOptions, enviro
     manifest = run.manifest()
     unsealed = check(run)
     spec, problems = stored_spec(run, manifest, config, environ)
+    if manifest.masked and config is None:
+        _refuse_digests(run, spec)
     refuse_unrunnable(spec)
     before = stored_spec(run, manifest, None, environ)[0] if config is not None else spec
     _same_weather(before, spec)
@@ -72,6 +77,14 @@ def judge_again(run: RunDir, *, config: Path | None, options: RunOptions, enviro
     by = f"the rules of {config}" if config else "the rules that it was run with"
     page = run.path / "report.html"
     return conclude(run, spec, plan, tally, options, ended=ended, verdicts=path, judged_by=by, page=page)
+
+
+def _refuse_digests(run: RunDir, spec: Spec) -> None:
+    """A rule whose secret stands in the copy as a digest would look for the digest."""
+    lacking = [rule.id for rule in spec.invariants if _DIGEST.search(canonical(rule))]
+    if lacking:
+        what = f"the copy of the spec in run {run.id} lacks secrets that its rules name ({', '.join(lacking)})"
+        raise UsageError(what, hint="name the file by -c FILE")
 
 
 def _changed(run: RunDir, manifest: Manifest, spec: Spec, config: Path | None) -> Iterator[str]:
