@@ -92,7 +92,12 @@ class Intake:
 
     @property
     def violated(self) -> bool:
-        """Whether the run is lost already, whatever is still to come: a minimum tolerates what is not critical."""
+        """Whether the run is lost already, whatever is still to come: a minimum tolerates what is not critical.
+
+        Where cases decide, other cells do not.
+        """
+        if self._spec.part == "scenario":
+            return self.tally.cases.lost or (self._spec.matrix and self.tally.lost_critical)
         return self.tally.lost_critical or (self.tally.lost and not self._tolerant)
 
     def begun(self, trials: Iterable[Trial]) -> Iterator[Trial]:

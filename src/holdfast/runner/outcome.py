@@ -55,7 +55,7 @@ def conclude(
     `verdicts` is the file of a run that was judged anew, `judged_by` says whose rules, `page` is where its HTML page is
     or will be.
     """
-    rules = score_options(options, interrupted=not ended.complete)
+    rules = score_options(options, interrupted=not ended.complete, unrun=ended.unrun, planned=len(plan.trials))
     contract, deciding = beside_cases(tally, rules)
     cases = tuple(tally.cases.all()) if spec.part == "scenario" else ()
     score = contract
@@ -94,7 +94,7 @@ def store_score(rundir: RunDir, score: Score) -> None:
     write_json(rundir.path / "score.json", score)
 
 
-def score_options(options: RunOptions, *, interrupted: bool) -> ScoreOptions:
+def score_options(options: RunOptions, *, interrupted: bool, unrun: int, planned: int) -> ScoreOptions:
     """What the score's verdict depends on besides the cells and the spec."""
     return ScoreOptions(
         min_score=options.min_score,
@@ -102,6 +102,8 @@ def score_options(options: RunOptions, *, interrupted: bool) -> ScoreOptions:
         allow_vacuous=options.allow_vacuous,
         max_errors=options.max_errors,
         interrupted=interrupted,
+        unrun=unrun,
+        planned=planned,
     )
 
 
@@ -124,7 +126,7 @@ def _view(
         invariants=tuple(plan.invariants),
         scenarios=tuple(plan.scenarios),
         cells=cells if spec.matrix else (),
-        complete=ended.complete,
+        complete=ended.complete and not ended.unrun,
         warnings=ended.warnings,
         notes=(
             *standing_notes(spec, manifest.options.backend),

@@ -73,7 +73,9 @@ def judge_again(run: RunDir, *, config: Path | None, options: RunOptions, enviro
     if unsealed:
         said = (*said, unsealed)
     known = known or RunEnd(False, 0.0)
-    ended = RunEnd(complete, 0.0, told(spec, problems), (*known.notes, *said), isolation=known.isolation)
+    ended = replace(
+        known, complete=complete, duration_s=0.0, warnings=told(spec, problems), notes=(*known.notes, *said), sealed={}
+    )
     by = f"the rules of {config}" if config else "the rules that it was run with"
     page = run.path / "report.html"
     return conclude(run, spec, plan, tally, options, ended=ended, verdicts=path, judged_by=by, page=page)

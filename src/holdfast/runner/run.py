@@ -95,6 +95,7 @@ class RunInProgress:
             await intake.settle()
         self.log.note(*intake.kept.notes)
         if done < len(stored.left):
+            self.log.unrun = len(stored.left) - done
             self.log.note(f"stopped at the first failure: {done} of {len(stored.left)} trials were run")
         if calm is not None and calm.warning:
             self.log.warn(intake.masker.text(calm.warning))

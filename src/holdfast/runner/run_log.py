@@ -21,6 +21,8 @@ class RunLog:
         before = run.ended()
         self.warnings = list(dict.fromkeys((*job.warnings, *(before.warnings if before else ()))))
         self.notes: tuple[str, ...] = before.notes if before else ()
+        self.unrun = 0
+        """Trials that fail-fast left out."""
 
     def announce(self, concurrency: int, done: int) -> None:
         job = self._job
@@ -64,5 +66,7 @@ class RunLog:
     def _end(self, complete: bool, duration_s: float = 0.0, sealed: dict[str, Seal] | None = None) -> None:
         conditions = self._intake.conditions
         notes = tuple(dict.fromkeys((*self.notes, *conditions.notes)))
-        ended = RunEnd(complete, duration_s, tuple(self.warnings), notes, sealed or {}, conditions.isolation)
+        ended = RunEnd(
+            complete, duration_s, tuple(self.warnings), notes, sealed or {}, conditions.isolation, self.unrun
+        )
         write_json(self._run.path / "ended.json", ended)

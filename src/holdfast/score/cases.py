@@ -14,7 +14,7 @@ from holdfast.model.spec import Invariant, Spec, Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.when import meeting
-from holdfast.plan import Plan
+from holdfast.plan import CellKey, Plan
 from holdfast.score.composite import UNMET, composite, proven
 from holdfast.score.replicas import mean, settled
 
@@ -43,6 +43,8 @@ class Cases:
         self._needs: dict[str, dict[str, frozenset[int]]] = {}
         """By scenario and rule: the faults of which one must be met; calm ones need none."""
         self._scenarios = {scenario.name: scenario for scenario in plan.scenarios}
+        self.lost = False
+        """A case has failed, whatever is still to come."""
 
     def add(self, trial: Trial, seen: Observation, verdicts: Iterable[Verdict]) -> None:
         """A trial that was judged; one that serves a single rule is no part of a case."""
@@ -60,7 +62,14 @@ class Cases:
             self._rules[trial.scenario] = rules
         one = composite(trial, rules, by_rule, seen.forbidden, self._spec.scoring)
         kept = {rule: _slim(one) for rule, one in by_rule.items()} if self._needs[trial.scenario] else {}
-        self._judged.setdefault(key, {})[trial.replica] = _Judged(one, kept)
+        judged = self._judged.setdefault(key, {})
+        judged[trial.replica] = _Judged(one, kept)
+        if one.status != "pass" or len(judged) > 1:
+            self.lost = self.lost or self._has_failed(key, judged)
+
+    def _has_failed(self, key: _Key, judged: dict[int, _Judged]) -> bool:
+        replicas = [one.replica for one in judged.values()]
+        return settled(replicas, self._expected(key, len(replicas)), self._spec.scoring)[0] == "fail"
 
     def all(self) -> Iterator[Case]:
         """Every case that was begun, in plan order."""
@@ -70,7 +79,7 @@ class Cases:
             scenario, task, params = key
             judged = [one for _, one in sorted(self._judged[key].items())]
             plain = Case(scenario, "error", task.prompt, dict(self._spec.params[params]), unmet=self._unmet(key))
-            yield self._decided(plain, judged, self._expected(len(judged)))
+            yield self._decided(plain, judged, self._expected(key, len(judged)))
 
     def _decided(self, case: Case, judged: Sequence[_Judged], expected: int) -> Case:
         """The case with its replicas: rules that passed without their faults met do not speak for it."""
@@ -99,9 +108,14 @@ class Cases:
         met = self._met[key]
         return tuple(rule for rule, needs in self._needs[key[0]].items() if not needs & met)
 
-    def _expected(self, there: int) -> int:
+    def _expected(self, key: _Key, there: int) -> int:
         """How many replicas a case waits for; where trials were selected, those."""
-        return max(there, self._spec.replicas) if self._plan.whole else there
+        if self._plan.whole:
+            return max(there, self._spec.replicas)
+        scenario, task, params = key
+        rule = self._rules[scenario][0].id
+        asked = self._plan.asked(CellKey(rule, scenario, params))
+        return max(there, asked[self._plan.tasks(rule).index(task)])
 
 
 def _unproven(case: Case, judged: Sequence[_Judged]) -> Case:

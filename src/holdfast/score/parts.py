@@ -7,7 +7,17 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from holdfast.model.score import Case, Score
-from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, PRECEDENCE, UNPROVEN, VIOLATED, Reason, ScoreOptions
+from holdfast.score.ruling import (
+    BROKEN,
+    HELD,
+    INTERRUPTED,
+    PRECEDENCE,
+    UNPROVEN,
+    VIOLATED,
+    Reason,
+    ScoreOptions,
+    left_out,
+)
 
 
 def with_cases(contract: Score, matrix: Sequence[Reason] | None, cases: Sequence[Case], options: ScoreOptions) -> Score:
@@ -18,6 +28,7 @@ def with_cases(contract: Score, matrix: Sequence[Reason] | None, cases: Sequence
     unproven = contract.counts.get("unproven", 0)
     found = list(_reasons(cases, options, unproven if matrix is None else 0))
     found += () if options.interrupted else matrix or ()
+    found += left_out(options)
     found.sort(key=lambda one: PRECEDENCE.index(one[0]))
     code = found[0][0] if found else HELD
     held = (_held(cases), *(_beside(contract) if matrix is not None else ()))
@@ -48,7 +59,7 @@ def _reasons(cases: Sequence[Case], options: ScoreOptions, unproven: int) -> Ite
     if options.interrupted:
         yield INTERRUPTED, "the run was interrupted"
     failed = sum(case.status == "fail" for case in cases)
-    broken = sum(case.status == "error" and not case.unproven_only for case in cases)
+    broken = sum(_broken(case, options) for case in cases)
     if failed:
         yield VIOLATED, f"{failed} of {_cases(len(cases))} failed"
     if options.interrupted:  # what is missing was not reached: that is no error, and proves nothing either way
@@ -58,6 +69,13 @@ def _reasons(cases: Sequence[Case], options: ScoreOptions, unproven: int) -> Ite
     yield from _undecided(cases, options)
     if options.strict and unproven:
         yield UNPROVEN, f"{unproven} rules unproven, and none is allowed (strict)"
+
+
+def _broken(case: Case, options: ScoreOptions) -> bool:
+    """Whether our side broke it; one that waits for trials which fail-fast left out is not broken."""
+    if case.status != "error" or case.unproven_only:
+        return False
+    return not options.unrun or not case.replicas or any(one.status == "error" for one in case.replicas)
 
 
 def _undecided(cases: Sequence[Case], options: ScoreOptions) -> Iterator[Reason]:

@@ -30,6 +30,10 @@ class ScoreOptions(Struct, frozen=True):
     allow_vacuous: bool = False
     max_errors: int = 0
     interrupted: bool = False
+    unrun: int = 0
+    """Trials that fail-fast left out: they may have failed."""
+    planned: int = 0
+    """Trials of the plan, those among them."""
 
 
 class Ruling(NamedTuple):
@@ -56,7 +60,9 @@ def rule(summary: Summary, vacuous: Sequence[str], least: float | None, options:
         *_unproven(summary, vacuous, options),
     ]
     # In the order of precedence: the first decides the exit code.
-    found = sorted((*_interrupted(options), *deciding, *plain), key=lambda one: PRECEDENCE.index(one[0]))
+    found = sorted(
+        (*_interrupted(options), *deciding, *plain, *left_out(options)), key=lambda one: PRECEDENCE.index(one[0])
+    )
     words = tuple(text for _, text in found) or _held(len(tolerated), summary.count("error"), least, options)
     code = found[0][0] if found else HELD
     return Ruling(code, words, _names(critical), _names(tolerated), tuple(deciding))
@@ -65,6 +71,13 @@ def rule(summary: Summary, vacuous: Sequence[str], least: float | None, options:
 def _interrupted(options: ScoreOptions) -> Iterator[Reason]:
     if options.interrupted:
         yield INTERRUPTED, "the run was interrupted"
+
+
+def left_out(options: ScoreOptions) -> Iterator[Reason]:
+    """A run that stopped early has proven nothing of the rest."""
+    if options.unrun:
+        of = f"{options.planned} trial{'' if options.planned == 1 else 's'}"
+        yield UNPROVEN, f"{options.unrun} of {of} {'was' if options.unrun == 1 else 'were'} not run"
 
 
 def _violated_others(others: int, critical: int) -> Iterator[Reason]:

@@ -108,6 +108,8 @@ class RunEnd(Struct, frozen=True, omit_defaults=True):
     """The run's files as it wrote them, by name; none while it runs, or if it was killed."""
     isolation: tuple[Isolation, ...] = ()
     """What the sandboxes of its trials enforced, and what not."""
+    unrun: int = 0
+    """Trials of its plan that were not run, since fail-fast stopped it."""
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
