@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +12,9 @@ from holdfast.errors import HarnessError, NothingToJudge
 from holdfast.reading.backslashes import undoubled
 
 LIMIT_S = 2.0
+DOUBLED = "its backslashes are doubled"
+END_SIGN = "$ is the end of the text"
+START_SIGN = "^ is the start of the text"
 _WAYS_OUT = (
     ("missing )", "close the (, or write \\( for the sign itself"),
     ("unbalanced parenthesis", "write \\) for the sign itself"),
@@ -63,10 +68,24 @@ def why_never(pattern: str, flags: str = "") -> str | None:
 
     if not never_matches(pattern, flags):
         return None
-    mended = undoubled(pattern)
-    mends = mended != pattern and _usable(mended, flags) and not never_matches(mended, flags)
-    way_out = f": its backslashes are doubled; write {shorten(mended, 300)}" if mends else ""
+    way_out = ""
+    for why, mended in ((DOUBLED, undoubled(pattern)), *_escaped_signs(pattern)):
+        if mended != pattern and _usable(mended, flags) and not never_matches(mended, flags):
+            way_out = f": {why}; write {shorten(mended, 300)}"
+            break
     return f"the pattern {shorten(pattern, 100)} can never match, so this rule proves nothing{way_out}"
+
+
+def _escaped_signs(pattern: str) -> Iterator[tuple[str, str]]:
+    """The pattern with the signs escaped that were probably meant as they are, and what they mean unescaped."""
+    yield END_SIGN, _escaped(pattern, r"\$(?![|)]|$)")
+    yield START_SIGN, _escaped(pattern, r"(?<=.)(?<![(|])\^")
+
+
+def _escaped(pattern: str, sign: str) -> str:
+    """Escapes what is found of the sign; an escape or a set is left as it is."""
+    found = rf"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|({sign})"
+    return re.sub(found, lambda match: match[1] or "\\" + match[2], pattern, flags=re.DOTALL)
 
 
 def _usable(pattern: str, flags: str) -> bool:

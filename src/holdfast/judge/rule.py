@@ -104,7 +104,7 @@ class RuleJudge:
         if passed is None or (found.empty and self.negative):
             return "unproven", found
         if self.negate:
-            return _swapped(found, passed)
+            return _swapped(found, passed, wanted=not self.negative)
         return ("pass" if passed else "fail"), found
 
     def _without_text(self, turn: Turn) -> tuple[Outcome, Finding]:
@@ -114,9 +114,11 @@ class RuleJudge:
         return "fail", Finding(False, f"no answer: {why}")
 
 
-def _swapped(found: Finding, passed: bool) -> tuple[Outcome, Finding]:
+def _swapped(found: Finding, passed: bool, *, wanted: bool) -> tuple[Outcome, Finding]:
+    """The finding the other way round; `wanted`: the rule asks for what its check forbids."""
+    against = "and this rule, being negated, asks for the opposite" if wanted else "which this rule forbids"
     score = (1.0 if passed else 0.0) if found.score is None else found.score
-    why = f"{found.reason}, which this rule forbids" if passed else found.reason
+    why = f"{found.reason}, {against}" if passed else found.reason
     return ("fail" if passed else "pass"), Finding(not passed, why, 1.0 - score, found.marks, found.details)
 
 

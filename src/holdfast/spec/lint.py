@@ -50,18 +50,19 @@ def _rule(reader: Reader, rule: RuleEntry) -> None:
             nodes = value.items if value.kind == "list" else [value]
             for index, node in enumerate(nodes):
                 where = f"{rule.settings_path}.{key}" + (f"[{index}]" if value.kind == "list" else "")
-                if _escaped(reader, node, where):
+                if _escaped(reader, node, where, rule.invariant.id):
                     escaped.add(where)
     if hasattr(rule.made, "lint"):
         for code, field, message in rule.made.lint():
             node, where = spot(rule.settings_at, rule.settings_path, field)
             if code == "lint-never-matches" and where in escaped:
                 continue  # said already, with its reason
-            reader.warn(node, where, message, code=code)
+            named = f" (rule {rule.invariant.id})" if code == "lint-never-matches" else ""
+            reader.warn(node, where, message + named, code=code)
     _judged(reader, rule)
 
 
-def _escaped(reader: Reader, node: Node, path: str) -> bool:
+def _escaped(reader: Reader, node: Node, path: str, id: str) -> bool:
     """A doubled backslash outside double quotes reaches the regex doubled: whether that was warned of."""
     mended = undoubled(node.text) if node.kind == "text" and node.style != '"' else ""
     if not mended or mended == node.text:
@@ -69,7 +70,7 @@ def _escaped(reader: Reader, node: Node, path: str) -> bool:
     quotes = {"'": "single quotes keep", "": "unquoted text keeps"}.get(node.style, "block text keeps")
     shown = f"'{mended}'" if node.style == "'" else mended
     hint = f"{quotes} both backslashes, so it looks for a backslash. Write {shown}"
-    message = "can never match what it seems to mean"
+    message = f"can never match what it seems to mean (rule {id})"
     reader.warn(node, path, message, hint=hint, code="lint-escaped-regex", length=1)
     return True
 

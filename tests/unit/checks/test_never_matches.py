@@ -58,9 +58,35 @@ def test_a_pattern_too_large_to_be_proven_could_match():
 
 def test_the_mended_pattern_is_told():
     assert why_never(PRINTED, "s").endswith(f"its backslashes are doubled; write {MENDED}")
-    assert "write" not in why_never("a^")
+    assert "write" not in why_never(r"a\bb")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why", "mended"),
+    [
+        ("$foo", "$ is the end of the text", r"\$foo"),
+        ("costs $5, or $6", "$ is the end of the text", r"costs \$5, or \$6"),
+        (r"[$]\$$5", "$ is the end of the text", r"[$]\$\$5"),
+        ("a^b", "^ is the start of the text", r"a\^b"),
+        ("a^", "^ is the start of the text", r"a\^"),
+    ],
+)
+def test_a_sign_that_was_meant_as_it_is_is_told_of(pattern, why, mended):
+    assert why_never(pattern).endswith(f": {why}; write {mended}")
+    assert search(mended, pattern.replace("\\", "").replace("[$]", "$"), "") is not None
+
+
+def test_a_pattern_that_can_never_match_is_unproven():
     with pytest.raises(NothingToJudge, match="can never match"):
         search(PRINTED, "anything", "s")
+
+
+def test_a_pattern_that_is_forbidden_by_its_check_and_asked_for_by_the_rule_has_a_fitting_reason():
+    outcome, found = judged("excludes_pii", "hello", negate=True)
+    assert (outcome, found.reason) == (
+        "fail",
+        "no personal data found, and this rule, being negated, asks for the opposite",
+    )
 
 
 def judged(check: str, text: str, *, negate: bool = False, **settings):

@@ -128,3 +128,16 @@ def test_a_reference_without_its_brace_is_an_error(file, line):
 @pytest.mark.parametrize("text", ["a $ {b", "${", "${}", "price $5", "{LIMIT"])
 def test_a_dollar_is_a_dollar(file, text):
     file.spec(SPEC.replace("simulate: answer", f"command: ls, env: {{A: '{text}'}}"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("type: regex, pattern: '$foo'", r"write \$foo (rule cites)"),
+        ("type: excludes_pattern, patterns: [ok, '$foo']", r"write \$foo, or set literal: true (rule cites)"),
+        (r"type: excludes_pattern, patterns: ['a\bb']", "proves nothing (rule cites)"),
+    ],
+)
+def test_a_dead_pattern_names_its_rule(file, rule, said):
+    (found,) = file.warnings(with_rule(rule), "lint-never-matches")
+    assert found.message.endswith(said)

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from holdfast.checks.caseless import find_folded
-from holdfast.checks.patterns import fault_in, search, why_never
+from holdfast.checks.patterns import END_SIGN, START_SIGN, fault_in, search, why_never
 from holdfast.checks.prose import unescaped
 from holdfast.checks.wording import shorten
 from holdfast.errors import NothingToJudge
@@ -66,7 +66,8 @@ class ExcludesPattern:
             if fault_in(pattern, FLAGS):
                 continue
             if why := why_never(pattern, FLAGS):
-                yield "lint-never-matches", f"patterns[{n}]", why
+                plain = END_SIGN in why or START_SIGN in why
+                yield "lint-never-matches", f"patterns[{n}]", why + (", or set literal: true" if plain else "")
             elif search(pattern, "", FLAGS) is not None:
                 yield "lint-matches-anything", "patterns", f"{shorten(pattern)} matches every answer"
             elif signs := unescaped(pattern):
