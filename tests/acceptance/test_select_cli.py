@@ -211,6 +211,36 @@ def test_a_masked_run_of_a_linked_file_is_taken_up(folder: Path) -> None:
     assert (again.code, "is not there" in again.err) == (1, False)
 
 
+def test_lf_reads_what_a_later_judging_said(folder: Path) -> None:
+    assert tell(folder, "contract", "run", "mine.yaml").code == 1
+    (folder / "mine.yaml").write_text(SPEC.replace("value: source", "value: no idea"))
+    assert tell(folder, "judge", "0001", "-c", "mine.yaml").code == 1
+    (folder / "other.yaml").write_text(SPEC.replace("id: cites", "id: strict"))
+    assert tell(folder, "judge", "0001", "-c", "other.yaml").code == 1
+    again = tell(folder, "contract", "run", "mine.yaml", "--lf", "--json")
+    assert {prompt.split()[-1] for prompt in prompts(again)} == {"tax"}
+    assert cells(again) == {("cites", "calm"), ("cites", "poisoned")}
+
+
+def test_lf_has_nothing_to_run_where_a_later_judging_passed_all(folder: Path) -> None:
+    assert tell(folder, "contract", "run", "mine.yaml").code == 1
+    (folder / "mine.yaml").write_text(SPEC.replace("type: contains, value: source", "type: completes"))
+    assert tell(folder, "judge", "0001", "-c", "mine.yaml").code == 0
+    assert "nothing failed up to run 0001" in tell(folder, "contract", "run", "mine.yaml", "--lf").err
+
+
+def test_lf_runs_only_the_combinations_that_failed(folder: Path) -> None:
+    spec = (
+        SPEC.replace("[total, tax]", '["{{ params.what }}"]')
+        + "parallelism: {matrix: {what: [total, tax], n: [1, 2.0]}}\n"
+    )
+    (folder / "mine.yaml").write_text(spec)
+    assert tell(folder, "contract", "run", "mine.yaml").code == 1
+    again = tell(folder, "contract", "run", "mine.yaml", "--lf", "--json")
+    assert {prompt.split()[-1] for prompt in prompts(again)} == {"total"}
+    assert {cell["params"]["n"] for cell in again.json["parts"]["contract"]["cells"]} == {1, 2.0}
+
+
 def test_lf_whose_failures_are_gone_from_the_file_runs_nothing(folder: Path) -> None:
     assert tell(folder, "contract", "run", "mine.yaml").code == 1
     (folder / "mine.yaml").write_text(SPEC.replace("total, ", ""))

@@ -7,8 +7,10 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.errors import UsageError
+from holdfast.model.codec import canonical
 from holdfast.model.spec import Task
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ class FailedTask(Struct, frozen=True, array_like=True):
     invariant: str
     scenario: str
     turns: tuple[str, ...]
+    params: str = ""
+    """Canonical JSON; empty, as runs that were stored before have it: whatever they are."""
 
 
 class Select(Struct, frozen=True):
@@ -57,11 +61,15 @@ class TaskFilter:
         self._failed = frozenset(select.failed)
 
     def keeps(self, rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> bool:
-        if self._failed and FailedTask(rule, scenario, task.turns) not in self._failed:
+        if self._failed and not self._failed_on(rule, scenario, task, params):
             return False
         if self._fits is None:
             return True
         return self._fits((rule, scenario, *task.turns, *(f"{name}={value}" for name, value in params.items())))
+
+    def _failed_on(self, rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> bool:
+        exact = FailedTask(rule, scenario, task.turns, canonical(params).decode())
+        return exact in self._failed or replace(exact, params="") in self._failed
 
 
 EVERYTHING = Select()

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
 from holdfast.errors import UserError
-from holdfast.model.codec import decoder
+from holdfast.model.codec import canonical
 from holdfast.model.spec import Spec
 from holdfast.model.verdict import Verdict
 from holdfast.plan.select import EVERYTHING, FailedTask
-from holdfast.store.record import trials
-from holdfast.store.rundir import RunDir, records
-
-_verdicts = decoder(Verdict)
+from holdfast.store.record import trials, verdicts
+from holdfast.store.rundir import RunDir
 
 
 def failed_before(runs: Path, spec: Spec) -> tuple[str, tuple[FailedTask, ...]]:
@@ -22,9 +20,10 @@ def failed_before(runs: Path, spec: Spec) -> tuple[str, tuple[FailedTask, ...]]:
     A run of a part says nothing of the rest: for that the runs before it count, back to the last whole one.
     """
     newest, held = "", dict[FailedTask, bool]()
+    rules = {rule.id for rule in spec.invariants}
     for run in _runs_of(runs, spec):
         newest = newest or run.id
-        for task, failed in _asked(run).items():
+        for task, failed in _asked(run, rules).items():
             held.setdefault(task, failed)
         if _whole(run):
             break
@@ -49,14 +48,24 @@ def _whole(run: RunDir) -> bool:
     return options.select == EVERYTHING and not options.fail_fast and ended is not None and ended.complete
 
 
-def _asked(run: RunDir) -> dict[FailedTask, bool]:
+def _asked(run: RunDir, rules: Set[str]) -> dict[FailedTask, bool]:
     """What was asked in its trials, and whether a rule failed on it or could not be judged for an error of ours."""
     asked = {trial.id: trial for trial in trials(run)}
-    last = {(found.trial, found.invariant): found for _, found in records(run.verdicts(), _verdicts.decode)}
     seen: dict[FailedTask, bool] = {}
-    for found in last.values():
+    for found in _last_verdicts(run, rules):
         trial = asked.get(found.trial)
         if trial is not None:
-            task = FailedTask(found.invariant, trial.scenario, trial.task.turns)
+            params = canonical(trial.params).decode()
+            task = FailedTask(found.invariant, trial.scenario, trial.task.turns, params)
             seen[task] = seen.get(task, False) or found.outcome in ("fail", "error")
     return seen
+
+
+def _last_verdicts(run: RunDir, rules: Set[str]) -> Iterable[Verdict]:
+    """The last verdict of each rule on each trial: a later judging counts, but for rules that are another file's."""
+    last: dict[tuple[str, str], Verdict] = {}
+    for path in run.verdict_files():
+        own = path == run.verdicts()
+        judged = (found for found in verdicts(path) if own or found.invariant in rules)
+        last |= {(found.trial, found.invariant): found for found in judged}
+    return last.values()
