@@ -13,7 +13,6 @@ import msgspec
 from holdfast.model.spec import Problem
 from holdfast.reading.fields import Field, Hint, keys_of, node_field, peel
 from holdfast.reading.limits import SCALARS, beyond, kinds_of, name_of
-from holdfast.reading.mending import UNCLOSED, list_hint, map_hint, option_hint, scalar_hint, unclosed
 from holdfast.reading.node import Node
 from holdfast.reading.scalars import plain
 from holdfast.reading.stand_in import AS_WRITTEN, by_reference, stand_in
@@ -59,6 +58,8 @@ class Reader:
 
     def read_hint(self, hint: Hint, node: Node, path: str) -> Any:
         if node.kind == "text" and "${" in node.text and self.value_of is not None and by_reference(hint):
+            from holdfast.reading.mending import UNCLOSED, unclosed
+
             if way_out := unclosed(node.text):
                 return self.error(node, path, UNCLOSED, hint=way_out, code="unclosed-reference")
             node = self._given(self.value_of, hint, node, path)
@@ -105,6 +106,8 @@ class Reader:
     def _scalar(self, base: type, node: Node, path: str) -> Any:
         kinds, words = SCALARS[base]
         if node.kind not in kinds:
+            from holdfast.reading.mending import scalar_hint
+
             hint = scalar_hint(base, node)
             return self.error(node, path, f"expected {words}, found {found(node)}", hint=hint, code="wrong-type")
         if node.kind == "float" and not math.isfinite(node.value):
@@ -137,6 +140,8 @@ class Reader:
                 self.problems += attempt.problems
                 return value
         expected = " or ".join(dict.fromkeys(name_of(m) for m in members))
+        from holdfast.reading.mending import option_hint
+
         hint = option_hint(members, node)
         return self.error(node, path, f"expected {expected}, found {found(node)}", hint=hint, code="wrong-type")
 
@@ -144,6 +149,8 @@ class Reader:
         args = get_args(base)
         element = args[0] if args else Any
         if node.kind != "list":
+            from holdfast.reading.mending import list_hint
+
             hint = list_hint(element, node)
             return self.error(node, path, f"expected a list, found {found(node)}", hint=hint, code="wrong-type")
         values = [self.read(element, item, f"{path}[{i}]") for i, item in enumerate(node.items)]
@@ -153,6 +160,8 @@ class Reader:
 
     def _map(self, base: Any, node: Node, path: str) -> Any:
         if node.kind != "map":
+            from holdfast.reading.mending import map_hint
+
             hint = map_hint(None, node)
             return self.error(node, path, f"expected a map, found {found(node)}", hint=hint, code="wrong-type")
         args = get_args(base)
@@ -170,6 +179,8 @@ class Reader:
     def section(self, kind: type, node: Node, path: str) -> Any:
         """A section of that type, its unreadable optional keys left at their defaults."""
         if node.kind != "map":
+            from holdfast.reading.mending import map_hint
+
             hint = map_hint(kind, node)
             return self.error(node, path, f"expected a map, found {found(node)}", hint=hint, code="wrong-type")
         self.unknown_keys(node, path, [f.key for f in keys_of(kind)])

@@ -16,7 +16,6 @@ from holdfast.execute.site import Site
 from holdfast.model.trial import Judged
 from holdfast.plan import FailFast, Once
 from holdfast.processes.scratch import sweep
-from holdfast.runner.calm_answers import calm_answers
 from holdfast.runner.intake import Intake
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
@@ -79,7 +78,11 @@ class RunInProgress:
         planner = FailFast(stored.left, site.concurrency) if job.options.fail_fast else Once(stored.left)
         done, alone = 0, site.concurrency == 1
         asked = [job.asked_first] if job.asked_first is not None else []
-        calm = calm_answers(job.spec, [*asked, *job.plan.controls], intake.controls)
+        calm = None
+        if job.spec.agent.isolation == "fresh":
+            from holdfast.runner.calm_answers import calm_answers
+
+            calm = calm_answers(job.spec, [*asked, *job.plan.controls], intake.controls)
         while batch := planner.next(Judged(done, intake.violated)):
             begun = intake.begun(batch)
             ended = execute(

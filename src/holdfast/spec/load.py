@@ -29,7 +29,6 @@ from holdfast.spec.secrecy import references
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import ModelEntry, ReplaysSection
 from holdfast.spec.settled_values import SettledValues
-from holdfast.spec.short_secrets import short_secrets
 from holdfast.spec.stored_agent import stored_agent
 from holdfast.spec.urls import url_fault
 from holdfast.spec.world import world_problems
@@ -137,7 +136,9 @@ def _spec(
         scenario_problems(reader, file, path)
     world_problems(reader, file, (*rules.all, *file.run_rules), weather.placed)
     referred = references(reader, file, environ, copied_from or folder, values)
-    if copied_from is None:
+    if copied_from is None and referred.secrets:
+        from holdfast.spec.short_secrets import short_secrets
+
         short_secrets(reader, file, environ)
     named_to = reader if copied_from is None else Reader()
     files = named_files(named_to, file, rules, copied_from or folder)

@@ -11,7 +11,6 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.errors import UserError
-from holdfast.reading.mending import UNCLOSED, unclosed
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader, join
 from holdfast.spec.references import SHORTEST_SECRET, names
@@ -73,8 +72,8 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
     for node, path in scalars(file.at):
         _literal_secret(reader, node, path)
         resolved = path.startswith(RESOLVED) and not re.fullmatch(_TEXT_ONLY, path)
-        if resolved and (way_out := unclosed(node.text)) and not reader.failed(path):
-            reader.error(node, path, UNCLOSED, hint=way_out, code="unclosed-reference")
+        if resolved and "${" in node.text:
+            _unclosed(reader, node, path)
         found = names(node.text)
         if not found.any:
             continue
@@ -98,6 +97,13 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
             _unset(reader, secret.at, "secrets", [name] if name not in environ else [])
     masked |= dict.fromkeys(f"${{{name}:-}}" for name in _in_mcp_file(file.agent.mcp_config, folder, environ))
     return Referred(tuple(variables), tuple(masked), tuple(passed_on))
+
+
+def _unclosed(reader: Reader, node: Node, path: str) -> None:
+    from holdfast.reading.mending import UNCLOSED, unclosed
+
+    if (way_out := unclosed(node.text)) and not reader.failed(path):
+        reader.error(node, path, UNCLOSED, hint=way_out, code="unclosed-reference")
 
 
 def _in_mcp_file(config: Any, folder: Path, environ: Mapping[str, str]) -> list[str]:
