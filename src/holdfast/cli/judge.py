@@ -36,6 +36,6 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
         reporter(path)
     found = RunDir.find(RUNS, run)
     with closing(judge_again(found, config=config, options=shared.options(**given), environ=os.environ)) as outcome:
-        shown = with_reports(outcome, found, outputs)
+        shown = with_reports(outcome, outputs)
         Screen(as_json=as_json, quiet=quiet).finish(shown)
     return ending(shown)

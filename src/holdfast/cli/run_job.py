@@ -26,7 +26,7 @@ from holdfast.report.terminal import can_show_signs, summary
 from holdfast.report.wording import plural, warned
 from holdfast.runner.consultations import check_judges
 from holdfast.runner.job import Job, Listen, told
-from holdfast.runner.outcome import RunOutcome, conclude, shown_path, store_score, unrun
+from holdfast.runner.outcome import RunOutcome, conclude, store_score, unrun
 from holdfast.runner.start import RUNS, begin, take_up
 from holdfast.store.rundir import RunDir, RunEnd
 
@@ -145,7 +145,7 @@ def execute(
     rundir.unlock()
     try:
         declared = _declared(job, rundir)
-        return with_reports(outcome, rundir, outputs, declared, report=report, step_summary=True)
+        return with_reports(outcome, outputs, declared, step_summary=True)
     except BaseException:
         outcome.close()
         raise
@@ -158,19 +158,17 @@ def _load_ahead() -> None:
 
 def with_reports(
     outcome: RunOutcome,
-    rundir: RunDir,
     outputs: Sequence[Path],
     declared: Mapping[Path, str] = {},
     *,
-    report: bool = True,
     step_summary: bool = False,
 ) -> RunOutcome:
     """The outcome once its reports are written, or with what kept them from it: that hides no verdict.
 
     Those that are declared say their format themselves.
     """
-    if report:
-        trouble = _tried(outcome, Path(shown_path(rundir.path)) / "report.html")
+    if outcome.run.page:
+        trouble = _tried(outcome, Path(outcome.run.page))
         if trouble:
             print(f"warning: {trouble}", file=sys.stderr)
             outcome = replace(outcome, run=replace(outcome.run, page=""))

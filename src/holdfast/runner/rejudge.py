@@ -77,7 +77,7 @@ def judge_again(run: RunDir, *, config: Path | None, options: RunOptions, enviro
         known, complete=complete, duration_s=0.0, warnings=told(spec, problems), notes=(*known.notes, *said), sealed={}
     )
     by = f"the rules of {config}" if config else "the rules that it was run with"
-    page = run.path / "report.html"
+    page = run.path / f"report-judged-{number_of(path)}.html"  # report.html stays that of the run itself
     return conclude(run, spec, plan, tally, options, ended=ended, verdicts=path, judged_by=by, page=page)
 
 

@@ -130,7 +130,7 @@ def stored_spec(
 ) -> tuple[Spec, tuple[Problem, ...]]:
     """The spec a run was made of: its own copy, read as if it lay where it came from; or the one given.
 
-    What variables gave for its numbers is as the run had it, unless they are to be read anew.
+    What variables gave for its numbers is as the run had it; in a file that is given they are read anew.
     """
     path = config or _copy(run, manifest)
     spec, problems = load(
@@ -141,7 +141,7 @@ def stored_spec(
         profile=manifest.options.profile,
         copied_from=Path(manifest.root) if config is None else None,
         part=manifest.options.part,
-        settled=None if anew else manifest.settled,
+        settled=None if anew or config is not None else manifest.settled,
     )
     if config is None:
         named = Path(manifest.spec_path)
