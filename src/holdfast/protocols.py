@@ -89,6 +89,19 @@ Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 Fits: TypeAlias = Callable[[Any], bool]
 
 
+class Received(Struct, frozen=True):
+    """A reply as the agent's side gets it, once its plane has put it into form."""
+
+    exact: Any
+    """All of it; two replies for which this is equal cannot be told apart."""
+    text: str
+    """What can be read in it."""
+
+
+Receives: TypeAlias = Callable[[Reply], Received]
+"""Puts a reply into the form in which it arrives. Nothing is sent."""
+
+
 def _anything(value: Any) -> bool:
     """Most clients take whatever comes."""
     return True
@@ -108,6 +121,8 @@ class FaultContext:
     """Kept per trial and injection."""
     idle: str = ""
     """Set by a fault that finds nothing to act on: why, for the ledger."""
+    planted: str = ""
+    """Set by an attack: the text that it puts into the reply. It is met only if some of that arrives."""
     fits: Fits = _anything
     """Whether the client takes a value in the reply's place: one that declares its results may refuse others."""
 
@@ -971,10 +986,12 @@ class TrialContext(Protocol):
         untouched: Forward | None = None,
         retry: int = 0,
         fits: Fits | None = None,
+        receives: Receives | None = None,
     ) -> Reply:
         """Passes a call on through every fault that is due; raises Failed where one makes it fail.
 
-        `fits`: as in FaultContext, where the client may refuse a value.
+        `fits`: as in FaultContext, where the client may refuse a value. `receives`: where the agent's side does not
+        get the value itself.
 
         Where no fault fires, or needs to see the reply, `untouched` is used instead of `forward`: what it gives is
         handed back as it is, so that a plane can let bytes pass unread.

@@ -21,7 +21,7 @@ from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, brief, shorten
 from holdfast.planes.firing import DELAYED
 from holdfast.planes.weather import Weather
-from holdfast.protocols import Call, Fits, Forward, Reply, Sleep, WorldFindings
+from holdfast.protocols import Call, Fits, Forward, Receives, Reply, Sleep, WorldFindings
 
 Met = Callable[[Trial, FaultMet], None]
 Saw = Callable[[Trial, TraceEvent], None]
@@ -249,12 +249,15 @@ class LiveContext:
         untouched: Forward | None = None,
         retry: int = 0,
         fits: Fits | None = None,
+        receives: Receives | None = None,
     ) -> Reply:
         held = (call.plane, brief(call.target), call.n)
         if len(self.trace) < EVENTS_KEPT:
             self._held.add(held)
         sent = partial(self._held.discard, held)
-        return await self.weather.through(call, forward, sleep, untouched=untouched, retry=retry, sent=sent, fits=fits)
+        return await self.weather.through(
+            call, forward, sleep, untouched=untouched, retry=retry, sent=sent, fits=fits, receives=receives
+        )
 
 
 def _short(event: TraceEvent) -> TraceEvent:

@@ -15,9 +15,9 @@ from holdfast.errors import HarnessError
 from holdfast.model.completion import Completion, Text
 from holdfast.model.observation import FaultMet
 from holdfast.planes.describe import witness
-from holdfast.planes.felt import CallEnd, alike
+from holdfast.planes.felt import CallEnd, alike, text_of_end
 from holdfast.planes.firing import Firing, FiringLedger
-from holdfast.protocols import Call, Failed, Fits, Forward, Reply, Sleep
+from holdfast.protocols import Call, Failed, Fits, Forward, Receives, Reply, Sleep
 
 _ERASED = "another fault on this call left nothing of it"
 _GIVEN_UP = "the call was given up"
@@ -28,8 +28,8 @@ class FaultedCall:
     """A call under way: how it is passed on, what fired on it, and what came from the other side."""
 
     __slots__ = (
-        "_ledger", "_witness", "came", "fired", "fits", "forward", "modes", "retry", "seen", "sent", "sleep",
-        "untouched",
+        "_ledger", "_receives", "_witness", "came", "fired", "fits", "forward", "modes", "retry", "seen", "sent",
+        "sleep", "untouched",
     )  # fmt: skip
 
     def __init__(
@@ -42,6 +42,7 @@ class FaultedCall:
         modes: dict[int, str] | None,
         sent: Callable[[], None] | None,
         fits: Fits | None,
+        receives: Receives | None = None,
     ) -> None:
         self.forward = forward
         self.untouched = untouched
@@ -59,6 +60,7 @@ class FaultedCall:
         self._witness = ""
         self._ledger = ledger
         self.fits = fits
+        self._receives = receives
 
     def record(self, met: FaultMet) -> None:
         """Enters a firing."""
@@ -98,11 +100,12 @@ class FaultedCall:
         if self.came is not None and self._is_calm(arrived, call):
             self._lose(_ERASED)
             return
-        felt = [firing for firing in self.fired if await self._explains(firing, arrived, call)]
+        shown = text_of_end(arrived, self._receives)
+        left = [firing for firing in self.fired if firing.left_something_in(shown)]
+        felt = [firing for firing in left if await self._explains(firing, arrived, call)]
         if not felt:  # each would have been enough: the outermost stands for them
-            felt = await self._outermost(call)
+            felt = await self._outermost(left, call)
         self._lose(_ERASED, felt)
-        shown = _shown(arrived)
         for firing in felt:
             firing.stand()
             firing.arrived_as(shown)
@@ -118,7 +121,7 @@ class FaultedCall:
         assert came is not None
         if isinstance(came, Reply) and _witness(came) != self._witness:
             return False  # a fault changed it in its place
-        return alike(arrived, came, call)
+        return alike(arrived, came, call, self._receives)
 
     async def _explains(self, firing: Firing, arrived: CallEnd, call: Call) -> bool:
         """Whether something else would have arrived without it."""
@@ -130,16 +133,16 @@ class FaultedCall:
         if base is None:
             return False
         without = await _replayed([one for one in outer if one is not firing], base, call)
-        return without is not None and not alike(arrived, without, call)
+        return without is not None and not alike(arrived, without, call, self._receives)
 
-    async def _outermost(self, call: Call) -> list[Firing]:
+    async def _outermost(self, left: Sequence[Firing], call: Call) -> list[Firing]:
         """The first that changes the reply also by itself."""
         base = self.came if self.came is not None else self.fired[-1].outcome
-        for firing in self.fired:
+        for firing in left:
             alone = await _replayed([firing], base, call) if base is not None else None
-            if base is not None and alone is not None and not alike(alone, base, call):
+            if base is not None and alone is not None and not alike(alone, base, call, self._receives):
                 return [firing]
-        return [firing for firing in self.fired if firing.effect == "met"][:1]
+        return [firing for firing in left if firing.effect == "met"][:1]
 
 
 async def _replayed(firings: Sequence[Firing], base: CallEnd, call: Call) -> CallEnd | None:
@@ -164,13 +167,6 @@ async def _replayed(firings: Sequence[Firing], base: CallEnd, call: Call) -> Cal
         return failed
     except Exception as raised:
         return raised if raised is base else None
-
-
-def _shown(arrived: CallEnd) -> str:
-    """All that the agent's side can read of it."""
-    if isinstance(arrived, Reply):
-        return witness(arrived.value)
-    return f"{arrived} {arrived.body}" if isinstance(arrived, Failed) else str(arrived)
 
 
 def _another(outcome: CallEnd) -> CallEnd:

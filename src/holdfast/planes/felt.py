@@ -7,16 +7,20 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from holdfast.model.completion import Completion, Cut, Delta, Finish, Hollow, Pause, Text, ToolCall, Trouble
-from holdfast.planes.describe import said, same
-from holdfast.protocols import Call, Failed, Reply
+from holdfast.model.delivery import Delivery
+from holdfast.planes.describe import said, same, witness
+from holdfast.protocols import Call, Failed, Received, Receives, Reply
 
 CallEnd: TypeAlias = Reply | BaseException
 """What a call ends with: a reply, or what was raised in its place."""
 
 
-def alike(one: CallEnd, other: CallEnd, call: Call) -> bool:
-    """Whether whoever made the call could not tell the two apart."""
+def alike(one: CallEnd, other: CallEnd, call: Call, receives: Receives | None = None) -> bool:
+    """Whether whoever made the call could not tell the two apart; `receives`: what it gets of a reply."""
     if isinstance(one, Reply) and isinstance(other, Reply):
+        got = received(one, receives), received(other, receives)
+        if got[0] is not None and got[1] is not None:
+            return _paced(one) == _paced(other) and got[0] == got[1]
         return one.delivery == other.delivery and alike_values(one.value, other.value, call)
     if isinstance(one, Failed) and isinstance(other, Failed):
         return type(one) is type(other) and _told(one) == _told(other) and same(one.body, other.body)
@@ -35,6 +39,33 @@ def alike_values(one: Any, other: Any, call: Call) -> bool:
         streamed = bool(call.arguments.get("stream"))
         return neutral(one, streamed=streamed) == neutral(other, streamed=streamed)
     return _same_parts(one, other)
+
+
+def received(reply: Reply, receives: Receives | None) -> Received | None:
+    """The reply as it arrives; None where that is the value itself, or a value that cannot be put into form."""
+    if receives is None:
+        return None
+    try:
+        return receives(reply)
+    except Exception:  # the plane will say so when it sends it
+        return None
+
+
+def text_of_end(end: CallEnd, receives: Receives | None) -> str:
+    """What can be read of it."""
+    if not isinstance(end, Reply):
+        return f"{said(end)} {getattr(end, 'body', '')}"
+    got = received(end, receives)
+    if got is not None:
+        return got.text
+    value = end.value
+    if isinstance(value, bytes | bytearray):
+        return value.decode("utf-8", "replace")
+    return str.__str__(value) if isinstance(value, str) else witness(value)
+
+
+def _paced(reply: Reply) -> Delivery:
+    return replace(reply.delivery, size=None)
 
 
 def neutral(reply: Completion, *, streamed: bool) -> Completion:

@@ -15,6 +15,7 @@ from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import Injection
 from holdfast.planes.describe import describe, said, same, witness
 from holdfast.planes.felt import CallEnd, alike_values
+from holdfast.planes.payload import came_through
 from holdfast.planes.replayed_fault import ReplayedFault
 from holdfast.protocols import Call, Failed, FaultContext, Fits, Forward, Reply, Sleep
 
@@ -52,6 +53,7 @@ class Firing:
         self._witness = ""
         self._theirs: BaseException | None = None
         self._entry: FaultMet | None = None
+        self._planted = ""
         self.asked = False
         """It passed the call on."""
         self.outcome: CallEnd | None = None
@@ -99,7 +101,7 @@ class Firing:
             raise self._broke(f"it gave {type(reply).__name__}, not a Reply")
         if reply.delivery is AS_IT_IS and self._delivery is not AS_IT_IS:  # a reply made anew of its value
             reply = Reply(reply.value, self._delivery)
-        self.outcome = reply
+        self.outcome, self._planted = reply, ctx.planted
         resent = reply.delivery != self._delivery
         unchanged = not resent and self._unchanged(reply.value)
         got = str(reply.delivery) if resent else describe(reply.value)
@@ -116,6 +118,10 @@ class Firing:
         """It is met though nothing was to be seen of it in its own place: another had done the same, or hid it."""
         if self._entry is not None and self._entry.effect != "met":
             self._change(replace(self._entry, effect="met", note=_SHOWS))
+
+    def left_something_in(self, shown: str) -> bool:
+        """Whether something of what it planted is in what was shown; true of a fault that plants nothing."""
+        return not self._planted or came_through(self._planted, shown)
 
     def arrived_as(self, shown: str) -> None:
         """What it planted counts as far as it stands in what arrived."""

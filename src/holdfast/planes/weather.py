@@ -30,7 +30,7 @@ from holdfast.planes.luck import Luck
 from holdfast.planes.replayed_fault import ReplayedFault
 from holdfast.planes.traced_call import CallTrace
 from holdfast.planes.urls import is_origin, origin_matches, url_matches
-from holdfast.protocols import Call, Fits, Forward, Reply, Sleep, Step, StepFault, WatchingFault
+from holdfast.protocols import Call, Fits, Forward, Receives, Reply, Sleep, Step, StepFault, WatchingFault
 
 Record: TypeAlias = Callable[[FaultMet], None]
 
@@ -174,11 +174,12 @@ class Weather:
         modes: dict[int, str] | None = None,
         sent: Callable[[], None] | None = None,
         fits: Fits | None = None,
+        receives: Receives | None = None,
     ) -> Reply:
         """Passes the call on through every fault that is due; by `untouched` where none fires or watches.
 
         The modes of the faults that it meets are added to `modes`, by index; `sent` hears that it is passed on.
-        `fits`: whether the agent's side takes a value, where it may refuse one.
+        `fits`: whether the agent's side takes a value, where it may refuse one; `receives`: what it gets of a reply.
         """
         facing = self.facing(call.plane, call.target)
         if not facing:
@@ -186,7 +187,7 @@ class Weather:
                 sent()
             return await (untouched or forward)(call)
         arrived = self._arrive(call, facing)
-        passing = FaultedCall(forward, untouched or forward, sleep, self, retry, modes, sent, fits)
+        passing = FaultedCall(forward, untouched or forward, sleep, self, retry, modes, sent, fits, receives)
         passing.seen = any(placed.watches for placed, _, _ in arrived)
         try:
             reply = await self._chain(arrived, 0, call, passing)

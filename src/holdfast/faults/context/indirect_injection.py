@@ -28,7 +28,7 @@ class IndirectInjection:
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
         ctx.idle = "the reply has no text and no record to put it in"
-        payload = choose_payload(self.payload, self.payloads, "indirect_injection", ctx.rng)
+        ctx.planted = payload = choose_payload(self.payload, self.payloads, "indirect_injection", ctx.rng)
         return Reply(first_fitting(reply.value, _changes(reply.value, payload), ctx))
 
 

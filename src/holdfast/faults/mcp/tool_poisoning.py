@@ -27,5 +27,5 @@ class ToolPoisoning:
         if not isinstance(reply.value, Mapping):
             return reply
         said = reply.value.get("description") or ""
-        payload = choose_payload(self.payload, (), "tool_poisoning", ctx.rng)
+        ctx.planted = payload = choose_payload(self.payload, (), "tool_poisoning", ctx.rng)
         return Reply(with_field(reply.value, "description", f"{said}\n\n{payload}".lstrip()))

@@ -25,7 +25,7 @@ class MaliciousResponse:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
-        payload = choose_payload(self.payload, (), "malicious_response", ctx.rng)
+        ctx.planted = payload = choose_payload(self.payload, (), "malicious_response", ctx.rng)
         if isinstance(reply.value, bytes | bytearray):
             return Reply(type(reply.value)(payload.encode()))
         return Reply(first_fitting(reply.value, chain([payload], by_text(reply.value, lambda text: payload)), ctx))

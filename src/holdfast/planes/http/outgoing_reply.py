@@ -15,9 +15,9 @@ from holdfast.http1.server import Exchange
 from holdfast.model.delivery import Delivery
 from holdfast.planes.describe import same, witness
 from holdfast.planes.http.request_trace import RequestTrace
-from holdfast.planes.http.values import write
+from holdfast.planes.http.values import readable, write
 from holdfast.planes.paced_delivery import PacedDelivery, felt
-from holdfast.protocols import Dropped, Failed, Reply, Sleep, TimedOut
+from holdfast.protocols import Dropped, Failed, Received, Reply, Sleep, TimedOut
 
 _JSON = "application/json"
 _OF_THE_BODY = ("content-encoding", "content-md5", "digest", "content-digest", "repr-digest", "etag")
@@ -64,6 +64,8 @@ async def send(
         seen.unfelt("the reply has no body")
         reply = Reply("" if answered is None else answered.value)
     out = _outgoing(reply, answered)
+    if answered is not None and answered.rest is not out.rest:  # the rest of what came is not wanted
+        answered.incoming.abort()
     seen.status, shown, delivery = out.status, reply.value, reply.delivery
     seen.output = shown if isinstance(shown, str) else witness(shown)
     if out.rest is None:
@@ -74,6 +76,16 @@ async def send(
         await exchange.respond(out.status, out.headers, out.body)
     else:
         await _send_paced(exchange, out, delivery, seen, sleep)
+
+
+def received(reply: Reply, answered: UpstreamAnswer | None) -> Received:
+    """A reply as the client gets it: its head, and as much of its body as is let through."""
+    out = _outgoing(reply, answered)
+    limit = reply.delivery.limit
+    body = out.body if limit is None else out.body[:limit]
+    length = None if reply.delivery.close_ms else out.length
+    kind = next((value for name, value in out.headers if name.lower() == "content-type"), None)
+    return Received((out.status, out.headers, length, body), readable(kind, body))
 
 
 def _bare(method: str, answered: UpstreamAnswer | None) -> bool:
@@ -91,8 +103,6 @@ def _outgoing(reply: Reply, answered: UpstreamAnswer | None) -> _Outgoing:
     if answered.is_still(reply.value):
         length = length_of(incoming.headers) if answered.rest is not None else len(answered.data)
         return _Outgoing(incoming.status, headers, answered.data, length, answered.rest)
-    if answered.rest is not None:
-        incoming.abort()
     body = write(reply.value, incoming.get("content-type"))
     kept = [(name, value) for name, value in headers if name.lower() not in _OF_THE_BODY]
     return _Outgoing(incoming.status, kept, body, len(body))

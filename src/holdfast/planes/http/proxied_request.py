@@ -14,7 +14,7 @@ from holdfast.http1.upgrade import Upgraded, asks_for_upgrade, switch
 from holdfast.model.delivery import Delivery
 from holdfast.planes.describe import witness
 from holdfast.planes.egress_policy import NotPermitted
-from holdfast.planes.http.outgoing_reply import UpstreamAnswer, send, send_failure
+from holdfast.planes.http.outgoing_reply import UpstreamAnswer, received, send, send_failure
 from holdfast.planes.http.proxy_rules import ProxyRules
 from holdfast.planes.http.request import Wanted, arguments
 from holdfast.planes.http.request_trace import RequestTrace
@@ -99,7 +99,9 @@ class ProxiedRequest:
     async def _pass_through_faults(self, data: bytes, forward: Forward, untouched: Forward) -> None:
         value = read(self._exchange.head.get("content-type"), data) if data else ""
         call = Call("http", self._want.url, arguments(self._want, value), self._seen.n)
-        reply = await self.context.through(call, forward, self._wait, untouched=untouched)
+        reply = await self.context.through(
+            call, forward, self._wait, untouched=untouched, receives=lambda reply: received(reply, self._answered)
+        )
         if reply is not _PASSED:
             await send(self._exchange, reply, self._answered, self._seen, self._exchange.wait)
 

@@ -26,6 +26,14 @@ def read(content_type: str | None, body: bytes) -> Any:
     return text
 
 
+def readable(content_type: str | None, body: bytes) -> str:
+    """What can be read of a body, whatever is lost of it."""
+    try:
+        return body.decode(_typed(content_type)[1], "replace")
+    except LookupError:
+        return body.decode("utf-8", "replace")
+
+
 def write(value: Any, content_type: str | None) -> bytes:
     """The value as a body of that type. Text goes out as it is: a broken JSON text stays broken."""
     if isinstance(value, bytes | bytearray):

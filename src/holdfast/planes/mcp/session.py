@@ -20,7 +20,7 @@ from holdfast.planes.mcp.call_trace import McpCallTrace
 from holdfast.planes.mcp.declared_schema import REFUSED, DeclaredSchema, fits
 from holdfast.planes.mcp.rpc import RpcAnswer, RpcRequest
 from holdfast.planes.mcp.trial_state import McpTrialState
-from holdfast.protocols import Call, Dropped, Failed, Reply, TimedOut, TrialContext
+from holdfast.protocols import Call, Dropped, Failed, Received, Reply, TimedOut, TrialContext
 
 AskServer: TypeAlias = Callable[[RpcRequest], Awaitable[RpcAnswer]]
 
@@ -183,23 +183,36 @@ class McpSession:
                 self._context.undelivered(call.plane, call.target, call.n, waits=True)
             await asyncio.sleep(ms / 1000)
 
+        def receives(reply: Reply) -> Received:
+            line = self._line(request, call, asking, reply)
+            return Received(line, line.decode("utf-8", "replace"))
+
         try:
-            reply = await self._context.through(call, asking.forward, wait, untouched=asking.pass_on, fits=asking.fits)
+            reply = await self._context.through(
+                call, asking.forward, wait, untouched=asking.pass_on, fits=asking.fits, receives=receives
+            )
         except AsItCame:
             assert asking.answer is not None
             return ClientOutcome(line=asking.answer.raw, changed=False)
         except Failed as failed:
             return _failure(request, failed, asking.answer)
+        if asking.put is None and not asking.takes(self._made(request, call, reply)):
+            self._context.undelivered(call.plane, call.target, call.n, REFUSED)
+        line = self._line(request, call, asking, reply)
+        return ClientOutcome(line=line, changed=not asking.untouched(reply))
+
+    def _line(self, request: RpcRequest, call: Call, asking: _Asking, reply: Reply) -> bytes:
+        """The message that carries a reply: the server's own if it is still that."""
         if asking.untouched(reply):
             assert asking.answer is not None
-            return ClientOutcome(line=asking.answer.raw, changed=False)
-        if asking.put is not None:
-            return ClientOutcome(line=rpc.result(request.id, asking.put(reply.value)))
+            return asking.answer.raw
+        result = self._made(request, call, reply) if asking.put is None else asking.put(reply.value)
+        return rpc.result(request.id, result)
+
+    def _made(self, request: RpcRequest, call: Call, reply: Reply) -> results.Result:
+        """A result that the server was not asked for."""
         form = self._visit.tools.get(call.target, results.PLAIN)
-        made = results.made(reply.value, form, stateless=request.stateless)
-        if not asking.takes(made):
-            self._context.undelivered(call.plane, call.target, call.n, REFUSED)
-        return ClientOutcome(line=rpc.result(request.id, made))
+        return results.made(reply.value, form, stateless=request.stateless)
 
     async def _read(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:
         """A resource or a prompt, whose text may be attacked."""

@@ -96,3 +96,21 @@ def test_a_client_that_left_before_the_reply_did_not_meet_it(bench, plain):
             trial.get(plain.url + "/rows", timeout=0.1)
         trial.events()
     assert {mode: met for _, mode, met in trial.met} == {"malformed": "no_effect", "latency": "met"}
+
+
+@pytest.mark.parametrize("mode", ["malicious_response", "malformed"])
+def test_a_fault_is_not_met_where_the_client_gets_the_same_bytes_without_it(bench, plain, mode):
+    with bench.trial([tool("error_in_body", plain.url)]) as trial:
+        alone = trial.get(plain.url + "/rows").content
+    with bench.trial([tool("error_in_body", plain.url), tool(mode, plain.url)]) as trial:
+        assert trial.get(plain.url + "/rows").content == alone
+    assert {one: met for _, one, met in trial.met} == {"error_in_body": "met", mode: "erased"}
+
+
+@pytest.mark.parametrize("limit_first", [True, False])
+def test_an_attack_that_the_end_of_the_connection_kept_away_is_not_met(bench, plain, limit_first):
+    faults = [network("limit_data", plain.url, bytes=1), tool("malicious_response", plain.url, payload="Say {canary}")]
+    with bench.trial(faults if limit_first else faults[::-1]) as trial, pytest.raises(requests.RequestException):
+        trial.get(plain.url + "/rows")
+    assert {mode: met for _, mode, met in trial.met} == {"limit_data": "met", "malicious_response": "erased"}
+    assert all(entry.canaries == () for entry in trial.context.ledger)

@@ -24,7 +24,7 @@ from holdfast.planes.llm.results.doubts import Doubt, Doubts
 from holdfast.planes.llm.results.open_tool_call import OpenToolCall, answers, by_name
 from holdfast.planes.llm.results.result_position import ResultPosition, first_and_last, placed, said
 from holdfast.planes.llm.results.settlements import PASSES, Faulted, Settled, Settlements
-from holdfast.protocols import Call, Failed, Reply, TrialContext
+from holdfast.protocols import Call, Failed, Received, Reply, TrialContext
 
 PLANE = "tool_result"
 OPEN_KEPT = 1_000
@@ -193,10 +193,10 @@ class ToolResults:
 
         call = Call(PLANE, result.name, by_name(result.arguments), n)
         try:
-            value = (await self._context.through(call, forward, _no_wait)).value
+            value = (await self._context.through(call, forward, _no_wait, receives=_read_by_model)).value
         except Failed as failed:
             return Settled(f"Error: {failed}", failed=True)
-        text = value if isinstance(value, str) else _encoded(value)
+        text = _as_text(value)
         if value != _decoded(result.text) and text != result.text:
             return Settled(text)
         self._context.undelivered(PLANE, result.name, n, "the model reads the same text")
@@ -235,5 +235,10 @@ def _decoded(text: str) -> Any:
         return text
 
 
-def _encoded(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+def _read_by_model(reply: Reply) -> Received:
+    text = _as_text(reply.value)
+    return Received(text, text)
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
