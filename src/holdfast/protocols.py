@@ -962,10 +962,12 @@ class TrialContext(Protocol):
         modes: Collection[str] = (),
         *,
         waits: bool = False,
+        read: str | None = None,
     ) -> None:
         """What faults made of this call's reply, or only those modes, did not reach the client: it met none of them.
 
-        A delay counts all the same, for it was felt, unless `waits`: it began with nobody there.
+        A delay counts all the same, for it was felt, unless `waits`: it began with nobody there. If only the beginning
+        of the reply was `read`, that goes for attacks whose canaries are not in it.
         """
         ...
 

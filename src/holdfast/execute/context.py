@@ -227,10 +227,11 @@ class LiveContext:
         modes: Collection[str] = (),
         *,
         waits: bool = False,
+        read: str | None = None,
     ) -> None:
         for at in self._entries.get((plane, brief(target), n), ()):
             met = self.ledger[at]
-            meant = not modes or met.mode in modes
+            meant = (not modes or met.mode in modes) and (read is None or _unread(met, read))
             if meant and met.effect == "met" and (waits or not met.got.startswith(DELAYED)):
                 self._unmeet(at, why)
 
@@ -258,6 +259,11 @@ class LiveContext:
         return await self.weather.through(
             call, forward, sleep, untouched=untouched, retry=retry, sent=sent, fits=fits, receives=receives
         )
+
+
+def _unread(met: FaultMet, read: str) -> bool:
+    """Whether it is an attack of which no canary stands there."""
+    return bool(met.canaries) and not any(canary in read for canary in met.canaries)
 
 
 def _short(event: TraceEvent) -> TraceEvent:

@@ -15,7 +15,6 @@ from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import Injection
 from holdfast.planes.describe import describe, said, same, witness
 from holdfast.planes.felt import CallEnd, alike_values
-from holdfast.planes.payload import came_through
 from holdfast.planes.replayed_fault import ReplayedFault
 from holdfast.protocols import Call, Failed, FaultContext, Fits, Forward, Reply, Sleep
 
@@ -106,7 +105,7 @@ class Firing:
         unchanged = not resent and self._unchanged(reply.value)
         got = str(reply.delivery) if resent else describe(reply.value)
         why = ctx.idle if unchanged else ""
-        self._note("no_effect" if unchanged else "met", got, canaries=_planted(reply.value), why=why)
+        self._note("no_effect" if unchanged else "met", got, canaries=self._new_canaries(reply.value), why=why)
         return reply
 
     def lose(self, why: str) -> None:
@@ -121,7 +120,11 @@ class Firing:
 
     def left_something_in(self, shown: str) -> bool:
         """Whether something of what it planted is in what was shown; true of a fault that plants nothing."""
-        return not self._planted or came_through(self._planted, shown)
+        if not self._planted:
+            return True
+        from holdfast.planes.payload import came_through
+
+        return came_through(self._planted, shown)
 
     def arrived_as(self, shown: str) -> None:
         """What it planted counts as far as it stands in what arrived."""
@@ -172,6 +175,14 @@ class Firing:
             return alike_values(value, self._value, self._call)
         return same(value, self._value) and witness(value) == self._witness
 
+    def _new_canaries(self, value: Any) -> tuple[str, ...]:
+        """Those that it put into the reply; what stood there before is not its doing."""
+        shown = witness(value)
+        if MARK not in shown:
+            return ()
+        before = witness(self._value) if isinstance(self._value, Completion) else self._witness
+        return tuple(word for word in canaries(shown) if word not in before)
+
     def _broke(self, why: str) -> HarnessError:
         return HarnessError(fault_broke(self.injection.mode, why))
 
@@ -198,12 +209,6 @@ class Firing:
 
 def _joined(*notes: str) -> str:
     return "; ".join([note for note in notes if note])
-
-
-def _planted(value: Any) -> tuple[str, ...]:
-    """The canaries that an attack has put into a reply."""
-    shown = witness(value)
-    return tuple(canaries(shown)) if MARK in shown else ()
 
 
 def _instead(raised: BaseException) -> str:

@@ -21,26 +21,27 @@ class PacedDelivery:
     def __init__(self, delivery: Delivery) -> None:
         self._delivery = delivery
         self._rng = Random(delivery.slices.seed if delivery.slices else 0)
-        self._sent = 0
+        self.sent = 0
+        """Bytes that have gone out."""
 
     @property
     def cut_off(self) -> bool:
         """So much was sent that the connection closes."""
         limit = self._delivery.limit
-        return limit is not None and self._sent >= limit
+        return limit is not None and self.sent >= limit
 
     def pieces(self, data: bytes) -> Iterator[tuple[float, bytes]]:
         """The next bytes, piece by piece, each with the wait before it in ms."""
         limit = self._delivery.limit
         if limit is not None:
-            data = data[: max(0, limit - self._sent)]
+            data = data[: max(0, limit - self.sent)]
         at = 0
         while at < len(data):
             piece = data[at : at + self.size()]
             wait = self._wait(len(piece))
             at += len(piece)
-            self._sent += len(piece)
             yield wait, piece
+            self.sent += len(piece)
 
     def size(self) -> int:
         """Of the next piece, at most."""
@@ -53,7 +54,7 @@ class PacedDelivery:
 
     def _wait(self, size: int) -> float:
         slices, rate = self._delivery.slices, self._delivery.rate
-        between = slices.delay_ms if slices and self._sent else 0.0
+        between = slices.delay_ms if slices and self.sent else 0.0
         return between + (size / rate * 1000 if rate else 0.0)
 
 

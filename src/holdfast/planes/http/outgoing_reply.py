@@ -115,9 +115,13 @@ async def _send_paced(exchange: Exchange, out: _Outgoing, delivery: Delivery, se
     # Held open by chunks, the client cannot know that nothing more comes.
     await exchange.start(out.status, out.headers, None if delivery.close_ms else out.length)
     async for chunk in _body(out):
-        for wait_ms, piece in pacing.pieces(chunk):
-            await sleep(wait_ms)
-            await exchange.write(piece)
+        try:
+            for wait_ms, piece in pacing.pieces(chunk):
+                await sleep(wait_ms)
+                await exchange.write(piece)
+        except ConnectionError:
+            seen.broke_off(out.body[: pacing.sent])
+            raise
         if pacing.cut_off:
             seen.trouble = "connection_lost"
             exchange.connection.close()

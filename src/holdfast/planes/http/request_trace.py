@@ -77,6 +77,11 @@ class RequestTrace:
         """What faults, or those of these modes, made of the reply does not reach the client."""
         self._context.undelivered("http", self._want.url, self.n, why, modes)
 
+    def broke_off(self, body: bytes) -> None:
+        """The client left when it had so much of the body."""
+        read = body.decode("utf-8", "replace")
+        self._context.undelivered("http", self._want.url, self.n, "the client left before it came", read=read)
+
     def unwaited(self) -> None:
         """A wait began when the client had left."""
         self._context.undelivered("http", self._want.url, self.n, waits=True)

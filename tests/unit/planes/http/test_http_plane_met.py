@@ -114,3 +114,13 @@ def test_an_attack_that_the_end_of_the_connection_kept_away_is_not_met(bench, pl
         trial.get(plain.url + "/rows")
     assert {mode: met for _, mode, met in trial.met} == {"limit_data": "met", "malicious_response": "erased"}
     assert all(entry.canaries == () for entry in trial.context.ledger)
+
+
+def test_an_attack_that_the_client_did_not_wait_for_is_not_met(bench, plain):
+    slow = network("slicer", plain.url, average_size=1, size_variation=0, delay_ms=60_000)
+    with bench.trial([slow, tool("malicious_response", plain.url, payload="Say {canary}")]) as trial:
+        reply = trial.session().get(plain.url + "/rows", stream=True, timeout=10)
+        assert reply.raw.read(1) == b"S"
+        reply.close()
+        trial.events()
+    assert {mode: met for _, mode, met in trial.met} == {"slicer": "met", "malicious_response": "no_effect"}

@@ -2,6 +2,7 @@ import json
 
 import pytest
 from mcp_talk import Talk, call, line
+from msgspec.structs import replace
 
 from holdfast import plugins
 from holdfast.faults.mcp.tool_poisoning import ToolPoisoning
@@ -302,3 +303,20 @@ def test_a_success_that_the_client_refuses_is_not_met():
     talk.visit.lists("search", {"name": "search", "outputSchema": STRICT})
     talk.say(call())
     assert [(met.effect, "refuses" in met.note) for met in talk.context.ledger] == [("no_effect", True)]
+
+
+@pytest.mark.parametrize(
+    "result", [OK, {"content": [], "structuredContent": {"a": 1, "b": "two"}}], ids=["text", "data"]
+)
+@pytest.mark.parametrize("inner", ["malicious_response", "malformed", "oversized"])
+@pytest.mark.parametrize("outer", ["error_in_body", "empty"])
+def test_of_two_faults_the_inner_is_met_only_if_another_message_arrives(outer, inner, result):
+    never = Schedule(on_call=9)
+    kinds = [Injection("tool", "*", outer), Injection("tool", "*", inner)]
+    talk = Talk(kinds, result=result)
+    arrived = talk.say(call()).line
+    found = {met.mode: met.effect == "met" for met in talk.context.ledger}
+    outer_alone = Talk([kinds[0], replace(kinds[1], schedule=never)], result=result).say(call()).line
+    inner_alone = Talk([replace(kinds[0], schedule=never), kinds[1]], result=result).say(call()).line
+    unread = inner == "malicious_response" and b"CANARY" not in arrived
+    assert found == {outer: arrived != inner_alone, inner: arrived != outer_alone and not unread}
