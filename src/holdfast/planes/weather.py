@@ -25,7 +25,6 @@ from holdfast.planes.describe import TARGET_KEPT, arguments_digest, brief, descr
 from holdfast.planes.faulted_call import FaultedCall
 from holdfast.planes.felt import CallEnd
 from holdfast.planes.firing import STEP, Firing
-from holdfast.planes.input_attack import InputAttack, settled
 from holdfast.planes.luck import Luck
 from holdfast.planes.replayed_fault import ReplayedFault
 from holdfast.planes.traced_call import CallTrace
@@ -208,10 +207,15 @@ class Weather:
 
     def rewrite(self, text: str) -> str:
         """A turn as the agent is asked it, after the attacks on its input."""
+        facing = self.facing("context", "input")
+        if not facing:
+            return text
+        from holdfast.planes.input_attack import InputAttack, settled
+
         attacks: list[InputAttack] = []
         entries: list[FaultMet] = []
         asked = text
-        for placed in self.facing("context", "input"):
+        for placed in facing:
             placed.seen += 1
             key = f"input:{placed.seen}"
             if self._fires(placed, placed.seen, key):
