@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from cli import MakeProject, contract, rule, rundir
+import pytest
+from cli import CALM, DOWN, MakeProject, contract, facts, rule, rundir
 
-RULES = [rule("a", value="source", severity="low"), rule("b", value="unicorn", severity="low")]
+RULES = [rule("cites", value="source", severity="low"), rule("b", value="unicorn", severity="low")]
 
 
 def timed(max_ms: object = "${MS}") -> dict[str, object]:
@@ -52,3 +53,40 @@ def test_a_run_without_a_page_gets_none_by_being_judged(project: MakeProject) ->
     made.cli("judge", "1", "--min-score", "10")
     assert not (rundir(made) / "report.html").exists()
     assert "report" not in made.cli("report", "1").out.splitlines()[-1]
+
+
+# -- a part of the contract --------------------------------------------------------------------------
+@pytest.mark.parametrize("isolation", ["cell", "scenario"])
+@pytest.mark.parametrize(
+    "part",
+    [("-k", "calm"), ("-k", "first"), ("-k", "cites and down"), ("--invariant", "c*"), ("--scenario", "down")],
+)
+def test_a_part_is_judged_alike_with_and_without_its_own_file(
+    project: MakeProject, part: tuple[str, str], isolation: str
+) -> None:
+    rules = [rule("cites", value="source"), rule("other", value="source")]
+    made = project(contract(rules, [CALM, DOWN], prompts=("first", "second"), isolation=isolation))
+    first = made.run(*part)
+    alone = made.cli("judge", "1", "--json")
+    named = made.cli("judge", "1", "-c", "holdfast.yaml", "--json")
+    assert (first.code, alone.code, named.code) == (0, 0, 0)
+    assert facts(first) == facts(alone) == facts(named)
+
+
+@pytest.mark.parametrize("option", ["--trial", "--lf"])
+def test_single_trials_and_what_failed_are_judged_alike(project: MakeProject, option: str) -> None:
+    made = project(contract(RULES, [CALM, DOWN], prompts=("first", "second")))
+    whole = made.run()
+    chosen = (option, whole.cells["b", "calm"]["trials"][0]["id"]) if option == "--trial" else (option,)
+    first = made.run(*chosen)
+    made.write(made.read("holdfast.yaml") + "# edited\n")
+    named = made.cli("judge", "2", "-c", "holdfast.yaml", "--json")
+    assert (named.code, facts(named)) == (first.code, facts(first))
+
+
+def test_other_rules_of_the_same_names_are_judged_on_the_same_part(project: MakeProject) -> None:
+    made = project(contract(RULES, [CALM, DOWN]))
+    made.run("-k", "calm and cites")
+    made.write(contract([rule("cites", value="nothing like it"), RULES[1]], [CALM, DOWN]))
+    again = made.cli("judge", "1", "-c", "holdfast.yaml", "--json")
+    assert again.outcomes == {("cites", "calm"): "fail"}

@@ -53,7 +53,7 @@ def judge_again(run: RunDir, *, config: Path | None, options: RunOptions, enviro
     refuse_unrunnable(spec)
     before = stored_spec(run, manifest, None, environ)[0] if config is not None else spec
     _same_weather(before, spec)
-    options = _as_it_was(manifest.options, options, another=config is not None)
+    options = _as_it_was(manifest.options, options, before, spec)
     run.lock()
     try:
         with closing(StoredTrials(run)) as stored:
@@ -105,10 +105,23 @@ def _changed(run: RunDir, manifest: Manifest, spec: Spec, config: Path | None) -
         )
 
 
-def _as_it_was(was: RunOptions, given: RunOptions, *, another: bool) -> RunOptions:
-    """What was asked of the run holds for its judging, too, where nothing else is asked now."""
-    select = was.select if not another else Select(scenarios=was.select.scenarios)
+def _as_it_was(was: RunOptions, given: RunOptions, before: Spec, now: Spec) -> RunOptions:
+    """What was asked of the run holds for its judging, too, where nothing else is asked now.
+
+    Of a file that asks other things the scenarios alone are known to mean the same.
+    """
+    same = _what_is_asked(before) == _what_is_asked(now)
+    if was.select.trials:  # their ids have the agent and the seed in them
+        same = same and (before.agent, before.seed) == (now.agent, now.seed)
+    select = was.select if same else Select(scenarios=was.select.scenarios)
     return replace(was.taken_up(given), select=select)
+
+
+def _what_is_asked(spec: Spec) -> bytes:
+    """All that a selection chooses from: not what the rules say."""
+    rules = [(rule.id, rule.when, rule.probes) for rule in spec.invariants]
+    names = [scenario.name for scenario in spec.scenarios]
+    return canonical((rules, names, spec.tasks, spec.params, spec.cell_rules, spec.replicas))
 
 
 def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, given: Iterable[_Given]) -> Path:
@@ -178,8 +191,8 @@ def _add_unplanned(plan: StoredPlan, tally: Tally, planned: Callable[[], Plan]) 
     before: Plan | None = None
     for key in plan.cells:
         params = plan.spec.params[key.params]
-        for task in plan.tasks(key.invariant) if plan.applies(key) else ():
-            if plan.judged_on(key, task):
+        for task, asked in zip(plan.tasks(key.invariant), plan.asked(key), strict=True):
+            if not asked or plan.judged_on(key, task):
                 continue
             before = before or planned()
             if not before.asks(key.scenario, params, task):
