@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.errors import UserError
-from holdfast.spec.references import interpolate
+from holdfast.spec.references import param_text
 from holdfast.spec.shell_places import shell_places
 
 _SPECIAL = re.compile(r'([\\"$`])')
@@ -21,8 +21,7 @@ def in_command(command: str, params: Mapping[str, Any]) -> str:
             continue
         if place.fault:
             raise UserError(place.message, hint=place.hint)
-        value = interpolate(command[place.start : place.end], params)
-        parts += [command[at : place.start], _quoted(value, place.quote)]
+        parts += [command[at : place.start], _quoted(param_text(params[place.name]), place.quote)]
         at = place.end
     return "".join([*parts, command[at:]])
 

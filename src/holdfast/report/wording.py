@@ -11,6 +11,8 @@ from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.model.spec import Injection
 from holdfast.report.safe import one_line
+from holdfast.score.cell import NOT_RUN
+from holdfast.spec.references import param_text
 
 SIGNS: Mapping[str, str] = {"pass": "✔", "fail": "✘", "error": "!", "unproven": "?", "n/a": "–"}
 ONE_SAMPLE = "1 sample a cell: cannot tell luck from skill, try --replicas 5"
@@ -91,7 +93,7 @@ def judged(score: Score) -> str:
 
 def params(values: Mapping[str, Any]) -> str:
     """`region=eu model=small`, or nothing."""
-    return " ".join(f"{name}={value}" for name, value in values.items())
+    return " ".join(f"{name}={param_text(value)}" for name, value in values.items())
 
 
 def head(scenario: str, values: Mapping[str, Any]) -> str:
@@ -160,8 +162,11 @@ def next_step(run: Run, row: CellRow) -> str:
     cell = row.cell
     if cell.outcome == "error":
         return "our side broke, not the agent: put the cause right and run it again"
-    if not cell.passes + cell.fails + cell.errors + cell.unproven:
-        return "run it" if run.complete else f"go on with it: {resume(run)}"
+    judged = cell.passes + cell.fails + cell.errors + cell.unproven
+    if not run.complete and (judged < run.score.replicas or NOT_RUN in cell.reason):
+        return f"go on with it: {resume(run)}"
+    if not judged:
+        return "run it"
     if "can never match" in cell.reason:
         return "write a pattern that can match, and judge what was recorded anew: holdfast judge"
     if cell.chaos and not cell.met and CHANGED_NOTHING in cell.reason:

@@ -16,6 +16,8 @@ from holdfast.score.unmet import BROKEN, CALLED, ERASED, NO_EFFECT, NOT_CALLED, 
 Tries = tuple[tuple[tuple[int, int], int], ...]
 """How many prompts had (passes, decided verdicts); only of prompts with several replicas."""
 
+NOT_RUN = "did not run"
+"""Said of trials that are missing."""
 PASS, FAIL, ERROR, UNPROVEN = 0, 1, 2, 3
 _CODES: Mapping[str, int] = {"pass": PASS, "fail": FAIL, "error": ERROR, "unproven": UNPROVEN}
 
@@ -148,4 +150,4 @@ class CellCount:
         if outcome in self.firsts:
             return self.firsts[outcome][2]
         total = sum(self.asked)
-        return f"{self.left} of {total} trials did not run" if total > 1 else "the trial did not run"
+        return f"{self.left} of {total} trials {NOT_RUN}" if total > 1 else f"the trial {NOT_RUN}"

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from holdfast.model.score import Cell
 from holdfast.score.summary import Summary, Sums
+from holdfast.spec.references import param_text
 
 HELD, VIOLATED, INTERRUPTED, BROKEN, UNPROVEN = 0, 1, 2, 3, 5
 
@@ -142,4 +143,4 @@ def cell_name(cell: Cell) -> str:
 
 def _with(cell: Cell) -> str:
     """The params, where they tell two cells apart."""
-    return f" ({', '.join(f'{k}={v}' for k, v in cell.params.items())})" if cell.params else ""
+    return f" ({', '.join(f'{k}={param_text(v)}' for k, v in cell.params.items())})" if cell.params else ""

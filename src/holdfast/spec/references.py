@@ -72,7 +72,7 @@ def resolve(
         source: Mapping[str, Any] = (secrets if match["space"] == "secrets" else params) or {}
         if match["name"] not in source:
             raise UserError(f"{{{{ {match['space']}.{match['name']} }}}} has no value")
-        return _shown(source[match["name"]])
+        return param_text(source[match["name"]])
 
     return re.sub(REFERENCE, value, text)
 
@@ -85,7 +85,7 @@ def interpolate(text: str, params: Mapping[str, Any]) -> str:
     def value(match: re.Match[str]) -> str:
         if match["space"] != "params" or match["name"] not in params:
             return match[0]
-        return _shown(params[match["name"]])
+        return param_text(params[match["name"]])
 
     return re.sub(REFERENCE, value, text)
 
@@ -101,8 +101,8 @@ def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str
     return value
 
 
-def _shown(value: Any) -> str:
-    """A parameter in a text: JSON's words for what is not text."""
+def param_text(value: Any) -> str:
+    """A parameter as the agent gets it: JSON's words for what is not text."""
     if isinstance(value, str):
         return value
     from holdfast.model.codec import encode

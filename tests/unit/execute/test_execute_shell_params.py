@@ -26,6 +26,8 @@ VALUES = [
     "$HOME",
     "A=b",
     "#c",
+    REF,
+    "{{ params.y }}",
 ]
 
 

@@ -46,6 +46,26 @@ def test_silence_has_its_own_next_step() -> None:
     assert "catches silence" in text(msgspec.structs.replace(sample(), cells=rows))
 
 
+@pytest.mark.parametrize(
+    ("scenario", "reason", "replicas"),
+    [
+        ("no-chaos", "1 of 3 trials did not run", 1),
+        ("llm-degraded", "1 of 3 trials did not run", 1),
+        ("no-chaos", "no text", 3),
+    ],
+)
+def test_a_cell_with_trials_missing_names_the_command_that_goes_on(scenario: str, reason: str, replicas: int) -> None:
+    rows = [cell("max-latency", scenario, "unproven", trial("1", "pass", "hi"), passes=2, reason=reason)]
+    run = msgspec.structs.replace(scored(replicas=replicas), cells=rows, complete=False)
+    assert "next      go on with it: holdfast contract run --resume 0007" in text(run)
+    assert "go on with it" not in text(msgspec.structs.replace(run, complete=True))
+
+
+def test_params_are_shown_as_the_agent_gets_them() -> None:
+    rows = [cell("max-latency", "no-chaos", "fail", trial("1", "fail", "hi"), params={"a": True, "b": None, "c": "x"})]
+    assert "no-chaos [a=true b=null c=x]" in text(msgspec.structs.replace(sample(), cells=rows))
+
+
 def test_only_five_blocks_and_the_rest_counted() -> None:
     run = large(10, 10)
     shown = text(run)
