@@ -99,3 +99,59 @@ def test_x_of_a_part_waits_for_replicas_that_may_mend_a_case(tmp_path: Path) -> 
     for part in ([], ["-k", "send"]):
         code, report = told(tmp_path, "-x", "--replicas", "2", *part)
         assert (code, report["complete"], set(cases(report).values())) == (0, True, {"pass"})
+
+
+# -- -k and --invariant -----------------------------------------------------------------------------
+@pytest.mark.parametrize("option", ["-k", "--invariant"])
+@pytest.mark.parametrize("spec", [SPEC, CALM_ONLY])
+def test_a_part_of_its_rules_decides_no_case(tmp_path: Path, option: str, spec: str) -> None:
+    written(tmp_path, spec=spec)
+    code, report = told(tmp_path, option, "ends")
+    assert (code, cases(report)) == (0, {})
+    assert set(cells(report).values()) == {"pass"}
+    assert [note for note in report["notes"] if "no case is decided" in note]
+    code, report = told(tmp_path, option, "sent", "-o", "r.xml")
+    assert (code, cases(report), "fail" in cells(report).values()) == (1, {}, True)
+    assert "<failure" in (tmp_path / "r.xml").read_text()
+    assert tell(tmp_path, "report", "0002", "--json").json["exit_code"] == 1
+    assert tell(tmp_path, "judge", "0002").code == 1
+
+
+@pytest.mark.parametrize("part", [("-k", "down"), ("-k", "ends or safe or sent", "--scenario", "down")])
+def test_a_case_that_is_chosen_whole_is_decided_as_in_a_whole_run(tmp_path: Path, part: tuple[str, ...]) -> None:
+    code, report = told(written(tmp_path), *part)
+    assert (code, cases(report)) == (0, {"down": "pass"})
+
+
+# -- --lf -------------------------------------------------------------------------------------------
+def test_lf_runs_whole_cases_that_failed_and_no_others(tmp_path: Path) -> None:
+    assert told(written(tmp_path))[0] == 1
+    code, report = told(tmp_path, "--lf")
+    assert (code, cases(report)) == (1, {"limited": "fail"})
+    assert {rule for rule, _ in cells(report)} == {"ends", "safe", "sent"}
+
+
+def test_lf_after_a_run_that_held_runs_everything_whatever_its_cells(tmp_path: Path) -> None:
+    written(tmp_path, spec=SPEC.rpartition("  - {name: limited")[0])
+    assert told(tmp_path)[0] == 0
+    code, report = told(tmp_path, "--lf")
+    assert (code, set(cases(report))) == (0, {"calm", "down"})
+
+
+def test_lf_knows_params_apart(tmp_path: Path) -> None:
+    assert told(written(tmp_path, params="even, odd", spec=SPEC.partition("  - {name: down")[0]))[0] == 1
+    _, report = told(tmp_path, "--lf")
+    assert [case["params"] for case in report["parts"]["scenario"]["cases"]] == [{"kind": "odd"}]
+
+
+def test_lf_after_a_cell_that_failed_asks_its_case_again(tmp_path: Path) -> None:
+    assert told(written(tmp_path), "-k", "sent and down")[0] == 1
+    code, report = told(tmp_path, "--lf")
+    assert (code, cases(report)) == (0, {"down": "pass"})
+
+
+@pytest.mark.parametrize(("part", "said"), [(("-k", "calm"), "fits -k 'calm'"), (("--scenario", "calm"), "selected")])
+def test_lf_of_what_did_not_fail_says_so(tmp_path: Path, part: tuple[str, ...], said: str) -> None:
+    assert told(written(tmp_path))[0] == 1
+    found = tell(tmp_path, "run", "--lf", *part)
+    assert (found.code, "did not fail when it was last asked" in found.err, said in found.err) == (4, True, True)

@@ -78,7 +78,7 @@ def _only_failed(spec: Spec, given: RunOptions, warnings: list[str]) -> RunOptio
     """Selects what failed in the last run; where there is nothing of the kind, all is run, and a warning says so."""
     from holdfast.runner.last_failed import failed_before
 
-    run, failed = failed_before(RUNS, spec)
+    run, failed = failed_before(RUNS, spec, os.environ)
     if not run:
         warnings.append("--lf: no run of this file is stored here; everything is run")
     elif not failed:

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from holdfast.errors import UsageError
 from holdfast.model.codec import canonical, digest
 from holdfast.model.spec import Invariant, Scenario, Spec, Task, When
@@ -108,6 +110,12 @@ class Plan:
         """Whether every prompt and replica of its cells is in it; not so where single trials were selected."""
         return self._partial is None
 
+    @property
+    def decides_cases(self) -> bool:
+        """Whether every rule of its cases is in it; not so where single rules were selected."""
+        left = [rule for rule in case_rules(self.spec) if rule.id not in self._columns]
+        return not any(applies(rule.when, scenario) for rule in left for scenario in self.scenarios)
+
     def control_for(self, trial: Trial) -> Trial | None:
         """The calm trial of the same task and params, where a rule compares with one."""
         return self._controls.get((trial.task, self.params_index(trial.params)))
@@ -132,15 +140,15 @@ class Plan:
 
     def _kept(self, select: Select) -> Sequence[int]:
         everything = range(len(self._layout))
-        if not everything and (select.scenarios or select.invariants or select.trials):
-            raise UsageError("nothing is left to run", hint="no selected rule's `when` is met by a selected scenario")
+        if not everything and select != EVERYTHING:
+            raise UsageError("nothing is left to run", hint=_left_out(self.spec, select))
         kept: Sequence[int] = everything
         if select.trials:
             kept = positions(select.trials, (self._layout.trial(i).id for i in everything))
         if select.keywords or select.failed:
             kept = self._filtered(kept, TaskFilter(select))
             if not kept:
-                raise UsageError("nothing is left to run", hint=_left_out(select))
+                raise UsageError("nothing is left to run", hint=_left_out(self.spec, select))
         return kept
 
     def _filtered(self, kept: Sequence[int], wanted: TaskFilter) -> list[int]:
@@ -201,6 +209,12 @@ def plan(spec: Spec, select: Select = EVERYTHING) -> Plan:
     return Plan(spec, select)
 
 
+def case_rules(spec: Spec) -> tuple[Invariant, ...]:
+    """The rules that share trials, and whose verdicts on one make its composite."""
+    own = frozenset(spec.cell_rules)
+    return tuple(rule for rule in spec.invariants if not rule.probes and rule.id not in own)
+
+
 def _chosen(spec: Spec, select: Select) -> tuple[tuple[Scenario, ...], tuple[Invariant, ...]]:
     scenarios = set(chosen(select.scenarios, [s.name for s in spec.scenarios], "scenario"))
     invariants = set(chosen(select.invariants, [r.id for r in spec.invariants], "rule"))
@@ -218,11 +232,22 @@ def _wanted(wanted: TaskFilter, spec: Spec, rule: Invariant, scenario: Scenario)
     return any(wanted.keeps(rule.id, scenario.name, task, at) for task in _tasks(spec, rule) for at in spec.params)
 
 
-def _left_out(select: Select) -> str:
+def _left_out(spec: Spec, select: Select) -> str:
     """Which options left nothing."""
-    if select.failed and not select.keywords:
+    besides = replace(select, failed=())
+    if select.failed and besides == EVERYTHING:
         return "what failed in the last run is not in this file any more"
-    return f"no scenario, rule or prompt fits -k {select.keywords!r}"
+    if select.failed and _leaves_any(spec, besides):
+        fits = f"what fits -k {select.keywords!r}" if select.keywords else "what is selected"
+        return f"{fits} did not fail when it was last asked: leave out --lf to run it"
+    if select.keywords:
+        return f"no scenario, rule or prompt fits -k {select.keywords!r}"
+    return "no selected rule's `when` is met by a selected scenario"
+
+
+def _leaves_any(spec: Spec, select: Select) -> bool:
+    scenarios, rules = _chosen(spec, select)
+    return any(applies(rule.when, scenario) for rule in rules for scenario in scenarios)
 
 
 def _tasks(spec: Spec, rule: Invariant) -> tuple[Task, ...]:

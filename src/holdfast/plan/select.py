@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from holdfast.errors import UsageError
 from holdfast.model.codec import canonical
 from holdfast.model.spec import Task
+from holdfast.spec.references import param_text
 
 if TYPE_CHECKING:
     from holdfast.plan.keywords import Matcher
@@ -29,6 +30,10 @@ class FailedTask(Struct, frozen=True, array_like=True):
     turns: tuple[str, ...]
     params: str = ""
     """Canonical JSON; empty, as runs that were stored before have it: whatever they are."""
+
+
+def failed_task(rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> FailedTask:
+    return FailedTask(rule, scenario, task.turns, canonical(params).decode())
 
 
 class Select(Struct, frozen=True):
@@ -65,10 +70,12 @@ class TaskFilter:
             return False
         if self._fits is None:
             return True
-        return self._fits((rule, scenario, *task.turns, *(f"{name}={value}" for name, value in params.items())))
+        return self._fits(
+            (rule, scenario, *task.turns, *(f"{name}={param_text(value)}" for name, value in params.items()))
+        )
 
     def _failed_on(self, rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> bool:
-        exact = FailedTask(rule, scenario, task.turns, canonical(params).decode())
+        exact = failed_task(rule, scenario, task, params)
         return exact in self._failed or replace(exact, params="") in self._failed
 
 

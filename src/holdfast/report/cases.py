@@ -29,6 +29,8 @@ def composite(value: float | None) -> str:
 def counted(run: Run) -> str:
     """`4 of 5 cases passed, 1 flaky`."""
     cases = [row.case for row in run.cases]
+    if not cases:
+        return "no case is decided"
     passed = sum(case.status == "pass" for case in cases)
     flaky = sum(case.flaky for case in cases)
     return f"{passed} of {wording.plural(len(cases), 'case')} passed" + (f", {flaky} flaky" if flaky else "")

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 
 from holdfast.errors import UserError
-from holdfast.model.codec import canonical
 from holdfast.model.spec import Spec
 from holdfast.model.verdict import Verdict
-from holdfast.plan.select import EVERYTHING, FailedTask
+from holdfast.plan.select import EVERYTHING, FailedTask, failed_task
 from holdfast.store.record import trials, verdicts
 from holdfast.store.rundir import RunDir
 
 
-def failed_before(runs: Path, spec: Spec) -> tuple[str, tuple[FailedTask, ...]]:
+def failed_before(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[str, tuple[FailedTask, ...]]:
     """The newest run of this file by the same command, empty if none is stored, and what failed when it was last asked.
 
     A run of a part says nothing of the rest: for that the runs before it count, back to the last whole one.
@@ -23,7 +22,7 @@ def failed_before(runs: Path, spec: Spec) -> tuple[str, tuple[FailedTask, ...]]:
     rules = {rule.id for rule in spec.invariants}
     for run in _runs_of(runs, spec):
         newest = newest or run.id
-        for task, failed in _asked(run, rules).items():
+        for task, failed in _told(run, spec, environ, rules).items():
             held.setdefault(task, failed)
         if _whole(run):
             break
@@ -48,6 +47,17 @@ def _whole(run: RunDir) -> bool:
     return options.select == EVERYTHING and not options.fail_fast and ended is not None and ended.complete
 
 
+def _told(run: RunDir, spec: Spec, environ: Mapping[str, str], rules: Set[str]) -> dict[FailedTask, bool]:
+    if spec.part == "contract":
+        return _asked(run, rules)
+    from holdfast.runner.failed_cases import failed_cases
+
+    try:
+        return failed_cases(run, spec, environ)
+    except UserError:
+        return {}  # it cannot be read any more: it says nothing
+
+
 def _asked(run: RunDir, rules: Set[str]) -> dict[FailedTask, bool]:
     """What was asked in its trials, and whether a rule failed on it or could not be judged for an error of ours."""
     asked = {trial.id: trial for trial in trials(run)}
@@ -55,8 +65,7 @@ def _asked(run: RunDir, rules: Set[str]) -> dict[FailedTask, bool]:
     for found in _last_verdicts(run, rules):
         trial = asked.get(found.trial)
         if trial is not None:
-            params = canonical(trial.params).decode()
-            task = FailedTask(found.invariant, trial.scenario, trial.task.turns, params)
+            task = failed_task(found.invariant, trial.scenario, trial.task, trial.params)
             seen[task] = seen.get(task, False) or found.outcome in ("fail", "error")
     return seen
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 import holdfast
 from holdfast.model.codec import canonical
-from holdfast.model.run import Run
+from holdfast.model.run import CellRow, Run
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import Spec
 from holdfast.model.world import Isolation
 from holdfast.plan import Plan, RunOptions
 from holdfast.score import ScoreOptions, Tally
-from holdfast.score.parts import with_cases
+from holdfast.score.parts import beside_cells, with_cases
 from holdfast.score.resilience import beside_cases
 from holdfast.store.case_view import StoredCases
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
@@ -59,7 +59,9 @@ def conclude(
     contract, deciding = beside_cases(tally, rules)
     cases = tuple(tally.cases.all()) if spec.part == "scenario" else ()
     score = contract
-    if spec.part == "scenario":
+    if not tally.decides_cases:
+        score = beside_cells(contract, cases, rules)
+    else:
         score = with_cases(contract, deciding if spec.matrix else None, cases, rules)
     manifest = rundir.manifest()
     asked = manifest.options
@@ -74,10 +76,11 @@ def conclude(
     )
     cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())
     judged_from = f"{rundir.id}, judged anew by {judged_by}" if verdicts else ""
-    run = _view(rundir, manifest, spec, plan, score, cells, ended)
+    matrix = spec.matrix or not tally.decides_cases
+    run = _view(rundir, manifest, spec, plan, score, cells if matrix else (), ended)
     run = replace(run, judged_from=judged_from, page=shown_path(page) if page else "")
     if spec.part == "scenario":
-        run = replace(run, cases=StoredCases(cells.files, cases), contract=contract if spec.matrix else None)
+        run = replace(run, cases=StoredCases(cells.files, cases), contract=contract if matrix else None)
     return RunOutcome(run, score, cells)
 
 
@@ -113,7 +116,7 @@ def _view(
     spec: Spec,
     plan: Plan,
     score: Score,
-    cells: StoredCells,
+    cells: Sequence[CellRow],
     ended: RunEnd,
 ) -> Run:
     return Run(
@@ -125,13 +128,14 @@ def _view(
         score=score,
         invariants=tuple(plan.invariants),
         scenarios=tuple(plan.scenarios),
-        cells=cells if spec.matrix else (),
+        cells=cells,
         complete=ended.complete and not ended.unrun,
         warnings=ended.warnings,
         notes=(
             *standing_notes(spec, manifest.options.backend),
             *_replayed(manifest.options),
             *_selected(manifest.options),
+            *_undecided_cases(spec, plan),
             *ended.notes,
             *_unkept(ended),
         ),
@@ -184,6 +188,11 @@ def _selected(options: RunOptions) -> Iterator[str]:
         if names:
             what = "contract" if options.part == "contract" else "file"
             yield f"a part of the {what}: {' '.join(f'{option} {name}' for name in names)}"
+
+
+def _undecided_cases(spec: Spec, plan: Plan) -> Iterator[str]:
+    if spec.part == "scenario" and not plan.decides_cases:
+        yield "rules of the cases were left out: no case is decided, each cell is judged by itself"
 
 
 def standing_notes(spec: Spec, backend: str = "bubblewrap") -> tuple[str, ...]:

@@ -42,12 +42,18 @@ class Cases:
         """By scenario."""
         self._needs: dict[str, dict[str, frozenset[int]]] = {}
         """By scenario and rule: the faults of which one must be met; calm ones need none."""
+        self._whole = plan.decides_cases
         self._scenarios = {scenario.name: scenario for scenario in plan.scenarios}
         self.lost = False
         """A case has failed, whatever is still to come."""
 
     def add(self, trial: Trial, seen: Observation, verdicts: Iterable[Verdict]) -> None:
-        """A trial that was judged; one that serves a single rule is no part of a case."""
+        """A trial that was judged; one that serves a single rule is no part of a case.
+
+        Where rules of it are left out it has no composite, but what is forbidden fails it all the same.
+        """
+        if not self._whole and not any(one.violated or one.error for one in seen.forbidden):
+            return
         own = self._spec.cell_rules
         rules = [rule for rule in self._plan.rules(trial) if rule.id not in own and not rule.probes]
         if trial.kind != "contract" or trial.invariant != "*" or not rules:

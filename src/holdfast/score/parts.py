@@ -49,6 +49,19 @@ def with_cases(contract: Score, matrix: Sequence[Reason] | None, cases: Sequence
     )
 
 
+def beside_cells(contract: Score, cases: Sequence[Case], options: ScoreOptions) -> Score:
+    """The verdict on cells where rules of the cases were left out; `cases` are those in which something forbidden was
+    done, or may have been."""
+    if not cases or options.interrupted:
+        return contract
+    found = list(_reasons(cases, options, 0))
+    found += [(contract.exit_code, text) for text in contract.reasons if contract.exit_code != HELD]
+    found.sort(key=lambda one: PRECEDENCE.index(one[0]))
+    if not found:
+        return contract
+    return replace(contract, passed=False, exit_code=found[0][0], reasons=tuple(text for _, text in found))
+
+
 def passed(cases: Sequence[Case]) -> bool:
     """Whether the scenario part held: at least one case, and each of them passed and met its faults."""
     return bool(cases) and all(case.status == "pass" for case in cases)

@@ -84,6 +84,8 @@ class Tally:
         self.spending = SpendingTally()
         self.cases = Cases(spec, plan)
         self._cased = spec.part == "scenario"
+        self.decides_cases = self._cased and plan.decides_cases
+        """Whether cases decide; else cells do."""
 
     def take(self, trial: Trial, observation: Observation, verdicts: Sequence[Verdict]) -> list[int]:
         """A trial with all of its verdicts; the positions of the cells that waited for it alone."""

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.score import Case, Score
-from holdfast.score.parts import passed, with_cases
+from holdfast.model.score import Case, Replica, Score
+from holdfast.score.parts import beside_cells, passed, with_cases
 from holdfast.score.ruling import ScoreOptions
 
 HELD = Score(100.0, True, 0, reasons=("every cell that counted passed",))
@@ -99,3 +99,28 @@ def test_a_scenario_without_a_case_has_not_passed() -> None:
     assert passed(cases("pass"))
     assert not passed([])
     assert not passed(cases("pass", "error"))
+
+
+@pytest.mark.parametrize(
+    ("contract", "statuses", "code"),
+    [
+        (HELD, [], 0),
+        (HELD, ["fail"], 1),
+        (HELD, ["error"], 3),
+        (Score(0.0, False, 1, reasons=("1 cell failed",)), ["error"], 1),
+        (Score(None, False, 5, reasons=("no cell counted",)), ["fail"], 1),
+    ],
+)
+def test_what_is_forbidden_fails_a_run_of_single_rules(contract: Score, statuses: list[str], code: int) -> None:
+    score = beside_cells(contract, cases(*statuses), ScoreOptions())
+    assert (score.exit_code, score.passed) == (code, code == 0)
+    assert contract.passed or set(contract.reasons) <= set(score.reasons)
+
+
+@pytest.mark.parametrize(("statuses", "code"), [(["pass"], 5), (["fail"], 1)])
+def test_a_run_that_was_cut_short_never_passes(statuses: list[str], code: int) -> None:
+    for matrix in (None, ()):
+        score = with_cases(HELD, matrix, cases(*statuses), ScoreOptions(unrun=2, planned=3))
+        assert (score.exit_code, score.reasons[-1]) == (code, "2 of 3 trials were not run")
+    waiting = Case("s", "error", replicas=(Replica("t", "pass", 1.0),))
+    assert with_cases(HELD, (), [waiting], ScoreOptions(unrun=1, planned=2)).exit_code == 5
