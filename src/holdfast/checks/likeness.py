@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from hashlib import blake2b
 from typing import Literal, NamedTuple
 
 from holdfast.checks.text import frames, roles, statements
 from holdfast.checks.text.alignment import align
 from holdfast.checks.text.courtesy import without_courtesy
+from holdfast.checks.text.folding import fold
 from holdfast.checks.text.languages import Language, detect
 from holdfast.checks.text.partners import partners
-from holdfast.checks.text.sentence import Sentence, TextToken
+from holdfast.checks.text.sentence import Sentence, TextToken, shown
 from holdfast.checks.text.synonyms import opposites
 from holdfast.checks.text.tokens import sentences
 from holdfast.checks.wording import shorten
@@ -26,6 +28,11 @@ _GENTLE = 0.65
 """The same for a sentence that is worded anew: two in five."""
 _WORTH = 0.5
 """A clause without a counterpart was added if the other text has less than this share of words that it could be."""
+_SAME = 0.75
+"""From this score on nothing has to be explained, unless a rule asks for more."""
+_REASON = 200
+"""Characters of one reason."""
+_FILLING = frozenset({"empty", "is", "was"})
 _NEAR = 0.55
 """Vectors of two words so near mean the same; those of opposites come up to 0.5."""
 
@@ -38,19 +45,66 @@ class Likeness(NamedTuple):
     conflicts: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=64)  # answers of 1 MB each are kept here too
+_known: dict[tuple[bytes, bytes, Method], Likeness] = {}
+_KEPT = 64
+"""Results that are kept, by digest of the texts."""
+
+
 def likeness(expected: str, answer: str, method: Method) -> Likeness:
     """How far both texts say the same: what was added counts as much as what was lost."""
+    key = (_digest(expected), _digest(answer), method)
+    found = _known.get(key)
+    if found is None:
+        found = _compared(expected, answer, method)
+        if len(_known) >= _KEPT:
+            _known.clear()
+        _known[key] = found
+    return found
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _compared(expected: str, answer: str, method: Method) -> Likeness:
     if expected.split() == answer.split():
         return Likeness(1.0, method)
     lang = detect(expected, answer)
     one = without_courtesy(sentences(expected[:_COMPARED], lang), lang)
     other = without_courtesy(sentences(answer[:_COMPARED], lang), lang)
-    if not one or not other or expected[_COMPARED:] != answer[_COMPARED:]:
-        return Likeness(0.0, method, ("nothing in common can be read",))
+    if expected[_COMPARED:] != answer[_COMPARED:]:
+        return Likeness(0.0, method, (f"they differ after {_COMPARED} characters",))
+    if not one or not other:
+        return _by_small_words(expected, answer, lang, method)
     align(one, other, lang, _near if method == "semantic" else None)
-    found = tuple(dict.fromkeys(_conflicts(one, other, lang)))
-    return Likeness(0.0 if found else _shared(one, other), method, found)
+    found = tuple(dict.fromkeys(shorten(reason, _REASON) for reason in _conflicts(one, other, lang)))
+    if found:
+        return Likeness(0.0, method, found)
+    score = _shared(one, other)
+    return Likeness(score, method, () if score >= _SAME else tuple(_unlike(one, other)))
+
+
+def _by_small_words(expected: str, answer: str, lang: Language, method: Method) -> Likeness:
+    """Answers such as `Yes, it is.`, in which no word says much by itself."""
+    ours, theirs = _small_words(expected, lang), _small_words(answer, lang)
+    if ours == theirs and ours:
+        return Likeness(1.0, method)
+    lost, new = (shorten(" ".join(words), 40) for words in (ours, theirs))
+    return Likeness(0.0, method, (f"'{lost}' became '{new}'" if ours or theirs else "nothing can be read in them",))
+
+
+def _small_words(text: str, lang: Language) -> list[str]:
+    words = re.findall(r"\w+", fold(text[:_COMPARED]))
+    return [word for word in words if not lang.marks.get(word, frozenset()) & _FILLING] or words
+
+
+def _unlike(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:
+    """What makes the score low where nothing is contradicted."""
+    for what, found in (("missing", one), ("added", other)):
+        left = [token for sentence in found for token in sentence.content if not token.matched]
+        if left:
+            yield f"{what}: '{shorten(shown(left), 20)}'"
+    yield "method: model judges freer wording"
 
 
 def _conflicts(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language) -> Iterator[str]:
@@ -101,7 +155,7 @@ def _alone(found: Sequence[Sentence], for_sure: bool) -> Iterator[str]:
             left = [token for token in clause if not token.matched]
             word = for_sure and len(left) == len(clause) == 1 and left[0].weight == 1.0
             if word or (len(left) > 1 and 2 * len(left) > len(clause)):
-                yield " ".join(token.text for token in left)
+                yield shown(left)
 
 
 def _clauses(sentence: Sentence) -> Iterator[list[TextToken]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ class Spoken(NamedTuple):
     """0 before noon, 12 after it."""
     first: Phrases
     """Halves that stand before the hour."""
-    hours: dict[str, float]
+    hours: dict[str, Fraction]
 
 
 def spoken(words: Sequence[str], at: int, lang: Language) -> tuple[int, Fact] | None:
@@ -83,7 +84,7 @@ def _phrases(name: str) -> Spoken:
         _values(said.get("after", "")),
         {_words(p): 12 * (half == "pm") for half in ("am", "pm") for p in halves[half]},
         {_words(p): 12 * (half == "pm_first") for half in ("am_first", "pm_first") for p in halves[half]},
-        {word: float(n) for word, n in (pair.split("=") for pair in fold(said.get("hours", "")).split())},
+        {word: Fraction(n) for word, n in (pair.split("=") for pair in fold(said.get("hours", "")).split())},
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from holdfast.checks.text.clocks import HOURS, spoken
 from holdfast.checks.text.folding import fold
@@ -27,10 +28,17 @@ _NAMED_HOURS = {"noon": 12, "midday": 12, "midnight": 0, "mittag": 12, "mitterna
                 "midi": 12, "mezzogiorno": 12, "mezzanotte": 0, "medianoche": 0, "meio-dia": 12, "meia-noite": 0,
                 "полдень": 12, "полночь": 0, "południe": 12, "północ": 0, "正午": 12, "中午": 12}  # fmt: skip
 _DURATIONS = frozenset({"h", "hrs", "horas"})
-_PARTS = {"half": 0.5, "quarter": 0.25, "third": 1 / 3}
+_PARTS = {"half": Fraction(1, 2), "quarter": Fraction(1, 4), "third": Fraction(1, 3)}
 _A, _OF = (frozenset({"a", "an"}),), (frozenset({"of"}),)
 _OF_A = (*_OF, *_A)
-_SIGNS = {"+": "plus", "×": "times"}
+_SIGNS = {"+": "plus", "×": "times", "==": "="}
+_COMPARED = {"≤": "<=", "≥": ">=", "≠": "!="}
+_NTH = """first second third fourth fifth sixth seventh eighth ninth tenth"""
+_ORDINALS = {word: n for n, word in enumerate(_NTH.split(), 1)}
+_RANKED = frozenset(["finished", "came", "placed", "ranked"])
+_DETERMINED = frozenset(["the", "this", "that", "my", "your", "his", "her", "its", "our", "their", "every", "each"])
+_LABELS = frozenset({"section", "version", "chapter", "release", "clause", "article", "v", "abschnitt", "kapitel"})
+"""Before a number whose last zero counts: section 3.10 is not section 3.1."""
 
 
 def facts_at(raw: list[Raw], lang: Language) -> list[TextToken]:
@@ -54,6 +62,8 @@ class _Reader:
             if fact is not None:
                 shown = " ".join(t for _, t, _ in self._raw[at : at + size])
                 found.append(TextToken(shown, "#", place, fact=fact))
+            elif kind == "compared":
+                found.append(TextToken(text, _COMPARED.get(text, text), place, name=True))
             elif kind == "code":
                 found.append(TextToken(text, fold(text), place, name=True))
             else:
@@ -73,8 +83,12 @@ class _Reader:
         if kind == "unit" and self._kind(at + 1) == "number":
             size, value = self._value(at + 1)
             return 1 + size, quantity(value, word)
+        if kind == "number" and self._is_label(at):
+            return 1, Fact("quantity", frozenset({f"{text} as written"}))
         if kind == "number" or (kind == "word" and self._is_number(at)):
             return self._number(at)
+        if self._is_ordinal(at):
+            return 1, quantity(_ORDINALS[word])
         if kind == "word":
             return self._named(at)
         return 1, None
@@ -82,7 +96,7 @@ class _Reader:
     def _part(self, at: int) -> tuple[int, Fact] | None:
         """`a quarter of a litre`, `half an hour`, `an hour and a half`, `a third of them`."""
         words = self._words
-        part = _PARTS.get(words[at], 0.0) if self._lang.name == "en" else 0.0
+        part = _PARTS.get(words[at]) if self._lang.name == "en" else None
         if part:
             size = next((n for n, form in ((3, _OF_A), (2, _OF), (2, _A)) if self._is(at + 1, form)), 1)
             if size > 1 and self._word(at + size) in units() and (words[at] != "second"):
@@ -90,9 +104,22 @@ class _Reader:
             return (1, quantity(100 * part, "%")) if words[at] != "half" and self._word(at + 1) == "of" else None
         unit = self._word(at + 1) if self._lang.name == "en" and words[at] in ("a", "an", "one") else ""
         if unit in units() and tuple(words[at + 2 : at + 5]) == ("and", "a", "half"):
-            return 5, quantity(1.5, unit)
-        once = units().get(unit, ("", 0.0))[0] == "time" and self._alone(at - 1)
+            return 5, quantity(Fraction(3, 2), unit)
+        once = units().get(unit, ("", 0))[0] == "time" and self._alone(at - 1)
         return (2, quantity(1, unit)) if once else None
+
+    def _is_label(self, at: int) -> bool:
+        """Whether a number is no amount: a version, an address, the number of a section."""
+        text = self._raw[at][1].lstrip("-−")
+        if text.count(".") > 1:
+            return not re.fullmatch(r"\d{1,3}(?:\.\d{3})+", text) and "," not in text
+        return "." in text and self._word(at - 1) in _LABELS
+
+    def _is_ordinal(self, at: int) -> bool:
+        """`the second option`, `he finished second`; elsewhere such a word puts steps in order or is a unit."""
+        if self._lang.name != "en" or self._words[at] not in _ORDINALS:
+            return False
+        return self._word(at - 1) in _DETERMINED or self._word(at - 1) in _RANKED
 
     def _alone(self, at: int) -> bool:
         """Whether nothing is counted here: `4 euros an hour` speaks of no hour."""
@@ -158,7 +185,7 @@ class _Reader:
                     return start + size - at, name
         return 0, ""
 
-    def _value(self, at: int) -> tuple[int, float]:
+    def _value(self, at: int) -> tuple[int, Fraction]:
         """A number in figures or words, with what scales it."""
         lang, size = self._lang, 1
         if self._kind(at) == "number":
@@ -167,26 +194,26 @@ class _Reader:
             value, size = self._in_words(at)
         while at + size < len(self._words):
             word = self._words[at + size]
-            scale = lang.scales.get(word) or LETTER_SCALES.get(word, 0.0)
+            scale = lang.scales.get(word) or LETTER_SCALES.get(word, 0)
             if word == "m" and (at == 0 or self._kind(at - 1) == "unit"):
-                scale = 1e6
+                scale = 10**6
             if not scale:
                 break
             value, size = value * scale, size + 1
         return size, value
 
-    def _in_words(self, at: int) -> tuple[float, int]:
+    def _in_words(self, at: int) -> tuple[Fraction, int]:
         """`two hundred and forty-two`: what is smaller is added, what is larger multiplies."""
         numbers, scales = self._lang.numbers, self._lang.scales
-        total, part, size = 0.0, 0.0, 0
+        total, part, size = Fraction(0), Fraction(0), 0
         while at + size < len(self._words):
             parts = self._words[at + size].split("-")
             if all(word in numbers for word in parts) and (not part or numbers[parts[0]] < max(part % 100 or 100, 10)):
                 part += sum(numbers[word] for word in parts)
             elif parts[0] in scales and size:
-                part = max(part, 1) * scales[parts[0]]
+                part = (part if part > 1 else Fraction(1)) * scales[parts[0]]
                 if scales[parts[0]] > 100:
-                    total, part = total + part, 0.0
+                    total, part = total + part, Fraction(0)
             elif not (size and parts[0] in ("and", "und", "y", "e") and self._word(at + size + 1) in numbers):
                 break
             size += 1
@@ -222,7 +249,7 @@ class _Reader:
         size = 2 if after in _HALVES or after in HOURS else 1
         return size, clock(hour, minute, second[0] if second else 0, _HALVES.get(after, ""))
 
-    def _figures(self, at: int) -> float:
+    def _figures(self, at: int) -> Fraction:
         text = self._raw[at][1]
         negative = text[0] in "-−"
         value = number(text.lstrip("-−"), comma_decimal=self._lang.name in COMMA_DECIMAL)

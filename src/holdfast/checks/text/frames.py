@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 
 from holdfast.checks.text.folding import fold
 from holdfast.checks.text.partners import Pairs
-from holdfast.checks.text.sentence import ARTICLES, Sentence, TextToken
+from holdfast.checks.text.sentence import ARTICLES, Sentence, TextToken, shown
 
 FIRM = 0.6
 """From this share of equal words on, a sentence keeps its frame."""
@@ -50,14 +50,19 @@ def _compared(one: Sentence, other: Sentence) -> Iterator[str]:
 def _replaced(hunks: Iterable[tuple[list[TextToken], list[TextToken]]]) -> Iterator[str]:
     for lost, new in hunks:
         if lost and new:
-            yield f"'{lost[0].text}' became '{new[0].text}'"
+            yield f"'{_first(lost)}' became '{_first(new)}'"
+
+
+def _first(tokens: list[TextToken]) -> str:
+    """The first word; of signs without spaces, all of them."""
+    return shown(tokens).split(" ")[0] if " " not in tokens[0].text else tokens[0].text
 
 
 def _one_sided(lost: list[TextToken], new: list[TextToken]) -> Iterator[str]:
     if lost and not new:
-        yield f"'{lost[0].text}' is missing"
+        yield f"'{_first(lost)}' is missing"
     if new and not lost:
-        yield f"'{new[0].text}' was added"
+        yield f"'{_first(new)}' was added"
 
 
 def _spoken(sentence: Sentence) -> list[TextToken]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
 
@@ -28,9 +29,9 @@ class Language(NamedTuple):
     """By word or phrase, what it does."""
     longest: dict[str, int]
     """By first word, how many words its longest phrase has."""
-    numbers: dict[str, float]
-    times: dict[str, float]
-    scales: dict[str, float]
+    numbers: dict[str, Fraction]
+    times: dict[str, Fraction]
+    scales: dict[str, Fraction]
     named: dict[str, str]
     """Months and weekdays, as `month 4` and `day 1`."""
     endings: tuple[str, ...]
@@ -60,9 +61,9 @@ def language(name: str) -> Language:
         for word in names.split()
     }
     counted = _values(words_by_mark.get("units", ""))
-    times = {word: float(n[:-1]) for word, n in counted.items() if n.endswith("x")}
-    numbers = {word: float(n) for word, n in counted.items() if word not in times}
-    scales = {word: float(n) for word, n in _values(words_by_mark.get("scales", "")).items()}
+    times = {word: Fraction(n[:-1]) for word, n in counted.items() if n.endswith("x")}
+    numbers = {word: Fraction(n) for word, n in counted.items() if word not in times}
+    scales = {word: Fraction(n) for word, n in _values(words_by_mark.get("scales", "")).items()}
     said_when, light = (frozenset(fold(words_by_mark.get(kind, "")).split()) for kind in ("time", "light"))
     segments = _segments(name, [*marks, *named, *said_when]) if name in NO_SPACES else None
     return Language(name, {w: frozenset(m) for w, m in marks.items()}, longest, numbers, times, scales, named,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
 
 from holdfast.checks.text.folding import fold, table
 
-LETTER_SCALES = {"k": 1e3, "mn": 1e6, "mio": 1e6, "bn": 1e9, "万": 1e4, "萬": 1e4, "亿": 1e8, "億": 1e8}
+LETTER_SCALES = {"k": 10**3, "mn": 10**6, "mio": 10**6, "bn": 10**9, "万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
 
 
 class Fact(NamedTuple):
@@ -21,18 +22,18 @@ class Fact(NamedTuple):
     year: int = 0
     order: str = ""
     """Of a date that has two readings: as it is written."""
-    bare: frozenset[float] = frozenset()
+    bare: frozenset[Fraction] = frozenset()
     """Of a full hour: the numbers that it is also written as. Of a number without a unit: itself."""
 
 
 @cache
-def units() -> dict[str, tuple[str, float]]:
+def units() -> dict[str, tuple[str, Fraction]]:
     """By name: what is measured, and how much of its base unit that is."""
     found = {}
     for dimension, pairs in table("units.toml").items():
         for pair in pairs.split():
             name, _, factor = pair.rpartition("=")
-            found[fold(name).replace("_", " ")] = (dimension, float(factor))
+            found[fold(name).replace("_", " ")] = (dimension, Fraction(factor))
     return found
 
 
@@ -47,19 +48,19 @@ def agree(one: Fact, other: Fact) -> bool:
     return bool(one.readings & other.readings)
 
 
-def quantity(value: float, unit: str = "") -> Fact:
+def quantity(value: Fraction | int, unit: str = "") -> Fact:
     """So much of a unit."""
-    dimension, factor = units().get(unit, (unit, 1.0))
-    shown = f"{value * factor:.9g} {dimension}"
-    return Fact("quantity", frozenset({shown}), bare=frozenset({value}) if not unit else frozenset())
+    dimension, factor = units().get(unit, (unit, Fraction(1)))
+    shown = f"{value * factor} {dimension}"
+    return Fact("quantity", frozenset({shown}), bare=frozenset({Fraction(value)}) if not unit else frozenset())
 
 
 def clock(hour: int, minute: int = 0, second: int = 0, half: str = "") -> Fact:
     """A time of the day; `half` is am or pm where that is said."""
-    told = {float(hour)}
+    told = hour
     if half and hour <= 12:
         hour = hour % 12 + (12 if half == "pm" else 0)
-    bare = frozenset(told | {float(hour), float(hour % 12)}) if not minute and not second else frozenset()
+    bare = frozenset(map(Fraction, (told, hour, hour % 12))) if not minute and not second else frozenset()
     return Fact("clock", frozenset({f"{hour % 24}:{minute:02}:{second:02}"}), bare=bare)
 
 
@@ -79,7 +80,7 @@ def numeric_date(first: int, sign: str, second: int, year: int) -> Fact | None:
     return Fact("date", frozenset(readings), year, order)
 
 
-def number(text: str, *, comma_decimal: bool) -> float:
+def number(text: str, *, comma_decimal: bool) -> Fraction:
     """The value of figures in any grouping."""
     text = re.sub(r"[\s'’_]", "", text)
     points, commas = text.count("."), text.count(",")
@@ -91,7 +92,7 @@ def number(text: str, *, comma_decimal: bool) -> float:
         after = len(text) - text.rfind(sign) - 1
         groups = points + commas > 1 or (after == 3 and (sign == ",") != comma_decimal and text[0] != "0")
         text = text.replace(sign, "" if groups else ".")
-    return float(text) if text.count(".") <= 1 else float(text.replace(".", ""))
+    return Fraction(text if text.count(".") <= 1 else text.replace(".", ""))
 
 
 # -- Chinese and Japanese --------------------------------------------------------------------------
@@ -102,7 +103,8 @@ _DIGITS = {
 }
 _TENS = {"十": 10, "百": 100, "千": 1000}
 _COUNTED = "元块円圆天日周年月小分秒个人次件台点時时名位条份岁歳週本枚万亿億度公米克升%つ個冊回"
-_NUMERAL = re.compile(rf"[零〇一二两三四五六七八九十百千]+(?=[{_COUNTED}])")
+_SIGNS = "零〇一二两三四五六七八九十百千"
+_NUMERAL = re.compile(rf"(?<![{_SIGNS}])[{_SIGNS}]{{1,20}}(?=[{_COUNTED}])")
 _HOUR = re.compile(r"(上午|下午|早上|晚上|中午|午前|午後)?\s*(\d{1,2})(?:点|時|时)(?!间|間)(半|(\d{1,2})分?)?")
 _LATE = ("下午", "晚上", "午後")
 

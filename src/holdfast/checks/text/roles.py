@@ -13,6 +13,8 @@ from holdfast.checks.text.sentence import ARTICLES, Sentence, TextToken
 _LONGEST = 40
 """Content words of a sentence whose places are compared pair by pair."""
 _REACH = 2
+_BETWEEN = frozenset({":", "to", "bis", "-", "<", ">", "<=", ">=", "≤", "≥"})
+"""What stands between two things whose order counts."""
 _PERSONS = ("first", "second", "third")
 _BY_PARTICLES = frozenset({"zh", "ja", "hi"})
 """Languages in which particles, not places, say who does what."""
@@ -30,6 +32,33 @@ def differences(one: Sequence[Sentence], other: Sequence[Sentence], pairs: Pairs
     yield from _parted(one, other)
     yield from _parted(other, one)
     yield from _steps(one, other)
+    yield from _ranges(one, other)
+
+
+def _ranges(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:
+    """From where to where, and how much to how much: `9-5`, `1:2`, `x > y`."""
+    ours, theirs = _ordered_pairs(one), _ordered_pairs(other)
+    for (first, sign, last), shown in ours.items():
+        turned = (last, sign, first)
+        if turned in theirs and turned not in ours and (first, sign, last) not in theirs:
+            yield f"{shown} was turned round"
+
+
+def _ordered_pairs(sentences: Sequence[Sentence]) -> dict[tuple[str, str, str], str]:
+    found = {}
+    for sentence in sentences:
+        tokens = sentence.tokens
+        for at, token in enumerate(tokens[:-1]):
+            sign = tokens[at + 1] if tokens[at + 1].text in _BETWEEN else None
+            last = tokens[min(at + 2, len(tokens) - 1)] if sign else tokens[at + 1]
+            if (sign is not None and sign.name) or _same_kind(token, last):
+                said = (token.key or token.text, sign.key if sign else "", last.key or last.text)
+                found[said] = " ".join(t.text for t in (token, sign, last) if t is not None)
+    return found
+
+
+def _same_kind(one: TextToken, other: TextToken) -> bool:
+    return one.fact is not None and other.fact is not None and one.fact.kind == other.fact.kind
 
 
 def _repeated(one: Sentence, other: Sentence, lang: Language) -> Iterator[str]:
@@ -117,6 +146,8 @@ def _may_move(
     sides = ((one, ours[x], ours[y]), (other, theirs[x], theirs[y]))
     if any(_equals(*side) or _side_by_side(*side, lang) for side in sides) or all(_identity(*side) for side in sides):
         return True
+    if _facts_kept(one, other, ours, theirs, pair):
+        return True
     if lang.name == "ru" and _instrumental(one, other, ours, theirs, pair):
         return True
     return lang.name in ("ru", "pl") and _same_forms(one, other, ours, theirs, pair)
@@ -191,6 +222,18 @@ def _mates_swapped(
     return bool(a & d and b & c) and not (a & c or b & d)
 
 
+def _facts_kept(
+    one: Sentence, other: Sentence, ours: dict[str, int], theirs: dict[str, int], pair: tuple[str, str]
+) -> bool:
+    """Whether both stand in clauses of their own and each took its number along: `gate A at 10, gate B at 11`."""
+    x, y = pair
+    a, b = _mates(one, ours, x), _mates(one, ours, y)
+    c, d = _mates(other, theirs, x), _mates(other, theirs, y)
+    if x in b or x in d or "#" in (x[0], y[0]):
+        return False
+    return all(any(key[0] == "#" for key in kept) for kept in (a & c, b & d))
+
+
 def _mates(sentence: Sentence, places: dict[str, int], key: str) -> frozenset[str]:
     """The other words, said once, between the `and` or comma before a word and the next one."""
     tokens, at = sentence.tokens, places[key]
@@ -204,11 +247,16 @@ def _side_by_side(sentence: Sentence, at: int, other: int, lang: Language) -> bo
     """Whether they are a verb and what goes with it, which may stand on either side; never two names or numbers."""
     first, last = sorted((at, other))
     tokens = sentence.tokens
-    if _says_when(tokens[at]) != _says_when(tokens[other]):
+    if _says_when(tokens[at]) != _says_when(tokens[other]) or _is_amount(tokens[at]) != _is_amount(tokens[other]):
         return True
     if lang.name in _BY_PARTICLES or _both_told(tokens, at, other):
         return False
     return not any(token.key and fold(token.text) not in lang.times_of_day for token in tokens[first + 1 : last])
+
+
+def _is_amount(token: TextToken) -> bool:
+    """A number neither does a thing nor is it done to."""
+    return token.fact is not None and token.fact.kind == "quantity"
 
 
 def _says_when(token: TextToken) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from holdfast.checks.text.quantities import Fact
@@ -9,6 +11,7 @@ from holdfast.checks.text.quantities import Fact
 _THE = """the a an der die das den dem des ein eine einen einem einer le la les l un une el los las il lo gli i o os
 as um uma de het een"""
 ARTICLES = frozenset(_THE.split())
+_LOOSE = re.compile(r"(?<=[\u3040-\u30ff\u3400-\u9fff]) (?=[\u3040-\u30ff\u3400-\u9fff])")
 
 
 @dataclass(slots=True)
@@ -27,6 +30,11 @@ class TextToken:
     matched: bool = False
     kin: frozenset[str] = frozenset()
     """Of a word: every group of words that it may stand for."""
+
+
+def shown(tokens: Sequence[Token]) -> str:
+    """The words as one reads them: no spaces between Chinese or Japanese signs."""
+    return _LOOSE.sub("", " ".join(token.text for token in tokens))
 
 
 @dataclass(slots=True)
