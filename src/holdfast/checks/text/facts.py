@@ -35,7 +35,7 @@ _SIGNS = {"+": "plus", "×": "times", "==": "="}
 _COMPARED = {"≤": "<=", "≥": ">=", "≠": "!="}
 _NTH = """first second third fourth fifth sixth seventh eighth ninth tenth"""
 _ORDINALS = {word: n for n, word in enumerate(_NTH.split(), 1)}
-_RANKED = frozenset(["finished", "came", "placed", "ranked"])
+_RANKED = frozenset(["finished", "came", "placed", "ranked", "in", "was", "were"])
 _DETERMINED = frozenset(["the", "this", "that", "my", "your", "his", "her", "its", "our", "their", "every", "each"])
 _LABELS = frozenset({"section", "version", "chapter", "release", "clause", "article", "v", "abschnitt", "kapitel"})
 """Before a number whose last zero counts: section 3.10 is not section 3.1."""
