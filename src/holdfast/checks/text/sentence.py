@@ -32,7 +32,7 @@ class TextToken:
     """Of a word: every group of words that it may stand for."""
 
 
-def shown(tokens: Sequence[Token]) -> str:
+def shown(tokens: Sequence[TextToken]) -> str:
     """The words as one reads them: no spaces between Chinese or Japanese signs."""
     return _LOOSE.sub("", " ".join(token.text for token in tokens))
 

@@ -25,7 +25,6 @@ def stem(word: str, name: str) -> str:
         word = next((word[len(s) :] for s in _ARABIC_STARTS if word.startswith(s) and len(word) - len(s) >= 3), word)
     if name == "de" and word.startswith("ge") and len(word) > 6 and word.endswith(("t", "en")):
         word = word[2:]
-        word = word[1:] if word[:1] in "فول" and len(word) > 4 else word
     least = 2 if name in ("hi", "ar") else 3
     for ending in language(name).endings:
         if word.endswith(ending) and len(word) - len(ending) >= least:
