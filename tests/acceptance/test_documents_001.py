@@ -179,7 +179,9 @@ def test_behavior_unchanged_with_a_manual_baseline(tmp_path: Path) -> None:
 def test_similarity_threshold_defaults_to_075_and_decides(tmp_path: Path) -> None:
     strict = contract_run(tmp_path, _unchanged(""), MOODY).trial("same", "down")
     assert "0.75" in strict["reason"]
-    calmer = MOODY.replace("Bananas are yellow and grow far away from here.", "The total: 42 pounds.")
+    calmer = MOODY.replace(
+        "Bananas are yellow and grow far away from here.", "The source says it is 42 pounds in total."
+    )
     outcomes = [
         contract_run(tmp_path, _unchanged(f", similarity_threshold: {limit}"), calmer).cell("same", "down")["outcome"]
         for limit in (0.1, 0.99)

@@ -27,7 +27,9 @@ HOLDS = "holding 127.0.0.1:"
 @contextmanager
 def gateway(made: Project, *args: str, ends: signal.Signals = signal.SIGINT) -> Iterator[dict[str, str]]:
     """A gateway that stands by in the folder, till that signal; the variables that it prints."""
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a program takes over what its starter ignores: nohup
     process = made.start("gateway", "--json", *args)
+    signal.signal(signal.SIGHUP, ignored)
     try:
         assert process.stderr is not None
         assert process.stdout is not None

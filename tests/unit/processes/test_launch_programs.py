@@ -286,7 +286,7 @@ def test_a_launch_host_that_is_killed_takes_all_with_it_and_is_replaced(tmp_path
 def test_a_keeper_that_the_agent_kills_loses_the_agent_and_nobody_else(tmp_path: Path, mark: str) -> None:
     async def use(launcher: Launcher) -> None:
         other = await sh(launcher, "sleep 60", mark + "x", tmp_path)
-        program = await sh(launcher, "kill -9 $PPID; sleep 60", mark, tmp_path)
+        program = await sh(launcher, "sleep 0.3; kill -9 $PPID; sleep 60", mark, tmp_path)
         assert await program.within(5)
         assert (program.status, program.lost) == (None, False)
         assert gone("TEST_MARK", mark)

@@ -33,7 +33,13 @@ def only(folder: Path, text: str | bytes) -> tuple[int, int, str, str]:
     [
         ("replies:\n  - txt: hi\n    text: x\n", 2, 5, "unknown key", "did you mean text?"),
         ("replies:\n  - {match: {promt: x}, text: y}\n", 2, 14, "unknown key", "did you mean prompt?"),
-        ("replies:\n  - text: a\n    text: b\n", 3, 5, "written twice: first on line 2", ""),
+        (
+            "replies:\n  - text: a\n    text: b\n",
+            3,
+            5,
+            "written twice: first on line 2",
+            "write it once, with all that belongs to it",
+        ),
         (
             "replies:\n  - {text: a, finish: stopped}\n",
             2,
@@ -45,7 +51,7 @@ def only(folder: Path, text: str | bytes) -> tuple[int, int, str, str]:
         ("replies:\n  - {text: a, times: 0}\n", 2, 22, "expected at least 1, found the number 0", ""),
         ("replies:\n  - {text: a, delay_ms: soon}\n", 2, 25, "expected a number, found the text 'soon'", ""),
         ("replies:\n  - {status: 200}\n", 2, 14, "expected 400 to 599, found the number 200", ""),
-        ("replies:\n  - just text\n", 2, 5, "expected a map, found the text 'just text'", ""),
+        ("replies:\n  - just text\n", 2, 5, "expected a map, found the text 'just text'", "write key: value"),
         ("replies: []\n", 1, 10, "no rule: the model can say nothing", ""),
         ("rules: []\n", 1, 1, "unknown key", "did you mean replies?"),
         ("replies:\n  - {tool_calls: [{arguments: {}}]}\n", 2, 19, "missing", "the tool's name"),
