@@ -205,8 +205,8 @@ def standing_notes(spec: Spec, backend: str = "bubblewrap") -> tuple[str, ...]:
     agent = spec.agent
     if agent.type != "http" and (agent.tools or agent.tool_registry or agent.llm):
         notes.append(
-            "tool and model faults act inside the agent's own process, which could look behind them, "
-            "and tells of its calls itself: what it says of them is its word"
+            "tool and model faults act inside the agent's own process, which could look behind them; "
+            "what is known of its calls is what it reports itself"
         )
     if agent.simulate == "answer" and any(scenario.on_calls for scenario in spec.scenarios):
         notes.append("simulated: tool and model faults damaged the answer, not the agent's own calls")

@@ -212,13 +212,18 @@ def _equals(sentence: Sentence, at: int, other: int) -> bool:
     )
 
 
+def _both_mates(
+    one: Sentence, other: Sentence, ours: dict[str, int], theirs: dict[str, int], pair: tuple[str, str]
+) -> list[frozenset[str]]:
+    """What stands with the first and the second of a pair, in one sentence and then in the other."""
+    return [_mates(sentence, at, word) for sentence, at in ((one, ours), (other, theirs)) for word in pair]
+
+
 def _mates_swapped(
     one: Sentence, other: Sentence, ours: dict[str, int], theirs: dict[str, int], pair: tuple[str, str]
 ) -> bool:
     """Whether two members of a list were exchanged, but not what stands with them: `sold the car, kept the house`."""
-    x, y = pair
-    a, b = _mates(one, ours, x), _mates(one, ours, y)
-    c, d = _mates(other, theirs, x), _mates(other, theirs, y)
+    a, b, c, d = _both_mates(one, other, ours, theirs, pair)
     return bool(a & d and b & c) and not (a & c or b & d)
 
 
@@ -227,8 +232,7 @@ def _facts_kept(
 ) -> bool:
     """Whether both stand in clauses of their own and each took its number along: `gate A at 10, gate B at 11`."""
     x, y = pair
-    a, b = _mates(one, ours, x), _mates(one, ours, y)
-    c, d = _mates(other, theirs, x), _mates(other, theirs, y)
+    a, b, c, d = _both_mates(one, other, ours, theirs, pair)
     if x in b or x in d or "#" in (x[0], y[0]):
         return False
     return all(any(key[0] == "#" for key in kept) for kept in (a & c, b & d))
