@@ -11,7 +11,7 @@ from statistics import median
 from measure import row
 
 from holdfast.errors import HoldfastError
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceKind, ServiceSpec
 from holdfast.protocols import Database, Service

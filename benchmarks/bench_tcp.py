@@ -13,7 +13,8 @@ from typing import Any
 from measure import own_cpu, project, row
 
 from holdfast.execute.context import LiveContext
-from holdfast.model.spec import Injection, Scenario, Schedule, Task
+from holdfast.model.spec import Injection, Scenario, Schedule
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes.tcp.plane import TcpPlane
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.execute.context import LiveContext
-from holdfast.model.spec import Injection, Scenario, Task
+from holdfast.model.spec import Injection, Scenario
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.errors import OutsideError, QueryFailed
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent, Evidence, ServiceSpec
 from holdfast.protocols import Exhibit, FileChange, Ran, Recorded, Rows, Service

@@ -18,7 +18,8 @@ from msgspec import Struct
 from holdfast.model.delivery import AS_IT_IS, Delivery
 from holdfast.model.observation import Answer, FaultMet, ForbiddenResult, Observation, Turn
 from holdfast.model.run import Run
-from holdfast.model.spec import AgentSpec, Injection, Task
+from holdfast.model.spec import AgentSpec, Injection
+from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Judged, Trial
 from holdfast.model.verdict import Finding

@@ -13,7 +13,7 @@ import pytest
 from docker_kit import PROGRAMS, containers, import_image, make_image, programs
 
 from holdfast.errors import HarnessError, UserError
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Database, ManyPorts

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols import ServiceKeeper

@@ -32,7 +32,7 @@ import asyncio, os, sys
 from pathlib import Path
 from holdfast.model.world import ServiceSpec
 from holdfast.model.trial import Trial
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.world.services import open_keeper, server
 
 if sys.argv[5:] == ["bare"]:

@@ -20,9 +20,9 @@ from holdfast.model.spec import (
     Scenario,
     Schedule,
     Scoring,
-    Task,
     ToolRef,
 )
+from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict

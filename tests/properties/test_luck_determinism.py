@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes.luck import Luck
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.agents.command_turns import CommandTurns
 from holdfast.model.observation import Answer
-from holdfast.model.spec import AgentSpec, Task
+from holdfast.model.spec import AgentSpec
+from holdfast.model.task import Task
 from holdfast.processes.environment import variables
 from holdfast.processes.startable import BEGIN, argv_of
 from holdfast.protocols import World

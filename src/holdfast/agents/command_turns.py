@@ -11,7 +11,8 @@ from holdfast.agents.prompt_channel import GivenPrompt, PromptChannel
 from holdfast.agents.time_limit import patience_ms
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, Turn
-from holdfast.model.spec import AgentSpec, Task
+from holdfast.model.spec import AgentSpec
+from holdfast.model.task import Task
 from holdfast.processes.pipes import Head, Pipes, Tail
 from holdfast.processes.program import ended_after
 from holdfast.processes.startable import NOT_RUN, not_run

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from holdfast.agents.time_limit import left_s
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import WHOLE, Answer, EndingKind, Turn
-from holdfast.model.spec import AgentSpec, Task
+from holdfast.model.spec import AgentSpec
+from holdfast.model.task import Task
 from holdfast.protocols import TrialContext, World
 
 if TYPE_CHECKING:

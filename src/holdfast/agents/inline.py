@@ -18,7 +18,8 @@ from holdfast.agents.loaded import Loaded, ResetFunction, load, prepare
 from holdfast.agents.turns import raised_turn, take_turn
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer, Turn
-from holdfast.model.spec import CALM, AgentSpec, Scenario, Task
+from holdfast.model.spec import CALM, AgentSpec, Scenario
+from holdfast.model.task import Task
 from holdfast.planes.describe import said
 from holdfast.planes.install import Installed
 from holdfast.planes.open_call import under

@@ -14,7 +14,8 @@ from holdfast.agents.placeholders import with_mcp_config, with_port
 from holdfast.agents.readiness import await_ready
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, EndingKind
-from holdfast.model.spec import AgentSpec, Task
+from holdfast.model.spec import AgentSpec
+from holdfast.model.task import Task
 from holdfast.processes.pipes import Pipes, Tail
 from holdfast.processes.program import ended_after, how_it_ended
 from holdfast.processes.startable import BEGIN

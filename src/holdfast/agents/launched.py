@@ -15,7 +15,8 @@ from holdfast.agents.placeholders import PORT
 from holdfast.agents.ports import Ports, check_free
 from holdfast.agents.readiness import OutOfMemoryAtStart, address_of
 from holdfast.model.observation import Answer, Turn
-from holdfast.model.spec import AgentSpec, Task
+from holdfast.model.spec import AgentSpec
+from holdfast.model.task import Task
 from holdfast.processes.pipes import Tail
 from holdfast.protocols import Place, World
 

@@ -15,7 +15,8 @@ from holdfast.agents.host_protocol import HostSetup, Ready
 from holdfast.agents.python_host import HOST_DIED, Begun, PythonHost
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer
-from holdfast.model.spec import AgentSpec, Scenario, Task
+from holdfast.model.spec import AgentSpec, Scenario
+from holdfast.model.task import Task
 from holdfast.protocols import TrialContext, World
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from holdfast.agents.host_protocol import Ready
 from holdfast.model.observation import Answer
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.protocols import World
 
 

@@ -18,7 +18,8 @@ from holdfast.agents.turns import TrialRequest
 from holdfast.errors import AgentUnavailable
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
-from holdfast.model.spec import AgentSpec, Scenario, Task
+from holdfast.model.spec import AgentSpec, Scenario
+from holdfast.model.task import Task
 from holdfast.processes.limits import GRACE_S
 from holdfast.processes.startable import BEGIN
 from holdfast.protocols import Started, World

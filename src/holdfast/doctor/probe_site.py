@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from holdfast.execute.context import LiveContext
 from holdfast.http1.server import Exchange, serve
-from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario, Task
+from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from holdfast.processes import scratch

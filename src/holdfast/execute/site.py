@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from holdfast.execute.worlds import BareWorlds, Worlds
 from holdfast.model.codec import canonical
-from holdfast.model.spec import Scenario, Spec, Task
+from holdfast.model.spec import Scenario, Spec
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.protocols import Agent
 from holdfast.spec.references import interpolate

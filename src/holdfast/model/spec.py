@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field
 
-from holdfast.model.codec import canonical, digest
+from holdfast.model.task import Task
 from holdfast.model.world import WorldSpec
 
 Severity = Literal["critical", "high", "medium", "low"]
 When = Literal["always", "tool_faults_active", "llm_faults_active", "any_chaos_active", "no_chaos"]
 AgentIsolation = Literal["fresh", "worker", "inline"]
 Plane = Literal["tool", "llm", "context", "mcp", "http", "service", "world"]
-Part = Literal["contract", "scenario"]
-"""What of a file is run: its contract (`contract run`), or all that it declares (`run`)."""
+Part = Literal["contract", "scenario", "mutation", "chaos", "replay"]
+"""What of a file is run: its contract (`contract run`), its task, mutated prompts, prompts in chaos, sessions."""
 
 SEVERITY_WEIGHTS: Mapping[str, float] = {"critical": 3.0, "high": 2.0, "medium": 1.0, "low": 1.0}
 
@@ -28,22 +28,6 @@ class Position(Struct, frozen=True):
 
     line: int
     column: int = 1
-
-
-class Task(Struct, frozen=True):
-    """What the agent is asked, one turn or several."""
-
-    turns: tuple[str, ...]
-    kind: Literal["golden", "task", "probe"] = "golden"
-
-    @property
-    def prompt(self) -> str:
-        return self.turns[0] if len(self.turns) == 1 else "\n".join(self.turns)
-
-    @property
-    def digest(self) -> str:
-        """Of what is asked alone: the same prompt meets the same luck whoever asks it."""
-        return digest(canonical(self.turns))
 
 
 class Schedule(Struct, frozen=True, omit_defaults=True):
@@ -132,6 +116,16 @@ class Invariant(Struct, frozen=True, omit_defaults=True):
     probes: tuple[str, ...] = ()
     replica_aggregation: Aggregation | None = None
     position: Position | None = None
+    attacks_only: bool = False
+    """`dangerous_prompts`: judged only on tasks that attack."""
+    sessions: tuple[str, ...] = ()
+    """Of a session's own contract: the sessions that it is for; empty: every task."""
+
+    def concerns(self, task: Task) -> bool:
+        """Whether the task is one that the rule judges."""
+        if self.attacks_only and not task.attack and task.kind != "probe":
+            return False
+        return not self.sessions or (task.recording is not UNSET and task.recording.session in self.sessions)
 
     @property
     def severity_weight(self) -> float:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 
 CONTROL = "control"
 """The name of the empty scenario that control trials run in."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.model.codec import canonical
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.spec.references import param_text
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from contextlib import closing
 from typing import Any
 
 from holdfast.model.run import Run
-from holdfast.model.spec import Spec, Task
+from holdfast.model.spec import Spec
+from holdfast.model.task import Task
 from holdfast.plan.matrix import case_rules
 from holdfast.plan.select import FailedTask, failed_task
 from holdfast.report.cases import head

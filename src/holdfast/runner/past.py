@@ -7,7 +7,8 @@ from pathlib import Path
 
 from holdfast.errors import SpecError, UserError
 from holdfast.execute.revisit import StoredTrial
-from holdfast.model.spec import AgentSpec, Spec, Task
+from holdfast.model.spec import AgentSpec, Spec
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.runner.start import stored_spec
 from holdfast.store.record import trials

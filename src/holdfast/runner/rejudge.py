@@ -16,7 +16,8 @@ from holdfast.errors import UsageError
 from holdfast.judge import Judge
 from holdfast.model.codec import canonical, digest, encode_lines
 from holdfast.model.observation import Observation
-from holdfast.model.spec import Spec, Task
+from holdfast.model.spec import Spec
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, RunOptions, Select

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from holdfast.model.codec import canonical
-from holdfast.model.spec import Invariant, Spec, Task
+from holdfast.model.spec import Invariant, Spec
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.plan import CellKey, Plan, Select
 from holdfast.plan.matrix import EVERY_RULE

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from holdfast.model.observation import Observation
 from holdfast.model.score import Case, Replica
-from holdfast.model.spec import Invariant, Spec, Task
+from holdfast.model.spec import Invariant, Spec
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.when import meeting

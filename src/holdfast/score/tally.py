@@ -9,7 +9,8 @@ from typing import Any
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Observation
 from holdfast.model.score import Cell, Interval
-from holdfast.model.spec import Aggregation, Invariant, Scenario, Spec, Task
+from holdfast.model.spec import Aggregation, Invariant, Scenario, Spec
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.when import applies, meeting

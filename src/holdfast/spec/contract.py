@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.model.spec import Aggregation, Part, Scenario, Scoring, Task, Unbuilt
+from holdfast.model.spec import Aggregation, Part, Scenario, Scoring, Unbuilt
+from holdfast.model.task import Task
 from holdfast.planes.llm.sources.model_name import is_hosted, meaning, without_meaning
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader

@@ -6,7 +6,7 @@ from functools import cached_property
 from hashlib import blake2b
 
 from holdfast.model.codec import canonical
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.plan import Plan, agent_json, ids
 

@@ -12,7 +12,8 @@ from aiohttp import web
 
 from holdfast.agents.http import HttpAgent
 from holdfast.model.observation import Answer, Turn
-from holdfast.model.spec import AgentSpec, Task
+from holdfast.model.spec import AgentSpec
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 
 TRIAL = Trial(id="0" * 12, kind="contract", scenario="calm", task=Task(("hi",)))

@@ -12,7 +12,7 @@ from agent_http_servers import Plain, ask_raw, ask_web, opened, raw_server, read
 from aiohttp import web
 
 from holdfast.errors import AgentUnavailable
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
 

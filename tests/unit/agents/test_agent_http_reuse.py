@@ -15,7 +15,7 @@ import pytest
 from agent_http_servers import Plain, opened
 
 from holdfast.model.observation import Answer
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 ABORT = struct.pack("ii", 1, 0)

@@ -18,7 +18,7 @@ from cryptography.x509.oid import NameOID
 
 from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import Answer
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok"
 

@@ -8,7 +8,7 @@ from agent_http_servers import Plain, ask_web, opened, web_server
 from aiohttp import web
 
 from holdfast.model.observation import Answer
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 
 
 async def counting(request: web.Request) -> web.Response:
@@ -69,7 +69,8 @@ from unittest.mock import Mock
 sys.path.insert(0, sys.argv[1])
 ssl.create_default_context = Mock(side_effect=AssertionError("made"))
 from holdfast.agents.http import HttpAgent
-from holdfast.model.spec import AgentSpec, Task
+from holdfast.model.spec import AgentSpec
+from holdfast.model.task import Task
 from holdfast.errors import AgentUnavailable
 from unittest.mock import MagicMock
 

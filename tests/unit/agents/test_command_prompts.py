@@ -15,7 +15,7 @@ from launch_kit import PYTHON, NotedPlanes, ask, context_of, launched, python
 
 from holdfast.agents.placeholders import PROMPT, in_argument, in_shell
 from holdfast.errors import AgentUnavailable
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 
 pytestmark = pytest.mark.processes
 

@@ -17,7 +17,7 @@ from holdfast.agents import readiness
 from holdfast.agents.ports import Ports, check_free
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.processes import program
 from processes_kit import gone, marked
 

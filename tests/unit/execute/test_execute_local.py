@@ -9,7 +9,7 @@ from execute_sites import says, site_of, trial_of
 
 from holdfast.execute.local import execute
 from holdfast.model.observation import Answer, Turn
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.protocols import TrialContext
 

@@ -12,7 +12,8 @@ from holdfast.execute.agent_section import refers_to_params, resolve_agent
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Answer
-from holdfast.model.spec import AgentSpec, Spec, Task
+from holdfast.model.spec import AgentSpec, Spec
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.protocols import World
 

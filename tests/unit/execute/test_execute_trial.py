@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute import trial as module
 from holdfast.model.observation import Answer, FaultMet, Turn
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.protocols import TrialContext
 
 

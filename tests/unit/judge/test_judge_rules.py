@@ -9,7 +9,8 @@ from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.judge import Judge
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import AgentSpec, Invariant, Spec, Task
+from holdfast.model.spec import AgentSpec, Invariant, Spec
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Finding, Verdict
 from holdfast.protocols import Exhibit

@@ -6,7 +6,8 @@ from typing import Any
 
 from holdfast.judge import Judge
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import AgentSpec, Invariant, Spec, Task
+from holdfast.model.spec import AgentSpec, Invariant, Spec
+from holdfast.model.task import Task
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict

@@ -8,7 +8,8 @@ import pytest
 
 from holdfast.judge import Judge
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import AgentSpec, Invariant, Spec, Task
+from holdfast.model.spec import AgentSpec, Invariant, Spec
+from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from holdfast import plugins
 from holdfast.errors import PluginError
-from holdfast.model.spec import AgentSpec, Injection, Invariant, Position, Scenario, Spec, Task
+from holdfast.model.spec import AgentSpec, Injection, Invariant, Position, Scenario, Spec
+from holdfast.model.task import Task
 from holdfast.model.trial import CONTROL
 from holdfast.model.verdict import Finding
 from holdfast.plan import CellKey, Select, make_check, plan

@@ -6,7 +6,8 @@ import pytest
 
 from holdfast.judge import Judge
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import AgentSpec, Invariant, Spec, Task
+from holdfast.model.spec import AgentSpec, Invariant, Spec
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.plan.params import refers_to_params, with_params
 

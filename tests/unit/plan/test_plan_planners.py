@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.model.trial import Judged, Trial
 from holdfast.plan import FailFast, Once
 

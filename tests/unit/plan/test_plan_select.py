@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from holdfast.errors import UsageError
-from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Spec, Task
+from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Spec
+from holdfast.model.task import Task
 from holdfast.plan import CellKey, Select, plan
 from holdfast.plan.select import positions
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.model.observation import FaultMet
-from holdfast.model.spec import Injection, Scenario, Schedule, Task
+from holdfast.model.spec import Injection, Scenario, Schedule
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes.weather import Weather
 from holdfast.protocols import Call, FaultContext, Forward, Reply

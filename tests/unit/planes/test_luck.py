@@ -3,7 +3,7 @@ from __future__ import annotations
 from random import Random
 from unittest.mock import patch
 
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes.luck import Luck
 

@@ -1,6 +1,7 @@
 """What one trial can make us remember is bounded."""
 
-from holdfast.model.spec import CALM, Task
+from holdfast.model.spec import CALM
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes.weather import OTHERS, TARGETS_KEPT, Weather
 

@@ -16,7 +16,8 @@ from holdfast.model.events import (
     Warned,
 )
 from holdfast.model.observation import Observation
-from holdfast.model.spec import AgentSpec, Spec, Task
+from holdfast.model.spec import AgentSpec, Spec
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.report.live import Live

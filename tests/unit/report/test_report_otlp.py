@@ -11,7 +11,7 @@ from report_sample import sample
 
 from holdfast.model.observation import FaultMet, Observation, Turn
 from holdfast.model.run import TracedTrial
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.runner.calm_answers import CalmAnswers
 

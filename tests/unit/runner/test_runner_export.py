@@ -16,7 +16,7 @@ from holdfast.errors import UsageError
 from holdfast.model.observation import Observation
 from holdfast.model.run import Run, TracedTrial
 from holdfast.model.score import Score
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.runner.export import check_target, export
 

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.model.observation import FaultMet, Observation, Turn
-from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Spec, Task
+from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Spec
+from holdfast.model.task import Task
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict

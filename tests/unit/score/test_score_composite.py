@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from holdfast.model.observation import ForbiddenResult
 from holdfast.model.score import Replica
-from holdfast.model.spec import Invariant, Scoring, Task
+from holdfast.model.spec import Invariant, Scoring
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.score.composite import composite

@@ -6,7 +6,8 @@ import pytest
 
 from holdfast.model.observation import FaultMet, ForbiddenResult, Observation
 from holdfast.model.score import Case, Score
-from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Scoring, Spec, Task
+from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Scoring, Spec
+from holdfast.model.task import Task
 from holdfast.model.verdict import Verdict
 from holdfast.plan import plan
 from holdfast.score.cases import Cases

@@ -6,7 +6,8 @@ import pytest
 
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.score import Score
-from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Scoring, Spec, Task
+from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Scoring, Spec
+from holdfast.model.task import Task
 from holdfast.model.verdict import Outcome, Verdict
 from holdfast.plan import plan
 from holdfast.score import ScoreOptions, Tally, resilience

@@ -8,7 +8,8 @@ import pytest
 from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.score import Cell
-from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Scoring, Spec, Task
+from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Scoring, Spec
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Outcome, Verdict
 from holdfast.plan import Select, plan

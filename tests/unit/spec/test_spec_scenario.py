@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.spec import check
 
 HEAD = 'version: 1\nid: a-b\nagent: {endpoint: "http://x"}\ntask: {prompt: p}\n'

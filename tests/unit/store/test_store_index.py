@@ -12,7 +12,8 @@ import pytest
 from holdfast.errors import UserError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import AgentSpec, Invariant, Scenario, Spec, Task
+from holdfast.model.spec import AgentSpec, Invariant, Scenario, Spec
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, plan

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.store.record import GROUP, RunRecord, observations, trials, verdicts

@@ -6,7 +6,8 @@ import pytest
 from llm_replies import ASKED, BOTH, SAID
 
 from holdfast.execute.context import LiveContext
-from holdfast.model.spec import Injection, Scenario, Schedule, Task
+from holdfast.model.spec import Injection, Scenario, Schedule
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.protocols import Call, Failed, Reply
 

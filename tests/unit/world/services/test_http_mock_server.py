@@ -8,7 +8,7 @@ from typing import Any
 
 import aiohttp
 
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Mock

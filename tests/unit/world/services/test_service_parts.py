@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import HarnessError, UserError
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services import open_keeper, socket_folder

@@ -13,7 +13,7 @@ import yaml
 
 from holdfast import plugins, service_kinds
 from holdfast.errors import PluginError
-from holdfast.model.spec import Task
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec, WorldSpec
 from holdfast.spec import check
