@@ -1,0 +1,1 @@
+"""Golden prompts to mutated tasks."""

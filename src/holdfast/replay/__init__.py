@@ -1,0 +1,1 @@
+"""Recorded sessions to tasks, and failed trials to sessions."""
