@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, field
 
+from holdfast.model.model_spec import ModelSpec as ModelSpec
 from holdfast.model.task import Task
 from holdfast.model.world import WorldSpec
 
@@ -229,23 +230,6 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     def web_in_reach(self) -> bool:
         """Its HTTP can be led through our proxy."""
         return self.launched or self.gateway or (self.in_python and self.isolation != "inline")
-
-
-class ModelSpec(Struct, frozen=True, omit_defaults=True):
-    """What a model name means here: one entry of `models:`. Strings keep their references."""
-
-    provider: Literal["ollama", "openai", "anthropic", "google", "script"] = "openai"
-    name: str = ""
-    """The model's name at the provider; empty: as the agent asked for it."""
-    api_key: str | None = None
-    base_url: str | None = None
-    script: str | None = None
-    """A scripted model's file, beside the spec."""
-    input_usd: float | None = None
-    """Price of a million input tokens."""
-    output_usd: float | None = None
-    temperature: float | None = None
-    """What a judge sends that has none of its own."""
 
 
 class Scoring(Struct, frozen=True, omit_defaults=True):
