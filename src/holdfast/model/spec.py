@@ -11,6 +11,7 @@ from typing import Any, Literal
 from msgspec import UNSET, Struct, field
 
 from holdfast.model.model_spec import ModelSpec as ModelSpec
+from holdfast.model.mutation import MutationSpec
 from holdfast.model.task import Task
 from holdfast.model.world import WorldSpec
 
@@ -327,6 +328,8 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     beside: tuple[str, ...] = ()
     """Scenarios that are run to be compared with, and are no part of the score."""
     weights: PartWeights = PartWeights()
+    mutations: MutationSpec | None = None
+    """How golden prompts are varied; of a mutation run."""
 
     @property
     def by_cases(self) -> bool:
