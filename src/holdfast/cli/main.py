@@ -24,6 +24,8 @@ COMMANDS = {
     "init": "Write a starter spec and agent that run",
     "run": "Run a task in its world; judge what it leaves",
     "contract": "Run, validate or score a contract",
+    "ci": "Every part of the file: may this agent ship?",
+    "score": "The overall score alone",
     "judge": "Judge a stored run anew, without the agent",
     "report": "Render a stored run",
     "validate": "Check any spec file, run nothing",
@@ -40,9 +42,7 @@ COMMANDS = {
 }
 
 NOT_BUILT = {
-    "ci": "the overall score of several parts",
     "replay": "replaying recorded sessions",
-    "score": "the overall score of several parts",
 }
 """Commands that files of the format are used with, and what they need that is not in this release."""
 
