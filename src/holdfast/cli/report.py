@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from holdfast.cli import options as shared
+
+if TYPE_CHECKING:
+    from holdfast.store.rundir import RunDir
 
 
 @click.command(name="report")
@@ -29,11 +33,31 @@ def command(run: str, outputs: tuple[Path, ...], as_json: bool, verbose: bool) -
     from holdfast.runner.stored import look
     from holdfast.store.rundir import RunDir
 
+    found = RunDir.find(RUNS, run)
+    if found.manifest().parts:
+        return _whole(found, outputs, as_json=as_json)
     for path in outputs:
         reporter(path)
-    with closing(look(RunDir.find(RUNS, run), environ=os.environ)) as outcome:
+    with closing(look(found, environ=os.environ)) as outcome:
         for path in outputs:
             write(outcome.run, path)
         if not outputs or as_json:
             Screen(as_json=as_json, verbose=verbose).finish(outcome)
     return 0
+
+
+def _whole(run: RunDir, outputs: tuple[Path, ...], *, as_json: bool) -> int:
+    """A run of several parts."""
+    from holdfast.cli.whole_run import look_whole, show_overall, write_overall
+    from holdfast.report.whole_files import check_output
+
+    for path in outputs:
+        check_output(path)
+    with closing(look_whole(run)) as found:
+        missing = write_overall(found, outputs, report=False)
+        if not outputs or as_json:
+            page = run.path / "report.html"
+            show_overall(found, as_json=as_json, quiet=False, page=found.shown_page if page.is_file() else "")
+    for trouble in missing:
+        click.echo(f"error: {trouble}", err=True)
+    return 3 if missing else 0
