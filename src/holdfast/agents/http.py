@@ -11,14 +11,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from holdfast.agents.time_limit import left_s
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import WHOLE, Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec
-from holdfast.model.task import Task
+from holdfast.model.task import RequestChange, Task
 from holdfast.protocols import TrialContext, World
 
 if TYPE_CHECKING:
+    from holdfast.agents.http_changed_client import ChangedClient
     from holdfast.agents.http_client import HttpClient, HttpExchange
     from holdfast.agents.http_cookies import CookieJar
     from holdfast.agents.http_pool import Taken
@@ -37,7 +41,12 @@ class HttpAgent:
     """An agent behind a URL. `open` it inside a running loop, `close` it after use."""
 
     def __init__(
-        self, form: RequestForm, wire: HttpClient, reader: ReplyReader, reset: Reset | None, fate: Fate | None = None
+        self,
+        form: RequestForm,
+        wire: HttpClient | ChangedClient,
+        reader: ReplyReader,
+        reset: Reset | None,
+        fate: Fate | None = None,
     ) -> None:
         self._form = form
         self._wire = wire
@@ -82,6 +91,9 @@ class HttpAgent:
 
     async def ask(self, task: Task, world: World) -> Answer:
         """Asks turn after turn until one ends badly. AgentUnavailable if the agent cannot be reached."""
+        if task.variation is not UNSET and task.variation.request is not None:
+            plain = replace(task, variation=UNSET)
+            return await self._with_change(task.variation.request, plain).ask(plain, world)
         notes: list[str] = []
         if len(task.turns) == 1:
             turn = await self._turn(task.turns[0], world, notes)
@@ -113,6 +125,14 @@ class HttpAgent:
             if self._reset is not None:
                 await self._reset.close()
 
+    def _with_change(self, change: RequestChange, task: Task) -> HttpAgent:
+        """This agent, asked by changed requests. It shares all that is to be closed."""
+        from holdfast.agents.http_changed_client import ChangedClient
+
+        assert not isinstance(self._wire, ChangedClient)
+        wire = ChangedClient(self._wire, self._form, change, task)
+        return HttpAgent(self._form, wire, self._reader, self._reset, self._fate)
+
     async def _turn(self, text: str, world: World, notes: list[str], cookies: CookieJar | None = None) -> Turn:
         context = world.context
         asked = context.ask(text)
@@ -124,6 +144,8 @@ class HttpAgent:
         seen = await self._send(self._form.fill(asked, text), cookies, left_s(world), taken)
         if seen.retried:
             notes.append(_RETRIED)
+        if seen.note:
+            notes.append(seen.note)
         said = self._reader.read(seen, notes)
         return Turn(
             asked=asked,

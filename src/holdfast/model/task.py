@@ -20,25 +20,61 @@ class DialogueMessage(Struct, frozen=True):
 
 
 class RequestChange(Struct, frozen=True, omit_defaults=True):
-    """A mutation of the request itself: what is done to it besides what is asked."""
+    """A mutation of the request itself: what is done to it besides what is asked. A field left out changes nothing.
+
+    It is a recipe: large headers and bodies are made from it when the request is.
+    """
 
     kind: str
     """The mutation's type, as `http_header_injection`."""
     variant: str = ""
     """Which of the type's variants."""
-    headers: tuple[tuple[str, str], ...] = ()
-    query: tuple[tuple[str, str], ...] = ()
+    repeat: int = 0
+    """How often the same prompt has met the variant before."""
     method: str = ""
-    """Another method than the agent's; empty: its own."""
-    content_type: str | None = None
+    """Another method; where it is the agent's own, PATCH."""
+    absolute: bool = False
+    """The request line has the whole URL."""
+    query: tuple[str, ...] = ()
+    """Pieces of a query as they are sent, behind the agent's own; `{parameter}` is the name of the prompt's."""
+    version: str = "1.1"
+    headers: tuple[tuple[str, str], ...] = ()
+    """Take the place of those of the same name."""
+    added: tuple[tuple[str, str], ...] = ()
+    """Come beside them, as they are: a line break in a value is sent."""
+    without: tuple[str, ...] = ()
+    """Headers that are left out, in small letters."""
+    header_count: int = 0
+    """As many headers that mean nothing."""
+    header_size: int = 0
+    """One header of as many bytes."""
+    line_end: str = "\r\n"
+    before: str = ""
+    """Sent before the request line."""
+    after: str = ""
+    """Sent behind the body."""
+    body: str = ""
+    """How the body is made anew: a name in `agents/http_changed_body.py`; `none`: it is left out."""
     size: int = 0
-    """Bytes that are added to the body."""
-    chunked: int = 0
-    """The body is sent in chunks of as many bytes."""
-    delay_ms: int = 0
-    """Between two pieces of the body."""
+    """Of what is made: bytes, levels or items, as the body's name says."""
+    framing: Literal["length", "chunked", "zeros", "twice", "both"] = "length"
+    """How the body's length is told: once, in chunks, with leading zeros, two times, by length and chunks at once."""
+    trailer: str = ""
+    """A field behind the last chunk."""
+    slow: Literal["", "head", "body", "reply", "before_body", "continue"] = ""
+    """What is sent or read in pieces; `before_body`: one pause; `continue`: until the server says so."""
+    slow_ms: int = 0
+    """All pauses together; never more than a quarter of the agent's time."""
     copies: int = 1
     """How many requests are made at once."""
+    abandoned: int = 0
+    """How many of them are left without waiting for a reply."""
+    others: str = ""
+    """What all copies but one ask; empty: the same."""
+    malformed: bool = False
+    """HTTP does not allow it: a server may close the connection without a word."""
+    unanswered: bool = False
+    """It asks for no answer: a good status without a body is all that is due."""
 
 
 class Variation(Struct, frozen=True, omit_defaults=True):
