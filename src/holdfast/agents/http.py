@@ -169,10 +169,10 @@ class HttpAgent:
             from holdfast.agents.http_client import HttpExchange
 
             return HttpExchange(*await self._fate())
-        if seen.ending == "closed" and self._fate is not None:
+        if seen.ending in ("closed", "crashed") and self._fate is not None:
             ending, detail = await self._fate()
             if ending != "closed":
-                seen.ending, seen.detail = ending, detail
+                seen.ending, seen.detail, seen.note = ending, detail, ""
         return seen
 
 

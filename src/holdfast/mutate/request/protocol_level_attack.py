@@ -16,7 +16,7 @@ PROTOCOL_LEVEL_ATTACK = RequestMutator(
         "length_twice": fixed(framing="twice"),
         "trailer": fixed(framing="chunked", headers=(("Trailer", "X-Role"),), trailer="X-Role: admin"),
         "bytes_behind": fixed(after="\r\n\r\nholdfast: not a request\r\n\r\n"),
-        "empty_lines_first": fixed(before="\r\n\r\n"),
+        "empty_lines_first": fixed(before="\r\n\r\n", malformed=True),
         "line_feeds": fixed(line_end="\n", malformed=True),
         "version_unknown": fixed(version="1.9"),
         "version_nonsense": fixed(version="nonsense", malformed=True),
