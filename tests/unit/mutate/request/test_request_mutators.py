@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -95,3 +97,15 @@ def test_every_change_is_bounded(kind: str, n: int, seed: int) -> None:
 def test_prompts_begin_with_different_variants() -> None:
     first = {made("http_header_injection", 0, f"prompt {n}").name for n in range(50)}
     assert len(first) > 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_names_every_variant_and_what_it_plants_or_breaks(kind: str) -> None:
+    page = (Path(__file__).parents[4] / "docs/mutation_requests.md").read_text()
+    rows = page.split(f"| `{kind}`")[1].split("\n| `")[0].splitlines()
+    names = dict(pair for row in rows if "|" in row for pair in re.findall(r"`(\w+)`( \*| †|)", row.split("|")[-3]))
+    assert set(names) == set(variants(kind))
+    for n in range(len(variants(kind))):
+        one = made(kind, n)
+        assert one.request is not None
+        assert names[one.name] == (" *" if one.canaries else " †" if one.request.malformed else "")
