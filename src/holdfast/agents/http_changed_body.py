@@ -111,11 +111,8 @@ def _nested(opening: bytes, closing: bytes) -> Callable[[bytes, int], bytes]:
 
 def _twice(body: bytes, size: int) -> bytes:
     """A JSON object with every key a second time, the values being null: which one counts is up to the reader."""
-    if _kind(body) is not dict:
-        return body + body
-    again = ",".join(f"{json.dumps(name)}:null" for name, _ in _pairs(body))
-    text = body.strip()
-    return text if text == b"{}" else b"{%b,%b" % (again.encode(), text[1:])
+    again = ",".join(f"{json.dumps(name)}:null" for name, _ in _pairs(body)) if _kind(body) is dict else ""
+    return b"{%b,%b" % (again.encode(), body.strip()[1:]) if again else body + body
 
 
 FORMS: Mapping[str, Callable[[bytes, int], bytes]] = {
@@ -135,6 +132,7 @@ FORMS: Mapping[str, Callable[[bytes, int], bytes]] = {
     "nested_objects": _nested(b'{"a":', b"}"),
     "entities": _entities,
     # other formats and encodings
+    "same": lambda body, size: body or b"{}",
     "xml": _xml,
     "multipart": _multipart,
     "form": _form,

@@ -254,3 +254,28 @@ def test_canaries_of_a_mutation_are_on_the_wire() -> None:
     made = mutation("http_header_injection", "prompt_in_header")
     [data] = recorded(made.request)  # type: ignore[arg-type]  # it has one
     assert [word.encode() in data for word in made.canaries] == [True]
+
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "json": {},
+    "get": {"method": "GET"},
+    "put": {"method": "PUT"},
+    "text": {"request_template": "Q: {prompt}"},
+    "list": {"request_template": '["{prompt}"]'},
+    "form": {
+        "request_template": "q={prompt}",
+        "headers": {"Content-Type": "application/x-www-form-urlencoded"},
+    },
+    "query": {"query_params": {"v": "1", "q": "{prompt}"}, "request_template": "{}"},
+}
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+@pytest.mark.parametrize("what", ALONE)
+def test_whatever_the_agents_requests_look_like_a_variant_changes_them(what: str, shape: str) -> None:
+    kind, _, name = what.partition("/")
+    change = change_of(kind, name)
+    plain = expected("http://127.0.0.1:1/ask", RequestChange(kind), **SHAPES[shape])
+    wire = expected("http://127.0.0.1:1/ask", change, **SHAPES[shape])
+    assert wire != plain or change.slow
+    assert len(wire.head) + len(wire.rest) < 1_100_000

@@ -13,7 +13,7 @@ CONTENT_TYPE_CONFUSION = RequestMutator(
     {
         "xml": fixed(headers=_XML, body="xml"),
         "text_plain": fixed(headers=(("Content-Type", "text/plain"),)),
-        "missing": fixed(without=("content-type",)),
+        "missing": fixed(without=("content-type",), body="same"),
         "multipart": fixed(headers=_MULTIPART, body="multipart"),
         "wrong_charset": fixed(headers=(("Content-Type", "application/json; charset=utf-16"),)),
         "form": fixed(headers=_FORM, body="form"),
