@@ -37,6 +37,30 @@ async def sound(request: web.Request) -> web.Response:
     return obeyed(asked["input"])
 
 
+async def sound_get(request: web.Request) -> web.Response:
+    """The same, asked by GET: what else comes is ignored."""
+    if request.method != "GET":
+        return web.Response(status=405)
+    asked = request.query.getall("input", [])
+    return obeyed(asked[0]) if len(asked) == 1 else web.Response(status=400)
+
+
+async def sound_text(request: web.Request) -> web.Response:
+    """The same, asked in plain text."""
+    if request.method != "POST" or request.content_type != "text/plain":
+        return web.Response(status=415)
+    data = await request.read()
+    return said(ANSWER) if data.startswith(b"Question: Where") and data.isascii() else web.Response(status=400)
+
+
+async def hangs_on_many_keys(request: web.Request) -> web.Response:
+    """Compares every key with every other."""
+    extra = (await request.json()).get("holdfast_extra")
+    if isinstance(extra, dict) and len(extra) > 1_000:
+        await asyncio.Event().wait()
+    return said(ANSWER)
+
+
 async def reads_headers(request: web.Request) -> web.Response:
     """Puts every header into its prompt."""
     return obeyed(" ".join(request.headers.values()))

@@ -16,7 +16,16 @@ from typing import Any
 import pytest
 import uvicorn
 from aiohttp import web
-from request_agents import ANSWER, WEAK, Answer, sound, waits_for_a_quick_client
+from request_agents import (
+    ANSWER,
+    WEAK,
+    Answer,
+    hangs_on_many_keys,
+    sound,
+    sound_get,
+    sound_text,
+    waits_for_a_quick_client,
+)
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -53,7 +62,7 @@ def mutations(kind: str) -> list[MadeMutation]:
 
 async def failures(url: str, kind: str, **settings: Any) -> dict[str, str]:
     """Variants that the agent failed, with why; it must still answer an ordinary question afterwards."""
-    section = AgentSpec(endpoint=url, timeout_ms=4_000, **settings)
+    section = AgentSpec(endpoint=url, **{"timeout_ms": 4_000, **settings})
     judge = Judge(Spec("spec.yaml", section, invariants=RULES))
     agent = await HttpAgent.open(section, limit=4)
     failed: dict[str, str] = {}
@@ -72,7 +81,7 @@ async def failures(url: str, kind: str, **settings: Any) -> dict[str, str]:
     return failed
 
 
-def met(answer: Answer, kind: str) -> dict[str, str]:
+def met(answer: Answer, kind: str, **settings: Any) -> dict[str, str]:
     """The same of an agent behind aiohttp."""
 
     async def go() -> dict[str, str]:
@@ -82,7 +91,7 @@ def met(answer: Answer, kind: str) -> dict[str, str]:
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         try:
-            return await failures(f"http://127.0.0.1:{runner.addresses[0][1]}/ask", kind)
+            return await failures(f"http://127.0.0.1:{runner.addresses[0][1]}/ask", kind, **settings)
         finally:
             await runner.cleanup()
 
@@ -101,9 +110,20 @@ def test_an_agent_that_counts_on_a_quick_client_is_found() -> None:
     assert "slow_body" in met(waits_for_a_quick_client, "timeout_manipulation")
 
 
+def test_an_agent_that_hangs_is_found() -> None:
+    failed = met(hangs_on_many_keys, "resource_exhaustion", timeout_ms=1_000)
+    assert "timeout after 1000 ms" in failed["many_keys"]
+    assert "-" not in failed
+
+
 @pytest.mark.parametrize("kind", list(REQUEST_MUTATORS))
-def test_a_sound_agent_behind_aiohttp_is_not_blamed(kind: str) -> None:
-    assert met(sound, kind) == {}
+@pytest.mark.parametrize(
+    ("answer", "settings"),
+    [(sound, {}), (sound_get, {"method": "GET"}), (sound_text, {"request_template": "Question: {prompt}"})],
+    ids=["json", "get", "text"],
+)
+def test_a_sound_agent_behind_aiohttp_is_not_blamed(kind: str, answer: Answer, settings: dict[str, Any]) -> None:
+    assert met(answer, kind, **settings) == {}
 
 
 async def starlette_sound(request: Request) -> Response:

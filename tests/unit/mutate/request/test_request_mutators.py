@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.agents.http_changed_body import FORMS
 from holdfast.model.codec import canonical
+from holdfast.model.task import Task, Variation
 from holdfast.mutate.mutator import MadeMutation
 from holdfast.mutate.request import REQUEST_MUTATORS
 from holdfast.mutate.request.variants import RequestMutator
@@ -92,6 +94,14 @@ def test_every_change_is_bounded(kind: str, n: int, seed: int) -> None:
     assert change.header_size <= 100_000
     assert not change.body or change.body == "none" or change.body in FORMS
     assert len(canonical(change)) < 10_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_task_with_the_change_is_the_same_once_stored(kind: str) -> None:
+    for n in range(len(variants(kind))):
+        one = made(kind, n)
+        task = Task(one.turns, "mutation", Variation(kind, "p", one.name, attack=True, request=one.request))
+        assert msgspec.json.decode(msgspec.json.encode(task), type=Task) == task
 
 
 def test_prompts_begin_with_different_variants() -> None:
