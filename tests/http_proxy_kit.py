@@ -141,7 +141,8 @@ class Bench:
         declared: Sequence[str] = (),
         **more: Any,
     ) -> Iterator[Trial]:
-        context = FakeContext(injections)
+        task = more.pop("task", None)
+        context = FakeContext(injections) if task is None else FakeContext(injections, task=task)
         named = [i.target if i.plane == "http" else i.match_url for i in injections]
         globs = [url for url in named if url] if looked_into is None else looked_into
         policy = more.pop("policy", None) or Policy([*declared, *globs])

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from holdfast.agents.turns import Broke, Fault, FunctionCalls, Message, Noted
+from holdfast.agents.turns import Broke, Fault, FunctionCalls, Message, Noted, RecordingUsed
 from holdfast.model.codec import HALVES, carried, decoder, encode
 from holdfast.model.spec import AgentSpec, Scenario
 
@@ -85,7 +85,7 @@ class TrialSocket:
 
     def send(self, message: Message) -> None:
         """Sends a message, or ends the process: what cannot be told must not happen."""
-        if os.getpid() != self._owner and not isinstance(message, Fault | FunctionCalls | Broke):
+        if os.getpid() != self._owner and not isinstance(message, Fault | FunctionCalls | RecordingUsed | Broke):
             os._exit(0)  # a fork of the agent's own came back as if it were the agent
         try:
             data = framed(encode(message))

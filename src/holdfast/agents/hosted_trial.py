@@ -22,6 +22,7 @@ from holdfast.agents.turns import (
     Message,
     Noted,
     Piece,
+    RecordingUsed,
     TurnBegun,
     TurnEnded,
     TurnsDone,
@@ -127,6 +128,8 @@ class HostedTrial:
             self._context.met(self._in_time(message.met))
         elif isinstance(message, AmendedFault):
             self._context.amend(self._in_time(message.met))
+        elif isinstance(message, RecordingUsed):
+            self._context.took(message.use)
         elif isinstance(message, FunctionCalls):
             self._saw(message.calls)
         elif isinstance(message, TurnBegun):

@@ -77,7 +77,8 @@ class InlineAgent:
         trial, output = context.trial, self._output
         weather: Weather | None = None
         if self.installed.tools or self.installed.llm:
-            weather = Weather(trial, self._scenarios.get(trial.scenario, CALM), context.met, context.amend)
+            scenario = self._scenarios.get(trial.scenario, CALM)
+            weather = Weather(trial, scenario, context.met, context.amend, context.took)
         broke: list[str] = []
         if self._env:  # another agent of this process may have its own
             os.environ.update(self._env)

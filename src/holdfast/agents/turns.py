@@ -16,6 +16,7 @@ from holdfast.agents.environment import set_environment
 from holdfast.agents.loaded import Loaded, ResetFunction
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.spec import Scenario
+from holdfast.model.task import RecordedUse
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import said, shorten
@@ -51,6 +52,12 @@ class AmendedFault(Struct, frozen=True, tag="amended", array_like=True):
     """What became of a ledger entry that was sent before."""
 
     met: FaultMet
+
+
+class RecordingUsed(Struct, frozen=True, tag="recorded", array_like=True):
+    """What a call of a replayed trial was given of its recording, sent before it is given."""
+
+    use: RecordedUse
 
 
 class FunctionCall(Struct, frozen=True, array_like=True):
@@ -104,7 +111,9 @@ class TurnsDone(Struct, frozen=True, tag="done", array_like=True):
     concurrent: bool
 
 
-Message: TypeAlias = Fault | AmendedFault | FunctionCalls | TurnBegun | Piece | TurnEnded | Noted | Broke | TurnsDone
+Message: TypeAlias = (
+    Fault | AmendedFault | RecordingUsed | FunctionCalls | TurnBegun | Piece | TurnEnded | Noted | Broke | TurnsDone
+)
 Settle: TypeAlias = Callable[[Any, Take], Awaitable[Any]]
 
 
@@ -126,7 +135,11 @@ def perform(
     if reset is not None and not _reset(reset, line):
         return
     weather = Weather(
-        request.trial, scenario, lambda met: line.send(Fault(met)), lambda met: line.send(AmendedFault(met))
+        request.trial,
+        scenario,
+        lambda met: line.send(Fault(met)),
+        lambda met: line.send(AmendedFault(met)),
+        lambda use: line.send(RecordingUsed(use)),
     )
     seen = _CallReporter(line)
     watch = CallTrace(request.began, seen.tell, early=True)

@@ -122,6 +122,27 @@ class Recording(Struct, frozen=True, omit_defaults=True):
         return any(one.status == 0 or one.status >= 400 for one in self.responses)
 
 
+class RecordedUse(Struct, frozen=True, omit_defaults=True):
+    """A call of a replayed trial: what it was given of the recording, or that the recording does not know it."""
+
+    tool: str
+    """As the recording calls it; of an unknown call, as the agent does."""
+    n: int
+    """Which of the tool's responses it was given, from 1; 0: the recording does not know it."""
+    plane: str
+    """Where it was met."""
+    status: int = 200
+    call: str = ""
+    """The call in a few words."""
+    passed: bool = False
+    """Unknown, and let through: the session is replayed `live`."""
+
+    @property
+    def known(self) -> bool:
+        """It was answered by the recording."""
+        return self.n > 0
+
+
 class SimulatedUser(Struct, frozen=True, omit_defaults=True):
     """Who carries a conversation on after its first turn."""
 

@@ -11,7 +11,7 @@ from holdfast.errors import AgentUnavailable
 from holdfast.execute.local import execute
 from holdfast.execute.open_site import open_site
 from holdfast.execute.options import ModelOptions, WorldOptions
-from holdfast.execute.plane_needs import unused_proxy
+from holdfast.execute.plane_needs import unmet_recordings, unused_proxy
 from holdfast.execute.site import Site
 from holdfast.model.trial import Judged
 from holdfast.plan import FailFast, Once
@@ -64,9 +64,9 @@ class RunInProgress:
             if was_stateful(self.log.warnings):
                 site.concurrency = 1
             self.log.announce(site.concurrency, stored.done)
-            around = unused_proxy(job.spec, job.environ, models)
-            if around and around not in self.log.warnings:
-                self.log.warn(around)
+            for warning in (unused_proxy(job.spec, job.environ, models), unmet_recordings(job.spec)):
+                if warning and warning not in self.log.warnings:
+                    self.log.warn(warning)
             await self._controls(site)
             await self._trials(site, stored)
         finally:
