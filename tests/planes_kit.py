@@ -11,6 +11,8 @@ from holdfast.model.spec import Injection, Scenario
 from holdfast.model.task import RecordedResponse, RecordedUse, Recording, Task
 from holdfast.model.trial import Trial
 
+ASKED = Task(("What was the revenue?",))
+
 
 class FakeContext(LiveContext):
     """`FakeContext([Injection("llm", "*", "rate_limit")])`: then look at `.ledger`, `.trace`, `.troubles`, `.notes`."""
@@ -21,7 +23,7 @@ class FakeContext(LiveContext):
         *,
         seed: int = 0,
         id: str = "0123456789ab",
-        task: Task = Task(("What was the revenue?",)),  # noqa: B008  # it is frozen
+        task: Task = ASKED,
     ) -> None:
         trial = Trial(id, "contract", "weather", task, seed=seed)
         super().__init__(trial, Scenario("weather", tuple(injections)))

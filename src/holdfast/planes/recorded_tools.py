@@ -51,6 +51,7 @@ class RecordedTools:
         for response in recording.responses:
             counts[response.tool] += 1
             self._left.append(_Waiting(counts[response.tool], response))
+        self._tools = tuple(counts)
         self._only_urls = bool(counts) and all(map(is_url, counts))
 
     def minds(self, plane: str, target: str) -> bool:
@@ -77,7 +78,7 @@ class RecordedTools:
     ) -> Reply:
         found = self._take(call.plane, names)
         if found is None:
-            self._tell(RecordedUse(brief(names[0]), 0, call.plane, 0, shown(call), passed=self._live))
+            self._tell(RecordedUse(self._called(call.plane, names), 0, call.plane, 0, shown(call), passed=self._live))
             if not self._live:
                 raise _cut_off(call, "the recording does not know this call")
             sent()
@@ -95,16 +96,24 @@ class RecordedTools:
         return ReplayedReply(value, status=response.status)
 
     def _take(self, plane: str, names: Sequence[str]) -> _Waiting | None:
-        """The next response for a tool with one of these names, the first name first; an exact one before a glob."""
+        """The next response for a tool with one of these names."""
         with self._lock:
-            for name in names:
-                for at, one in enumerate(self._left):
-                    if one.response.tool == name:
-                        return self._left.pop(at)
-            for at, one in enumerate(self._left if plane == "http" else ()):
-                if is_url(one.response.tool) and url_matches(one.response.tool, names[0]):
-                    return self._left.pop(at)
-        return None
+            at = _first(plane, names, [one.response.tool for one in self._left])
+            return None if at is None else self._left.pop(at)
+
+    def _called(self, plane: str, names: Sequence[str]) -> str:
+        """What the recording calls a tool that it has nothing more for; else its first name."""
+        at = _first(plane, names, self._tools)
+        return brief(names[0]) if at is None else self._tools[at]
+
+
+def _first(plane: str, names: Sequence[str], tools: Sequence[str]) -> int | None:
+    """Where the tool with one of these names stands first: the first name first, and before any glob of URLs."""
+    for name in names:
+        if name in tools:
+            return tools.index(name)
+    urls = enumerate(tools) if plane == "http" else ()
+    return next((at for at, tool in urls if is_url(tool) and url_matches(tool, names[0])), None)
 
 
 def decoded(response: str) -> Any:

@@ -210,11 +210,14 @@ async def _value(reply: Any) -> Any:
 
 def test_a_url_is_met_by_the_exact_entry_first_then_by_a_glob_in_order() -> None:
     responses = (answer("https://api.test/*", "glob"), answer("https://api.test/users", "users"), answer("*.test/*", 3))
-    recorded = RecordedTools(Recording("s", responses), lambda use: None)
+    seen: list[RecordedUse] = []
+    recorded = RecordedTools(Recording("s", responses), seen.append)
     assert ask(recorded, "http", "https://api.test/users") == "users"
     assert ask(recorded, "http", "https://api.test/users?page=2") == "glob"
     assert ask(recorded, "http", "http://x.test/any") == 3
-    assert isinstance(ask(recorded, "http", "https://api.test/users"), Dropped)
+    assert isinstance(ask(recorded, "http", "https://api.test/users?page=3"), Dropped)
+    assert isinstance(ask(recorded, "http", "https://other.example/"), Dropped)
+    assert [use.tool for use in seen[-2:]] == ["https://api.test/*", "https://other.example/"]
 
 
 def test_an_mcp_tool_is_met_by_server_and_name_first() -> None:

@@ -17,7 +17,7 @@ from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
 from holdfast.planes.llm.results.tool_results import ToolResults
-from planes_kit import FakeContext
+from planes_kit import ASKED, FakeContext
 
 FAULT = "Error: 503 Service Unavailable"
 SAME = '{"left": 3}'
@@ -99,8 +99,8 @@ class Talk:
 class Trial:
     """The results of one trial, with what came of them."""
 
-    def __init__(self, *injections: Injection, task: Task | None = None) -> None:
-        self.context = FakeContext(injections) if task is None else FakeContext(injections, task=task)
+    def __init__(self, *injections: Injection, task: Task = ASKED) -> None:
+        self.context = FakeContext(injections, task=task)
         self.results = ToolResults(self.context, frozenset, faulty=True)
 
     def asks(self, talk: Talk, id: str, q: str = "kettle") -> None:
