@@ -891,6 +891,9 @@ class TrialContext(Protocol):
     nearby: Mapping[tuple[str, int], tuple[str, int]]
     """Hosts and ports that stand for services of this trial, and where those really are."""
 
+    user_s: float
+    """Seconds that a simulated user took so far: they are not the agent's time."""
+
     watch: Callable[[str], None] | None
     """Hears the type of each event of the trace, as it is told."""
 
@@ -901,6 +904,10 @@ class TrialContext(Protocol):
 
     def ask(self, turn: str) -> str:
         """The turn as the agent is to be asked it: context attacks on the input are applied here."""
+        ...
+
+    async def next_turn(self, task: Task, turns: Sequence[Turn]) -> str | None:
+        """What is asked after these turns; None: nothing more. HarnessError if a simulated user cannot go on."""
         ...
 
     def lost(self) -> None:
@@ -1012,6 +1019,14 @@ class TrialContext(Protocol):
         Where no fault fires, or needs to see the reply, `untouched` is used instead of `forward`: what it gives is
         handed back as it is, so that a plane can let bytes pass unread.
         """
+        ...
+
+
+class TalkingUser(Protocol):
+    """A simulated user in one conversation."""
+
+    async def reply(self, task: Task, turns: Sequence[Turn]) -> str | None:
+        """What it says to the last of these turns; None: it has no more to say. HarnessError if it cannot be asked."""
         ...
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from holdfast.agents.dialogue import dialogue_of
 from holdfast.agents.time_limit import left_s
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import WHOLE, Answer, EndingKind, Turn
@@ -22,6 +23,7 @@ from holdfast.model.task import RequestChange, Task
 from holdfast.protocols import TrialContext, World
 
 if TYPE_CHECKING:
+    from holdfast.agents.dialogue import Dialogue
     from holdfast.agents.http_changed_client import ChangedClient
     from holdfast.agents.http_client import HttpClient, HttpExchange
     from holdfast.agents.http_cookies import CookieJar
@@ -95,16 +97,23 @@ class HttpAgent:
             plain = replace(task, variation=UNSET)
             return await self._with_change(task.variation.request, plain).ask(plain, world)
         notes: list[str] = []
-        if len(task.turns) == 1:
-            turn = await self._turn(task.turns[0], world, notes)
+        dialogue = dialogue_of(task.context, messages=self._form.takes_messages)
+        if dialogue is not None and dialogue.note:
+            notes.append(dialogue.note)
+        if task.most_turns == 1:
+            turn = await self._turn(task.turns[0], world, notes, None, dialogue)
             return Answer(turns=(turn,), notes=tuple(notes))
         cookies = self._wire.cookies()
         turns: list[Turn] = []
-        for text in task.turns:
-            turns.append(await self._turn(text, world, notes, cookies))
+        text: str | None = task.turns[0]
+        while text is not None:
+            turns.append(await self._turn(text, world, notes, cookies, dialogue))
             if turns[-1].ending != "answered":
                 break
-        return Answer(turns=tuple(turns), notes=tuple(notes))
+            if dialogue is not None:
+                dialogue.heard(turns[-1])
+            text = await world.context.next_turn(task, turns)
+        return Answer(turns=tuple(turns), notes=tuple(dict.fromkeys(notes)))
 
     async def reset(self, world: World) -> None:
         """Brings the agent back to its first state, as the spec says; HarnessError if that fails.
@@ -133,7 +142,9 @@ class HttpAgent:
         wire = ChangedClient(self._wire, self._form, change, task)
         return HttpAgent(self._form, wire, self._reader, self._reset, self._fate)
 
-    async def _turn(self, text: str, world: World, notes: list[str], cookies: CookieJar | None = None) -> Turn:
+    async def _turn(
+        self, text: str, world: World, notes: list[str], cookies: CookieJar | None, dialogue: Dialogue | None
+    ) -> Turn:
         context = world.context
         asked = context.ask(text)
         if asked is not text and self._form.loses(asked, text):
@@ -141,7 +152,7 @@ class HttpAgent:
             context.lost()
         before = context.activity()
         taken = partial(_more, context, before)
-        seen = await self._send(self._form.fill(asked, text), cookies, left_s(world), taken)
+        seen = await self._send(self._form.fill(asked, text, dialogue), cookies, left_s(world), taken)
         if seen.retried:
             notes.append(_RETRIED)
         if seen.note:

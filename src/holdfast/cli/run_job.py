@@ -26,6 +26,7 @@ from holdfast.report.files import left_out, named, reporter, suffix_of, write
 from holdfast.report.terminal import can_show_signs, summary
 from holdfast.report.wording import plural, warned
 from holdfast.runner.consultations import check_judges
+from holdfast.runner.conversations import check_users
 from holdfast.runner.job import Job, Listen, told
 from holdfast.runner.outcome import RunOutcome, conclude, store_score, unrun
 from holdfast.runner.start import RUNS, begin, take_up
@@ -73,6 +74,7 @@ def prepare(
         given = _only_failed(spec, given, warnings)
     job = Job(spec, given, os.environ, tuple(warnings))
     check_judges(spec, job.plan.invariants, os.environ)
+    check_users(spec, os.environ)
     return PreparedJob(job)
 
 
@@ -386,9 +388,10 @@ class Screen:
             sys.stdout.write(encode({"dry_run": True, "seed": job.spec.seed, **counts}).decode() + "\n")
             return 0
         shape = f"{plural(len(plan.invariants), 'rule')} × {plural(len(plan.scenarios), 'scenario')}"
+        users = f", up to {plural(counts['user_calls'], 'call')} of simulated users" if counts["user_calls"] else ""
         print(
             f"{plural(counts['trials'], 'trial')} for {shape} = {plural(counts['cells'], 'cell')}, "
-            f"{plural(counts['controls'], 'control trial')}, {plural(counts['judge_calls'], 'judge call')}. "
+            f"{plural(counts['controls'], 'control trial')}, {plural(counts['judge_calls'], 'judge call')}{users}. "
             "Nothing was run."
         )
         return 0

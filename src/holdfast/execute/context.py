@@ -11,18 +11,19 @@ from typing import TypeVar
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from holdfast.errors import HarnessError
 from holdfast.execute.needed import Needed, silent
 from holdfast.model.canary import echoes
 from holdfast.model.codec import HALVES, carried, encodable
-from holdfast.model.observation import Answer, FaultMet, Observation
+from holdfast.model.observation import Answer, FaultMet, Observation, Turn
 from holdfast.model.spec import Scenario
-from holdfast.model.task import RecordedUse
+from holdfast.model.task import RecordedUse, Task
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, brief, shorten
 from holdfast.planes.firing import DELAYED
 from holdfast.planes.weather import Weather
-from holdfast.protocols import Call, Fits, Forward, Receives, Reply, Sleep, WorldFindings
+from holdfast.protocols import Call, Fits, Forward, Receives, Reply, Sleep, TalkingUser, WorldFindings
 
 Met = Callable[[Trial, FaultMet], None]
 Saw = Callable[[Trial, TraceEvent], None]
@@ -46,6 +47,9 @@ class LiveContext:
         self.trial = trial
         self.nearby: Mapping[tuple[str, int], tuple[str, int]] = {}
         self.watch: Callable[[str], None] | None = None
+        self.user: TalkingUser | None = None
+        """Who asks further when the written turns are over."""
+        self.user_s = 0.0
         self.left: WorldFindings | None = None
         """What was found in the world after the agent had ended."""
         self.ledger: list[FaultMet] = []
@@ -92,6 +96,19 @@ class LiveContext:
     def ask(self, turn: str) -> str:
         self._before = len(self.ledger) if self.ledger else 0
         return self.weather.rewrite(turn) if self.stormy else turn
+
+    async def next_turn(self, task: Task, turns: Sequence[Turn]) -> str | None:
+        if len(turns) < len(task.turns):
+            return task.turns[len(turns)]
+        if task.user is UNSET or len(turns) >= task.most_turns:
+            return None
+        if self.user is None:
+            raise HarnessError("nobody plays the user of this task here")
+        began = perf_counter()
+        try:
+            return await self.user.reply(task, turns)
+        finally:
+            self.user_s += perf_counter() - began
 
     def lost(self) -> None:
         for at in range(self._before, len(self.ledger)):

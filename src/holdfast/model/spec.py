@@ -201,7 +201,7 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     binary: str | None = None
     """Executed as it is, with `args`."""
     args: tuple[str, ...] = ()
-    prompt: Literal["stdin", "arg", "env", "file"] = "stdin"
+    prompt: Literal["stdin", "arg", "env", "file", "messages"] = "stdin"
     answer_file: str | None = None
     """Where a command leaves its answer, if not on stdout; relative to its working folder."""
     ready: str | None = None

@@ -151,8 +151,9 @@ class SimulatedUser(Struct, frozen=True, omit_defaults=True):
     model: str = ""
     """A model that plays the user."""
     goal: str = ""
+    """What a model wants of the agent."""
     stop: str = ""
-    """Text in an answer that ends the conversation."""
+    """A regular expression: what an answer says when the conversation is over."""
     max_turns: int = 5
     """User turns, the first included."""
 
@@ -174,6 +175,11 @@ class Task(Struct, frozen=True):
     @property
     def prompt(self) -> str:
         return self.turns[0] if len(self.turns) == 1 else "\n".join(self.turns)
+
+    @property
+    def most_turns(self) -> int:
+        """How often the agent is asked at most."""
+        return len(self.turns) if self.user is UNSET else max(len(self.turns), self.user.max_turns)
 
     @property
     def digest(self) -> str:
