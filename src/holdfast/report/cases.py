@@ -10,6 +10,7 @@ from holdfast.model.score import Case
 from holdfast.model.spec import Invariant
 from holdfast.model.verdict import Verdict
 from holdfast.report import wording
+from holdfast.report.conversation import conversation
 from holdfast.report.safe import one_line
 
 FULL = 1.0 - 1e-9
@@ -72,6 +73,16 @@ def violations(one: ReplicaRow) -> Iterator[str]:
             yield f"{rule.rule} cannot be told: {rule.error}"
         elif rule.violated:
             yield f"{rule.rule}: {'; '.join(rule.details)}"
+
+
+def exchange(one: ReplicaRow, room: int = 600) -> Iterator[tuple[str, str]]:
+    """What was asked and answered; of a conversation, turn by turn."""
+    if len(one.seen.turns) > 1:
+        last = len(one.seen.turns) - 1
+        yield from conversation(one.seen.turns, decided=last, told=answered(one, room))
+    else:
+        yield "asked", one_line(one.prompt)
+        yield "answered", answered(one, room)
 
 
 def answered(one: ReplicaRow, room: int = 600) -> str:
