@@ -46,6 +46,8 @@ class Result(Struct, frozen=True):
 def lay_out(name: str, version: Version, folder: Path, source: Path = AGENTS) -> Path:
     """Puts the agent and its spec, in that version, into a folder of their own."""
     shutil.copy(source / f"{name}.py", folder)
+    for script in source.glob(f"{name}.txt"):  # what a simulated user says
+        shutil.copy(script, folder)
     text = (source / f"{name}.yaml").read_text()
     if version == "twin":
         text = text.replace(f"endpoint: {name}:defect", f"endpoint: {name}:twin").replace("# twin only: ", "")

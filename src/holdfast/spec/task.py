@@ -63,7 +63,7 @@ def _user_problems(reader: Reader, user: UserSection, path: str, written: int) -
     elif user.script is None and user.model is None and not reader.failed(path):
         hint = "script: a file with what the user says, or model: who plays the user"
         reader.error(at, path, "needs one of script, model", hint=hint, code="missing-key")
-    if user.model is not None and user.goal is None and not reader.failed(f"{path}.goal"):
+    if user.model is not None and user.script is None and user.goal is None and not reader.failed(f"{path}.goal"):
         reader.error(at, f"{path}.goal", "missing", hint="what the user wants of the agent", code="missing-key")
     if user.model is None and user.script is not None and user.goal is not None:
         message = "a script says what it says: a goal is for a model"
