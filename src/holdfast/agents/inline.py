@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 from time import perf_counter
 
+from msgspec import UNSET
+
 from holdfast.agents.answer_text import settle
 from holdfast.agents.conventions import RESET_S
-from holdfast.agents.dialogue import dialogue_of
+from holdfast.agents.dialogue import Dialogue
 from holdfast.agents.environment import clear_environment, set_environment_here
 from holdfast.agents.inline_folder import InlineFolder, Output
 from holdfast.agents.inline_guard import Guard
@@ -107,10 +109,12 @@ class InlineAgent:
         """Asks turn by turn, until all are asked or one ends badly."""
         turns: list[Turn] = []
         notes: list[str] = []
-        dialogue = dialogue_of(task.context, messages=self._loaded.takes_messages)
-        if dialogue is not None and dialogue.note:
-            notes.append(dialogue.note)
-        most, text = task.most_turns, task.turns[0]
+        dialogue = None
+        if self._loaded.takes_messages or task.context is not UNSET:  # each call would be felt: it runs in no time
+            dialogue = Dialogue(task.context, messages=self._loaded.takes_messages)
+            if dialogue.note:
+                notes.append(dialogue.note)
+        text, alone = task.turns[0], task.user is UNSET and not task.turns[1:]
         while True:
             asked = context.ask(text)
             given = asked if dialogue is None else dialogue.given(asked)
@@ -123,7 +127,7 @@ class InlineAgent:
             turns.append(turn)
             if noted:
                 notes.extend(noted)
-            if turn.ending != "answered" or len(turns) == most:
+            if alone or turn.ending != "answered":
                 return turns, notes
             if dialogue is not None:
                 dialogue.heard(turn)

@@ -26,7 +26,6 @@ from holdfast.report.files import left_out, named, reporter, suffix_of, write
 from holdfast.report.terminal import can_show_signs, summary
 from holdfast.report.wording import plural, warned
 from holdfast.runner.consultations import check_judges
-from holdfast.runner.conversations import check_users
 from holdfast.runner.job import Job, Listen, told
 from holdfast.runner.outcome import RunOutcome, conclude, store_score, unrun
 from holdfast.runner.start import RUNS, begin, take_up
@@ -74,7 +73,10 @@ def prepare(
         given = _only_failed(spec, given, warnings)
     job = Job(spec, given, os.environ, tuple(warnings))
     check_judges(spec, job.plan.invariants, os.environ)
-    check_users(spec, os.environ)
+    if spec.has_users:
+        from holdfast.runner.conversations import check_users
+
+        check_users(spec, os.environ)
     return PreparedJob(job)
 
 

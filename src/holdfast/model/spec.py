@@ -338,6 +338,11 @@ class Spec(Struct, frozen=True, omit_defaults=True):
         """Cases decide the part: a task, a mutation or a session with its replicas."""
         return self.part in ("scenario", "mutation", "replay")
 
+    @property
+    def has_users(self) -> bool:
+        """Whether a simulated user carries one of its conversations."""
+        return any(task.user is not UNSET for task in self.tasks)
+
     def invariant(self, id: str) -> Invariant:
         return next(i for i in self.invariants if i.id == id)
 

@@ -10,7 +10,6 @@ from holdfast.model.score import Case
 from holdfast.model.spec import Invariant
 from holdfast.model.verdict import Verdict
 from holdfast.report import wording
-from holdfast.report.conversation import conversation
 from holdfast.report.safe import one_line
 
 FULL = 1.0 - 1e-9
@@ -78,6 +77,8 @@ def violations(one: ReplicaRow) -> Iterator[str]:
 def exchange(one: ReplicaRow, room: int = 600) -> Iterator[tuple[str, str]]:
     """What was asked and answered; of a conversation, turn by turn."""
     if len(one.seen.turns) > 1:
+        from holdfast.report.conversation import conversation  # few have several turns
+
         last = len(one.seen.turns) - 1
         yield from conversation(one.seen.turns, decided=last, told=answered(one, room))
     else:

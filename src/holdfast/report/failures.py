@@ -8,7 +8,6 @@ from textwrap import wrap
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.report import calls, wording
 from holdfast.report.cases import explained
-from holdfast.report.conversation import conversation
 from holdfast.report.paint import Paint
 from holdfast.report.safe import columns, one_line, pad, shorten
 
@@ -98,6 +97,8 @@ def _more(count: int) -> str:
 def exchange(trial: TrialRow, room: int = 600) -> Iterator[tuple[str, str]]:
     """What was asked and answered; of a conversation, turn by turn."""
     if len(trial.turns) > 1:
+        from holdfast.report.conversation import conversation  # few have several turns
+
         yield from conversation(trial.turns, decided=trial.turn, told=excerpt(trial, room))
     else:
         yield "asked", one_line(trial.prompt)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Conversations:
-    """Opens users where a task has one; where none has, nothing is opened."""
+    """Opens the users of a spec that has some."""
 
     def __init__(self, spec: Spec, environ: Mapping[str, str], run: RunDir) -> None:
         self._spec = spec
@@ -27,15 +27,12 @@ class Conversations:
         self._cache = run.path.parent.parent / "user-cache"
         self._consultation: Consultation | None = None
 
-    def open(self, mask: Callable[[str], str]) -> SimulatedUsers | None:
+    def open(self, mask: Callable[[str], str]) -> SimulatedUsers:
         """The users of the run. What others put among the kept replies from here on is not believed."""
-        users = [*_users(self._spec.tasks)]
-        if not users:
-            return None
         from holdfast.execute.simulated_users import SimulatedUsers
 
         root = Path(self._spec.path).resolve().parent
-        if any(user.model for user in users):
+        if any(user.model for user in _users(self._spec.tasks)):
             from holdfast.execute.agent_section import resolved_models
             from holdfast.judge.advice_cache import AdviceCache
             from holdfast.judge.consult import PLAYER, Consultation

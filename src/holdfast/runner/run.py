@@ -16,7 +16,6 @@ from holdfast.execute.site import Site
 from holdfast.model.trial import Judged
 from holdfast.plan import FailFast, Once
 from holdfast.processes.scratch import sweep
-from holdfast.runner.conversations import Conversations
 from holdfast.runner.intake import Intake
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
@@ -60,9 +59,13 @@ class RunInProgress:
         site = await open_site(
             job.spec, environ=job.environ, concurrency=options.concurrency, models=models, world=world
         )
-        users = Conversations(job.spec, job.environ, self.run)
+        users = None
         try:
-            site.users = users.open(intake.masker.text)
+            if job.spec.has_users:
+                from holdfast.runner.conversations import Conversations
+
+                users = Conversations(job.spec, job.environ, self.run)
+                site.users = users.open(intake.masker.text)
             self.log.notes = site.notes
             if was_stateful(self.log.warnings):
                 site.concurrency = 1
@@ -74,7 +77,8 @@ class RunInProgress:
             await self._trials(site, stored)
         finally:
             await site.close()
-            await users.close()
+            if users is not None:
+                await users.close()
 
     async def _trials(self, site: Site, stored: StoredRun) -> None:
         """All that have no record yet, in batches, and what their ends tell of the whole."""

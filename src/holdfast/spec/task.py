@@ -86,19 +86,22 @@ def _user_problems(reader: Reader, user: UserSection, path: str, written: int) -
 
 def user_scripts(reader: Reader, file: File, folder: Path) -> None:
     """Reports what is wrong in the scripts of users; one that is missing is reported elsewhere."""
-    from holdfast.spec.user_script import read_script
-
     for path, user in users(file):
-        if user.script is None or names(user.script).any or not opens(folder / user.script):
-            continue
-        try:
-            read_script(folder / user.script, shown=user.script)
-        except SpecError as wrong:
-            for problem in wrong.problems:
-                spot = f":{problem.line}:{problem.column}" if problem.line else ""
-                place = f"{user.script}{spot} {problem.path}".rstrip()
-                node, where = user.at.get("script"), f"{path}.script"
-                reader.error(node, where, f"{place}: {problem.message}", hint=problem.hint, code="bad-script")
+        if user.script is not None and not names(user.script).any and opens(folder / user.script):
+            _script(reader, user, user.script, path, folder)
+
+
+def _script(reader: Reader, user: UserSection, name: str, path: str, folder: Path) -> None:
+    from holdfast.spec.user_script import read_script  # few files have users
+
+    try:
+        read_script(folder / name, shown=name)
+    except SpecError as wrong:
+        for problem in wrong.problems:
+            spot = f":{problem.line}:{problem.column}" if problem.line else ""
+            place = f"{name}{spot} {problem.path}".rstrip()
+            node, where = user.at.get("script"), f"{path}.script"
+            reader.error(node, where, f"{place}: {problem.message}", hint=problem.hint, code="bad-script")
 
 
 def users_unbuilt(file: File) -> Iterator[Unbuilt]:
