@@ -232,7 +232,7 @@ def _declared(job: Job, rundir: RunDir) -> dict[Path, str]:
     suffix = suffix_of(output["format"])
     root = Path(job.spec.path).parent
     name = output.get("filename_template") or "holdfast-{run}"
-    filled = name.replace("{run}", rundir.id).replace("{date}", rundir.manifest().started[:10])
+    filled = name.replace("{run}", rundir.id.replace("/", "-")).replace("{date}", rundir.manifest().started[:10])
     filled = filled.replace("{timestamp}", rundir.manifest().started.replace(":", "-"))
     path = root / output["path"] / filled
     return {path if path.suffix == suffix else path.with_name(path.name + suffix): output["format"]}
