@@ -35,7 +35,7 @@ def commit_of(folder: Path) -> GitCommit:
 
 
 def _git_folder(folder: Path) -> Path | None:
-    """The `.git` of the next folder above that has one; of a worktree or a submodule, where its file points."""
+    """The `.git` of the next folder above that has one; where that is a file, as in a worktree, what it names."""
     for place in (folder, *folder.parents):
         git = place / ".git"
         if os.path.isdir(git):
