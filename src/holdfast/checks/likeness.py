@@ -22,10 +22,10 @@ Method = Literal["lexical", "semantic"]
 
 _COMPARED = 1_000_000
 """Characters of a text that are read; what is beyond must be the same to the letter."""
-_STEEP = 1.3
-"""How fast words without a counterpart lower the score of their sentence: one in five ends below 0.75."""
-_GENTLE = 0.65
-"""The same for a sentence that is worded anew: two in five."""
+_STEEP = 1.0
+"""How fast words without a counterpart lower the score of their sentence: one in four ends at 0.75."""
+_GENTLE = 0.55
+"""The same for a sentence that is worded anew: four in nine."""
 _WORTH = 0.5
 """A clause without a counterpart was added if the other text has less than this share of words that it could be."""
 _SAME = 0.75

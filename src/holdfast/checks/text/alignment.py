@@ -36,6 +36,8 @@ def align(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language, ne
     _derived(left, right, lang)
     _denied(left, right)
     _denied(right, left)
+    _spoken_of(one, other, lang)
+    _spoken_of(other, one, lang)
     _not_opposite(one, other, opposites(lang.name))
     _not_opposite(other, one, opposites(lang.name))
     if near is not None and lang.name == "en":  # the vectors are of English words
@@ -129,6 +131,14 @@ _INFLECTED = frozenset({"de", "fr", "es", "pt", "it", "nl", "pl", "ru"})
 _ADDED = """able ible al ally ion ive er or ance ence ity ness y ful r t d n en ung e es s ent ant ment tion keit
 heit lich ed ing ation age ure ery ership ly ist ier ic ical"""
 _SUFFIXES = frozenset(_ADDED.split())
+
+
+def _spoken_of(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language) -> None:
+    """`Our office is closed` is `we are closed`, and `guests may park` is `you may park`."""
+    for words, person in ((lang.house, "first"), (lang.public, "second")):
+        if words and any(person in token.marks for sentence in other for token in sentence.tokens):
+            for token in (t for s in one for t in s.content if not t.matched and fold(t.text) in words):
+                token.matched = True
 
 
 def _denied(left: list[TextToken], right: list[TextToken]) -> None:

@@ -101,6 +101,8 @@ def plain(text: str, lang: Language) -> str:
     shorts = _shorts(lang.name)
     if shorts:
         text = shorts[0].sub(lambda m: shorts[1][m[1].casefold()], text)
+    for pattern, written in _idioms(lang.name):
+        text = pattern.sub(written, text)
     text = _table_rows(text)
     if lang.name in ("fr", "it"):
         text = re.sub(r"\b([cdjlmnst]|qu|dell|all|nell|sull|dall|un|quest)'(?=\w)", r"\1 ", text, flags=re.I)
@@ -114,6 +116,12 @@ def _shorts(name: str) -> tuple[re.Pattern[str], dict[str, str]] | None:
     full = {short: long.replace("_", " ") for short, long in pairs}
     names = "|".join(map(re.escape, sorted(full, key=len, reverse=True)))
     return (re.compile(rf"(?<![\w.@/-])({names})(?:\.(?!\w)|(?![\w@'./-]))", re.I), full) if full else None
+
+
+@cache
+def _idioms(name: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """What finds a turn of phrase whose words stand apart, and how it is said with fewer."""
+    return tuple((re.compile(found, re.I), said) for found, said in table("idioms.toml").get(name, ()))
 
 
 def _table_rows(text: str) -> str:
