@@ -18,6 +18,7 @@ _BETWEEN = frozenset({":", "to", "bis", "-", "<", ">", "<=", ">=", "≤", "≥"}
 _PERSONS = ("first", "second", "third")
 _BY_PARTICLES = frozenset({"zh", "ja", "hi"})
 """Languages in which particles, not places, say who does what."""
+_PLACES = frozenset({"in", "at", "inside"})
 _DOER = ("ом", "ем", "ём", "ой", "ей", "ами", "ями")
 _CASES = {"der": "who", "den": "whom", "dem": "to whom", "ein": "who", "einen": "whom", "einem": "to whom"}
 
@@ -146,11 +147,21 @@ def _may_move(
     sides = ((one, ours[x], ours[y]), (other, theirs[x], theirs[y]))
     if any(_equals(*side) or _side_by_side(*side, lang) for side in sides) or all(_identity(*side) for side in sides):
         return True
-    if _facts_kept(one, other, ours, theirs, pair):
+    if _facts_kept(one, other, ours, theirs, pair) or (lang.name == "en" and _where_it_is_done(sides)):
         return True
     if lang.name == "ru" and _instrumental(one, other, ours, theirs, pair):
         return True
     return lang.name in ("ru", "pl") and _same_forms(one, other, ours, theirs, pair)
+
+
+def _where_it_is_done(sides: Sequence[tuple[Sentence, int, int]]) -> bool:
+    """`The shop takes cash` is `cash is taken at the shop`: what did it in one stands after `at` in the passive."""
+    told = [any(t.marks & {"is", "was"} for t in sentence.tokens) for sentence, _, _ in sides]
+    if told[0] == told[1]:
+        return False
+    sentence, x, y = sides[told.index(True)]
+    before = [fold(t.text) for t in sentence.tokens[max(0, max(x, y) - 2) : max(x, y)]]
+    return any(word in _PLACES for word in before)
 
 
 def _same_words(one: Sentence, other: Sentence) -> bool:

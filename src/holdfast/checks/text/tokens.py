@@ -11,7 +11,7 @@ from holdfast.checks.text.facts import facts_at
 from holdfast.checks.text.folding import fold, table
 from holdfast.checks.text.languages import NO_SPACES, Language
 from holdfast.checks.text.quantities import western
-from holdfast.checks.text.sentence import Sentence, TextToken
+from holdfast.checks.text.sentence import DENIES, Sentence, TextToken
 from holdfast.checks.text.stems import stem
 from holdfast.checks.text.synonyms import group_of, kin_of, phrases
 
@@ -56,6 +56,7 @@ _IDLE = frozenset(
         "third",
     }
 )
+_TURNED = frozenset({"not", "impossible"})
 _POLITE = frozenset({"polite"})
 """Politeness begins or ends a sentence; inside of it the same words mean something."""
 _BY_ITSELF = frozenset({"on", "off", "up", "down", "out", "in"})
@@ -79,6 +80,8 @@ _COUNTED = re.compile(
 _RULE = re.compile(r"\n[ \t]*\|?[ \t:|-]*-[ \t:|-]*(?=\n|$)")
 _ROW = re.compile(r"(?:^|\n)[ \t]*\|(.+?)\|?[ \t]*(?=\n|$)")
 _PARTICLES = frozenset({"back", "off", "on", "up", "down", "out", "in"})
+_PREPOSITIONS = frozenset({"in", "on"})
+"""Particles only where nothing follows: `fill the form in`, not `pay in the shop`."""
 _LONGEST_NUMBER = 40
 """Signs of a number; a longer one is compared as it is written."""
 _LIGHT = 0.2
@@ -132,11 +135,11 @@ def _table_rows(text: str) -> str:
     return _ROW.sub(lambda m: "\n" + ", ".join(cell.strip() for cell in m[1].split("|")) + "\n", text)
 
 
-def sentences(text: str, lang: Language) -> list[Sentence]:
-    """The sentences that say something."""
+def sentences(text: str, lang: Language, apart: frozenset[str] = frozenset()) -> list[Sentence]:
+    """The sentences that say something; phrases with a negation are word by word if their group is in `apart`."""
     text = plain(text, lang)
     found, current, numbered = [], Sentence(), False
-    for token in _marked(facts_at(list(_raw(text, lang)), lang), lang):
+    for token in _marked(facts_at(list(_raw(text, lang)), lang), lang, apart):
         if token.text == "\ue000":
             numbered = True
         elif not token.text:
@@ -182,7 +185,7 @@ def _segmented(word: str, at: int, known: re.Pattern[str]) -> Iterator[tuple[str
         place = found.end()
 
 
-def _marked(tokens: list[TextToken], lang: Language) -> Iterator[TextToken]:
+def _marked(tokens: list[TextToken], lang: Language, apart: frozenset[str]) -> Iterator[TextToken]:
     """Phrases and small words with what they do, other words with their keys."""
     groups, long, kin = group_of(lang.name), phrases(lang.name), kin_of(lang.name)
     at, opening = 0, True
@@ -196,9 +199,12 @@ def _marked(tokens: list[TextToken], lang: Language) -> Iterator[TextToken]:
         size, marks = _phrase(tokens, at, lang)
         base = stem(word, lang.name)
         grouped = _grouped(base, tokens, at, long.get(base, 1), groups)
+        if grouped and marks & _TURNED and groups[_joined(base, tokens[at : at + grouped])] in apart:
+            grouped = 0
         if grouped > size or (not marks and grouped):
             phrase = _joined(base, tokens[at : at + grouped])
             token.key, token.kin = groups[phrase], kin[phrase]
+            token.marks = DENIES if marks & _TURNED else token.marks
             token.text = " ".join(t.text for t in tokens[at : at + grouped])
             yield token
             at, opening = at + grouped, False
@@ -256,9 +262,10 @@ def _joined(base: str, tokens: list[TextToken]) -> str:
 
 def _apart(base: str, tokens: list[TextToken], at: int, groups: dict[str, str]) -> str:
     """A verb with its particle, which may stand a few words later: `send the old one back`."""
-    for later in tokens[at + 2 : at + 5]:
+    for place, later in enumerate(tokens[at + 2 : at + 5], at + 2):
         said = f"{base} {later.text}"
-        if later.text in _PARTICLES and said in groups:
+        ends = place + 1 == len(tokens) or not tokens[place + 1].text[:1].isalpha()
+        if later.text in _PARTICLES and said in groups and (ends or later.text not in _PREPOSITIONS):
             later.text = ""
             return said
     return base
