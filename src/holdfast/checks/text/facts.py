@@ -214,12 +214,17 @@ class _Reader:
                 part = (part if part > 1 else Fraction(1)) * scales[parts[0]]
                 if scales[parts[0]] > 100:
                     total, part = total + part, Fraction(0)
-            elif not (size and parts[0] in ("and", "und", "y", "e") and self._word(at + size + 1) in numbers):
+            elif not (size and self._adds(parts[0], part) and self._word(at + size + 1) in numbers):
                 break
             size += 1
         if not size:
             return scales[self._words[at]], 1
         return total + part, size
+
+    def _adds(self, word: str, part: Fraction) -> bool:
+        """`two hundred and forty`, `treinta y cinco`; but `two and four` are two numbers."""
+        least = 20 if word in ("y", "e") else 100
+        return word in ("and", "und", "y", "e") and part % 10 == 0 and (part >= least or not part)
 
     def _is_number(self, at: int) -> bool:
         """Whether a word is a number; `one` and `a` only before a unit."""

@@ -30,6 +30,7 @@ def differences(one: Sequence[Sentence], other: Sequence[Sentence], pairs: Pairs
             yield from _swapped(sentence, counterpart, lang)
             yield from _directions(sentence, counterpart)
             yield from _repeated(sentence, counterpart, lang)
+    yield from _changed_hands(one, other)
     yield from _parted(one, other)
     yield from _parted(other, one)
     yield from _steps(one, other)
@@ -82,6 +83,30 @@ def _beside(sentence: Sentence, name: str) -> Counter[str]:
         for found in (f"<{keys[at - 1]}", f">{keys[at + 1]}")
         if len(found) > 1
     )
+
+
+def _changed_hands(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:
+    """Two names that took over what the other did, however the sentences are cut."""
+    ours, theirs = _deeds(one), _deeds(other)
+    names = [name for name in ours if name in theirs][:_LONGEST]
+    for n, x in enumerate(names):
+        for y in names[n + 1 :]:
+            crossed = ours[x] & theirs[y] and ours[y] & theirs[x]
+            if crossed and not (ours[x] & theirs[x] or ours[y] & theirs[y]):
+                yield f"'{x}' and '{y}' changed places"
+                return
+
+
+def _deeds(sentences: Sequence[Sentence]) -> dict[str, frozenset[str]]:
+    """By name that is said once, the words between the `and` or comma before it and the next one."""
+    counts = Counter(t.key for s in sentences for t in s.content if t.name)
+    return {
+        token.key: _mates(sentence, places, token.key)
+        for sentence in sentences
+        for places in (_unique(sentence),)
+        for token in sentence.content
+        if token.name and counts[token.key] == 1 and token.key in places
+    }
 
 
 def _parted(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:

@@ -228,6 +228,9 @@ def _scopes(ours: list[Mark], theirs: list[Mark]) -> Iterator[str]:
 
 
 def _alike(one: Mark, other: Mark) -> bool:
+    """What can, must or should be is told in many ways where a sentence is worded anew."""
+    if max(one.frame, other.frame) < _FIRM and not set(one.kind.split()).isdisjoint(("can", "must", "should")):
+        return False
     return one.kind not in ("if", "because", "so") and not set(one.kind.split()).isdisjoint(other.kind.split())
 
 

@@ -13,7 +13,7 @@ from holdfast.checks.text.languages import NO_SPACES, Language
 from holdfast.checks.text.quantities import western
 from holdfast.checks.text.sentence import DENIES, Sentence, TextToken
 from holdfast.checks.text.stems import stem
-from holdfast.checks.text.synonyms import group_of, kin_of, phrases
+from holdfast.checks.text.synonyms import group_of, kin_of, phrases, written
 
 _LETTER = (
     r"(?:[^\W\d_]|[\u0300-\u036f\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u200c\u200d])"
@@ -98,14 +98,14 @@ def plain(text: str, lang: Language) -> str:
     if lang.name in NO_SPACES:
         text = western(text)
     if lang.name == "en":
-        for pattern, written in _CONTRACTIONS:
-            text = pattern.sub(written, text)
+        for pattern, full in _CONTRACTIONS:
+            text = pattern.sub(full, text)
         text = _COUNTED.sub(" ", text)
     shorts = _shorts(lang.name)
     if shorts:
         text = shorts[0].sub(lambda m: shorts[1][m[1].casefold()], text)
-    for pattern, written in _idioms(lang.name):
-        text = pattern.sub(written, text)
+    for pattern, shorter in _idioms(lang.name):
+        text = pattern.sub(shorter, text)
     text = _table_rows(text)
     if lang.name in ("fr", "it"):
         text = re.sub(r"\b([cdjlmnst]|qu|dell|all|nell|sull|dall|un|quest)'(?=\w)", r"\1 ", text, flags=re.I)
@@ -220,7 +220,9 @@ def _marked(tokens: list[TextToken], lang: Language, apart: frozenset[str]) -> I
             token.marks, token.key, token.name = frozenset(), word, True
         elif not marks and token.text[:1].isalpha():
             said = _apart(base, tokens, at, groups) if base in long else base
-            token.key, token.kin = groups.get(said, said), kin.get(said, token.kin)
+            if said != word or lang.name != "en" or word in written("en"):  # `Sam` is no form of `same`
+                said, token.kin = groups.get(said, said), kin.get(said, token.kin)
+            token.key = said
             token.weight = _LIGHT if word in lang.light or base in lang.light else 1.0
             token.name = _is_name(token.text, opening, lang) and not token.key.startswith("=")
         token.text = " ".join(t.text for t in tokens[at : at + size])
