@@ -26,6 +26,8 @@ def align(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language, ne
     ours, theirs = _content(one), _content(other)
     _named(ours, theirs)
     _facts(ours, theirs)
+    _weekdays(one, theirs)
+    _weekdays(other, ours)
     keys, known = _keys(ours), _keys(theirs)
     for tokens, there in ((ours, known), (theirs, keys)):
         for token in tokens:
@@ -76,6 +78,22 @@ def _facts(ours: list[TextToken], theirs: list[TextToken]) -> None:
             key = "#" + min(fact.readings | other.readings)
             for token in (*tokens, *yours[other]):
                 token.matched, token.key = True, key
+
+
+def _weekdays(one: Sequence[Sentence], theirs: list[TextToken]) -> None:
+    """`Friday, 5 April` is `5 April` where the other text names no weekday."""
+    if any(token.fact is not None and _is_weekday(token.fact) for token in theirs):
+        return
+    for sentence in one:
+        dated = [t for t in sentence.tokens if t.text != ","]
+        for before, token, after in zip([None, *dated], dated, [*dated[1:], None], strict=False):
+            beside = [t.fact for t in (before, after) if t is not None and t.matched and t.fact is not None]
+            if token.fact is not None and _is_weekday(token.fact) and any("-" in r for f in beside for r in f.readings):
+                token.matched, token.weight = True, 0.0
+
+
+def _is_weekday(fact: Fact) -> bool:
+    return fact.kind == "date" and any(reading.startswith("day") for reading in fact.readings)
 
 
 def _by_fact(tokens: Iterable[TextToken]) -> dict[Fact, list[TextToken]]:

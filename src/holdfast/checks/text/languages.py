@@ -8,6 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from holdfast.checks.text.folding import fold, groups_in, table
+from holdfast.checks.text.numerals import compounds
 
 _SCRIPTS = (("ja", r"[\u3040-\u30ff]"), ("zh", r"[\u4e00-\u9fff]"), ("ru", r"[\u0400-\u04ff]"),
             ("ar", r"[\u0600-\u06ff]"), ("hi", r"[\u0900-\u097f]"))  # fmt: skip
@@ -67,6 +68,7 @@ def language(name: str) -> Language:
     counted = _values(words_by_mark.get("units", ""))
     times = {word: Fraction(n[:-1]) for word, n in counted.items() if n.endswith("x")}
     numbers = {word: Fraction(n) for word, n in counted.items() if word not in times}
+    numbers = compounds(name, numbers) | numbers
     scales = {word: Fraction(n) for word, n in _values(words_by_mark.get("scales", "")).items()}
     said_when, light, house, public = (
         frozenset(fold(words_by_mark.get(kind, "")).split()) for kind in ("time", "light", "house", "public")

@@ -192,7 +192,7 @@ def _where_it_is_done(sides: Sequence[tuple[Sentence, int, int]]) -> bool:
 def _same_words(one: Sentence, other: Sentence) -> bool:
     """Whether nearly all words are in both: only then does their order tell who does what."""
     a, b = Counter(filter(None, map(_said, one.tokens))), Counter(filter(None, map(_said, other.tokens)))
-    return 5 * sum((a & b).values()) >= 4 * max(sum(a.values()), sum(b.values()))
+    return 10 * sum((a & b).values()) >= 9 * max(sum(a.values()), sum(b.values()))
 
 
 def _both_told(tokens: list[TextToken], at: int, other: int) -> bool:

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache
 
+from holdfast.checks.text.dates import separate
 from holdfast.checks.text.facts import facts_at
 from holdfast.checks.text.folding import fold, table
 from holdfast.checks.text.languages import NO_SPACES, Language
@@ -104,6 +105,7 @@ def plain(text: str, lang: Language) -> str:
     shorts = _shorts(lang.name)
     if shorts:
         text = shorts[0].sub(lambda m: shorts[1][m[1].casefold()], text)
+    text = separate(text, lang)
     for pattern, shorter in _idioms(lang.name):
         text = pattern.sub(shorter, text)
     text = _table_rows(text)
@@ -266,7 +268,7 @@ def _apart(base: str, tokens: list[TextToken], at: int, groups: dict[str, str]) 
     """A verb with its particle, which may stand a few words later: `send the old one back`."""
     for place, later in enumerate(tokens[at + 2 : at + 5], at + 2):
         said = f"{base} {later.text}"
-        ends = place + 1 == len(tokens) or not tokens[place + 1].text[:1].isalpha()
+        ends = place + 1 == len(tokens) or not tokens[place + 1].text[:1].isalnum()
         if later.text in _PARTICLES and said in groups and (ends or later.text not in _PREPOSITIONS):
             later.text = ""
             return said
