@@ -75,7 +75,9 @@ def _is_courtesy(tokens: list[TextToken], known: Courtesy) -> bool:
     joint = "" if known.letters else " "
     said = joint.join(fold(token.text) for token in tokens)
     padded = f"{joint}{said}{joint}"
-    if any(t.marks & _SAYS_MORE for t in tokens) and not any(f"{joint}{need}{joint}" in padded for need in known.needed):
+    if any(t.marks & _SAYS_MORE for t in tokens) and not any(
+        f"{joint}{need}{joint}" in padded for need in known.needed
+    ):
         return False
     if any(t.marks & {"not", "impossible"} for t in tokens) and not any(word in said for word in known.denied):
         return False
@@ -94,7 +96,9 @@ def _is_part(word: str, known: Courtesy) -> bool:
 def _known(name: str) -> Courtesy:
     written = table("courtesy.toml").get(name, {})
     signs, needed = (_phrases(written.get(kind, "")) for kind in ("signs", "needed"))
-    words = frozenset(fold(written.get("phrases", "")).replace("_", " ").split()) | {w for s in signs for w in s.split()}
+    words = frozenset(fold(written.get("phrases", "")).replace("_", " ").split()) | {
+        w for s in signs for w in s.split()
+    }
     words |= {word for phrase in needed for word in phrase.split()}
     letters = frozenset("".join(words)) if name in NO_SPACES else frozenset()
     denied, leads = (fold(written.get(kind, "")).split() for kind in ("denied", "leads"))

@@ -62,7 +62,9 @@ def _forms_of(name: str, months: tuple[str, ...], days: tuple[str, ...], firsts:
     day = r"\d{1,2}(?:\.(?=\s)|st|nd|rd|th|º|er)?"
     joint = rf"(?:\s?[-–]\s?|\s(?:{_JOINTS})\s)"
     return DateForms(
-        re.compile(rf"(?<![\d:/.,])({day})({joint})(?:the )?(?=({day})(\s(?:de |of )?)({month})\b)(?=\3((?:\4)\5))", re.I),
+        re.compile(
+            rf"(?<![\d:/.,])({day})({joint})(?:the )?(?=({day})(\s(?:de |of )?)({month})\b)(?=\3((?:\4)\5))", re.I
+        ),
         re.compile(rf"\b({month})\s({day})({joint})({day})(?![\d:/%]|[.,]\d|\s(?:{month})\b)", re.I),
         re.compile(rf"\b(\d{{1,2}})-({month})-(\d{{4}})\b", re.I),
         re.compile(rf"\b(?:the )?({ordinal}) (?:of )?({month})\b", re.I),

@@ -30,7 +30,7 @@ def compounds(name: str, numbers: Mapping[str, Fraction]) -> dict[str, Fraction]
         if 20 <= tens <= 90 and tens % 10 == 0:
             for unit, units in numbers.items():
                 if 1 <= units <= 9:
-                    found.update({word: tens + units for word in _joined(name, ten, unit)})
+                    found.update(dict.fromkeys(_joined(name, ten, unit), tens + units))
     return found
 
 
