@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, field
 
+from holdfast.model.session import ReplaySpec
 from holdfast.model.task import Task
 from holdfast.model.world import WorldSpec
 
@@ -298,6 +299,8 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     files: tuple[str, ...] = ()
     """Every file that the spec names, relative to its own folder."""
     unbuilt: tuple[Unbuilt, ...] = ()
+    replays: ReplaySpec | None = None
+    """Recorded sessions; None: the file has no such section."""
     part: Part = "contract"
     matrix: bool = True
     """The cells are reported: the file has a matrix, or rules with trials of their own."""
