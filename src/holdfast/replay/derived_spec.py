@@ -1,4 +1,4 @@
-"""The spec of a replay: one task a session, in calm, held to the rules of its contract. Reads contracts, nothing else."""
+"""The spec of a replay: one task a session, in calm, held to the rules of its contract."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.tree import parse
 from holdfast.spec.rules import duplicates
 from holdfast.spec.sections.file import ContractSection
-from holdfast.spec.sections.run import ReplaySession, ReplaysSection, ReplaySource
+from holdfast.spec.sections.run import ReplaySession, ReplaySource, ReplaysSection
 
 _SHAPE = "a session has an id and an input; a list of them, or {sessions: [...]}, is several"
 
