@@ -190,6 +190,8 @@ def load_part(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]
         replicas=given.replicas,
         profile=given.profile,
         part=given.part,
+        chaos=given.chaos,
+        chaos_profile=given.chaos_profile,
     )
     problems = refusing_unset(checked.problems)
     if checked.spec is not None and given.part == "contract":

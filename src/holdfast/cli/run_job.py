@@ -16,9 +16,10 @@ from msgspec.structs import replace
 
 from holdfast.cli import screen as terminal
 from holdfast.cli.options import find_config, load_part, option_warnings, options
+from holdfast.cli.part_spec import made_part
 from holdfast.errors import AgentUnavailable, HoldfastError, UsageError, UserError
 from holdfast.model.events import Event, Warned
-from holdfast.model.spec import Part, Spec
+from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
 from holdfast.protocols import Reporter
 from holdfast.report.files import left_out, named, reporter, suffix_of, write
@@ -65,8 +66,9 @@ def prepare(
         rundir = RunDir.find(RUNS.absolute(), resume)
         return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
     spec, problems = load_part(find_config(config), given)
+    spec, made = made_part(spec, os.environ)
     _check_models(spec, given)
-    warnings = [*told(spec, problems), *option_warnings(spec, given), *filter(None, map(left_out, outputs))]
+    warnings = [*told(spec, problems), *made, *option_warnings(spec, given), *filter(None, map(left_out, outputs))]
     if last_failed:
         given = _only_failed(spec, given, warnings)
     job = Job(spec, given, os.environ, tuple(warnings))
@@ -234,7 +236,7 @@ def send_traces(outcome: RunOutcome, target: str, screen: Screen) -> None:
 
 def run_and_show(
     *,
-    part: Part,
+    part: PartAsked,
     config: Path | None,
     resume: str | None,
     force: bool,

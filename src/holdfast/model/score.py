@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from holdfast.model.task import Variation
 from holdfast.model.verdict import Outcome
 
 
@@ -123,6 +124,44 @@ class Case(Struct, frozen=True, omit_defaults=True):
     """It would have passed, but for those rules: nobody's fault, though its status is error."""
     replicas: tuple[Replica, ...] = ()
     reason: str = ""
+    variation: Variation | None = None
+    """Of a mutation: how it was made."""
+    session: str = ""
+    """Of a replayed session: its id."""
+    failed: tuple[str, ...] = ()
+    """Of a mutation or a session: the rules that failed in a replica of it."""
+    obeyed: bool = False
+    """Of an attack: it got its way in a replica."""
+
+
+class Share(Struct, frozen=True, omit_defaults=True):
+    """How many of those that were decided passed."""
+
+    passed: int
+    judged: int
+    rate: float | None = None
+    interval: Interval | None = None
+
+
+class TypeShare(Struct, frozen=True, omit_defaults=True):
+    """The mutations of one type."""
+
+    type: str
+    attack: bool
+    weight: float
+    passed: int
+    judged: int
+    undecided: int = 0
+
+
+class MutationScore(Struct, frozen=True, omit_defaults=True):
+    """How an agent took mutated prompts."""
+
+    robustness: float | None
+    """0-1, weighted, over all mutations that were decided."""
+    intent_kept: Share
+    attacks_resisted: Share
+    types: tuple[TypeShare, ...] = ()
 
 
 class Score(Struct, frozen=True, omit_defaults=True):
@@ -157,3 +196,5 @@ class Score(Struct, frozen=True, omit_defaults=True):
     min_score: float | None = None
     attacks: Attacks | None = None
     spent: Spent | None = None
+    mutation: MutationScore | None = None
+    """Of a mutation run: what `value` is made of."""

@@ -21,6 +21,23 @@ Plane = Literal["tool", "llm", "context", "mcp", "http", "service", "world"]
 Part = Literal["contract", "scenario", "mutation", "chaos", "replay"]
 """What of a file is run: its contract (`contract run`), its task, mutated prompts, prompts in chaos, sessions."""
 
+PART_COMMANDS: Mapping[Part, str] = {
+    "contract": "holdfast contract run",
+    "scenario": "holdfast run",
+    "mutation": "holdfast run",
+    "chaos": "holdfast run --chaos-only",
+    "replay": "holdfast replay run",
+}
+"""The command that runs each part."""
+PartAsked = Part | Literal["run"]
+"""A part by its name, or what `holdfast run` runs of the file."""
+
+
+def run_command(part: PartAsked) -> str:
+    """The command that runs a part."""
+    return "holdfast run" if part == "run" else PART_COMMANDS[part]
+
+
 SEVERITY_WEIGHTS: Mapping[str, float] = {"critical": 3.0, "high": 2.0, "medium": 1.0, "low": 1.0}
 
 
@@ -121,10 +138,19 @@ class Invariant(Struct, frozen=True, omit_defaults=True):
     """`dangerous_prompts`: judged only on tasks that attack."""
     sessions: tuple[str, ...] = ()
     """Of a session's own contract: the sessions that it is for; empty: every task."""
+    asked_only: tuple[str, ...] = ()
+    """The probes that it is judged on, and nothing else, where they are tasks like the others."""
+
+    @property
+    def selective(self) -> bool:
+        """It judges some tasks and not others."""
+        return self.attacks_only or bool(self.sessions or self.asked_only)
 
     def concerns(self, task: Task) -> bool:
         """Whether the task is one that the rule judges."""
-        if self.attacks_only and not task.attack and task.kind != "probe":
+        if self.asked_only or task.kind == "probe":
+            return task.kind == "probe" and task.prompt in self.asked_only
+        if self.attacks_only and not task.attack:
             return False
         return not self.sessions or (task.recording is not UNSET and task.recording.session in self.sessions)
 
@@ -233,6 +259,15 @@ class Scoring(Struct, frozen=True, omit_defaults=True):
     gate_on: Literal["score", "passed"] = "score"
 
 
+class PartWeights(Struct, frozen=True, omit_defaults=True):
+    """The shares of the parts in the overall score; they sum to 1."""
+
+    mutation: float = 0.20
+    chaos: float = 0.35
+    contract: float = 0.35
+    replay: float = 0.10
+
+
 class Problem(Struct, frozen=True, omit_defaults=True):
     """One error or warning about a file: where, what was found, what was expected, what to do."""
 
@@ -306,6 +341,16 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     """The cells are reported: the file has a matrix, or rules with trials of their own."""
     digest: str = ""
     """Of the file's bytes."""
+    declares: tuple[Part, ...] = ()
+    """The parts that the file configures."""
+    beside: tuple[str, ...] = ()
+    """Scenarios that are run to be compared with, and are no part of the score."""
+    weights: PartWeights = PartWeights()
+
+    @property
+    def by_cases(self) -> bool:
+        """Cases decide the part: a task, a mutation or a session with its replicas."""
+        return self.part in ("scenario", "mutation", "replay")
 
     def invariant(self, id: str) -> Invariant:
         return next(i for i in self.invariants if i.id == id)

@@ -41,6 +41,8 @@ class Plan:
         self.whens: frozenset[When] = frozenset(rule.when for rule in self.invariants)
         self._rows = {s.name: i for i, s in enumerate(self.scenarios)}
         self._columns = {r.id: i for i, r in enumerate(self.invariants)}
+        self.selective = any(rule.selective for rule in self.invariants)
+        """Whether trials of one scenario are judged by different rules."""
         self._tasks = {r.id: _tasks(spec, r) for r in self.invariants}
         self._params: dict[bytes, int] = {canonical(p): i for i, p in reversed(list(enumerate(spec.params)))}
         self._numbers = sorted(self._params.values())
@@ -62,7 +64,9 @@ class Plan:
     # -- what later stages ask ------------------------------------------------------------------
     def rules(self, trial: Trial) -> tuple[Invariant, ...]:
         """The rules that the trial is judged by; none for a control."""
-        return self._served(trial.scenario, trial.invariant) if trial.kind == "contract" else ()
+        if trial.kind != "contract":
+            return ()
+        return self._served(trial.scenario, trial.invariant, trial.task)
 
     def tasks(self, invariant: str) -> tuple[Task, ...]:
         """What is asked for a rule: its probes, else what the spec asks."""
@@ -126,8 +130,9 @@ class Plan:
         """The rules that share the scenario's trials: those without trials of their own."""
         return tuple(r for r in self.invariants if r.id not in self._alone and applies(r.when, scenario))
 
-    def _served(self, scenario: str, name: str) -> tuple[Invariant, ...]:
-        return self._shared.get(scenario, ()) if name == EVERY_RULE else self._alone.get(name, ())
+    def _served(self, scenario: str, name: str, task: Task) -> tuple[Invariant, ...]:
+        served = self._shared.get(scenario, ()) if name == EVERY_RULE else self._alone.get(name, ())
+        return tuple(rule for rule in served if rule.concerns(task)) if self.selective else served
 
     def _laid(self) -> Iterator[TrialGroup]:
         """Every group of trials in order; the shared ones stand where the first rule that shares them stands."""
@@ -135,9 +140,15 @@ class Plan:
             shared = self._shared[scenario.name]
             for rule in self.invariants:
                 if shared and rule is shared[0]:
-                    yield TrialGroup(scenario, EVERY_RULE, self._tasks[rule.id])
+                    yield TrialGroup(scenario, EVERY_RULE, self._shared_tasks(shared))
                 elif rule.id in self._alone and applies(rule.when, scenario):
                     yield TrialGroup(scenario, rule.id, self._tasks[rule.id])
+
+    def _shared_tasks(self, rules: Sequence[Invariant]) -> tuple[Task, ...]:
+        """What is asked for rules that share their trials: all that one of them judges."""
+        if not self.selective:
+            return self._tasks[rules[0].id]
+        return tuple(task for task in _asked(self.spec) if any(rule.concerns(task) for rule in rules))
 
     def _kept(self, select: Select) -> Sequence[int]:
         everything = range(len(self._layout))
@@ -159,14 +170,14 @@ class Plan:
             for at, spot in zip(kept, map(self._layout.spot, kept), strict=True)
             if any(
                 wanted.keeps(rule.id, spot.scenario, spot.task, self.spec.params[spot.params])
-                for rule in self._served(spot.scenario, spot.invariant)
+                for rule in self._served(spot.scenario, spot.invariant, spot.task)
             )
         ]
 
     def _counted(self, kept: Iterable[int]) -> Counter[tuple[CellKey, Task]]:
         counts: Counter[tuple[CellKey, Task]] = Counter()
         for spot in map(self._layout.spot, kept):
-            for rule in self._served(spot.scenario, spot.invariant):
+            for rule in self._served(spot.scenario, spot.invariant, spot.task):
                 counts[CellKey(rule.id, spot.scenario, spot.params), spot.task] += 1
         return counts
 
@@ -253,5 +264,10 @@ def _leaves_any(spec: Spec, select: Select) -> bool:
 
 def _tasks(spec: Spec, rule: Invariant) -> tuple[Task, ...]:
     """Each thing asked once: a prompt written twice would be the same trial twice."""
-    asked = [Task((probe,), "probe") for probe in rule.probes] or spec.tasks
-    return tuple(dict.fromkeys(asked))
+    if rule.probes:
+        return tuple(dict.fromkeys(Task((probe,), "probe") for probe in rule.probes))
+    return tuple(task for task in _asked(spec) if rule.concerns(task)) if rule.selective else _asked(spec)
+
+
+def _asked(spec: Spec) -> tuple[Task, ...]:
+    return tuple(dict.fromkeys(spec.tasks))

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.model.spec import Part
+from holdfast.model.spec import PartAsked
 from holdfast.plan.select import Select
 
 
@@ -38,7 +38,11 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
     """What a backend cannot enforce is refused."""
     allow_commands: bool = False
     """Secrets may be asked of commands, wherever the spec lies."""
-    part: Part = "contract"
+    part: PartAsked = "contract"
+    chaos: bool = False
+    """Mutations are asked in the weather of the `chaos` block."""
+    chaos_profile: str | None = None
+    """A profile's weather instead of the block's."""
 
     def taken_up(self, now: RunOptions) -> RunOptions:
         """These, with what is asked now of a run that was begun with them.
@@ -56,7 +60,7 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
     def other(self, now: RunOptions) -> str:
         """The first settled option of which something else is asked now, as it is written; empty if there is none."""
         for flag, before, asked, default in zip(
-            (*_SELECT, *(f"--{name}" for name in SETTLED[1:])),
+            (*_SELECT, *(f"--{name.replace('_', '-')}" for name in _PLAIN)),
             _values(self),
             _values(now),
             _values(DEFAULT),
@@ -68,16 +72,18 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
 
 
 DEFAULT = RunOptions()
-SETTLED = ("select", "replicas", "seed", "profile", "backend", "replay", "part")
+SETTLED = ("select", "replicas", "seed", "profile", "backend", "replay", "chaos", "chaos_profile", "part")
 """What is run: it was settled when the run began."""
 VERDICT = ("min_score", "strict", "allow_vacuous", "max_errors")
 """What counts as held: it may be asked anew, and then stays."""
+_PLAIN = SETTLED[1:-1]
+"""Those that are options by their own names; the part is the command's."""
 _SELECT = ("--scenario", "--invariant", "--trial", "-k", "--lf")
 
 
 def _values(options: RunOptions) -> tuple[Any, ...]:
     """What is settled, by flag: a recording by where it lies, whatever it is called from here."""
-    plain = (getattr(options, name) for name in SETTLED[1:])
+    plain = (getattr(options, name) for name in _PLAIN)
     select = options.select
     resolved = (value.resolve() if isinstance(value, Path) else value for value in plain)
     return (select.scenarios, select.invariants, select.trials, select.keywords, select.failed, *resolved)

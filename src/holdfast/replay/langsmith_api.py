@@ -23,7 +23,7 @@ _WAIT_MS = (5_000, 60_000)
 
 
 def fetched(source: SessionSource, environ: Mapping[str, str], now: datetime) -> SessionsFound:
-    """The sessions of a source. HarnessError if it cannot be reached, UserError if it refuses or knows no such thing."""
+    """The sessions of a source. HarnessError if it cannot be reached, UserError if it refuses or has no such run."""
     client = _client(environ)
     with _told(source, environ), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the client's own deprecations

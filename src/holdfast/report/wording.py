@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.score import Cell, Interval, Score
-from holdfast.model.spec import Injection
+from holdfast.model.spec import PART_COMMANDS, Injection
 from holdfast.report.safe import one_line
 from holdfast.score.cell import NOT_RUN
 from holdfast.spec.references import param_text
@@ -57,12 +57,12 @@ def pass_hat(score: Score) -> dict[str, float]:
 
 def has_matrix(run: Run) -> bool:
     """Whether there are cells to show: of a contract, or of a file with a chaos matrix."""
-    return run.part == "contract" or run.contract is not None
+    return run.part in ("contract", "chaos") or run.contract is not None
 
 
 def resume(run: Run) -> str:
     """The command that goes on with a run that was left."""
-    return f"holdfast {'run' if run.part == 'scenario' else 'contract run'} --resume {run.id}"
+    return f"{PART_COMMANDS[run.part]} --resume {run.id}"
 
 
 def interval(found: Interval | None) -> str:

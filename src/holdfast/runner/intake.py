@@ -257,7 +257,7 @@ class Intake:
 
     def _serving(self, trial: Trial) -> Served:
         known, name = (self._shared, trial.scenario) if trial.invariant == EVERY_RULE else (self._own, trial.invariant)
-        served = known.get(name)
+        served = None if self._plan.selective else known.get(name)
         if served is None:
             rules = self._plan.rules(trial)
             slow = any(_PATTERNS & rule.settings.keys() for rule in rules)

@@ -48,7 +48,7 @@ def _whole(run: RunDir) -> bool:
 
 
 def _told(run: RunDir, spec: Spec, environ: Mapping[str, str], rules: Set[str]) -> dict[FailedTask, bool]:
-    if spec.part == "contract":
+    if not spec.by_cases:
         return _asked(run, rules)
     from holdfast.runner.failed_cases import failed_cases
 

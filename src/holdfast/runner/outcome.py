@@ -19,6 +19,7 @@ from holdfast.plan import Plan, RunOptions
 from holdfast.score import ScoreOptions, Tally
 from holdfast.score.parts import beside_cells, with_cases
 from holdfast.score.resilience import beside_cases
+from holdfast.score.task_score import task_score
 from holdfast.store.case_view import StoredCases
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
 from holdfast.store.view import StoredCells, command
@@ -57,9 +58,10 @@ def conclude(
     """
     rules = score_options(options, interrupted=not ended.complete, unrun=ended.unrun, planned=len(plan.trials))
     contract, deciding = beside_cases(tally, rules)
-    cases = tuple(tally.cases.all()) if spec.part == "scenario" else ()
-    score = contract
-    if not tally.decides_cases:
+    cases = tuple(tally.cases.all()) if spec.by_cases else ()
+    if spec.part in ("mutation", "replay"):
+        score = task_score(spec, cases, tally, rules)
+    elif not tally.decides_cases:
         score = beside_cells(contract, cases, rules)
     else:
         score = with_cases(contract, deciding if spec.matrix else None, cases, rules)
@@ -72,6 +74,8 @@ def conclude(
         replicas=options.replicas,
         profile=options.profile,
         recording=None if asked.replay is None else shown_path(asked.replay),
+        chaos=asked.chaos,
+        chaos_profile=asked.chaos_profile,
         backend=asked.backend if spec.world and asked.gives("backend") else None,
     )
     cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())
@@ -79,14 +83,14 @@ def conclude(
     matrix = spec.matrix or not tally.decides_cases
     run = _view(rundir, manifest, spec, plan, score, cells if matrix else (), ended)
     run = replace(run, judged_from=judged_from, page=shown_path(page) if page else "")
-    if spec.part == "scenario":
+    if spec.by_cases:
         run = replace(run, cases=StoredCases(cells.files, cases), contract=contract if matrix else None)
     return RunOutcome(run, score, cells)
 
 
 def unrun(spec: Spec, plan: Plan, why: str) -> Iterator[Case]:
     """The cases of a plan of which no trial was begun, since the first question could not be asked."""
-    planned = (trial for trial in plan.trials if trial.invariant == "*") if spec.part == "scenario" else ()
+    planned = (trial for trial in plan.trials if trial.invariant == "*") if spec.by_cases else ()
     first = {(one.scenario, one.task, canonical(one.params)): one for one in planned}
     for one in first.values():
         yield Case(one.scenario, "error", one.task.prompt, one.params, reason=why)

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 import holdfast
 from holdfast.errors import UsageError
 from holdfast.model.codec import digest
-from holdfast.model.spec import Part, Problem, Spec
+from holdfast.model.spec import PART_COMMANDS, Part, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.plan.options import VERDICT
 from holdfast.runner.job import Job, agent_digest, told
 from holdfast.spec import load
 from holdfast.spec.stored_copy import masked_copy
+from holdfast.store.part_file import keep_part, with_part
 from holdfast.store.rundir import FORMAT, Manifest, RunDir
 from holdfast.store.seal_check import check
 
@@ -45,6 +46,7 @@ def begin(job: Job, runs: Path) -> RunDir:
         file=str(Path(job.spec.path).resolve()),
     )
     run.describe(manifest)
+    keep_part(run, job.spec)
     return run
 
 
@@ -107,14 +109,15 @@ def _same_values(run: RunDir, before: Mapping[str, str], now: Mapping[str, str])
 
 def _same_command(run: RunDir, manifest: Manifest, given: RunOptions) -> None:
     """What a run reports was settled when it began."""
-    if given.part != manifest.options.part:
-        command = resuming(manifest.options.part)
+    part = _part(manifest)
+    if given.part != part and not (given.part == "run" and part in ("scenario", "mutation", "chaos")):
+        command = PART_COMMANDS[part]
         raise UsageError(f"run {run.id} was begun by {command}", hint=f"go on with it: {command} --resume {run.id}")
 
 
-def resuming(part: Part) -> str:
-    """The command that runs this part of a file."""
-    return "holdfast run" if part == "scenario" else "holdfast contract run"
+def _part(manifest: Manifest) -> Part:
+    """What the run is of: settled when it began."""
+    return "scenario" if manifest.options.part == "run" else manifest.options.part
 
 
 def _copy(run: RunDir, manifest: Manifest) -> Path:
@@ -141,9 +144,14 @@ def stored_spec(
         profile=manifest.options.profile,
         copied_from=Path(manifest.root) if config is None else None,
         part=manifest.options.part,
+        chaos=manifest.options.chaos,
+        chaos_profile=manifest.options.chaos_profile,
         settled=None if anew or config is not None else manifest.settled,
     )
+    spec = with_part(run, spec)
     if config is None:
         named = Path(manifest.spec_path)
         spec = replace(spec, path=str(named if named.resolve() == manifest.original else manifest.original))
+        if spec.name == path.stem:  # the copy's, since the file gives it no other
+            spec = replace(spec, name=named.stem)
     return spec, problems

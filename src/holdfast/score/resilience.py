@@ -34,7 +34,7 @@ def beside_cases(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Reas
         passed=ruling.exit_code == 0,
         exit_code=ruling.exit_code,
         interval=_interval(tally, summary),
-        calm=_rounded(summary.sums(chaos=False).score),
+        calm=_rounded((summary.beside if tally.spec.beside else summary.sums(chaos=False)).score),
         chaos=_rounded(summary.sums(chaos=True).score),
         judged=summary.count("pass", "fail"),
         total=summary.count("pass", "fail", "error", "unproven"),

@@ -37,11 +37,17 @@ class Summary:
         self.tries: Counter[Tries] = Counter()
         """Of counted cells with several replicas."""
         self.flaky = 0
+        self._beside: dict[str, float] = {}
+        """Weights by outcome of cells that are no part of the score."""
         self._kinds: dict[tuple[str, bool, float], int] = {}
         rules, open_ = set(), {}
         kinds = self._kinds
+        beside = tally.spec.beside
         for position, column, chaos, decision in tally.decided():
             outcome = decision.outcome
+            if beside and tally.plan.key_at(position).scenario in beside:
+                self._beside[outcome] = self._beside.get(outcome, 0.0) + column.weight
+                continue
             kind = outcome, chaos, column.weight
             kinds[kind] = kinds[kind] + 1 if kind in kinds else 1
             self.flaky += decision.flaky
@@ -69,6 +75,11 @@ class Summary:
             if outcome in by and chaos in (None, stormy):
                 by[outcome] += weight * n
         return Sums(*by.values())
+
+    @property
+    def beside(self) -> Sums:
+        """Of the cells that are only compared with."""
+        return Sums(*(self._beside.get(outcome, 0.0) for outcome in ("pass", "fail", "error")))
 
     def weights(self) -> list[tuple[float, int]]:
         """The weights of counted cells, each with how many have it."""

@@ -20,6 +20,7 @@ from holdfast.score.cases import Cases
 from holdfast.score.cell import CellCount, Decision, Tries
 from holdfast.score.intervals import wilson
 from holdfast.score.spending import SpendingTally
+from holdfast.score.task_cases import TaskCases
 
 _PASSED = Decision("pass", passes=1)
 _PASSED_CONCURRENT = Decision("pass", passes=1, concurrent=True)
@@ -83,9 +84,9 @@ class Tally:
         self._passes: dict[Decision, Decision] = {}
         self.attacks = AttackTally()
         self.spending = SpendingTally()
-        self.cases = Cases(spec, plan)
-        self._cased = spec.part == "scenario"
-        self.decides_cases = self._cased and plan.decides_cases
+        self.cases = Cases(spec, plan) if spec.part == "scenario" else TaskCases(spec, plan)
+        self._cased = spec.by_cases
+        self.decides_cases = spec.part in ("mutation", "replay") or (self._cased and plan.decides_cases)
         """Whether cases decide; else cells do."""
 
     def take(self, trial: Trial, observation: Observation, verdicts: Sequence[Verdict]) -> list[int]:

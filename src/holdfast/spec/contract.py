@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.model.spec import Aggregation, Part, Scenario, Scoring, Unbuilt
+from holdfast.model.spec import Aggregation, Part, PartAsked, Scenario, Scoring, Unbuilt
 from holdfast.model.task import Task
 from holdfast.planes.llm.sources.model_name import is_hosted, meaning, without_meaning
 from holdfast.reading.node import Node
@@ -33,7 +33,10 @@ class Overrides(Struct, frozen=True):
     seed: int | None = None
     replicas: int | None = None
     profile: str | None = None
-    part: Part = "contract"
+    part: PartAsked = "contract"
+    chaos: bool = False
+    """`run --chaos`."""
+    chaos_profile: str | None = None
 
 
 class ScenarioSet(Struct, frozen=True):
@@ -169,9 +172,9 @@ def _profile_entry(
     return (added,) if entries else (calm, added)
 
 
-def _calm_entry(file: File, entries: tuple[MatrixEntry, ...], part: Part) -> tuple[MatrixEntry, ...]:
+def _calm_entry(file: File, entries: tuple[MatrixEntry, ...], part: PartAsked) -> tuple[MatrixEntry, ...]:
     """A scenario without a matrix is run in calm."""
-    if entries or part == "contract":
+    if entries or part not in ("scenario", "run"):
         return ()
     at = file.agent.at
     return (MatrixEntry(at=Node("map", at.line, at.column, at.length), name=CALM),)
@@ -196,7 +199,9 @@ def rules_unbuilt(rules: ContractRules, file: File, params: Iterable[Mapping[str
 # -- repeats and scores -------------------------------------------------------------------------
 def tasks(file: File, part: Part) -> tuple[Task, ...]:
     """What is asked: by a contract the golden prompts, else the task; by a scenario its task."""
-    if file.golden_prompts and part == "contract":
+    if part == "replay":
+        return ()
+    if file.golden_prompts and part != "scenario":
         return tuple(Task((prompt,)) for prompt in file.golden_prompts)
     if file.task is None:
         return ()

@@ -12,7 +12,7 @@ from msgspec import Struct
 from holdfast.errors import SpecError
 from holdfast.model.codec import digest
 from holdfast.model.session import ReplaySpec
-from holdfast.model.spec import Part, Problem, Spec, Unbuilt
+from holdfast.model.spec import Part, PartAsked, Problem, Spec, Unbuilt
 from holdfast.reading.file import read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Bad, Reader
@@ -20,12 +20,14 @@ from holdfast.reading.tree import parse
 from holdfast.spec import contract
 from holdfast.spec.agent import agent_problems, agent_unbuilt
 from holdfast.spec.beside import beside_problems
-from holdfast.spec.contract import ContractRules, Overrides
+from holdfast.spec.contract import CALM, ContractRules, Overrides, ScenarioSet
 from holdfast.spec.databases import database_problems
+from holdfast.spec.fault_entry import FaultEntry
 from holdfast.spec.followups import without_followups
 from holdfast.spec.lint import lint
 from holdfast.spec.named_files import named_files
-from holdfast.spec.scenario import scenario_problems, scenario_unbuilt
+from holdfast.spec.parts import declared, part_problems, part_rules, part_weather, part_weights, settled_part
+from holdfast.spec.scenario import scenario_problems
 from holdfast.spec.secrecy import references
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import ModelEntry
@@ -52,7 +54,9 @@ def load(
     replicas: int | None = None,
     profile: str | None = None,
     copied_from: Path | None = None,
-    part: Part = "contract",
+    part: PartAsked = "contract",
+    chaos: bool = False,
+    chaos_profile: str | None = None,
     settled: Mapping[str, str] | None = None,
 ) -> tuple[Spec, tuple[Problem, ...]]:
     """The Spec and its warnings. Raises SpecError with every problem if there is an error."""
@@ -64,6 +68,8 @@ def load(
         profile=profile,
         copied_from=copied_from,
         part=part,
+        chaos=chaos,
+        chaos_profile=chaos_profile,
         settled=settled,
     )
     if checked.spec is None:
@@ -79,7 +85,9 @@ def check(
     replicas: int | None = None,
     profile: str | None = None,
     copied_from: Path | None = None,
-    part: Part = "contract",
+    part: PartAsked = "contract",
+    chaos: bool = False,
+    chaos_profile: str | None = None,
     settled: Mapping[str, str] | None = None,
 ) -> Checked:
     """Reads the file and says all that is wrong with it; never raises for what is in it.
@@ -97,7 +105,7 @@ def check(
     values = SettledValues(environ, settled)
     reader = Reader(values)
     reader.problems += problems
-    overrides = Overrides(seed, replicas, profile, part)
+    overrides = Overrides(seed, replicas, profile, part, chaos, chaos_profile)
     spec = _spec(reader, root, path, digest(file.data, 16), environ, overrides, copied_from, values)
     found = tuple(sorted(without_followups(reader.problems), key=lambda p: (p.line, p.column)))
     failed = any(p.severity == "error" for p in found)
@@ -133,9 +141,14 @@ def _spec(
     seed = contract.seed(reader, file, overrides.seed)
     scoring = contract.scoring(reader, file, rules, weather, count)
     _shape(reader, file, folder if copied_from is None else None)
-    if overrides.part == "scenario":
+    parts = declared(file, rules, weather)
+    part = settled_part(overrides.part, parts)
+    if part == "scenario":
         scenario_problems(reader, file, path)
-    world_problems(reader, file, (*rules.all, *file.run_rules), weather.placed)
+    part_problems(reader, file, part)
+    held = part_rules(file, part, rules)
+    blows = part_weather(reader, file, part, overrides, folder, weather)
+    world_problems(reader, file, (*rules.all, *file.run_rules), (*weather.placed, *_added(weather, blows)))
     referred = references(reader, file, environ, copied_from or folder, values)
     if copied_from is None and referred.secrets:
         from holdfast.spec.short_secrets import short_secrets
@@ -152,11 +165,11 @@ def _spec(
         agent=agent,
         name=(file.contract.name if file.contract else "") or file.id or path.stem,
         description=(file.contract.description if file.contract else "") or file.description,
-        tasks=contract.tasks(file, overrides.part),
-        invariants=tuple(rule.invariant for rule in rules.all),
-        cell_rules=rules.cells,
-        scenarios=weather.scenarios,
-        tools_on_wire=weather.tools_on_wire,
+        tasks=contract.tasks(file, part),
+        invariants=tuple(rule.invariant for rule in held.all),
+        cell_rules=() if part == "replay" else held.cells,
+        scenarios=blows.scenarios,
+        tools_on_wire=blows.tools_on_wire,
         models={name: model.spec for name, model in file.models.items()},
         world=world_spec(file),
         params=_params(file),
@@ -172,20 +185,34 @@ def _spec(
         secrets=referred.secrets,
         passed_on=referred.passed_on,
         files=files,
-        unbuilt=_unbuilt(file, rules, overrides.part),
+        unbuilt=_unbuilt(file, held),
         replays=_replays(file),
-        part=overrides.part,
-        matrix=overrides.part == "contract" or weather.at is not None or bool(overrides.profile or rules.cells),
+        part=part,
+        matrix=_has_matrix(part, weather, rules, overrides),
         digest=file_digest,
+        declares=parts,
+        beside=(CALM,) if part == "chaos" else (),
+        weights=part_weights(file),
     )
 
 
-def _unbuilt(file: File, rules: ContractRules, part: Part) -> tuple[Unbuilt, ...]:
+def _unbuilt(file: File, rules: ContractRules) -> tuple[Unbuilt, ...]:
     return (
         *agent_unbuilt(file.agent, file.agents, file.models),
-        *(scenario_unbuilt(file) if part == "scenario" else ()),
         *contract.rules_unbuilt(rules, file, _params(file)),
     )
+
+
+def _has_matrix(part: Part, weather: ScenarioSet, rules: ContractRules, overrides: Overrides) -> bool:
+    """Whether cells are reported: of a scenario only where the file has a matrix, or rules with trials of their own."""
+    if part == "scenario":
+        return weather.at is not None or bool(overrides.profile or rules.cells)
+    return part in ("contract", "chaos")
+
+
+def _added(weather: ScenarioSet, blows: ScenarioSet) -> tuple[FaultEntry, ...]:
+    """Faults of a part that are not the contract's."""
+    return () if blows is weather else tuple(blows.placed)
 
 
 def _params(file: File) -> tuple[dict[str, Any], ...]:

@@ -157,7 +157,8 @@ def _rule(
         what = "calls of a trial" if read == "trace" else "state the agent left"
         message = f"has no meaning here: {choice.name} judges the {what}, not its turns"
         return reader.error(node.key("over"), f"{path}.over", message, hint="leave it out", code="bad-setting")
-    invariant = Invariant(name, choice.name, chosen.settings, position=node.position, **kept)
+    attacks_only = bool(common.get("dangerous_prompts")) and not kept.get("probes")
+    invariant = Invariant(name, choice.name, chosen.settings, position=node.position, attacks_only=attacks_only, **kept)
     inner = node.get("check") if node.has("check") else node
     where = join(path, "check") if node.has("check") else path
     return RuleEntry(invariant, chosen.made, node, inner, path, where)

@@ -158,6 +158,11 @@ def write_json(path: Path, value: Any) -> None:
     temporary.replace(path)
 
 
+def read_json(path: Path, decode: msgspec.json.Decoder[T]) -> T:
+    """A file that is one value; UserError if it is none."""
+    return _decoded(decode.decode, path.read_bytes(), str(path), _MEND_FILE)
+
+
 def _read_manifest(data: bytes) -> Manifest:
     known = decoder(dict[str, Any]).decode(data)
     if "options" not in known:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.errors import UserError
+from holdfast.model.spec import run_command
 from holdfast.store.rundir import RunDir
 from holdfast.store.seals import NOT_SEALED, seal_of
 
@@ -20,5 +21,5 @@ def check(run: RunDir, *, force: bool = False) -> str:
     said = f"run {run.id}: {', '.join(changed)} changed since the run wrote it; what it holds may be forged"
     if force:
         return said
-    again = "run" if run.manifest().options.part == "scenario" else "contract run"
-    raise UserError(said, hint=f"run it anew, or insist: holdfast {again} --resume {run.id} --force")
+    again = run_command(run.manifest().options.part)
+    raise UserError(said, hint=f"run it anew, or insist: {again} --resume {run.id} --force")

@@ -10,7 +10,7 @@ from typing import overload
 from holdfast.model.observation import Observation
 from holdfast.model.run import CellRow, TracedTrial, TrialRow
 from holdfast.model.score import Cell
-from holdfast.model.spec import Part
+from holdfast.model.spec import PART_COMMANDS, Part
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan
@@ -169,9 +169,11 @@ def command(
     profile: str | None = None,
     recording: str | None = None,
     backend: str | None = None,
+    chaos: bool = False,
+    chaos_profile: str | None = None,
 ) -> str:
     """The command that runs a trial again, without its id."""
-    words = ["holdfast", "run"] if part == "scenario" else ["holdfast", "contract", "run"]
+    words = PART_COMMANDS[part].split()
     if Path(spec_path) != Path("holdfast.yaml"):
         words += ["-c", shlex.quote(spec_path)]
     words += ["--seed", str(seed)]
@@ -179,6 +181,10 @@ def command(
         words += ["--replicas", str(replicas)]
     if profile is not None:
         words += ["--profile", shlex.quote(profile)]
+    if chaos:
+        words.append("--chaos")
+    if chaos_profile is not None:
+        words += ["--chaos-profile", shlex.quote(chaos_profile)]
     if recording is not None:
         words += ["--replay", shlex.quote(recording)]
     if backend is not None:

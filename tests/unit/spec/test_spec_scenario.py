@@ -50,8 +50,7 @@ def test_a_mean_of_composites_needs_no_matrix(tmp_path: Path) -> None:
     assert read(tmp_path, HEAD + MAP + "scoring: {replica_aggregation: mean}\n").problems == ()
 
 
-def test_rules_of_mutation_runs_are_told_apart(tmp_path: Path) -> None:
-    text = HEAD + "golden_prompts: [g]\ninvariants: [{type: contains, value: x}]\n"
-    (unbuilt,) = read(tmp_path, text).spec.unbuilt
-    assert (unbuilt.section, unbuilt.position.line) == ("invariants", 6)
-    assert "Mutation runs" in unbuilt.why
+def test_a_list_of_rules_beside_a_task_is_told_apart(tmp_path: Path) -> None:
+    (problem,) = read(tmp_path, HEAD + "invariants: [{type: contains, value: x}]\n").problems
+    assert (problem.path, problem.line, problem.code) == ("invariants", 5, "wrong-type")
+    assert "map" in problem.message

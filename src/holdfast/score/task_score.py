@@ -1,0 +1,197 @@
+"""Mutations and sessions to one number and a verdict. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from holdfast.model.score import Case, Interval, MutationScore, Score, Share, TypeShare
+from holdfast.model.spec import Spec
+from holdfast.score.intervals import kish, wilson
+from holdfast.score.ruling import (
+    BROKEN,
+    HELD,
+    INTERRUPTED,
+    PRECEDENCE,
+    UNPROVEN,
+    VIOLATED,
+    Reason,
+    ScoreOptions,
+    left_out,
+)
+from holdfast.score.summary import Summary
+from holdfast.score.tally import Tally
+
+_NOUNS = {"mutation": "mutation", "replay": "session"}
+
+
+def task_score(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreOptions) -> Score:
+    """The score of a mutation run or a replay: how many of its cases passed, weighted, and what that decides."""
+    noun = _NOUNS[spec.part]
+    scored = [case for case in cases if spec.part != "mutation" or case.variation is not None]
+    value, best = _value(scored), _value(scored, errors_pass=True)
+    least = options.min_score if options.min_score is not None else spec.scoring.min_score
+    found = sorted(
+        _reasons(spec, cases, Summary(tally), tally.vacuous(), (value, best, least), options, noun),
+        key=lambda one: PRECEDENCE.index(one[0]),
+    )
+    code = found[0][0] if found else HELD
+    decided = [case for case in cases if case.status in ("pass", "fail")]
+    return Score(
+        value=None if value is None else round(value, 2),
+        passed=code == HELD,
+        exit_code=code,
+        interval=_interval(scored),
+        judged=len(decided),
+        total=len(cases),
+        counts=_counts(cases),
+        trials=tally.trials,
+        replicas=spec.replicas,
+        critical_failed=tuple(_critical(spec, cases)),
+        tolerated=_tolerated(cases, value, least),
+        vacuous=tally.vacuous(),
+        flaky=sum(case.flaky for case in cases),
+        reasons=tuple(text for _, text in found) or (_held(cases, least, noun),),
+        min_score=least,
+        attacks=tally.attacks.result(),
+        spent=tally.spending.result(),
+        mutation=_mutation(scored) if spec.part == "mutation" else None,
+    )
+
+
+def _value(cases: Iterable[Case], *, errors_pass: bool = False) -> float | None:
+    """0 to 100, weighted, of what was decided; None if nothing was."""
+    passed = total = 0.0
+    for case in cases:
+        good = case.status == "pass" or (errors_pass and case.status == "error" and not case.unproven_only)
+        if good or case.status == "fail":
+            total += _weight(case)
+            passed += _weight(case) if good else 0.0
+    return 100.0 * passed / total if total else None
+
+
+def _weight(case: Case) -> float:
+    return 1.0 if case.variation is None else case.variation.weight
+
+
+def _counts(cases: Sequence[Case]) -> dict[str, int]:
+    kinds = ["unproven" if case.unproven_only else case.status for case in cases]
+    return {kind: kinds.count(kind) for kind in ("pass", "fail", "error", "unproven")}
+
+
+def _critical(spec: Spec, cases: Iterable[Case]) -> Iterator[str]:
+    """`rule in prompt` of each case that a critical rule failed in."""
+    critical = {rule.id for rule in spec.invariants if rule.critical}
+    for case in cases:
+        for rule in case.failed if case.status == "fail" else ():
+            if rule in critical:
+                yield f"{rule} in {_name(case)}"
+
+
+def _name(case: Case) -> str:
+    if case.session:
+        return case.session
+    return case.variation.mutation if case.variation is not None else case.prompt[:60]
+
+
+def _reasons(
+    spec: Spec,
+    cases: Sequence[Case],
+    summary: Summary,
+    vacuous: Sequence[str],
+    values: tuple[float | None, float | None, float | None],
+    options: ScoreOptions,
+    noun: str,
+) -> Iterator[Reason]:
+    value, best, least = values
+    counts = _counts(cases)
+    if options.interrupted:
+        yield INTERRUPTED, "the run was interrupted"
+    critical = len(set(_critical(spec, cases)))
+    if critical:
+        yield VIOLATED, f"a critical rule failed in {_plural(critical, noun)}"
+    if least is None and counts["fail"] and not critical:
+        yield VIOLATED, f"{counts['fail']} of {_plural(len(cases), noun)} failed"
+    yield from _below(value, best, least)
+    if counts["error"] > options.max_errors and not options.interrupted:
+        yield BROKEN, f"{_plural(counts['error'], noun)} could not be judged: our side broke"
+    if not options.interrupted:
+        yield from _unproven(counts, summary, vacuous, options, noun)
+    yield from left_out(options)
+
+
+def _below(value: float | None, best: float | None, least: float | None) -> Iterator[Reason]:
+    if least is None or value is None or round(value, 2) >= least:
+        return
+    short = f"score {value:.2f} is below the minimum {least:g}"
+    if best is not None and round(best, 2) >= least:
+        yield BROKEN, f"{short}, but errors may be why"
+    else:
+        yield VIOLATED, short
+
+
+def _unproven(
+    counts: dict[str, int], summary: Summary, vacuous: Sequence[str], options: ScoreOptions, noun: str
+) -> Iterator[Reason]:
+    if not counts["pass"] + counts["fail"]:
+        yield UNPROVEN, f"no {noun} was decided"
+    else:
+        yield from ((UNPROVEN, f"critical rule {name}: nothing that it judges counted") for name in summary.uncounted)
+    if not options.allow_vacuous:
+        yield from ((UNPROVEN, f"scenario {name} met none of its faults") for name in vacuous)
+    if options.strict and counts["unproven"]:
+        yield UNPROVEN, f"{_plural(counts['unproven'], noun)} unproven, and none is allowed (strict)"
+
+
+def _tolerated(cases: Iterable[Case], value: float | None, least: float | None) -> tuple[str, ...]:
+    if least is None or value is None or round(value, 2) < least:
+        return ()
+    return tuple(_name(case) for case in cases if case.status == "fail")
+
+
+def _held(cases: Sequence[Case], least: float | None, noun: str) -> str:
+    failed = sum(case.status == "fail" for case in cases)
+    if failed:
+        return f"{_plural(failed, noun)} failed within the minimum {least:g}"
+    return f"every {noun} that was decided passed"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _interval(cases: Sequence[Case]) -> Interval | None:
+    decided = [case for case in cases if case.status in ("pass", "fail")]
+    value = _value(decided)
+    if value is None:
+        return None
+    n = kish([(_weight(case), 1) for case in decided])
+    found = wilson(n * value / 100.0, n)
+    return Interval(round(100.0 * found.low, 2), round(100.0 * found.high, 2), "kish")
+
+
+def _mutation(cases: Sequence[Case]) -> MutationScore:
+    value = _value(cases)
+    kept = [case for case in cases if case.variation is not None and not case.variation.attack]
+    attacks = [case for case in cases if case.variation is not None and case.variation.attack]
+    robustness = None if value is None else round(value / 100.0, 4)
+    return MutationScore(robustness, _share(kept), _share(attacks), tuple(_types(cases)))
+
+
+def _share(cases: Iterable[Case]) -> Share:
+    decided = [case.status == "pass" for case in cases if case.status in ("pass", "fail")]
+    if not decided:
+        return Share(0, 0)
+    return Share(sum(decided), len(decided), sum(decided) / len(decided), wilson(sum(decided), len(decided)))
+
+
+def _types(cases: Sequence[Case]) -> Iterator[TypeShare]:
+    by: dict[str, list[Case]] = {}
+    for case in cases:
+        if case.variation is not None:
+            by.setdefault(case.variation.mutation, []).append(case)
+    for name, found in by.items():
+        made = found[0].variation
+        assert made is not None
+        share = _share(found)
+        undecided = len(found) - share.judged
+        yield TypeShare(name, made.attack, made.weight, share.passed, share.judged, undecided)

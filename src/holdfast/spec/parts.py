@@ -1,0 +1,139 @@
+"""The parts of a file: which of them it declares, and which rules and weather each has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.model.spec import Part, PartAsked, PartWeights, Scenario
+from holdfast.reading.node import Node
+from holdfast.reading.reader import Reader
+from holdfast.spec.contract import CALM, ContractRules, Overrides, ScenarioSet
+from holdfast.spec.matrix import MatrixEntry
+from holdfast.spec.reach import Reach, scenarios
+from holdfast.spec.sections.file import File
+from holdfast.spec.world_value import world_spec
+
+CHAOS = "chaos"
+"""The scenario of the `chaos` block."""
+REPLAY = "replay"
+"""The scenario of recorded sessions: calm, since what their tools answered is recorded."""
+
+
+def declared(file: File, rules: ContractRules, weather: ScenarioSet) -> tuple[Part, ...]:
+    """The parts that the file configures, in the order in which they are run and shown."""
+    return tuple(_declared(file, rules, weather))
+
+
+def _declared(file: File, rules: ContractRules, weather: ScenarioSet) -> Iterator[Part]:
+    prompts = bool(file.golden_prompts)
+    if file.task is not None and file.mapped:
+        yield "scenario"
+    if rules.all and weather.at is not None and (prompts or file.task is not None or _probes_only(rules)):
+        yield "contract"
+    if prompts and file.run_rules:
+        yield "mutation"
+    if prompts and file.run_rules and file.chaos is not None:
+        yield "chaos"
+    if file.replays is not None and (file.replays.sessions or file.replays.sources):
+        yield "replay"
+
+
+def _probes_only(rules: ContractRules) -> bool:
+    return all(rule.invariant.probes for rule in rules.all)
+
+
+def settled_part(asked: PartAsked, parts: tuple[Part, ...]) -> Part:
+    """The part that is asked for; of `run` the first that it runs."""
+    if asked != "run":
+        return asked
+    return "mutation" if "mutation" in parts and "scenario" not in parts else "scenario"
+
+
+def part_rules(file: File, part: Part, rules: ContractRules) -> ContractRules:
+    """The rules of a part: those of `run` for mutations and chaos, else those of the contract."""
+    return ContractRules(file.run_rules) if part in ("mutation", "chaos") else rules
+
+
+def part_weather(
+    reader: Reader, file: File, part: Part, asked: Overrides, root: Path, contract: ScenarioSet
+) -> ScenarioSet:
+    """The scenarios of a part: of a contract and a scenario those of the matrix."""
+    if part == "replay":
+        return ScenarioSet((Scenario(REPLAY),), ((),))
+    if part not in ("mutation", "chaos"):
+        return contract
+    stormy = part == "chaos" or asked.chaos or asked.chaos_profile is not None
+    made = _stormy(reader, file, asked, root) if stormy else ScenarioSet()
+    if part == "mutation" and stormy:
+        return made
+    calm = Scenario(CALM, position=file.agent.at.position)
+    return ScenarioSet((calm, *made.scenarios), ((), *made.faults), made.at, made.path, made.tools_on_wire)
+
+
+def _stormy(reader: Reader, file: File, asked: Overrides, root: Path) -> ScenarioSet:
+    """The weather of the `chaos` block, or of the profile that is named instead."""
+    entry, path = _chaos_entry(reader, file, asked.chaos_profile)
+    if entry is None:
+        return ScenarioSet()
+    reach = None if reader.failed("agent") else Reach(file.agent, root, world_spec(file))
+    made = scenarios(reader, reach, entry, path)
+    on_wire = reach is not None and reach.tools_on_wire
+    return ScenarioSet(tuple(s for s, _ in made), tuple(f for _, f in made), entry.at, path, on_wire)
+
+
+def _chaos_entry(reader: Reader, file: File, profile: str | None) -> tuple[MatrixEntry | None, str]:
+    if profile is not None:
+        return _profile_entry(reader, file, profile), "--chaos-profile"
+    block = file.chaos
+    if block is None:
+        hint = "add chaos: with tool_faults, llm_faults or context_attacks, or name one: --chaos-profile NAME"
+        reader.error(file.at, "chaos", "missing: --chaos needs it", hint=hint, code="missing-key")
+        return None, "chaos"
+    if not (block.tool_faults or block.llm_faults or block.context_attacks):
+        if not reader.failed("chaos"):
+            reader.error(block.at, "chaos", "no fault: it would be calm", hint="add one", code="empty")
+        return None, "chaos"
+    entry = MatrixEntry(
+        at=block.at,
+        name=CHAOS,
+        tool_faults=block.tool_faults,
+        llm_faults=block.llm_faults,
+        context_attacks=block.context_attacks,
+    )
+    return entry, "chaos"
+
+
+def _profile_entry(reader: Reader, file: File, profile: str) -> MatrixEntry | None:
+    from holdfast.faults import profiles
+    from holdfast.reading.words import near_hint
+
+    if profile not in profiles.names():
+        hint = near_hint(profile, profiles.names(), label="profiles")
+        message = f"unknown profile {profile[:60]!r}"
+        reader.error(Node("null", 0, 0), "--chaos-profile", message, hint=hint, code="unknown-value")
+        return None
+    at = file.agent.at
+    return MatrixEntry(at=Node("map", at.line, at.column, at.length), name=profile, profile=profile)
+
+
+def part_weights(file: File) -> PartWeights:
+    """The shares of the parts in the overall score."""
+    section = file.scoring
+    if section is None:
+        return PartWeights()
+    written = section.weights or section
+    return PartWeights(written.mutation, written.chaos, written.contract, written.replay)
+
+
+def part_problems(reader: Reader, file: File, part: Part) -> None:
+    """What `run` needs for mutated prompts and prompts in chaos."""
+    if part not in ("mutation", "chaos"):
+        return
+    if not file.golden_prompts:
+        hint = "add golden_prompts: what the agent is asked"
+        reader.error(file.at, "golden_prompts", "missing: nothing to ask", hint=hint, code="missing-key")
+    if not file.run_rules:
+        where = file.at.key("invariants") if file.at.has("invariants") else file.at
+        hint = "a top-level invariants: list holds the rules of run"
+        reader.error(where, "invariants", "no rules of run", hint=hint, code="missing-key")

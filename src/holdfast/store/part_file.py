@@ -1,0 +1,35 @@
+"""`part.json`: what a mutation run or a replay asks and holds, which its spec alone does not say."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.model.codec import decoder
+from holdfast.model.spec import Invariant, Spec
+from holdfast.model.task import Task
+from holdfast.store.rundir import RunDir, read_json, write_json
+
+_NAME = "part.json"
+
+
+class PartFile(Struct, frozen=True):
+    """The tasks that were made, and the rules that judge them."""
+
+    tasks: tuple[Task, ...]
+    invariants: tuple[Invariant, ...]
+
+
+def keep_part(run: RunDir, spec: Spec) -> None:
+    """Stores what was made of the spec, where something was."""
+    if spec.part in ("mutation", "replay"):
+        write_json(run.path / _NAME, PartFile(spec.tasks, spec.invariants))
+
+
+def with_part(run: RunDir, spec: Spec) -> Spec:
+    """The spec with the tasks and rules that the run was begun with."""
+    path = run.path / _NAME
+    if not path.is_file():
+        return spec
+    kept = read_json(path, decoder(PartFile))
+    return replace(spec, tasks=kept.tasks, invariants=kept.invariants)
