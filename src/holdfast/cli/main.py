@@ -13,7 +13,7 @@ import click
 
 from holdfast import __version__
 from holdfast.cli.pipes import forgive
-from holdfast.errors import AgentUnavailable, HoldfastError, NotBuilt, SpecError, UserError
+from holdfast.errors import AgentUnavailable, HoldfastError, NotBuilt, NothingProven, SpecError, UserError
 
 if TYPE_CHECKING:
     from holdfast.model.score import Case
@@ -24,6 +24,8 @@ COMMANDS = {
     "init": "Write a starter spec and agent that run",
     "run": "Run a task in its world; judge what it leaves",
     "contract": "Run, validate or score a contract",
+    "replay": "Replay recorded sessions; import and export them",
+    "promote": "Make a failed trial a session to replay",
     "judge": "Judge a stored run anew, without the agent",
     "report": "Render a stored run",
     "validate": "Check any spec file, run nothing",
@@ -41,7 +43,6 @@ COMMANDS = {
 
 NOT_BUILT = {
     "ci": "the overall score of several parts",
-    "replay": "replaying recorded sessions",
     "score": "the overall score of several parts",
 }
 """Commands that files of the format are used with, and what they need that is not in this release."""
@@ -149,7 +150,7 @@ def show_error(error: HoldfastError, as_json: bool) -> int:
         return _told(str(error), error.hint, as_json, code, error.body, error.cases)
     if isinstance(error, UserError):
         return _told(str(error), error.hint, as_json, USAGE)
-    return _told(str(error), "", as_json, HARNESS)
+    return _told(str(error), "", as_json, UNPROVEN if isinstance(error, NothingProven) else HARNESS)
 
 
 def _usage(wrong: click.UsageError, as_json: bool) -> int:

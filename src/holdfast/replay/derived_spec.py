@@ -12,9 +12,7 @@ from holdfast.model.session import RecordedSession
 from holdfast.model.spec import Invariant, Scenario, Spec
 from holdfast.model.task import Recording, Task
 from holdfast.replay.contracts import HeldSessions, held
-
-SCENARIO = "replay"
-"""The name of the one scenario that sessions are replayed in. What their tools do is recorded: it adds nothing."""
+from holdfast.spec.parts import REPLAY
 
 
 def replay_spec(spec: Spec, sessions: Sequence[RecordedSession], *, live: bool) -> Spec:
@@ -31,7 +29,7 @@ def replay_spec(spec: Spec, sessions: Sequence[RecordedSession], *, live: bool) 
         tasks=tuple(task for task in tasks if any(rule.concerns(task) for rule in rules)),
         invariants=rules,
         cell_rules=(),
-        scenarios=(Scenario(SCENARIO),),
+        scenarios=(Scenario(REPLAY),),
         matrix=False,
     )
 

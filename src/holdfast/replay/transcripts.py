@@ -37,7 +37,7 @@ def _trace(one: Any, name: str) -> ForeignTrace:
         tools=tuple(map(_response, items(one, "tool_responses"))) or tools_told(after_question(said)),
         name=text(one, "name"),
         source=text(one, "source") or SOURCE,
-        began=next((found for key in _TIMES if (found := seconds(at(one, key))) is not None), None),
+        began=next((time for key in _TIMES if (time := seconds(at(one, key))) is not None), None),
         failure=text(one, "expected_failure") or text(one, "error"),
     )
 

@@ -42,7 +42,8 @@ def trial_session(traced: TracedTrial, *, run: str, name: str = "", contract: st
     trial, seen = traced.trial, traced.seen
     task = trial.task
     events = list(_answered(seen.trace))
-    responses = tuple(map(_response, events))
+    got = {(met.plane, met.target, met.call): met.got for met in seen.met}
+    responses = tuple(_response(event, got.get((event.plane, event.tool, event.n), "")) for event in events)
     deep = next((one.tool for one in responses if too_deep(one)), "")
     if deep:
         return LeftOutTrace(trial.id, f"what {deep} answered is nested too deeply for a session file")
@@ -76,12 +77,12 @@ def _inside(event: TraceEvent, tool: TraceEvent) -> bool:
     return tool.ts <= event.ts <= tool.ts + tool.duration_ms / 1000
 
 
-def _response(event: TraceEvent) -> RecordedResponse:
-    status = _status(event)
+def _response(event: TraceEvent, got: str) -> RecordedResponse:
+    """What the agent got; where the trace has only that it failed, what the fault's entry says of it."""
     answer = _value(event)
     if answer in ("", None) and event.failed:
-        answer = event.error_type
-    return RecordedResponse(_target(event), as_json(answer), status, round(event.duration_ms, 3))
+        answer = got.removeprefix("failed: ") or event.error_type
+    return RecordedResponse(_target(event), as_json(answer), _status(event), round(event.duration_ms, 1))
 
 
 def _status(event: TraceEvent) -> int:
