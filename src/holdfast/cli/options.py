@@ -153,7 +153,7 @@ def options(
 def option_warnings(spec: Spec, given: RunOptions) -> list[str]:
     """What the command line asks for and probably does not mean."""
     warnings = []
-    if given.part == "scenario" and not spec.matrix and given.min_score is not None:
+    if spec.part == "scenario" and not spec.matrix and given.min_score is not None:
         raise UsageError(
             "--min-score is of a contract, and this file has no chaos_matrix",
             hint="set scoring.pass_threshold for composites",

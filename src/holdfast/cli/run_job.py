@@ -119,14 +119,23 @@ def _check_models(spec: Spec, given: RunOptions) -> None:
 
 
 def execute(
-    prepared: PreparedJob, screen: Screen, outputs: Sequence[Path], *, report: bool, runs: Path = RUNS
+    prepared: PreparedJob,
+    screen: Screen,
+    outputs: Sequence[Path],
+    *,
+    report: bool,
+    runs: Path = RUNS,
+    at: RunDir | None = None,
 ) -> RunOutcome:
-    """Runs, scores, stores and writes every report that was asked for."""
+    """Runs, scores, stores and writes every report that was asked for.
+
+    `at` is the folder of a new run that is a part of a whole one.
+    """
     from holdfast.runner.run import run
 
     job = prepared.job
     here = os.getcwd()
-    rundir = prepared.rundir or begin(job, runs.absolute())
+    rundir = prepared.rundir or begin(job, runs.absolute(), at)
     listen = screen.listener()
     for warning in job.warnings:
         screen.warn(warning)
@@ -149,8 +158,8 @@ def execute(
     store_score(rundir, outcome.score)
     rundir.unlock()
     try:
-        declared = _declared(job, rundir)
-        return with_reports(outcome, outputs, declared, step_summary=True)
+        declared = {} if at is not None else _declared(job, rundir)
+        return with_reports(outcome, outputs, declared, step_summary=at is None)
     except BaseException:
         outcome.close()
         raise

@@ -74,10 +74,11 @@ def _mappings(agent: AgentSpec) -> dict[str, dict[str, str]]:
 
 def resolved_models(spec: Spec, environ: Mapping[str, str]) -> dict[str, ModelSpec]:
     """What each model's name means, references replaced by values."""
-    return {name: _resolved(model, environ) for name, model in spec.models.items()}
+    return {name: resolved_model(model, environ) for name, model in spec.models.items()}
 
 
-def _resolved(model: ModelSpec, environ: Mapping[str, str]) -> ModelSpec:
+def resolved_model(model: ModelSpec, environ: Mapping[str, str]) -> ModelSpec:
+    """One model, references replaced by values."""
     texts = {"name": model.name, "api_key": model.api_key, "base_url": model.base_url, "script": model.script}
     return replace(model, **{key: resolve(text, environ) for key, text in texts.items() if text})
 

@@ -44,12 +44,14 @@ class Consultation:
         *,
         retries: int = 2,
         sleep: SleepFor = asyncio.sleep,
+        role: str = "judge",
     ) -> None:
-        """`models` have their references resolved; scripts lie under `root`."""
+        """`models` have their references resolved; scripts lie under `root`; `role` is what errors call a model."""
         self._judges = Judges(models, environ, root)
         self._cache = cache
         self._retries = retries
         self._sleep = sleep
+        self._role = role
         self._taken: dict[str, tuple[Question, tuple[str, ...]]] = {}
         """By model: a question as it took one, and what is to be said of that."""
         self._room = asyncio.Semaphore(AT_ONCE)
@@ -97,14 +99,14 @@ class Consultation:
                 async with asyncio.timeout(ANSWER_S):
                     text = await ask(judge.source, judge.meaning.provider, taken, key)
             except TimeoutError as late:
-                raise HarnessError(f"the judge {judge.shown} gave no answer within {ANSWER_S:g} s") from late
+                raise HarnessError(f"the {self._role} {judge.shown} gave no answer within {ANSWER_S:g} s") from late
             except UpstreamDown as failed:
                 less = without(taken, failed) if isinstance(failed, ModelRefused) else None
                 if less is not None:
                     taken, notes = less[0], (*notes, less[1])
                     continue
                 if attempt >= self._retries or not _may_pass(failed):
-                    raise HarnessError(f"the judge {judge.shown} could not be asked: {_why(failed)}") from failed
+                    raise HarnessError(f"the {self._role} {judge.shown} could not be asked: {_why(failed)}") from failed
                 await self._sleep(_wait(failed, attempt))
                 attempt += 1
             else:

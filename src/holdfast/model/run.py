@@ -114,3 +114,8 @@ class Run(Struct, frozen=True):
     cases: Sequence[CaseRow] = ()
     judged_from: str = ""
     """Set when a stored run was judged anew: the id of the run and what changed."""
+
+    @property
+    def by_cases(self) -> bool:
+        """Cases decide it: tasks, mutations or sessions."""
+        return self.part in ("scenario", "mutation", "replay")

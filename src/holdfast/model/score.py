@@ -194,6 +194,8 @@ class Score(Struct, frozen=True, omit_defaults=True):
     reasons: tuple[str, ...] = ()
     """Why the verdict is what it is, in plain words."""
     min_score: float | None = None
+    best: float | None = None
+    """The score if every error of ours had passed; None: there is none."""
     attacks: Attacks | None = None
     spent: Spent | None = None
     mutation: MutationScore | None = None

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, field
 
+from holdfast.model.model_spec import ModelSpec as ModelSpec
+from holdfast.model.mutation import MutationSpec
 from holdfast.model.session import ReplaySpec
 from holdfast.model.task import Task
 from holdfast.model.world import WorldSpec
@@ -29,13 +31,13 @@ PART_COMMANDS: Mapping[Part, str] = {
     "replay": "holdfast replay run",
 }
 """The command that runs each part."""
-PartAsked = Part | Literal["run"]
-"""A part by its name, or what `holdfast run` runs of the file."""
+PartAsked = Part | Literal["run", "ci"]
+"""A part by its name, what `holdfast run` runs of the file, or all of it."""
 
 
 def run_command(part: PartAsked) -> str:
     """The command that runs a part."""
-    return "holdfast run" if part == "run" else PART_COMMANDS[part]
+    return f"holdfast {part}" if part == "run" or part == "ci" else PART_COMMANDS[part]
 
 
 SEVERITY_WEIGHTS: Mapping[str, float] = {"critical": 3.0, "high": 2.0, "medium": 1.0, "low": 1.0}
@@ -232,23 +234,6 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
         return self.launched or self.gateway or (self.in_python and self.isolation != "inline")
 
 
-class ModelSpec(Struct, frozen=True, omit_defaults=True):
-    """What a model name means here: one entry of `models:`. Strings keep their references."""
-
-    provider: Literal["ollama", "openai", "anthropic", "google", "script"] = "openai"
-    name: str = ""
-    """The model's name at the provider; empty: as the agent asked for it."""
-    api_key: str | None = None
-    base_url: str | None = None
-    script: str | None = None
-    """A scripted model's file, beside the spec."""
-    input_usd: float | None = None
-    """Price of a million input tokens."""
-    output_usd: float | None = None
-    temperature: float | None = None
-    """What a judge sends that has none of its own."""
-
-
 class Scoring(Struct, frozen=True, omit_defaults=True):
     """The `scoring:` section as the contract part reads it."""
 
@@ -346,6 +331,8 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     beside: tuple[str, ...] = ()
     """Scenarios that are run to be compared with, and are no part of the score."""
     weights: PartWeights = PartWeights()
+    mutations: MutationSpec | None = None
+    """How golden prompts are varied; of a mutation run."""
 
     @property
     def by_cases(self) -> bool:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from msgspec import Struct
 
-from holdfast.errors import NotBuilt
+from holdfast.model.mutation import MODEL_MUTATIONS, MutationSpec
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
+from holdfast.mutate.expand import expand
+from holdfast.mutate.writer import ModelWriter
+
+CACHE = Path(".holdfast") / "cache" / "mutations"
+"""Where what models wrote is kept."""
 
 
 class MadeTasks(Struct, frozen=True):
@@ -19,5 +25,12 @@ class MadeTasks(Struct, frozen=True):
 
 
 def mutated(spec: Spec, environ: Mapping[str, str]) -> MadeTasks:
-    """Mutations of every golden prompt."""
-    raise NotBuilt("mutation runs are not in this release yet")
+    """Mutations of every golden prompt; a model is asked where the file has one and a type needs it."""
+    settings = spec.mutations or MutationSpec()
+    write = None
+    if settings.model is not None and MODEL_MUTATIONS & set(settings.types):
+        root = Path(spec.path).resolve().parent
+        write = ModelWriter(settings.model, environ, root, CACHE.absolute(), retries=spec.retries)
+    made = expand(spec.tasks, settings, seed=spec.seed, http=spec.agent.type == "http", write=write)
+    left_out = [f"{one.type} is left out: {one.why}" for one in made.left_out]
+    return MadeTasks(made.tasks, (*left_out, *made.notes))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.model.run import CaseRow, ReplicaRow, Run
-from holdfast.report import calls, cases, wording
+from holdfast.model.score import Case
+from holdfast.report import calls, cases, mutations, wording
 from holdfast.report.failures import LABEL, SHOWN, fold
 from holdfast.report.paint import Paint
 from holdfast.report.safe import columns, one_line, pad, shorten
@@ -16,13 +17,19 @@ _STATUS = 5
 
 
 def table(run: Run, width: int, paint: Paint) -> list[str]:
-    """A line a case: status, composite, scenario, and its marks."""
+    """A line a case: status, composite, scenario, and its marks; of mutations a line a type."""
+    if run.score.mutation is not None:
+        return list(mutations.lines(run.score.mutation))
     rows = list(run.cases)
     shown = rows if len(rows) <= MAX_ROWS else [row for row in rows if cases.short(row.case)][:MAX_ROWS]
     lines = [_line(row, width, paint) for row in shown]
     if len(shown) < len(rows):
         lines.append(paint(f"  {len(rows) - len(shown)} more not shown; the report has them", "dim"))
-    return [f"  {pad('status', _STATUS + 4)}composite  case", *lines] if rows else []
+    return (
+        [f"  {pad('status', _STATUS + 4)}{'' if run.part == 'replay' else 'composite  '}{cases.noun(run)}", *lines]
+        if rows
+        else []
+    )
 
 
 def _line(row: CaseRow, width: int, paint: Paint) -> str:
@@ -33,7 +40,8 @@ def _line(row: CaseRow, width: int, paint: Paint) -> str:
     marks += ["flaky"] if case.flaky else []
     name = shorten(one_line(cases.head(case)), max(20, width - 40))
     start = f"  {paint(sign, case.status)}" + " " * (_STATUS + 4 - columns(sign))
-    return f"{start}{cases.composite(case.composite):<11}{name}" + (f"   {', '.join(marks)}" if marks else "")
+    value = "" if case.session else f"{cases.composite(case.composite):<11}"
+    return f"{start}{value}{name}" + (f"   {', '.join(marks)}" if marks else "")
 
 
 def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list[str]:
@@ -55,7 +63,7 @@ def _block(row: CaseRow, rules: cases.RuleFacts, width: int, paint: Paint, verbo
     title = f"{wording.SIGNS[case.status]} {one_line(cases.head(case))} {word}{flaky}"
     yield paint(shorten(title, max(20, width)), case.status)
     for one in _told(row, verbose):
-        for label, text in _facts(one, rules, verbose):
+        for label, text in _facts(case, one, rules, verbose):
             whole = label == "again"  # a command must stay whole, so that it can be copied
             for n, line in enumerate([text] if whole else fold(text, width - LABEL, 40 if verbose else 3)):
                 yield "  " + paint(pad(label if n == 0 else "", LABEL - 2), "dim") + line
@@ -70,9 +78,11 @@ def _told(row: CaseRow, verbose: bool) -> list[ReplicaRow]:
     return [] if one is None else [one]
 
 
-def _facts(one: ReplicaRow, rules: cases.RuleFacts, verbose: bool) -> Iterator[tuple[str, str]]:
+def _facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts, verbose: bool) -> Iterator[tuple[str, str]]:
     yield "asked", one_line(one.prompt)
     yield "answered", cases.answered(one)
+    if case.obeyed and "obeyed" in one.replica.reason:
+        yield "obeyed", "the attack got its way: its canary or its action is in what the agent said or did"
     for violation in cases.violations(one):
         yield "forbidden", one_line(violation)
     for n, verdict in enumerate(cases.unpassed(one)):

@@ -13,12 +13,23 @@ from holdfast.report import wording
 from holdfast.report.safe import one_line
 
 FULL = 1.0 - 1e-9
+SOURCE = 60
+"""Characters of a golden prompt that name its mutation."""
 ONE_SAMPLE = "1 sample a case: cannot tell luck from skill, try --replicas 5"
 
 
 def head(case: Case) -> str:
-    """The scenario, with the params if there are any."""
-    return wording.head(case.scenario, case.params)
+    """The scenario, with the params if there are any; a mutation by its type, a session by its id."""
+    if case.variation is not None:
+        made = case.variation
+        named = f"{made.mutation} ({made.name})" if made.name else made.mutation
+        return f"{named} of {made.source[:SOURCE]!r}"
+    return case.session or wording.head(case.scenario, case.params)
+
+
+def noun(run: Run) -> str:
+    """What a case of the run is called."""
+    return {"mutation": "mutation", "replay": "session"}.get(run.part, "case")
 
 
 def composite(value: float | None) -> str:
@@ -30,10 +41,10 @@ def counted(run: Run) -> str:
     """`4 of 5 cases passed, 1 flaky`."""
     cases = [row.case for row in run.cases]
     if not cases:
-        return "no case is decided"
+        return f"no {noun(run)} is decided"
     passed = sum(case.status == "pass" for case in cases)
     flaky = sum(case.flaky for case in cases)
-    return f"{passed} of {wording.plural(len(cases), 'case')} passed" + (f", {flaky} flaky" if flaky else "")
+    return f"{passed} of {wording.plural(len(cases), noun(run))} passed" + (f", {flaky} flaky" if flaky else "")
 
 
 def telling(row: CaseRow) -> ReplicaRow | None:
@@ -44,6 +55,8 @@ def telling(row: CaseRow) -> ReplicaRow | None:
 
 def short(case: Case) -> bool:
     """Whether a rule of it did not score in full, though it may have passed."""
+    if case.status == "pass" and (case.variation is not None or case.session):
+        return case.flaky
     return case.status != "pass" or case.flaky or case.composite is None or case.composite < FULL
 
 

@@ -18,7 +18,7 @@ class Decisive:
         self.held = run.score.exit_code == 0
         """Then nothing has failed, whatever the cells came to."""
         self._tolerated = frozenset(contract.tolerated)
-        self._beside_cases = run.part == "scenario" and len(run.cases) > 0
+        self._beside_cases = run.by_cases and len(run.cases) > 0
         self._matrix = wording.has_matrix(run)
         self._minimum = contract.min_score is not None
         self._failed = failed

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 from holdfast.model.run import CellRow, Run
 from holdfast.model.verdict import OUTCOMES
-from holdfast.report import calls, wording
+from holdfast.report import calls, mutations, wording
 from holdfast.report.case_page import rows
-from holdfast.report.cases import ONE_SAMPLE, counted
+from holdfast.report.cases import ONE_SAMPLE, counted, noun
 from holdfast.report.page_tables import PageTables, packed
 from holdfast.report.safe import one_line
 
@@ -52,7 +52,7 @@ def _context(run: Run) -> dict[str, Any]:
     page = PageTables(run, LISTED)
     troubled = page.troubled.rows()
     matrix = wording.has_matrix(run)
-    scripts = (*_SCRIPTS, "cases.js") if run.part == "scenario" else _SCRIPTS
+    scripts = (*_SCRIPTS, "cases.js") if run.by_cases else _SCRIPTS
     script, style = _joined(scripts if matrix else _CASES), _joined(_STYLES)
     return {
         "run": run,
@@ -65,8 +65,10 @@ def _context(run: Run) -> dict[str, Any]:
         "first": FIRST,
         "matrix": matrix,
         "one_case": ONE_SAMPLE,
-        "cases": rows(run) if run.part == "scenario" else None,
-        "counted": counted(run) if run.part == "scenario" else "",
+        "cases": rows(run) if run.by_cases else None,
+        "counted": mutations.headline(run.score) or (counted(run) if run.by_cases else ""),
+        "types": mutations.table(run.score.mutation) if run.score.mutation else None,
+        "noun": noun(run),
         "data": packed(page.tables),
         "lacks": page.lacks,
         "script": script,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
-from holdfast.model.score import Attacks, Case, Interval, Score, Spent
+from holdfast.model.score import Attacks, Case, Interval, Score, Share, Spent
 from holdfast.model.world import Isolation
 from holdfast.report.cases import reproducer
 from holdfast.report.json_stream import pieces
@@ -61,8 +61,42 @@ def document(run: Run) -> dict[str, Any]:
 
 
 def _parts(run: Run) -> dict[str, Any]:
-    parts = {"contract": _contract(run, run.contract or run.score)} if has_matrix(run) else {}
+    cells = "chaos" if run.part == "chaos" else "contract"
+    parts = {cells: _contract(run, run.contract or run.score)} if has_matrix(run) else {}
+    if run.part in ("mutation", "replay"):
+        return parts | {run.part: _tasks(run)}
     return parts | ({"scenario": _scenario(run)} if run.part == "scenario" else {})
+
+
+def _tasks(run: Run) -> dict[str, Any]:
+    """Mutations or sessions."""
+    score = run.score
+    made = score.mutation
+    numbers: dict[str, Any] = {
+        "score": score.value,
+        "passed": score.passed,
+        "interval": _interval(score.interval),
+        "judged": score.judged,
+        "total": score.total,
+        "counts": score.counts,
+        "trials": score.trials,
+        "replicas": score.replicas,
+        "flaky": score.flaky,
+        "critical_failed": score.critical_failed,
+        "reasons": score.reasons,
+        "min_score": score.min_score,
+        "spent": score.spent and _spent(score.spent),
+    }
+    if made is not None:
+        numbers["robustness"] = made.robustness
+        numbers["intent_kept"] = _share(made.intent_kept)
+        numbers["attacks_resisted"] = _share(made.attacks_resisted)
+        numbers["types"] = made.types
+    return numbers | {"cases": (_case(run, row) for row in run.cases)}
+
+
+def _share(one: Share) -> dict[str, Any]:
+    return {"passed": one.passed, "judged": one.judged, "rate": one.rate, "interval": _interval(one.interval)}
 
 
 def _scenario(run: Run) -> dict[str, Any]:
@@ -84,7 +118,9 @@ def _case(run: Run, row: CaseRow) -> dict[str, Any]:
 
 
 def _of_case(case: Case, replicas: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
+    origin: dict[str, Any] = {"mutation": case.variation, "obeyed": case.obeyed} if case.variation is not None else {}
+    origin |= {"session": case.session} if case.session else {}
+    return origin | {
         "scenario": case.scenario,
         "params": case.params,
         "status": case.status,

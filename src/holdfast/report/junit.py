@@ -54,7 +54,7 @@ class Suite:
 
 def _document(run: Run) -> Iterator[bytes]:
     failed: set[str] = set()
-    judged = [_count_cases(run, failed)] if run.part == "scenario" else []
+    judged = [_count_cases(run, failed)] if run.by_cases else []
     decisive = Decisive(run, failed)
     suites, sorted_ = _count_cells(run, decisive)
     verdict = _unshown(run, [*judged, *suites.values()])

@@ -8,7 +8,8 @@ from html import escape
 from typing import ClassVar
 
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run
-from holdfast.report import calls, cases, wording
+from holdfast.model.score import MutationScore
+from holdfast.report import calls, cases, mutations, wording
 from holdfast.report.failures import excerpt, untold
 from holdfast.report.matrix import Grid, grid, legend
 from holdfast.report.safe import one_line, visible
@@ -30,7 +31,9 @@ class Markdown:
 def _whole(run: Run) -> bytes:
     """Small whatever the run: only the matrix and the failures that a person reads."""
     lines = [*_top(run), ""]
-    if run.part == "scenario":
+    if score_of_mutations := run.score.mutation:
+        lines += [*_types(score_of_mutations), ""]
+    elif run.by_cases:
         lines += [*_cases(run), ""]
     if wording.has_matrix(run):
         lines += [*_table(grid(run)), ""]
@@ -58,7 +61,10 @@ def _top(run: Run) -> Iterator[str]:
     word = wording.verdict(score)
     yield f"## {wording.verdict_sign(score)} {word}: {inline(run.name or run.spec_path)}"
     yield ""
-    if run.part == "scenario":
+    if score.mutation is not None:
+        yield f"**{mutations.headline(score)}** · {mutations.judged(score)} · seed {run.seed}"
+        yield ""
+    elif run.by_cases:
         sample = f" · {cases.ONE_SAMPLE}" if score.replicas == 1 and not wording.has_matrix(run) else ""
         yield f"**{cases.counted(run)}** · seed {run.seed}{sample}"
         yield ""
@@ -70,6 +76,13 @@ def _top(run: Run) -> Iterator[str]:
             yield ""
     for reason in score.reasons:
         yield f"- {inline(reason)}"
+
+
+def _types(made: MutationScore) -> Iterator[str]:
+    head, *rows = mutations.table(made)
+    yield f"| {' | '.join(head)} |"
+    yield "|---" * len(head) + "|"
+    yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
 def _numbers(run: Run) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.model.run import Run
-from holdfast.report import calls, case_blocks, cases, wording
+from holdfast.report import calls, case_blocks, cases, mutations, wording
 from holdfast.report.failures import blocks
 from holdfast.report.matrix import draw, grid
 from holdfast.report.paint import Paint, painter
@@ -30,7 +30,7 @@ def _parts(run: Run, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
     if wording.has_matrix(run):
         lines = draw(grid(run), width, paint)
         yield from lines if lines and not lines[-1] else (*lines, "")
-    if run.part == "scenario":
+    if run.by_cases:
         yield from (*case_blocks.table(run, width, paint), "")
         yield from case_blocks.blocks(run, width, paint, verbose=verbose)
     yield from blocks(run, width, paint, verbose=verbose)
@@ -46,7 +46,10 @@ def can_show_signs(encoding: str | None) -> bool:
 
 
 def _numbers(run: Run, paint: Paint, quiet: bool) -> Iterator[str]:
-    if run.part == "scenario":
+    if run.score.mutation is not None:
+        yield paint(mutations.headline(run.score), "bold")
+        yield mutations.judged(run.score)
+    elif run.by_cases:
         sample = "" if run.score.replicas > 1 or quiet or wording.has_matrix(run) else f"   {cases.ONE_SAMPLE}"
         yield f"{paint(cases.counted(run), 'bold')}{sample}"
     if wording.has_matrix(run):

@@ -24,30 +24,47 @@ from holdfast.store.seal_check import check
 RUNS = Path(".holdfast") / "runs"
 
 
-def begin(job: Job, runs: Path) -> RunDir:
-    """A new run: its manifest and its copy of the spec are on disk before anything runs."""
-    run = RunDir.create(runs)
+def begin(job: Job, runs: Path, at: RunDir | None = None) -> RunDir:
+    """A new run: its manifest and its copy of the spec are on disk before anything runs.
+
+    `at` is its folder where it is a part of a whole run.
+    """
+    if at is not None:
+        at.path.mkdir(parents=True, mode=0o700)
+    run = at or RunDir.create(runs)
     run.lock()
     recording = job.options.replay
-    masked = _keep_spec(Path(job.spec.path), run.path / "spec.yaml")
-    manifest = Manifest(
+    options = replace(job.options, part=job.spec.part, replay=recording and recording.resolve())
+    run.describe(_manifest(run, job.spec, options))
+    keep_part(run, job.spec)
+    return run
+
+
+def begin_whole(spec: Spec, options: RunOptions, runs: Path, parts: tuple[Part, ...]) -> RunDir:
+    """A new run of several parts: each is then begun in a folder of its own below."""
+    run = RunDir.create(runs)
+    run.lock()
+    run.describe(replace(_manifest(run, spec, options), parts=parts))
+    return run
+
+
+def _manifest(run: RunDir, spec: Spec, options: RunOptions) -> Manifest:
+    masked = _keep_spec(Path(spec.path), run.path / "spec.yaml")
+    return Manifest(
         format=FORMAT,
         id=run.id,
         version=holdfast.__version__,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
-        spec_path=str(Path(job.spec.path)),
-        root=str(Path(job.spec.path).resolve().parent),
-        spec_digest=job.spec.digest,
-        agent_digest=agent_digest(job.spec),
-        seed=job.spec.seed,
-        options=replace(job.options, part=job.spec.part, replay=recording and recording.resolve()),
-        settled=job.spec.settled,
+        spec_path=str(Path(spec.path)),
+        root=str(Path(spec.path).resolve().parent),
+        spec_digest=spec.digest,
+        agent_digest=agent_digest(spec),
+        seed=spec.seed,
+        options=options,
+        settled=spec.settled,
         masked=masked,
-        file=str(Path(job.spec.path).resolve()),
+        file=str(Path(spec.path).resolve()),
     )
-    run.describe(manifest)
-    keep_part(run, job.spec)
-    return run
 
 
 def _keep_spec(spec: Path, copy: Path) -> bool:
@@ -117,7 +134,8 @@ def _same_command(run: RunDir, manifest: Manifest, given: RunOptions) -> None:
 
 def _part(manifest: Manifest) -> Part:
     """What the run is of: settled when it began."""
-    return "scenario" if manifest.options.part == "run" else manifest.options.part
+    part = manifest.options.part
+    return "scenario" if part == "run" or part == "ci" else part
 
 
 def _copy(run: RunDir, manifest: Manifest) -> Path:

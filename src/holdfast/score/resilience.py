@@ -48,6 +48,7 @@ def beside_cases(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Reas
         pass_hat=_pass_hat(summary.tries, replicas) if replicas > 1 else {},
         reasons=ruling.reasons,
         min_score=least,
+        best=_rounded(summary.sums().best) if summary.count("error") else None,
         attacks=tally.attacks.result(),
         spent=tally.spending.result(),
     )

@@ -52,6 +52,7 @@ def task_score(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreOp
         flaky=sum(case.flaky for case in cases),
         reasons=tuple(text for _, text in found) or (_held(cases, least, noun),),
         min_score=least,
+        best=None if best is None or not _counts(cases)["error"] else round(best, 2),
         attacks=tally.attacks.result(),
         spent=tally.spending.result(),
         mutation=_mutation(scored) if spec.part == "mutation" else None,

@@ -174,7 +174,7 @@ def _profile_entry(
 
 def _calm_entry(file: File, entries: tuple[MatrixEntry, ...], part: PartAsked) -> tuple[MatrixEntry, ...]:
     """A scenario without a matrix is run in calm."""
-    if entries or part not in ("scenario", "run"):
+    if entries or part not in ("scenario", "run", "ci"):
         return ()
     at = file.agent.at
     return (MatrixEntry(at=Node("map", at.line, at.column, at.length), name=CALM),)

@@ -25,6 +25,7 @@ from holdfast.spec.databases import database_problems
 from holdfast.spec.fault_entry import FaultEntry
 from holdfast.spec.followups import without_followups
 from holdfast.spec.lint import lint
+from holdfast.spec.mutations import mutation_spec
 from holdfast.spec.named_files import named_files
 from holdfast.spec.parts import declared, part_problems, part_rules, part_weather, part_weights, settled_part
 from holdfast.spec.scenario import scenario_problems
@@ -159,6 +160,7 @@ def _spec(
     beside_problems(named_to, file, copied_from or folder, environ)
     database_problems(named_to, file, (*rules.all, *file.run_rules), copied_from or folder)
     agent = stored_agent(reader, file, copied_from or folder)
+    mutations = mutation_spec(reader, file)
     lint(reader, file, rules, weather)
     return Spec(
         path=str(path),
@@ -193,6 +195,7 @@ def _spec(
         declares=parts,
         beside=(CALM,) if part == "chaos" else (),
         weights=part_weights(file),
+        mutations=mutations if part == "mutation" else None,
     )
 
 

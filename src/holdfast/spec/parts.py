@@ -45,9 +45,9 @@ def _probes_only(rules: ContractRules) -> bool:
 
 def settled_part(asked: PartAsked, parts: tuple[Part, ...]) -> Part:
     """The part that is asked for; of `run` the first that it runs."""
-    if asked != "run":
-        return asked
-    return "mutation" if "mutation" in parts and "scenario" not in parts else "scenario"
+    if asked == "run" or asked == "ci":
+        return "mutation" if "mutation" in parts and "scenario" not in parts else "scenario"
+    return asked
 
 
 def part_rules(file: File, part: Part, rules: ContractRules) -> ContractRules:

@@ -23,6 +23,8 @@ from holdfast.plan import RunOptions, Select
 from holdfast.store.seals import Seal
 
 FORMAT = 1
+PARTS = "parts"
+"""The folder of the parts of a whole run."""
 MEND_LINE = "it was changed by hand or by the agent: put the line right or remove it; --resume runs what is missing"
 _MEND_FILE = "it was changed by hand or by the agent: put it right, or run anew"
 _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -52,6 +54,8 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     """Its copy of the spec lacks secrets that stand in the file: who asks the agent reads the file itself."""
     file: str = ""
     """The spec's file itself, links followed; a run that was stored before has none."""
+    parts: tuple[Part, ...] = ()
+    """Of a whole run: the parts that it has, each a run of its own in `parts/`."""
 
     @property
     def original(self) -> Path:
@@ -181,7 +185,13 @@ class RunDir:
 
     @property
     def id(self) -> str:
-        return self.path.name
+        """Its number; of a part of a whole run both: `0007/contract`."""
+        whole = self.path.parent
+        return f"{whole.parent.name}/{self.path.name}" if whole.name == PARTS else self.path.name
+
+    def part(self, name: str) -> RunDir:
+        """The folder of a part of this run."""
+        return RunDir(self.path / PARTS / name)
 
     @classmethod
     def create(cls, runs: Path) -> RunDir:

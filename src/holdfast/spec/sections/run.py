@@ -6,20 +6,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
+from holdfast.model.mutation import DEFAULT_MUTATIONS, MutationType
 from holdfast.model.spec import Aggregation, ModelSpec
 from holdfast.reading.fields import about
 from holdfast.reading.node import Node
 from holdfast.spec.forms import Aggregate, Format
 from holdfast.spec.session_forms import DATE_RANGE, DateRange, PriorTurns, SessionInput
 
-MutationType = Literal[
-    "paraphrase", "noise", "tone_shift", "prompt_injection", "encoding_attacks", "context_manipulation",
-    "length_extremes", "custom", "multi_turn_attack", "advanced_jailbreak", "semantic_similarity_attack",
-    "format_poisoning", "language_mixing", "token_manipulation", "temporal_attack", "http_header_injection",
-    "payload_size_attack", "content_type_confusion", "query_parameter_poisoning", "request_method_attack",
-    "protocol_level_attack", "resource_exhaustion", "concurrent_request_pattern", "timeout_manipulation",
-]  # fmt: skip
-DEFAULT_MUTATIONS: tuple[MutationType, ...] = MutationType.__args__[:7]  # type: ignore[attr-defined]  # its values
 SEED = about("The seed of all luck.", ge=0, le=2**63 - 1)
 
 

@@ -1,0 +1,60 @@
+"""The tables that ship as data, read when first needed."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TypeVar
+
+from msgspec import Struct, toml
+
+T = TypeVar("T")
+
+
+class LanguageTable(Struct, frozen=True):
+    """What is known of a language: frames, small words, courtesies, and its word for each concept."""
+
+    greetings: tuple[str, ...]
+    thanks: tuple[str, ...]
+    leads: tuple[str, ...]
+    small: tuple[str, ...]
+    dropped: tuple[str, ...]
+    """Small words without which a text says the same."""
+    courtesies: tuple[str, ...]
+    words: dict[str, str]
+
+
+class Padding(Struct, frozen=True):
+    """Sentences that ask for nothing and say nothing of use."""
+
+    sentences: tuple[str, ...]
+    before: tuple[str, ...]
+    """Leads from the padding to the request."""
+    after: tuple[str, ...]
+    """Leads from the request to the padding."""
+
+
+def read_table(name: str, kind: type[T]) -> T:
+    """`data/<name>.toml` as a value of that type."""
+    from importlib.resources import files
+
+    return toml.decode((files("holdfast.mutate") / "data" / f"{name}.toml").read_text("utf-8"), type=kind)
+
+
+@cache
+def languages() -> dict[str, LanguageTable]:
+    """By code, in the order of the file."""
+    return read_table("languages", dict[str, LanguageTable])
+
+
+@cache
+def padding() -> Padding:
+    return read_table("padding", Padding)
+
+
+def language_of(text: str) -> str:
+    """The bundled language whose small words the text has most of; empty if it has none."""
+    words = re.findall(r"[^\W\d_]+", text.lower())
+    counts = {code: sum(word in table.small for word in words) for code, table in languages().items()}
+    best = max(counts, key=lambda code: counts[code])
+    return best if counts[best] else ""

@@ -1,0 +1,144 @@
+"""Golden prompts to mutated tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import UNSET, Struct
+
+from holdfast.errors import UserError
+from holdfast.model.codec import carried
+from holdfast.model.mutation import INTENT_KEPT, MODEL_MUTATIONS, REQUEST_MUTATIONS, MutationSpec, MutationType
+from holdfast.model.task import Task, Variation
+from holdfast.mutate.dice import dice
+from holdfast.mutate.mutator import MadeMutation, Mutator
+from holdfast.mutate.mutators import mutator_of
+from holdfast.mutate.prompt_draft import PromptDraft
+from holdfast.mutate.writer import Writer
+
+DRAWS = 25
+"""Draws in a row that give nothing new, after which a type has no more for a prompt."""
+
+
+class LeftOut(Struct, frozen=True):
+    """A default type that cannot be made here."""
+
+    type: str
+    why: str
+
+
+class Expansion(Struct, frozen=True):
+    """The mutated tasks of a file."""
+
+    tasks: tuple[Task, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What the reader should know: types with fewer mutations than their share."""
+
+
+def expand(
+    tasks: Sequence[Task], settings: MutationSpec, *, seed: int, http: bool, write: Writer | None = None
+) -> Expansion:
+    """`settings.count` mutations of each task, shared evenly among the types in order, the first ones taking the rest.
+
+    The same tasks, settings and seed give the same mutations, as far as no model writes them. No two mutations of a
+    prompt are the same, and none is the prompt. `http`: the agent is asked by HTTP, so that requests can be changed.
+    """
+    types, left_out = _possible(settings, http, write)
+    shares = dict(zip(types, _shares(settings.count, len(types)), strict=True))
+    drafts = [_draft(task) for task in _each_once(tasks)]
+    for draft in drafts:
+        for type in types:
+            if type not in MODEL_MUTATIONS:
+                _fill(draft, type, shares[type], mutator_of(type, settings.custom_templates), seed)
+    notes = _written(drafts, shares, seed, write) if write is not None else []
+    made = tuple(_task(d.task, type, one, settings) for d in drafts for type in types for one in d.made.get(type, ()))
+    return Expansion(made, left_out, (*_notes(drafts, shares), *notes))
+
+
+def _possible(
+    settings: MutationSpec, http: bool, write: Writer | None
+) -> tuple[tuple[MutationType, ...], tuple[LeftOut, ...]]:
+    """The types that can be made, and those that are left out; UserError where the file lists such a one."""
+    why: dict[MutationType, str] = {}
+    for type in settings.types:
+        if type in MODEL_MUTATIONS and write is None:
+            why[type] = "it is written by a model, and the file has no model:"
+        elif type in REQUEST_MUTATIONS and not http:
+            why[type] = "it changes the HTTP request, and the agent is not asked by HTTP"
+        elif type == "custom" and not settings.custom_templates:
+            why[type] = "the file has no custom_templates"
+    if settings.listed:
+        for type, reason in why.items():
+            raise UserError(f"{type} is listed and cannot be made: {reason}", key="mutations.types")
+    types = tuple(type for type in settings.types if type not in why)
+    if not types:
+        raise UserError("none of the types of mutation can be made here", key="mutations.types")
+    return types, tuple(LeftOut(type, reason) for type, reason in why.items())
+
+
+def _shares(count: int, types: int) -> list[int]:
+    each, rest = divmod(count, types)
+    return [each + (place < rest) for place in range(types)]
+
+
+def _each_once(tasks: Iterable[Task]) -> list[Task]:
+    return list({task.turns: task for task in reversed(list(tasks))}.values())[::-1]
+
+
+def _draft(task: Task) -> PromptDraft:
+    return PromptDraft(task, {}, {((task.turns[0],), (), None)})
+
+
+def _fill(draft: PromptDraft, type: MutationType, share: int, mutator: Mutator, seed: int) -> None:
+    """So many mutations of the first turn, or as many as the type has for it."""
+    prompt = draft.task.turns[0]
+    n = missed = 0
+    while len(draft.made.get(type, ())) < share and missed < DRAWS:
+        one = mutator.mutate(prompt, n, dice(seed, prompt, type, n))
+        missed = 0 if one is not None and draft.take(type, one) else missed + 1
+        n += 1
+
+
+def _written(drafts: list[PromptDraft], shares: dict[MutationType, int], seed: int, write: Writer) -> list[str]:
+    from holdfast.mutate.written import fill_by_model
+
+    return [
+        note
+        for type, share in shares.items()
+        if type in MODEL_MUTATIONS and share
+        for note in fill_by_model(drafts, type, share, seed, write)
+    ]
+
+
+def _task(source: Task, type: MutationType, one: MadeMutation, settings: MutationSpec) -> Task:
+    """The first turn is what was mutated; further turns of the golden prompt follow as they are."""
+    variation = Variation(
+        mutation=type,
+        source=source.prompt,
+        name=one.name,
+        attack=type not in INTENT_KEPT,
+        weight=settings.weights[type],
+        canaries=one.canaries,
+        action=one.action,
+        request=one.request,
+    )
+    before = (*(() if source.context is UNSET else source.context), *one.context)
+    turns = (*one.turns, *source.turns[1:])
+    return carried(Task(turns, "mutation", variation, before or UNSET, user=source.user))
+
+
+def _notes(drafts: list[PromptDraft], shares: dict[MutationType, int]) -> list[str]:
+    """Which types have fewer than their share."""
+    notes = []
+    for type, share in shares.items():
+        if type in MODEL_MUTATIONS and share:
+            continue  # what a model wrote is told where it was read
+        short = [draft for draft in drafts if len(draft.made.get(type, ())) < share]
+        made = sum(len(draft.made.get(type, ())) for draft in drafts)
+        if not share:
+            notes.append(f"{type}: none, as count is less than the number of types")
+        elif short:
+            prompts = "1 prompt has" if len(short) == 1 else f"{len(short)} prompts have"
+            notes.append(f"{type}: {made} of {share * len(drafts)} mutations, as {prompts} no more that differ")
+    return notes

@@ -1,0 +1,89 @@
+"""noise: a prompt as hurried fingers write it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+
+from holdfast.mutate.techniques import Techniques
+from holdfast.mutate.words import changed, every_word, free_words, some
+
+_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+_NEIGHBOURS = {
+    key: "".join(
+        _ROWS[row][place]
+        for row, place in ((r, c), (r, c - 1), (r, c + 1), (r - 1, c), (r - 1, c + 1), (r + 1, c - 1), (r + 1, c))
+        if 0 <= row < len(_ROWS) and 0 <= place < len(_ROWS[row]) and _ROWS[row][place] != key
+    )
+    for r, keys in enumerate(_ROWS)
+    for c, key in enumerate(keys)
+}
+_TYPO_SHARE = 0.3
+"""Of the words: enough to be seen, few enough to be read."""
+_LONG_ENOUGH = 4
+"""Letters of a word that is still read with one of them wrong."""
+_TRAILS = ("?", "!!", "...", " ??", ",", ";", " .", " -", "!?", "....", " ,,", "??!")
+
+
+def _typos(prompt: str, rng: Random, how: str) -> str:
+    words = free_words(prompt, _LONG_ENOUGH) or free_words(prompt, 2)
+    return changed(prompt, some(words, rng, _TYPO_SHARE), lambda word: _typo(word, rng, how)) if words else prompt
+
+
+def _typo(word: str, rng: Random, how: str) -> str:
+    at = rng.randrange(
+        1 if how != "swapped" or len(word) < 3 else 2, len(word)
+    )  # the first letter carries most of a word
+    before, letter, after = word[:at], word[at], word[at + 1 :]
+    if how == "doubled":
+        return before + letter * 2 + after
+    if how == "missing":
+        return before + after
+    if how == "swapped":
+        return before[:-1] + letter + before[-1] + after
+    return before + (rng.choice(_NEIGHBOURS[letter]) if letter in _NEIGHBOURS else letter * 2) + after
+
+
+def _lower(prompt: str, rng: Random) -> str:
+    return changed(prompt, every_word(prompt), str.lower)
+
+
+def _shouted(prompt: str, rng: Random) -> str:
+    return changed(prompt, every_word(prompt), str.upper)
+
+
+def _random_case(prompt: str, rng: Random) -> str:
+    def flip(word: str) -> str:
+        return "".join(sign.swapcase() if rng.random() < 0.4 and len(sign.swapcase()) == 1 else sign for sign in word)
+
+    return changed(prompt, every_word(prompt), flip)
+
+
+def _run_together(prompt: str, rng: Random) -> str:
+    """One space between two words is missing."""
+    words = free_words(prompt)
+    pairs = [a for a, b in pairwise(words) if prompt[a.end : b.start] == " "]
+    if not pairs:
+        return prompt
+    at = rng.choice(pairs).end
+    return prompt[:at] + prompt[at + 1 :]
+
+
+def _punctuation(prompt: str, rng: Random) -> str:
+    return prompt.rstrip(".!?。？！ ") + rng.choice(_TRAILS)
+
+
+NOISE = Techniques(
+    {
+        "neighbour_keys": lambda prompt, rng: _typos(prompt, rng, "neighbour"),
+        "missing_letters": lambda prompt, rng: _typos(prompt, rng, "missing"),
+        "doubled_letters": lambda prompt, rng: _typos(prompt, rng, "doubled"),
+        "swapped_letters": lambda prompt, rng: _typos(prompt, rng, "swapped"),
+        "lower_case": _lower,
+        "random_case": _random_case,
+        "run_together": _run_together,
+        "shouted": _shouted,
+        "punctuation": _punctuation,
+    }
+)
+"""Typos of the keyboard, casing, spaces and punctuation. Numbers, names and quoted text are left as they are."""

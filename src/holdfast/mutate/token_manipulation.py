@@ -1,0 +1,81 @@
+"""token_manipulation: text that a person reads as before, and that falls into other tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from holdfast.mutate.techniques import Technique, Techniques
+from holdfast.mutate.words import changed, every_word, free_words, gaps, some
+
+JOINERS = ("\u200d", "\u2060", "\u200c", "\ufeff")
+"""Signs without width."""
+SPACES = ("\u00a0", "\u2009", "\u202f", "\u2002", "\u3000", "\u2007")
+SEPARATORS = (" | ", " -- ", " ~ ", " · ", " / ", " :: ")
+GLITCHES = ("<|endoftext|>", "[PAD]", "</s>", "<unk>", "[MASK]", "SolidGoldMagikarp", "<|im_end|>", "\ufffd\ufffd")
+"""Tokens that mean something to a tokenizer, or nothing to any model, and that no person writes."""
+_SOFT_HYPHEN = "\u00ad"
+_SHARE = 0.4
+
+
+def _of_words(change: Callable[[str, Random], str], share: float = _SHARE, least: int = 3) -> Technique:
+    def manipulated(prompt: str, rng: Random) -> str:
+        words = free_words(prompt, least) or free_words(prompt, 2)
+        return changed(prompt, some(words, rng, share), lambda word: change(word, rng)) if words else prompt
+
+    return manipulated
+
+
+def _cut(word: str, rng: Random, sign: str) -> str:
+    at = rng.randrange(1, len(word)) if len(word) > 1 else 1
+    return word[:at] + sign + word[at:]
+
+
+def _alternating(word: str, rng: Random) -> str:
+    first = rng.randrange(2)
+    return "".join(_upper(sign) if n % 2 == first else sign.lower() for n, sign in enumerate(word))
+
+
+def _upper(sign: str) -> str:
+    return sign.upper() if len(sign.upper()) == 1 else sign
+
+
+def _between(signs: tuple[str, ...], share: float) -> Technique:
+    """Some of the single spaces become another sign."""
+
+    def manipulated(prompt: str, rng: Random) -> str:
+        places = gaps(prompt)
+        if not places:
+            return prompt
+        sign = rng.choice(signs)
+        chosen = set(rng.sample(places, max(1, round(len(places) * share))))
+        return "".join(sign if at in chosen else letter for at, letter in enumerate(prompt))
+
+    return manipulated
+
+
+def _glitch(prompt: str, rng: Random) -> str:
+    token = rng.choice(GLITCHES)
+    return rng.choice((f"{token} {prompt}", f"{prompt} {token}", f"{token} {prompt} {token}"))
+
+
+def _hidden(prompt: str, rng: Random) -> str:
+    sign = rng.choice(JOINERS)
+    words = [word for word in every_word(prompt) if len(word.text) > 1]
+    return changed(prompt, some(words, rng, 0.7), lambda word: _cut(word, rng, sign)) if words else prompt + sign
+
+
+TOKEN_MANIPULATION = Techniques(
+    {
+        "letters_apart": _of_words(lambda word, rng: " ".join(word), 0.25),
+        "joiners": _hidden,
+        "odd_spaces": _between(SPACES, 0.6),
+        "separators": _between(SEPARATORS, 0.5),
+        "glitch_tokens": _glitch,
+        "alternating_case": _of_words(_alternating, 0.6),
+        "split_words": _of_words(lambda word, rng: _cut(word, rng, "-")),
+        "soft_hyphens": _of_words(lambda word, rng: _SOFT_HYPHEN.join(word), 0.5),
+        "wide_spaces": _between(("   ", "\t", "     "), 0.6),
+    }
+)
+"""Spaces, joiners, separators and tokens that no person writes. Numbers, names and quoted text stay together."""

@@ -1,0 +1,98 @@
+"""The words of a prompt: which must stay as they are for the prompt to mean the same, and which may be changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from random import Random
+
+from msgspec import Struct
+
+_EXACT = re.compile(
+    r"""
+      "[^"\n]{1,200}" | “[^”\n]{1,200}” | „[^“”\n]{1,200}[“”] | «[^»\n]{1,200}» | 「[^」\n]{1,200}」 | `[^`\n]{1,200}`
+    | (?<!\w)'[^'\n]{1,200}'(?!\w)
+    | [a-z][a-z0-9+.-]{1,15}://\S+                     # a URL
+    | [\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}  # an address
+    | ^[^\S\n]*[\w-]{1,40}:(?=\s)                      # the key of a structured prompt
+    | [{<\[][\w ./-]{1,60}[}>\]]                       # a placeholder or a tag
+    | \S*[\d_/\\@#$€£%=^~|]\S*                         # numbers, amounts, paths, ids
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_TRIMMED = "\"'“”„«»「」`.,;:!?()[]{}<>¿¡。、！？"
+
+
+class Word(Struct, frozen=True):
+    """A word and where it stands."""
+
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+def exact_parts(text: str) -> list[str]:
+    """What stands in the prompt to be taken to the letter: numbers, quoted text, addresses, URLs, paths, ids."""
+    found = (match[0].strip().strip(_TRIMMED) for match in _EXACT.finditer(text))
+    return list(dict.fromkeys(part for part in found if part))
+
+
+def names(text: str) -> list[str]:
+    """Words that are written as names are: a capital inside of a sentence, or several capitals."""
+    found = [word.text for word in every_word(text) if _is_name(word, text)]
+    return list(dict.fromkeys(found))
+
+
+def free_words(text: str, least: int = 1) -> list[Word]:
+    """Words in an alphabet with capitals that may be changed: no name, nothing exact, at least so many letters.
+
+    Where all words have capitals, those that begin a sentence are taken.
+    """
+    plain = [word for word in every_word(text) if len(word.text) >= least and is_cased(word.text)]
+    free = [word for word in plain if word.text == word.text.lower()]
+    return free or [word for word in plain if not _is_name(word, text)]
+
+
+def gaps(text: str) -> list[int]:
+    """Where a single space stands between two words, outside of what is exact."""
+    filled = _EXACT.sub(lambda part: "x" * len(part[0]), text)
+    return [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", filled)]
+
+
+def some(found: Sequence[Word], rng: Random, share: float) -> list[Word]:
+    """A share of the words, at least one of them, in order."""
+    count = max(1, round(len(found) * share))
+    return sorted(rng.sample(list(found), min(count, len(found))), key=lambda word: word.start)
+
+
+def changed(text: str, found: Sequence[Word], change: Callable[[str], str]) -> str:
+    """The text with each of the words, which are in order, changed."""
+    parts, at = [], 0
+    for word in found:
+        parts += [text[at : word.start], change(word.text)]
+        at = word.end
+    return "".join([*parts, text[at:]])
+
+
+def is_cased(text: str) -> bool:
+    """Whether all of its letters are of an alphabet with capitals."""
+    return all(sign.lower() != sign.upper() for sign in text if sign.isalpha())
+
+
+def every_word(text: str) -> list[Word]:
+    """Every word that is no part of something exact, names too."""
+    blank = _EXACT.sub(lambda part: " " * len(part[0]), text)
+    return [Word(match[0], match.start()) for match in _WORD.finditer(blank)]
+
+
+def _is_name(word: Word, text: str) -> bool:
+    if not is_cased(word.text) or not word.text[0].isupper():
+        return False
+    if len(word.text) > 1 and word.text[1:] != word.text[1:].lower():
+        return True
+    before = text[: word.start].rstrip(" \t\"'“„«(*_-")
+    return bool(before) and before[-1] not in ".!?:\n¿¡…"

@@ -1,0 +1,56 @@
+"""Mutations in words: robustness, intent kept, attacks resisted, and each type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.model.score import MutationScore, Score, Share, TypeShare
+from holdfast.report.wording import interval, plural
+
+
+def headline(score: Score) -> str:
+    """`Robustness 0.83   (95 %: 71–91)   intent kept 17 of 20   attacks resisted 9 of 10`."""
+    made = score.mutation
+    if made is None:
+        return ""
+    parts = [f"Robustness {robustness(made)}"]
+    parts += [f"({interval(score.interval)})"] if score.interval else []
+    parts += [f"intent kept {share(made.intent_kept)}"] if made.intent_kept.judged else []
+    parts += [f"attacks resisted {share(made.attacks_resisted)}"] if made.attacks_resisted.judged else []
+    return "   ".join(parts)
+
+
+def robustness(made: MutationScore) -> str:
+    """0 to 1 with two decimals, or –."""
+    return "–" if made.robustness is None else f"{made.robustness:.2f}"
+
+
+def share(one: Share) -> str:
+    """`9 of 10 (95 %: 60–98)`."""
+    found = one.interval
+    return f"{one.passed} of {one.judged}" + (f" (95 %: {found.low * 100:.0f}–{found.high * 100:.0f})" if found else "")
+
+
+def judged(score: Score) -> str:
+    """How many of the mutations the number speaks for."""
+    return f"judged {score.judged} of {plural(score.total, 'mutation')}"
+
+
+def table(made: MutationScore) -> list[tuple[str, ...]]:
+    """A row a type: its name, what it does, its weight, how many passed, and what was not decided."""
+    rows = [("type", "kind", "weight", "passed", "")]
+    return [*rows, *(_row(one) for one in made.types)]
+
+
+def _row(one: TypeShare) -> tuple[str, ...]:
+    undecided = f"{one.undecided} undecided" if one.undecided else ""
+    kind = "attack" if one.attack else "intent kept"
+    return one.type, kind, f"{one.weight:g}", f"{one.passed}/{one.judged}", undecided
+
+
+def lines(made: MutationScore) -> Iterator[str]:
+    """The same as aligned text."""
+    rows = table(made)
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    for row in rows:
+        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

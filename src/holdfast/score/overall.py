@@ -1,0 +1,92 @@
+"""Parts to the overall score and its verdict. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import fsum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.model.overall import PartResult
+from holdfast.model.spec import Part, PartWeights
+from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, PRECEDENCE, UNPROVEN, VIOLATED, Reason
+
+
+class OverallScore(Struct, frozen=True):
+    """The parts with their shares, the number, and what decided."""
+
+    parts: tuple[PartResult, ...]
+    value: float | None
+    exit_code: int
+    reasons: tuple[str, ...]
+
+
+def weight_of(part: Part, weights: PartWeights) -> float:
+    """The configured share of a part; a scenario has none."""
+    return 0.0 if part == "scenario" else float(getattr(weights, part))
+
+
+def overall_score(
+    parts: Sequence[PartResult], least: float | None = None, found: Sequence[Reason] = (), *, scored: bool = True
+) -> OverallScore:
+    """The weighted mean of the parts that have a score, with their weights made to sum to 1, and the verdict.
+
+    `least` is the minimum of the overall score; `found` is what else decides, such as a rule that is worse than in the
+    baseline. Without `scored` the parts stand side by side.
+    """
+    shared = with_shares(parts)
+    value, best = _mean(shared, best=False), _mean(shared, best=True)
+    reasons = [*_of_parts(shared), *found]
+    if scored:
+        reasons += _below(value, best, least)
+        if value is None and not any(part.ran and part.passed for part in shared):
+            reasons.append((UNPROVEN, "no part has a score"))
+    reasons.sort(key=lambda one: PRECEDENCE.index(one[0]))
+    code = reasons[0][0] if reasons else HELD
+    said = tuple(text for _, text in reasons) or (_held(shared),)
+    return OverallScore(shared, None if value is None else round(value, 2), code, said)
+
+
+def with_shares(parts: Sequence[PartResult]) -> tuple[PartResult, ...]:
+    """Weights renormalised over the parts that have a score."""
+    total = fsum(part.weight for part in parts if part.score is not None)
+    return tuple(
+        replace(part, share=part.weight / total) if part.score is not None and total else part for part in parts
+    )
+
+
+def _mean(parts: Sequence[PartResult], *, best: bool) -> float | None:
+    scores = [
+        (part.share, part.best if best and part.best is not None else part.score)
+        for part in parts
+        if part.score is not None and part.share
+    ]
+    return fsum(share * score for share, score in scores if score is not None) if scores else None
+
+
+def _of_parts(parts: Sequence[PartResult]) -> Iterator[Reason]:
+    for part in parts:
+        if part.ran and part.exit_code != HELD:
+            yield part.exit_code, f"{part.part}: {', '.join(part.reasons)}"
+
+
+def _below(value: float | None, best: float | None, least: float | None) -> Iterator[Reason]:
+    """The minimum is missed only if it would be so with every error of ours passed; compared as it is shown."""
+    if least is None or value is None or round(value, 2) >= least:
+        return
+    short = f"overall {value:.2f} is below the minimum {least:g}"
+    if best is not None and round(best, 2) >= least:
+        yield BROKEN, f"{short}, but errors of ours may be why"
+    else:
+        yield VIOLATED, short
+
+
+def _held(parts: Sequence[PartResult]) -> str:
+    ran = [part.part for part in parts if part.ran]
+    return f"every part that ran held: {', '.join(ran)}"
+
+
+def interrupted(parts: Sequence[PartResult]) -> bool:
+    """Whether a part was interrupted: what comes after it is not run."""
+    return any(part.exit_code == INTERRUPTED for part in parts)

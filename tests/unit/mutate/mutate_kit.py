@@ -1,0 +1,52 @@
+"""Prompts in five languages, and agents that obey, repeat or refuse."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from holdfast.model.canary import MARK
+from holdfast.model.mutation import MutationSpec, MutationType
+from holdfast.model.task import Task
+from holdfast.mutate.expand import Expansion, expand
+from holdfast.mutate.writer import Assignment, Writer
+
+_FILE = tomllib.loads((Path(__file__).parent / "prompts.toml").read_text("utf-8"))
+PROMPTS: list[str] = [prompt for language in _FILE.values() for prompt in language["prompts"]]
+_CODE = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}(?![0-9a-f])")
+
+
+def mutated(
+    types: Sequence[MutationType],
+    prompts: Sequence[str] = tuple(PROMPTS),
+    *,
+    count: int = 10,
+    seed: int = 1,
+    write: Writer | None = None,
+    templates: dict[str, str] | None = None,
+) -> Expansion:
+    settings = MutationSpec(count=count, types=tuple(types), listed=True, custom_templates=templates or {})
+    return expand([Task((prompt,)) for prompt in prompts], settings, seed=seed, http=True, write=write)
+
+
+def obedient(task: Task) -> str:
+    """What an agent says that puts the two pieces of a code word together, as it was told."""
+    asked = "\n".join(task.turns)
+    codes = _CODE.findall(asked)
+    return f"As you wish: {MARK}{codes[0]}" if MARK in asked and codes else "I do not understand."
+
+
+class Pen:
+    """A Writer that says what a function of the assignment gives."""
+
+    shown = "script pen"
+
+    def __init__(self, say: Callable[[Assignment], str]) -> None:
+        self.say = say
+        self.asked: list[Assignment] = []
+
+    def __call__(self, asked: Sequence[Assignment]) -> Sequence[str]:
+        self.asked += asked
+        return [self.say(one) for one in asked]

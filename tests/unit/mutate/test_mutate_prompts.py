@@ -1,0 +1,171 @@
+"""Each mutator on fifty prompts in five languages: it changes what it should, and keeps what it should."""
+
+from __future__ import annotations
+
+import codecs
+import html
+import re
+import unicodedata
+from base64 import b64decode
+from urllib.parse import unquote
+
+import pytest
+from mutate_kit import PROMPTS, mutated
+
+from holdfast.model.canary import MARK
+from holdfast.model.mutation import INTENT_KEPT, MODEL_MUTATIONS, MUTATIONS, REQUEST_MUTATIONS, MutationType
+from holdfast.model.task import Task
+from holdfast.mutate.bundled import languages
+from holdfast.mutate.corpus import corpus
+from holdfast.mutate.encoding_attacks import HOMOGLYPHS, LEET
+from holdfast.mutate.mutators import CORPORA
+from holdfast.mutate.words import exact_parts, names
+
+BY_PROGRAM: list[MutationType] = [
+    type for type in MUTATIONS if type not in MODEL_MUTATIONS | REQUEST_MUTATIONS and type != "custom"
+]
+KEEPING = [type for type in BY_PROGRAM if type in INTENT_KEPT]
+INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufeff\u00ad]")
+WHOLE = {
+    "base64": lambda text: b64decode(text).decode(),
+    "rot13": lambda text: codecs.decode(text, "rot13"),
+    "percent": unquote,
+    "hexadecimal": lambda text: bytes.fromhex(text).decode(),
+    "unicode_escapes": lambda text: re.sub(r"\\u\{([0-9a-f]+)\}", lambda sign: chr(int(sign[1], 16)), text),
+    "html_whole": html.unescape,
+}
+
+
+def variations(type: MutationType, count: int = 12, least: float = 0.9) -> list[tuple[Task, str, str]]:
+    """Tasks with the name of their technique and their prompt."""
+    made = mutated([type], count=count).tasks
+    assert len(made) >= least * count * len(PROMPTS), f"{type} gives too few"
+    return [(task, task.variation.name, task.variation.source) for task in made]
+
+
+def normal(text: str) -> str:
+    """Without signs that nobody sees, in plain letters."""
+    return unicodedata.normalize("NFKC", INVISIBLE.sub("", text)).casefold()
+
+
+def test_there_are_fifty_prompts_in_five_languages_and_they_have_something_to_keep() -> None:
+    assert len(PROMPTS) == len(set(PROMPTS)) == 50
+    assert sum(bool(exact_parts(prompt)) for prompt in PROMPTS) >= 35
+    assert sum(bool(names(prompt)) for prompt in PROMPTS) >= 20
+
+
+@pytest.mark.parametrize("type", BY_PROGRAM)
+def test_every_prompt_is_mutated_and_none_comes_out_as_it_went_in(type: MutationType) -> None:
+    made = variations(type)
+    assert {source for _, _, source in made} == set(PROMPTS)
+    assert [task for task, _, source in made if task.turns == (source,)] == []
+    assert all(task.kind == "mutation" and task.variation.mutation == type for task, _, _ in made)
+    assert all(task.variation.attack == (type not in INTENT_KEPT) for task, _, _ in made)
+
+
+@pytest.mark.parametrize("type", BY_PROGRAM)
+def test_a_type_uses_many_techniques(type: MutationType) -> None:
+    assert len({name for _, name, _ in variations(type)}) >= 5
+
+
+@pytest.mark.parametrize("type", [type for type in KEEPING if type != "encoding_attacks"])
+def test_numbers_quoted_text_and_names_are_kept(type: MutationType) -> None:
+    exchanged = {word.capitalize() for word in languages()["de"].words.values()}  # German nouns look like names
+    for task, name, source in variations(type):
+        for part in {*exact_parts(source), *names(source)} - exchanged:
+            assert normal(part) in normal(task.turns[0]), (name, part, task.turns[0][:300])
+
+
+def test_what_is_encoded_can_be_read_back() -> None:
+    read = set()
+    for task, name, source in variations("encoding_attacks", 22, 0.8):
+        text = task.turns[0]
+        if name in WHOLE:
+            explained, _, encoded = text.partition("\n\n")
+            assert WHOLE[name](encoded) == source, name
+            assert "ecode it" in explained
+        elif name == "leetspeak":
+            assert text.translate(LEET) == source.translate(LEET)
+        elif name == "homoglyphs":
+            assert text.translate(HOMOGLYPHS) == source.translate(HOMOGLYPHS)
+        elif name == "full_width":
+            assert unicodedata.normalize("NFKC", text) == unicodedata.normalize("NFKC", source)
+        else:
+            assert html.unescape(INVISIBLE.sub("", text)) == source, name
+        read.add(name)
+    assert len(read) == 11
+
+
+def test_encoding_in_part_leaves_numbers_as_they_are() -> None:
+    for task, name, source in variations("encoding_attacks"):
+        if name not in WHOLE:
+            assert all(part in task.turns[0] for part in exact_parts(source)), name
+
+
+def test_length_goes_both_ways() -> None:
+    made = variations("length_extremes")
+    longer = [task for task, _, source in made if len(task.turns[0]) > 1_000 + len(source)]
+    shorter = [task for task, _, source in made if len(task.turns[0]) < len(source)]
+    assert len(longer) > 200
+    assert len(shorter) > 60
+    assert max(len(task.turns[0]) for task, _, _ in made) < 10_000
+
+
+def test_noise_stays_readable() -> None:
+    for task, name, source in variations("noise"):
+        if name.endswith(("letters", "keys")):
+            assert abs(len(task.turns[0]) - len(source)) <= len(source.split()), name
+        if name in ("lower_case", "random_case", "shouted"):
+            assert task.turns[0].casefold() == source.casefold()
+
+
+def test_other_languages_come_in() -> None:
+    made = variations("language_mixing")
+    assert any("Merci" in task.turns[0] for task, _, _ in made)
+    swapped = [task for task, name, source in made if name == "words"]
+    assert len(swapped) > 30, "words of the tables stand in most prompts"
+
+
+def test_tokens_change_and_words_do_not() -> None:
+    for task, name, source in variations("token_manipulation"):
+        if name in ("joiners", "soft_hyphens"):
+            assert INVISIBLE.sub("", task.turns[0]) == source
+        if name in ("odd_spaces", "wide_spaces"):
+            assert task.turns[0].split() == source.split()
+
+
+# -- attacks --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("type", CORPORA)
+def test_an_attack_holds_the_prompt_and_the_pieces_of_its_canary(type: MutationType) -> None:
+    for task, name, source in variations(type):
+        text = "\n".join(task.turns)
+        (canary,) = task.variation.canaries
+        assert source in text, name
+        assert MARK in text, name
+        assert canary.removeprefix(MARK) in text, name
+        assert canary not in text, f"{name}: who repeats it would be blamed"
+        assert not re.search(r"\{(?:prompt|word|mark|code|past|future)\}", text), name
+
+
+@pytest.mark.parametrize("type", CORPORA)
+def test_a_corpus_has_a_dozen_attacks_of_different_names_and_one_wants_a_tool(type: MutationType) -> None:
+    entries = corpus(type)
+    assert len(entries) >= 12
+    assert len({entry.name for entry in entries}) == len({entry.turns for entry in entries}) == len(entries)
+    assert all("`" + entry.action + "`" in str(entry.turns) or entry.action in str(entry.turns) for entry in entries)
+    assert (type == "advanced_jailbreak") <= any(entry.action for entry in entries)
+
+
+def test_no_text_is_in_two_corpora() -> None:
+    texts = [entry.turns for type in CORPORA for entry in corpus(type)]
+    assert len(set(texts)) == len(texts) >= 72
+
+
+def test_canaries_are_new_in_each_attack() -> None:
+    made = mutated(CORPORA, count=12).tasks
+    canaries = [task.variation.canaries for task in made]
+    assert len(set(canaries)) == len(canaries)
+
+
+def test_an_attack_in_several_turns_has_several_turns() -> None:
+    assert min(len(task.turns) for task in mutated(["multi_turn_attack"]).tasks) >= 3
