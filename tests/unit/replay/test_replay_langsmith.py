@@ -101,7 +101,7 @@ def test_a_trace_without_inputs_is_left_out_by_name() -> None:
 
 def test_a_run_or_project_that_is_not_there_is_the_users() -> None:
     with langsmith() as server:
-        with pytest.raises(UserError, match="LangSmith run .*: there is none"):
+        with pytest.raises(UserError, match=r"LangSmith run .*: there is none"):
             fetched(SessionSource(run=uuid(1)), server.environ, NOW)
         with pytest.raises(UserError, match="LangSmith project other: there is none"):
             fetched(SessionSource("other"), server.environ, NOW)
@@ -120,7 +120,7 @@ def test_a_wrong_key_and_a_missing_one_are_the_users() -> None:
 def test_a_server_that_cannot_be_reached_is_our_error_and_says_what_to_do() -> None:
     with langsmith() as server:
         environ = server.environ
-    with pytest.raises(HarnessError, match="cannot be fetched from http://127.0.0.1.*check LANGSMITH_ENDPOINT"):
+    with pytest.raises(HarnessError, match=r"cannot be fetched from http://127\.0\.0\.1.*check LANGSMITH_ENDPOINT"):
         fetched(SessionSource(run=uuid(1)), environ, NOW)
 
 
