@@ -13,7 +13,7 @@ import click
 
 from holdfast import __version__
 from holdfast.cli.pipes import forgive
-from holdfast.errors import AgentUnavailable, HoldfastError, NotBuilt, NothingProven, SpecError, UserError
+from holdfast.errors import AgentUnavailable, HoldfastError, NothingProven, SpecError, UserError
 
 if TYPE_CHECKING:
     from holdfast.model.score import Case
@@ -26,6 +26,8 @@ COMMANDS = {
     "contract": "Run, validate or score a contract",
     "replay": "Replay recorded sessions; import and export them",
     "promote": "Make a failed trial a session to replay",
+    "ci": "Every part of the file: may this agent ship?",
+    "score": "The overall score alone",
     "judge": "Judge a stored run anew, without the agent",
     "report": "Render a stored run",
     "validate": "Check any spec file, run nothing",
@@ -40,12 +42,6 @@ COMMANDS = {
     "checks": "The checks a rule can use",
     "schema": "JSON Schema of the spec, for editors",
 }
-
-NOT_BUILT = {
-    "ci": "the overall score of several parts",
-    "score": "the overall score of several parts",
-}
-"""Commands that files of the format are used with, and what they need that is not in this release."""
 
 _EXITS = """\b
 Exit codes: 0 held, 1 violated, 2 interrupted, 3 our side broke,
@@ -67,9 +63,6 @@ class Root(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] in NOT_BUILT:
-            what = f"holdfast {args[0]} needs {NOT_BUILT[args[0]]}, which this release does not have"
-            raise NotBuilt(what, hint="holdfast run and holdfast contract run | validate | score are there")
         if args and args[0] not in COMMANDS:
             from difflib import get_close_matches
 

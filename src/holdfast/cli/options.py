@@ -52,6 +52,8 @@ config_option = _CONFIG
 """The spec by -c alone."""
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON on stdout, and nothing else.")
 
+_REPLICAS = click.option("--replicas", type=click.IntRange(1, 100_000), metavar="N", help="Ask each prompt N times.")
+_SEED = click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N", help="The luck of the run.")
 _WHAT = [
     click.option("--scenario", "scenarios", multiple=True, metavar="GLOB", help="Only these scenarios."),
     click.option("--invariant", "invariants", multiple=True, metavar="GLOB", help="Only these rules."),
@@ -59,10 +61,10 @@ _WHAT = [
     click.option("--lf", "--last-failed", "last_failed", is_flag=True, help="Only what failed in the last run."),
     click.option("--trial", "trials", multiple=True, metavar="ID", help="Only this trial: reproduces a failure."),
     click.option("--profile", metavar="NAME", help="Add a built-in chaos profile as a scenario."),
-    click.option("--replicas", type=click.IntRange(1, 100_000), metavar="N", help="Ask each prompt N times."),
-    click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N", help="The luck of the run."),
+    _REPLICAS,
+    _SEED,
 ]
-_HOW = [
+_HOW: list[Any] = [
     click.option("-j", "--concurrency", type=click.IntRange(1), metavar="N", help="Trials at once."),
     click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Keep every model call in FILE."),
     click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer model calls from FILE."),
@@ -98,14 +100,26 @@ class ReportOption(click.Option):
 
 output_files = click.option("-o", "--output", "outputs", multiple=True, type=click.Path(path_type=Path),
                             metavar="FILE", cls=ReportOption)  # fmt: skip
+whole_files = click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR|FILE",
+    help="Write all reports into DIR, or one: .html .json .md .xml .sarif",
+)
+_QUIET = click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict.")
+_VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Every failure in full.")
+_NO_REPORT = click.option("--no-report", is_flag=True, help="Do not write report.html into the run's folder.")
 _OUTPUT = [
     output_files,
     click.option("--otlp", metavar="FILE|URL", help="Export every call as OpenTelemetry spans."),
     as_json,
-    click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict."),
-    click.option("-v", "--verbose", is_flag=True, help="Every failure in full."),
+    _QUIET,
+    _VERBOSE,
     click.option("--dry-run", is_flag=True, help="Count the trials; run nothing."),
-    click.option("--no-report", is_flag=True, help="Do not write report.html into the run's folder."),
+    _NO_REPORT,
 ]  # fmt: skip
 
 
@@ -119,6 +133,21 @@ def run_options(command: F) -> F:
 def run_options_beside(command: F) -> F:
     """The same, of a command whose argument is something else: the spec is given by -c alone."""
     for option in reversed([_CONFIG, *_WHAT, *_HOW, *_WORLD, *_VERDICT]):
+        command = option(command)
+    return command
+
+
+def whole_options(command: F) -> F:
+    """What decides a run of every part: nothing that is about one of them."""
+    of_every_part = [option for option in _WHAT if option in (_REPLICAS, _SEED)]
+    for option in reversed([config, *of_every_part, *_HOW, *_WORLD, *_VERDICT]):
+        command = option(command)
+    return command
+
+
+def whole_output(command: F) -> F:
+    """Where and how the result of every part is shown."""
+    for option in reversed([whole_files, as_json, _QUIET, _VERBOSE, _NO_REPORT]):
         command = option(command)
     return command
 

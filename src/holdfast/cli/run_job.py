@@ -269,7 +269,15 @@ def run_and_show(
 
         check_target(otlp)
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
-    prepared = prepare(config, resume, force, options(part=part, **given), outputs, last_failed=last_failed, make=make)
+    asked = options(part=part, **given)
+    several = part == "run" and resume is not None and bool(RunDir.find(RUNS.absolute(), resume).manifest().parts)
+    prepared = None if several else prepare(config, resume, force, asked, outputs, last_failed=last_failed, make=make)
+    if prepared is None or (part == "run" and resume is None and _several(prepared.job.spec)):
+        from holdfast.cli.ci import run_several
+
+        _check_several(asked, dry_run=dry_run, last_failed=last_failed, otlp=otlp)
+        shown = {"as_json": as_json, "quiet": quiet, "verbose": verbose, "report": not no_report}
+        return run_several(config, resume, force, asked, outputs, **shown)
     if dry_run:
         return screen.dry_run(prepared.job, prepared.rundir)
     with closing(execute(prepared, screen, outputs, report=not no_report)) as outcome:
@@ -277,6 +285,27 @@ def run_and_show(
         if otlp is not None:
             send_traces(outcome, otlp, screen)
     return ending(outcome)
+
+
+def _several(spec: Spec) -> bool:
+    """Whether `run` has a task and mutations to run, which are reported apart."""
+    return "scenario" in spec.declares and "mutation" in spec.declares
+
+
+def _check_several(given: RunOptions, *, dry_run: bool, last_failed: bool, otlp: str | None) -> None:
+    """What is of one part cannot be asked of two."""
+    asked = {
+        "--trial": bool(given.select.trials),
+        "--scenario": bool(given.select.scenarios),
+        "--invariant": bool(given.select.invariants),
+        "-k": bool(given.select.keywords),
+        "--lf": last_failed,
+        "--dry-run": dry_run,
+        "--otlp": otlp is not None,
+    }
+    for option in (name for name, there in asked.items() if there):
+        hint = "move the task, or the golden prompts with their rules, into a file of its own"
+        raise UsageError(f"{option} is of one part, and this file has a task and mutations to run", hint=hint)
 
 
 class Screen:
@@ -321,6 +350,17 @@ class Screen:
         """Takes a live picture away."""
         if self._live is not None:
             self._live.close()
+
+    def heading(self, part: str) -> None:
+        """A part of several begins."""
+        if not (self._as_json or self._silent or self._quiet):
+            sys.stdout.write(f"\n== {part}\n")
+            sys.stdout.flush()
+
+    def part_ended(self, outcome: RunOutcome) -> None:
+        """The summary of a part of several."""
+        if not (self._as_json or self._silent or self._quiet):
+            self.finish(outcome)
 
     def finish(self, outcome: RunOutcome) -> None:
         """The summary, or the run as JSON."""

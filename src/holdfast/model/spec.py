@@ -328,6 +328,8 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     """Of the file's bytes."""
     declares: tuple[Part, ...] = ()
     """The parts that the file configures."""
+    has_golden: bool = False
+    """The file has golden prompts, which a contract asks instead of the task."""
     beside: tuple[str, ...] = ()
     """Scenarios that are run to be compared with, and are no part of the score."""
     weights: PartWeights = PartWeights()

@@ -35,7 +35,7 @@ class ForeignMessage(Struct, frozen=True):
     """What tools answered: id of the call, name if it is said, the answer as JSON."""
 
 
-class Question(Struct, frozen=True):
+class AskedQuestion(Struct, frozen=True):
     """What was asked, and what was said before."""
 
     turns: tuple[str, ...]
@@ -53,11 +53,11 @@ def messages(value: Any) -> list[ForeignMessage]:
     return [one for one in read if one is not None] if all(one is not None for one in read) else []
 
 
-def question(value: Any) -> Question | None:
+def question(value: Any) -> AskedQuestion | None:
     """What a trace's input asks, in whatever shape; None if nothing can be found."""
     value = decoded(value)
     if isinstance(value, str):
-        return Question((value,)) if value.strip() else None
+        return AskedQuestion((value,)) if value.strip() else None
     if isinstance(value, list):
         return _last_asked(messages(value))
     if not isinstance(value, dict):
@@ -69,7 +69,7 @@ def question(value: Any) -> Question | None:
     asked = question(first(value, *ASKED))
     if asked is not None:
         before = tuple(DialogueMessage(one.role, one.content) for one in history)
-        return Question(asked.turns, (*before, *asked.context))
+        return AskedQuestion(asked.turns, (*before, *asked.context))
     if history:
         return _last_asked(history)
     inner = [one for one in value.values() if isinstance(one, str | dict | list)]
@@ -82,7 +82,7 @@ def after_question(said: Sequence[ForeignMessage]) -> list[ForeignMessage]:
     return list(said[last + 1 :])
 
 
-def _last_asked(said: Sequence[ForeignMessage]) -> Question | None:
+def _last_asked(said: Sequence[ForeignMessage]) -> AskedQuestion | None:
     """The user's last words, and those that directly precede them, are asked; the rest was before."""
     end = max((n for n, one in enumerate(said) if one.role == "user" and one.content.strip()), default=None)
     if end is None:
@@ -91,7 +91,7 @@ def _last_asked(said: Sequence[ForeignMessage]) -> Question | None:
     while start > 0 and said[start - 1].role == "user" and said[start - 1].content.strip():
         start -= 1
     before = [DialogueMessage(one.role, one.content) for one in said[:start] if one.content.strip()]
-    return Question(tuple(one.content for one in said[start : end + 1]), tuple(before))
+    return AskedQuestion(tuple(one.content for one in said[start : end + 1]), tuple(before))
 
 
 def _message(value: Any) -> ForeignMessage | None:

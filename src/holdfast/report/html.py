@@ -39,7 +39,7 @@ def _pieces(run: Run) -> Iterator[bytes]:
     """The page in pieces of some size: the template gives a few characters at a time."""
     held: list[str] = []
     size = 0
-    for text in _template().generate(**_context(run)):
+    for text in template().generate(**_context(run)):
         held.append(text)
         size += len(text)
         if size >= _PIECE:
@@ -53,7 +53,7 @@ def _context(run: Run) -> dict[str, Any]:
     troubled = page.troubled.rows()
     matrix = wording.has_matrix(run)
     scripts = (*_SCRIPTS, "cases.js") if run.by_cases else _SCRIPTS
-    script, style = _joined(scripts if matrix else _CASES), _joined(_STYLES)
+    script, style = texts(scripts if matrix else _CASES), texts(_STYLES)
     return {
         "run": run,
         "score": run.score,
@@ -73,7 +73,7 @@ def _context(run: Run) -> dict[str, Any]:
         "lacks": page.lacks,
         "script": script,
         "style": style,
-        "policy": _policy(script, style),
+        "policy": policy(script, style),
     }
 
 
@@ -91,7 +91,7 @@ def _item(run: Run, row: CellRow) -> dict[str, str]:
     }
 
 
-def _policy(script: str, style: str) -> str:
+def policy(script: str, style: str) -> str:
     """Nothing is loaded and nothing runs but this script and this style."""
     return (
         f"default-src 'none'; script-src 'sha256-{_hash(script)}'; style-src 'sha256-{_hash(style)}'; "
@@ -104,13 +104,15 @@ def _hash(text: str) -> str:
 
 
 @cache
-def _joined(names: tuple[str, ...]) -> str:
+def texts(names: tuple[str, ...]) -> str:
+    """Files of ours, one after the other."""
     folder = files("holdfast.report") / "templates"
     return "\n".join((folder / name).read_text("utf-8") for name in names)
 
 
 @cache
-def _template() -> Any:
+def template(name: str = "page.html.j2") -> Any:
+    """One of our pages, with data escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     from holdfast.report.compiled_template import CompiledTemplate
@@ -125,4 +127,4 @@ def _template() -> Any:
         bytecode_cache=CompiledTemplate(),
     )
     environment.filters["shown"] = one_line
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)

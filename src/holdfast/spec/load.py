@@ -193,6 +193,7 @@ def _spec(
         matrix=_has_matrix(part, weather, rules, overrides),
         digest=file_digest,
         declares=parts,
+        has_golden=bool(file.golden_prompts),
         beside=(CALM,) if part == "chaos" else (),
         weights=part_weights(file),
         mutations=mutations if part == "mutation" else None,

@@ -47,8 +47,9 @@ def _model(reader: Reader, file: File) -> ModelSpec | None:
         return None
     at = section.at
     if not section.name:
-        hint = "the model's name at its provider, or a name of models:"
-        reader.error(at, "model.name", "missing", hint=hint, code="missing-key")
+        if file.run_rules and file.golden_prompts:  # else nothing asks it
+            hint = "the model's name at its provider, or a name of models:"
+            reader.error(at, "model.name", "missing", hint=hint, code="missing-key")
         return None
     if section.base_url is not None and (wrong := url_fault(section.base_url)):
         found = f"{wrong}, found {section.base_url[:60]!r}"

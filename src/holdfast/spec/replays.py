@@ -120,7 +120,7 @@ def _needed(reader: Reader, session: ReplaySession, path: str, *, nested: bool =
                 reader.error(session.at.key(key), f"{path}.{key}", message, code="conflict")
         return
     missing = [key for key in ("id", "input") if not session.at.has(key)]
-    if missing and not nested and len(missing) == 2:
+    if missing and not nested:
         reader.error(session.at, path, "needs a file, or an id and an input", code="missing-key")
         return
     for key in missing:
@@ -156,7 +156,7 @@ def _placed(file: str, problem: Problem) -> str:
 
 
 def _session(entry: ReplaySession, file: str) -> RecordedSession:
-    asked = entry.input
+    asked: tuple[DialogueMessage, ...] = entry.input
     first = next((len(asked) - n for n, one in enumerate(reversed(asked)) if one.role != "user"), 0)
     before: tuple[DialogueMessage, ...] = (*entry.context, *asked[:first])
     return RecordedSession(

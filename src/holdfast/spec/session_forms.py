@@ -90,10 +90,10 @@ def _schema() -> Schema:
 
 
 PriorTurns: TypeAlias = Annotated[
-    tuple[DialogueMessage, ...], ValueForm(_messages, _schema, "a list of texts and {role, content}")
+    tuple[Any, ...], ValueForm(_messages, _schema, "a list of texts and {role, content}")
 ]
 SessionInput: TypeAlias = Annotated[
-    tuple[DialogueMessage, ...],
+    tuple[Any, ...],
     ValueForm(_input, lambda: {"anyOf": [{"type": "string"}, _schema()]}, "text, or a list of texts and messages"),
 ]
 DateRange: TypeAlias = Annotated[

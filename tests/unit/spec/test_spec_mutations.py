@@ -89,7 +89,7 @@ def test_a_model_that_models_knows_is_that_entry() -> None:
         (HTTP + "mutations:\n  types: [custom]\n  custom_templates: {a: '{prompt}'}", "mutations.custom_templates.a", 5,
          "is the prompt as it is"),
         (HTTP + "mutations:\n  types: [noise]\n  weights: {noise: 0}", "mutations.weights", 5, "every weight is 0"),
-        (HTTP + "model: {provider: openai}", "model.name", 3, "missing"),
+        (HTTP + "invariants: [{type: contains, value: x}]\nmodel: {provider: openai}", "model.name", 4, "missing"),
         (HTTP + "model: {name: m, base_url: nowhere}", "model.base_url", 3, "found 'nowhere'"),
     ],
 )  # fmt: skip

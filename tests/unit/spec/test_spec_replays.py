@@ -157,7 +157,7 @@ def test_a_session_file_that_cannot_be_used_is_an_error_of_the_spec(tmp_path: Pa
     ("replays", "path"),
     [
         ("{sessions: [{name: x}]}", "replays.sessions[0]"),
-        ("{sessions: [{id: a}]}", "replays.sessions[0].input"),
+        ("{sessions: [{id: a}]}", "replays.sessions[0]"),
         ("{sessions: [{id: a, input: x}, {id: a, input: y}]}", "replays.sessions[1].id"),
         ("{sessions: [{file: agent.py, id: x}]}", "replays.sessions[0].id"),
         ("{sources: [{type: langsmith}]}", "replays.sources[0].project"),

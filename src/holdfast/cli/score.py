@@ -1,0 +1,34 @@
+"""holdfast score"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import click
+
+from holdfast.cli import options as shared
+
+
+@click.command(name="score")
+@shared.whole_options
+@click.option("--exit-zero", is_flag=True, help="Exit 0 whatever the verdict.")
+def command(config: Path | None, resume: str | None, force: bool, exit_zero: bool, **given: Any) -> int:
+    """Print the overall score alone; exit as `ci` does.
+
+    \b
+      test "$(holdfast score)" = 100.00
+    """
+    from holdfast.cli.run_job import Screen
+    from holdfast.cli.whole_run import plan_whole, run_whole
+
+    plan = plan_whole(config, shared.options(part="ci", **given), resume, force)
+    with closing(run_whole(plan, Screen(silent=True), report=False)) as found:
+        pass  # the number is all that is shown
+    if found.overall.score is not None:
+        print(f"{found.overall.score:.2f}")
+    for reason in found.overall.reasons if found.overall.exit_code else ():
+        print(reason, file=sys.stderr)
+    return 0 if exit_zero else found.overall.exit_code

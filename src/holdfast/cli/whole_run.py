@@ -1,0 +1,187 @@
+"""Running several parts of a file one after the other: `ci`, `score`, and `run` where the file declares two."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.cli.options import find_config, load_part, option_warnings
+from holdfast.cli.part_spec import made_part
+from holdfast.cli.run_job import PreparedJob, Screen, execute
+from holdfast.errors import NothingProven, UsageError
+from holdfast.model.overall import Overall, PartResult
+from holdfast.model.spec import Part, Spec
+from holdfast.plan import RunOptions
+from holdfast.runner.consultations import check_judges
+from holdfast.runner.job import Job, told
+from holdfast.runner.outcome import RunOutcome, shown_path
+from holdfast.runner.preflight import was_stateful
+from holdfast.runner.start import RUNS, begin_whole, take_up
+from holdfast.runner.whole import NOT_DECLARED, ORDER, overall, part_results, skipped, store_overall
+from holdfast.score.overall import interrupted
+from holdfast.store.rundir import RunDir
+
+
+class WholePlan(Struct, frozen=True):
+    """What is run: the parts in their order, each settled before anything is asked."""
+
+    spec: Spec
+    options: RunOptions
+    jobs: dict[Part, PreparedJob]
+    skipped: dict[Part, str]
+    """Parts that are not run, and why."""
+    whole: RunDir | None = None
+    """The run that is taken up; None: a new one."""
+
+
+class WholeOutcome(Struct, frozen=True):
+    """All parts, and the runs behind them."""
+
+    overall: Overall
+    outcomes: dict[Part, RunOutcome]
+    whole: RunDir
+    stack: ExitStack
+
+    @property
+    def shown_page(self) -> str:
+        """Where the overall page lies, as the user would name it."""
+        return shown_path(self.whole.path / "report.html")
+
+    def close(self) -> None:
+        """Lets go of the files of every part."""
+        self.stack.close()
+
+
+def plan_whole(config: Path | None, given: RunOptions, resume: str | None, force: bool) -> WholePlan:
+    """Everything that can be refused is refused here, before the agent is started."""
+    whole = RunDir.find(RUNS.absolute(), resume) if resume is not None else None
+    if whole is not None and not whole.manifest().parts:
+        command = "holdfast contract run" if whole.manifest().options.part == "contract" else "holdfast run"
+        hint = f"go on with it: {command} --resume {whole.id}"
+        raise UsageError(f"run {whole.id} is of one part", hint=hint)
+    if whole is not None and config is None:
+        config = whole.manifest().original
+    spec, _ = load_part(find_config(config), given)
+    wanted = whole.manifest().parts if whole is not None else _wanted(spec, given)
+    if not wanted:
+        hint = "add golden_prompts with invariants, a contract with a chaos_matrix, a task, or replays"
+        raise UsageError(f"{spec.path} declares nothing to run", hint=hint)
+    if whole is not None:
+        given = whole.manifest().options.taken_up(given)
+    jobs: dict[Part, PreparedJob] = {}
+    left = {} if given.part == "run" else {p: NOT_DECLARED[p] for p in ORDER if p not in spec.declares}
+    for part in wanted:
+        try:
+            jobs[part] = _prepared(part, spec, given, whole, force, warned=not jobs)
+        except NothingProven as idle:  # sessions that no rule judges, or a source without any
+            left[part] = str(idle)
+    return WholePlan(spec, given, jobs, left, whole)
+
+
+def _wanted(spec: Spec, given: RunOptions) -> tuple[Part, ...]:
+    """The parts to run; a scenario that asks what the contract asks gives both from the same trials."""
+    declared = spec.declares
+    if given.part == "run":
+        return tuple(part for part in ORDER if part in ("scenario", "mutation") and part in declared)
+    both = "scenario" in declared and not spec.has_golden
+    return tuple(part for part in ORDER if part in declared and not (part == "contract" and both))
+
+
+def _prepared(
+    part: Part, spec: Spec, given: RunOptions, whole: RunDir | None, force: bool, *, warned: bool
+) -> PreparedJob:
+    """One part, settled: taken up where it was begun, else new."""
+    options = part_options(part, spec, given)
+    if whole is not None and (whole.part(part).path / "run.json").is_file():
+        rundir = whole.part(part)
+        config = Path(spec.path)
+        return PreparedJob(take_up(rundir, config=config, force=force, options=options, environ=os.environ), rundir)
+    own, problems = load_part(Path(spec.path), options)
+    own, made = made_part(own, os.environ)
+    warnings = [*(told(own, problems) if warned else ()), *made]
+    warnings += option_warnings(own, options) if warned else []
+    job = Job(own, options, os.environ, tuple(warnings))
+    check_judges(own, job.plan.invariants, os.environ)
+    return PreparedJob(job)
+
+
+def part_options(part: Part, spec: Spec, given: RunOptions) -> RunOptions:
+    """The options of one part: a minimum is of the overall score, and tolerates all but critical rules in the parts."""
+    least = given.min_score if given.min_score is not None else spec.scoring.min_score
+    if given.part == "run":
+        return replace(given, part=part)
+    return replace(given, part=part, min_score=None if least is None else 0.0)
+
+
+def run_whole(plan: WholePlan, screen: Screen, *, report: bool) -> WholeOutcome:
+    """Runs each part, stores what it came to, and all of them together."""
+    began = time.monotonic()
+    parts = tuple(plan.jobs)
+    whole = plan.whole or begin_whole(plan.spec, plan.options, RUNS.absolute(), parts)
+    if plan.whole is not None:
+        whole.lock()
+    stack = ExitStack()
+    outcomes: dict[Part, RunOutcome] = {}
+    results: list[PartResult] = [skipped(part, why, plan.spec.weights) for part, why in plan.skipped.items()]
+    try:
+        for part, prepared in plan.jobs.items():
+            if interrupted(results):
+                results.append(skipped(part, "the run was interrupted before it", plan.spec.weights))
+                continue
+            screen.heading(part)
+            settled = _after(prepared, outcomes)
+            outcome = execute(settled, screen, (), report=report, at=whole.part(part))
+            stack.enter_context(closing(outcome))
+            outcomes[part] = outcome
+            results += part_results(outcome, whole, plan.spec.weights)
+            screen.part_ended(outcome)
+    except BaseException:
+        stack.close()
+        _discard(whole, plan.whole is None)
+        raise
+    least = plan.options.min_score if plan.options.min_score is not None else plan.spec.scoring.min_score
+    scored = plan.options.part == "ci"
+    found = overall(
+        whole, plan.spec, results, least=least if scored else None, duration_s=time.monotonic() - began, scored=scored
+    )
+    store_overall(whole, found)
+    whole.unlock()
+    return WholeOutcome(found, outcomes, whole, stack)
+
+
+def _after(prepared: PreparedJob, before: dict[Part, RunOutcome]) -> PreparedJob:
+    """A part after others: the agent was reached, and is not asked whether it is there; what it showed holds."""
+    if not before:
+        return prepared
+    job = prepared.job
+    stateful = any(was_stateful(outcome.run.warnings) for outcome in before.values())
+    options = replace(job.options, preflight=False, concurrency=1 if stateful else job.options.concurrency)
+    job.options = options
+    return PreparedJob(job, prepared.rundir)
+
+
+def _discard(whole: RunDir, new: bool) -> None:
+    """A run of which no part was begun leaves nothing behind."""
+    whole.unlock()
+    if new and not any((whole.path / "parts").glob("*/run.json")):
+        shutil.rmtree(whole.path, ignore_errors=True)
+
+
+def write_overall(found: WholeOutcome, outputs: Sequence[Path], *, report: bool) -> list[str]:
+    """Writes the overall page and every report that was asked for; what could not be written is told."""
+    from holdfast.report.whole_files import write_whole
+
+    runs = {part: outcome.run for part, outcome in found.outcomes.items()}
+    home = found.whole.path
+    trouble = write_whole(found.overall, runs, home / "report.html", home=home) if report else ""
+    if trouble:
+        print(f"warning: {trouble}", file=sys.stderr)
+    return [trouble for path in outputs if (trouble := write_whole(found.overall, runs, path, home=home))]

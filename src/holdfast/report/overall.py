@@ -1,0 +1,137 @@
+"""The overall score in words: a line a part, the number, the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.model.overall import Overall, PartResult
+from holdfast.report import wording
+from holdfast.report.mutations import robustness
+from holdfast.report.paint import painter
+from holdfast.report.safe import ascii_only, one_line
+
+WORDS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
+
+
+def verdict(code: int) -> str:
+    """The word for an exit code."""
+    return WORDS.get(code, "ERROR")
+
+
+def sign(part: PartResult) -> str:
+    """The sign of a part's verdict."""
+    if not part.ran:
+        return "–"
+    return {0: "✔", 1: "✘", 5: "?"}.get(part.exit_code, "!")
+
+
+def score(part: PartResult) -> str:
+    """Two decimals; of mutations also from 0 to 1."""
+    if part.mutation is not None and part.score is not None:
+        return f"{part.score:.2f} ({robustness(part.mutation)})"
+    return wording.number(part.score)
+
+
+def share(part: PartResult) -> str:
+    """Its share in the overall score."""
+    return f"{part.share * 100:.0f} %" if part.share else "–"
+
+
+def said(part: PartResult) -> str:
+    """What it came to, or why it did not run."""
+    if not part.ran:
+        return f"not run: {part.skipped}"
+    reasons = "; ".join(part.reasons) if part.exit_code else ""
+    return "; ".join(text for text in (part.said, reasons) if text)
+
+
+def rows(found: Overall) -> list[tuple[str, ...]]:
+    """A row a part, without its colour."""
+    head = ("", "part", "score", "share", "")
+    body = [(sign(p), p.part, score(p), share(p), one_line(said(p))) for p in found.parts]
+    return [head, *body]
+
+
+def summary(found: Overall, *, color: bool, quiet: bool = False, unicode: bool = True, page: str = "") -> str:
+    """Every part and the verdict, for a terminal or a pipe."""
+    paint = painter(color)
+    lines = [] if quiet else list(_table(found))
+    if found.scored:
+        lines.append(paint(headline(found), "bold"))
+    lines += [f"note: {one_line(note)}" for note in found.notes]
+    word = verdict(found.exit_code)
+    reasons = ", ".join(one_line(reason) for reason in found.reasons)
+    if found.exit_code == 2:
+        reasons += f", go on: holdfast {'ci' if found.scored else 'run'} --resume {found.run}"
+    lines.append(f"{paint(word, word)}   {reasons}" + (f"   ·   {one_line(page)}" if page else ""))
+    text = "\n".join(lines) + "\n"
+    return text if unicode else ascii_only(text)
+
+
+def headline(found: Overall) -> str:
+    """`Overall 82.50   (0.39 contract, 0.22 mutation, …)`."""
+    shares = ", ".join(f"{p.share:.2f} {p.part}" for p in found.parts if p.share)
+    least = f"   minimum {found.min_score:g}" if found.min_score is not None else ""
+    return f"Overall {wording.number(found.score)}{least}" + (f"   weights {shares}" if shares else "")
+
+
+def _table(found: Overall) -> Iterator[str]:
+    cells = rows(found)
+    widths = [max(len(row[n]) for row in cells) for n in range(4)]
+    for row in cells:
+        start = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        yield f"  {start}  {row[4]}".rstrip()
+
+
+def document(found: Overall) -> dict[str, Any]:
+    """For programs: the overall score on top, then each part."""
+    return {
+        "score": found.score,
+        "passed": found.passed,
+        "exit_code": found.exit_code,
+        "seed": found.seed,
+        "min_score": found.min_score,
+        "reasons": found.reasons,
+        "notes": found.notes,
+        "run_id": found.run,
+        "name": found.name,
+        "spec_path": found.spec_path,
+        "started": found.started,
+        "duration_s": found.duration_s,
+        "parts": {part.part: _part(part) for part in found.parts},
+    }
+
+
+def _part(part: PartResult) -> dict[str, Any]:
+    return {
+        "ran": part.ran,
+        "skipped": part.skipped or None,
+        "score": part.score,
+        "robustness": part.mutation.robustness if part.mutation else None,
+        "interval": part.interval and {"low": part.interval.low, "high": part.interval.high},
+        "weight": part.weight,
+        "share": part.share,
+        "passed": part.passed if part.ran else None,
+        "exit_code": part.exit_code if part.ran else None,
+        "reasons": part.reasons,
+        "said": part.said,
+        "trials": part.trials,
+        "run_id": part.run or None,
+        "report": part.page or None,
+    }
+
+
+def markdown(found: Overall) -> str:
+    """A table for a CI job's page."""
+    from holdfast.report.markdown import inline
+
+    word = verdict(found.exit_code)
+    lines = [f"## {word}: {inline(found.name or found.spec_path)}", ""]
+    if found.scored:
+        lines += [f"**{inline(headline(found))}**", ""]
+    head, *body = rows(found)
+    lines += ["| " + " | ".join(cell or " " for cell in head) + " |", "|---" * len(head) + "|"]
+    lines += ["| " + " | ".join(inline(cell) for cell in row) + " |" for row in body]
+    lines += ["", *(f"- {inline(reason)}" for reason in found.reasons), *(f"- {inline(note)}" for note in found.notes)]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,136 @@
+"""Reports of a run of several parts: one page, one document, or a folder with all of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from msgspec.structs import replace
+
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.model.overall import Overall
+from holdfast.model.run import Run
+from holdfast.model.spec import Part
+from holdfast.report import overall as words
+from holdfast.report.files import named, place, suffix_of
+from holdfast.report.safe import one_line
+
+Runs = Mapping[Part, Run]
+FOLDER = ("html", "json", "junit", "markdown", "sarif")
+"""What a folder holds of each part."""
+JOINED = (".html", ".json", ".md", ".xml", ".sarif")
+"""Formats of all parts in one file."""
+
+
+def check_output(path: Path) -> None:
+    """Refuses a file of a format that several parts have not; a name without a suffix is a folder."""
+    if path.suffix and path.suffix.lower() not in JOINED and not path.is_dir():
+        hint = f"end it in one of {', '.join(JOINED)}, or name a folder"
+        raise UsageError(f"cannot tell the format of {path}: its name ends in {path.suffix}", hint=hint)
+    if path.is_file() and not path.suffix:
+        raise UsageError(f"-o {path} is a file", hint="name a folder, or a file by its suffix")
+
+
+def write_whole(found: Overall, runs: Runs, path: Path, *, home: Path) -> str:
+    """Writes one report, or a folder of them; why that did not work, if so. `home` is the run's folder."""
+    try:
+        if path.suffix.lower() in JOINED and not path.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            place(path, _joined(found, runs, path, home))
+        else:
+            _folder(found, runs, path)
+    except HoldfastError as refused:
+        return one_line(str(refused))
+    except OSError as refused:
+        return one_line(f"cannot write {path}: {refused.strerror}")
+    return ""
+
+
+def _joined(found: Overall, runs: Runs, path: Path, home: Path) -> Iterable[bytes]:
+    suffix = path.suffix.lower()
+    if suffix == ".html":
+        return _page(_linked(found, os.path.relpath(home, path.parent)))
+    if suffix == ".json":
+        return _document(found, runs)
+    if suffix == ".md":
+        return _markdown(found, runs)
+    return _junit(runs) if suffix == ".xml" else _sarif(runs)
+
+
+def _folder(found: Overall, runs: Runs, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, run in runs.items():
+        for name in FOLDER:
+            rendered = next(iter(named(name).render(run).values()))
+            place(folder / f"{part}{suffix_of(name)}", rendered)
+    pages = {run.id: f"{part}.html" for part, run in runs.items()}
+    own = replace(found, parts=tuple(replace(p, page=pages.get(p.run, "")) for p in found.parts))
+    place(folder / "report.html", _page(own))
+    place(folder / "report.json", _document(found, runs))
+    place(folder / "report.md", _markdown(found, runs))
+
+
+def _linked(found: Overall, home: str) -> Overall:
+    """The pages of the parts as they lie from where the report is."""
+    pages = {p.part: os.path.join(home, p.page) if p.page and home != "." else p.page for p in found.parts}
+    return replace(found, parts=tuple(replace(p, page=pages[p.part]) for p in found.parts))
+
+
+def _page(found: Overall) -> Iterator[bytes]:
+    from holdfast.report.html import policy, template, texts
+
+    style = texts(("page.css", "overall.css"))
+    page = template("overall.html.j2").render(found=found, words=words, style=style, policy=policy("", style))
+    yield page.encode("utf-8", "replace")
+
+
+def _document(found: Overall, runs: Runs) -> Iterator[bytes]:
+    """The overall score on top; each part with all of its details."""
+    from holdfast.report.json import document
+    from holdfast.report.json_stream import pieces
+
+    whole = words.document(found)
+    for part, run in runs.items():
+        for name, details in document(run)["parts"].items():
+            shown = whole["parts"].setdefault(name, {})
+            shown["details"] = details
+        whole["parts"][part].setdefault("warnings", run.warnings)
+    yield from pieces(whole)
+    yield b"\n"
+
+
+def _markdown(found: Overall, runs: Runs) -> Iterator[bytes]:
+    yield words.markdown(found).encode("utf-8", "replace")
+    for run in runs.values():
+        yield b"\n"
+        yield from next(iter(named("markdown").render(run).values()))
+
+
+def _junit(runs: Runs) -> Iterator[bytes]:
+    """The suites of all parts, each named by its part."""
+    root = ET.Element("testsuites")
+    totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+    for part, run in runs.items():
+        made = ET.fromstring(  # noqa: S314  # what our own reporter has just written
+            b"".join(next(iter(named("junit").render(run).values())))
+        )
+        for suite in made:
+            suite.set("name", f"{part}: {suite.get('name', '')}")
+            root.append(suite)
+        for key in totals:
+            totals[key] += int(made.get(key) or 0)
+    for key, value in totals.items():
+        root.set(key, str(value))
+    yield b"<?xml version='1.0' encoding='utf-8'?>\n"
+    yield ET.tostring(root, "utf-8") + b"\n"
+
+
+def _sarif(runs: Runs) -> Iterator[bytes]:
+    """One document with a run of each part."""
+    documents = [json.loads(b"".join(next(iter(named("sarif").render(run).values())))) for run in runs.values()]
+    first = documents[0]
+    first["runs"] = [run for one in documents for run in one["runs"]]
+    yield json.dumps(first, indent=1, ensure_ascii=False).encode() + b"\n"

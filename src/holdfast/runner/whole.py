@@ -1,0 +1,130 @@
+"""A run of several parts: what each came to, and all of them together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from holdfast.model.codec import decoder
+from holdfast.model.overall import Overall, PartResult
+from holdfast.model.score import Case, Score
+from holdfast.model.spec import Part, PartWeights, Spec
+from holdfast.runner.outcome import RunOutcome
+from holdfast.score.overall import overall_score, weight_of
+from holdfast.score.ruling import Reason
+from holdfast.store.rundir import RunDir, read_json, write_json
+
+OVERALL = "overall.json"
+NOT_DECLARED: dict[Part, str] = {
+    "contract": "the file has no contract with a chaos_matrix",
+    "scenario": "the file has no task with a map of invariants",
+    "mutation": "the file has no golden_prompts with a list of invariants",
+    "chaos": "the file has no chaos block beside golden_prompts and a list of invariants",
+    "replay": "the file has no replays",
+}
+"""Why a part is not there."""
+ORDER: tuple[Part, ...] = ("scenario", "contract", "mutation", "chaos", "replay")
+
+
+def part_results(outcome: RunOutcome, whole: RunDir, weights: PartWeights) -> tuple[PartResult, ...]:
+    """What a run of one part came to; a scenario's matrix is the contract, too."""
+    run, score = outcome.run, outcome.score
+    page = os.path.relpath(run.page, whole.path) if run.page else ""
+    if run.part != "scenario":
+        return (_result(run.part, score, run.id, page, weights),)
+    cases = [row.case for row in run.cases]
+    scenario = PartResult(
+        "scenario",
+        passed=score.exit_code == 0,
+        exit_code=score.exit_code,
+        reasons=score.reasons,
+        run=run.id,
+        page=page,
+        trials=score.trials,
+        said=_cases_said(cases),
+    )
+    if run.contract is None:
+        return (scenario,)
+    return scenario, replace(_result("contract", run.contract, run.id, page, weights), trials=0)
+
+
+def _result(part: Part, score: Score, run: str, page: str, weights: PartWeights) -> PartResult:
+    return PartResult(
+        part,
+        score=score.value,
+        best=score.best,
+        weight=weight_of(part, weights),
+        passed=score.exit_code == 0,
+        exit_code=score.exit_code,
+        reasons=score.reasons,
+        interval=score.interval,
+        mutation=score.mutation,
+        run=run,
+        page=page,
+        trials=score.trials,
+        said=_said(part, score),
+    )
+
+
+def _said(part: Part, score: Score) -> str:
+    counts = score.counts
+    noun = {"mutation": "mutations", "replay": "sessions"}.get(part, "cells")
+    said = f"{counts.get('pass', 0)} of {score.total} {noun} passed"
+    open_ = [f"{counts[kind]} {kind}" for kind in ("error", "unproven") if counts.get(kind)]
+    return ", ".join((said, *open_))
+
+
+def _cases_said(cases: Sequence[Case]) -> str:
+    passed = sum(case.status == "pass" for case in cases)
+    return f"{passed} of {len(cases)} case{'' if len(cases) == 1 else 's'} passed"
+
+
+def skipped(part: Part, why: str, weights: PartWeights) -> PartResult:
+    """A part that did not run."""
+    return PartResult(part, weight=weight_of(part, weights), skipped=why)
+
+
+def overall(
+    whole: RunDir,
+    spec: Spec,
+    results: Iterable[PartResult],
+    *,
+    least: float | None,
+    duration_s: float,
+    found: Sequence[Reason] = (),
+    notes: Sequence[str] = (),
+    scored: bool = True,
+) -> Overall:
+    """All parts with their shares, the number, and the verdict."""
+    by = {result.part: result for result in results}
+    parts = [by[part] for part in ORDER if part in by]
+    score = overall_score(parts, least, found, scored=scored)
+    return Overall(
+        run=whole.id,
+        score=score.value if scored else None,
+        passed=score.exit_code == 0,
+        exit_code=score.exit_code,
+        parts=score.parts,
+        reasons=score.reasons,
+        min_score=least,
+        notes=tuple(notes),
+        spec_path=spec.path,
+        name=spec.name,
+        seed=spec.seed,
+        started=whole.manifest().started,
+        duration_s=duration_s,
+        scored=scored,
+    )
+
+
+def store_overall(whole: RunDir, found: Overall) -> None:
+    """`overall.json`: as the run itself ended."""
+    write_json(whole.path / OVERALL, found)
+
+
+def stored_overall(whole: RunDir) -> Overall | None:
+    """As it was stored; None: the run is of one part, or was not concluded."""
+    path = whole.path / OVERALL
+    return read_json(path, decoder(Overall)) if path.is_file() else None
