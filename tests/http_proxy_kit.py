@@ -24,7 +24,7 @@ from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http import trust
 from holdfast.planes.http.authority import Authority
 from holdfast.planes.http.proxy import Proxy
-from planes_kit import FakeContext
+from planes_kit import ASKED, FakeContext
 
 ROWS = {"rows": [{"id": 1, "price": 189.3, "name": "first one"}, {"id": 2, "price": 250.0, "name": "second one"}]}
 
@@ -141,7 +141,8 @@ class Bench:
         declared: Sequence[str] = (),
         **more: Any,
     ) -> Iterator[Trial]:
-        context = FakeContext(injections)
+        task = more.pop("task", ASKED)
+        context = FakeContext(injections, task=task)
         named = [i.target if i.plane == "http" else i.match_url for i in injections]
         globs = [url for url in named if url] if looked_into is None else looked_into
         policy = more.pop("policy", None) or Policy([*declared, *globs])

@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 from holdfast.execute.context import LiveContext
 from holdfast.model.spec import Injection, Scenario
-from holdfast.model.task import Task
+from holdfast.model.task import RecordedResponse, RecordedUse, Recording, Task
 from holdfast.model.trial import Trial
+
+ASKED = Task(("What was the revenue?",))
 
 
 class FakeContext(LiveContext):
     """`FakeContext([Injection("llm", "*", "rate_limit")])`: then look at `.ledger`, `.trace`, `.troubles`, `.notes`."""
 
-    def __init__(self, injections: Sequence[Injection] = (), *, seed: int = 0, id: str = "0123456789ab") -> None:
-        trial = Trial(id, "contract", "weather", Task(("What was the revenue?",)), seed=seed)
+    def __init__(
+        self,
+        injections: Sequence[Injection] = (),
+        *,
+        seed: int = 0,
+        id: str = "0123456789ab",
+        task: Task = ASKED,
+    ) -> None:
+        trial = Trial(id, "contract", "weather", task, seed=seed)
         super().__init__(trial, Scenario("weather", tuple(injections)))
+
+
+def answer(tool: str, response: Any = None, status: int = 200, latency_ms: float = 0.0) -> RecordedResponse:
+    """A recorded response; the response is a value, not yet JSON."""
+    return RecordedResponse(tool, json.dumps(response), status, latency_ms)
+
+
+def replay(*responses: RecordedResponse, live: bool = False, prompt: str = "hello") -> Task:
+    """A replayed session with these responses of its tools."""
+    return Task((prompt,), "replay", recording=Recording("s1", responses, live))
+
+
+def uses(seen: Sequence[RecordedUse]) -> list[tuple[str, int, int]]:
+    """What the calls were given: tool, which response (0: unknown), status."""
+    return [(use.tool, use.n, use.status) for use in seen]

@@ -19,7 +19,7 @@ from holdfast.model.delivery import AS_IT_IS, Delivery
 from holdfast.model.observation import Answer, FaultMet, ForbiddenResult, Observation, Turn
 from holdfast.model.run import Run
 from holdfast.model.spec import AgentSpec, Injection
-from holdfast.model.task import Task
+from holdfast.model.task import RecordedUse, Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Judged, Trial
 from holdfast.model.verdict import Finding
@@ -891,11 +891,23 @@ class TrialContext(Protocol):
     nearby: Mapping[tuple[str, int], tuple[str, int]]
     """Hosts and ports that stand for services of this trial, and where those really are."""
 
+    user_s: float
+    """Seconds that a simulated user took so far: they are not the agent's time."""
+
     watch: Callable[[str], None] | None
     """Hears the type of each event of the trace, as it is told."""
 
+    @property
+    def replayed(self) -> bool:
+        """Calls of tools are answered from a recording, which needs nobody on the other side."""
+        ...
+
     def ask(self, turn: str) -> str:
         """The turn as the agent is to be asked it: context attacks on the input are applied here."""
+        ...
+
+    async def next_turn(self, task: Task, turns: Sequence[Turn]) -> str | None:
+        """What is asked after these turns; None: nothing more. HarnessError if a simulated user cannot go on."""
         ...
 
     def lost(self) -> None:
@@ -908,6 +920,10 @@ class TrialContext(Protocol):
 
     def amend(self, fault: FaultMet) -> None:
         """Enters what became of a firing: in the place of the last entry of that injection on that call."""
+        ...
+
+    def took(self, use: RecordedUse) -> None:
+        """Enters what a call was given of the trial's recording, before it is given."""
         ...
 
     def saw(self, event: TraceEvent) -> None:
@@ -977,7 +993,7 @@ class TrialContext(Protocol):
         ...
 
     def faces(self, plane: str, target: str) -> bool:
-        """Whether any fault of the scenario can act on calls to this target."""
+        """Whether any fault of the scenario, or the trial's recording, can act on calls to this target."""
         ...
 
     async def through(
@@ -990,8 +1006,12 @@ class TrialContext(Protocol):
         retry: int = 0,
         fits: Fits | None = None,
         receives: Receives | None = None,
+        names: Sequence[str] | None = None,
     ) -> Reply:
         """Passes a call on through every fault that is due; raises Failed where one makes it fail.
+
+        In a replayed trial the recording answers in the tool's place. It may call the tool by any of these `names`,
+        without them by the call's target; a call without a name is no tool's.
 
         `fits`: as in FaultContext, where the client may refuse a value. `receives`: where the agent's side does not
         get the value itself.
@@ -999,6 +1019,14 @@ class TrialContext(Protocol):
         Where no fault fires, or needs to see the reply, `untouched` is used instead of `forward`: what it gives is
         handed back as it is, so that a plane can let bytes pass unread.
         """
+        ...
+
+
+class TalkingUser(Protocol):
+    """A simulated user in one conversation."""
+
+    async def reply(self, task: Task, turns: Sequence[Turn]) -> str | None:
+        """What it says to the last of these turns; None: it has no more to say. HarnessError if it cannot be asked."""
         ...
 
 

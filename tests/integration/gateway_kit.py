@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from holdfast.model.spec import AgentSpec, Injection, ModelSpec
+from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from holdfast.planes.trial_address import TrialAddress
-from planes_kit import FakeContext
+from planes_kit import ASKED, FakeContext
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -157,10 +158,15 @@ class Place:
 
     @contextmanager
     def sail(
-        self, *injections: Injection, address: TrialAddress | None = None, seed: int = 0, id: str = "0123456789ab"
+        self,
+        *injections: Injection,
+        address: TrialAddress | None = None,
+        seed: int = 0,
+        id: str = "0123456789ab",
+        task: Task = ASKED,
     ) -> Iterator[ServedTrial]:
         """A trial in this weather; an exception on our side of the wire fails the test."""
-        context, at = FakeContext(list(injections), seed=seed, id=id), address or self.address
+        context, at = FakeContext(list(injections), seed=seed, id=id, task=task), address or self.address
         carried = at.serving(context)
         self.loop.run(_called(carried.__enter__))
         try:

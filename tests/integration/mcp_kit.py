@@ -13,9 +13,10 @@ from mcp.client.stdio import StdioServerParameters
 
 from holdfast.http1.server import Exchange, serve
 from holdfast.model.spec import Injection
+from holdfast.model.task import Task
 from holdfast.planes.mcp.config import Target, relay_command
 from holdfast.planes.mcp.plane import McpPlane
-from planes_kit import FakeContext
+from planes_kit import ASKED, FakeContext
 
 HERE = Path(__file__).parent
 SHOP = (sys.executable, str(HERE / "mcp_server.py"))
@@ -49,12 +50,12 @@ class McpPlace:
 
 @asynccontextmanager
 async def mcp_place(
-    injections: Sequence[Injection] = (), servers: Mapping[str, Target] | None = None
+    injections: Sequence[Injection] = (), servers: Mapping[str, Target] | None = None, task: Task = ASKED
 ) -> AsyncIterator[McpPlace]:
     """A plane on loopback, for one trial with these faults."""
     from holdfast.http1.client import Upstreams
 
-    context = FakeContext(injections)
+    context = FakeContext(injections, task=task)
     upstreams = Upstreams()
     plane = McpPlane(servers or {}, upstreams)
     expected = "Basic " + base64.b64encode(f"holdfast:{TOKEN}".encode()).decode()

@@ -64,5 +64,13 @@ CASES = (
     Case("counts_the_first_page", {("counts-right", "first-page-only"): "3 invoices"}),
     Case("defaults_a_missing_price", {("never-free", "field-renamed"): "0 euros"}),
     Case("asks_once_a_line", {("in-time", "stock-slow"): "over the limit"}),
+    Case(
+        "forgets_the_first_turn",
+        {
+            (rule, scenario): words
+            for rule, words in (("knows-the-order", "none of"), ("never-asks-again", "tell me the number"))
+            for scenario in ("calm", "lookup-down")
+        },
+    ),
     Case("ignores_error_in_body", {("says-it-failed", "error-in-body"): "could not"}),
 )

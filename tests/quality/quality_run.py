@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.model.run import CellRow
 from holdfast.model.score import Cell
+from holdfast.model.task import Task
 from holdfast.plan import RunOptions
 from holdfast.runner.job import Job
 from holdfast.runner.outcome import conclude
@@ -21,6 +23,7 @@ from holdfast.spec import check
 from holdfast.store.rundir import RunEnd
 
 AGENTS = Path(__file__).with_name("agents")
+REPLAYS = Path(__file__).with_name("replays")
 
 Version = Literal["defect", "twin"]
 
@@ -33,15 +36,19 @@ class Result(Struct, frozen=True):
     exit_code: int
     reasons: dict[tuple[str, str], str]
     """By rule and scenario, what the first trial that failed says."""
+    notes: tuple[str, ...] = ()
+    """Of all trials, each once."""
 
     def with_outcome(self, *outcomes: str) -> set[tuple[str, str]]:
         return {(cell.invariant, cell.scenario) for cell in self.cells if cell.outcome in outcomes}
 
 
-def lay_out(name: str, version: Version, folder: Path) -> Path:
+def lay_out(name: str, version: Version, folder: Path, source: Path = AGENTS) -> Path:
     """Puts the agent and its spec, in that version, into a folder of their own."""
-    shutil.copy(AGENTS / f"{name}.py", folder)
-    text = (AGENTS / f"{name}.yaml").read_text()
+    shutil.copy(source / f"{name}.py", folder)
+    for script in source.glob(f"{name}.txt"):  # what a simulated user says
+        shutil.copy(script, folder)
+    text = (source / f"{name}.yaml").read_text()
     if version == "twin":
         text = text.replace(f"endpoint: {name}:defect", f"endpoint: {name}:twin").replace("# twin only: ", "")
     spec = folder / "holdfast.yaml"
@@ -49,11 +56,17 @@ def lay_out(name: str, version: Version, folder: Path) -> Path:
     return spec
 
 
-def run_spec(path: Path) -> Result:
-    """Loads, runs, scores. Problems of the file, warnings too, are the result's warnings."""
+def run_spec(path: Path, tasks: tuple[Task, ...] = ()) -> Result:
+    """Loads, runs, scores; asks other tasks than the file's if there are any. Problems of the file, warnings too, are
+    the result's warnings."""
     checked = check(path, environ=os.environ)
     assert checked.spec is not None, checked.problems
-    job = Job(checked.spec, RunOptions(), os.environ, tuple(p.message for p in checked.problems))
+    job = Job(
+        replace(checked.spec, tasks=tasks or checked.spec.tasks),
+        RunOptions(),
+        os.environ,
+        tuple(p.message for p in checked.problems),
+    )
     rundir = begin(job, path.parent / "runs")
     try:
         running = run(job, rundir, lambda event: None)
@@ -64,9 +77,10 @@ def run_spec(path: Path) -> Result:
     try:
         cells = tuple(row.cell for row in outcome.run.cells)
         reasons = _reasons(outcome.run.cells)
+        notes = tuple(dict.fromkeys(note for row in outcome.run.cells for one in row.trials for note in one.notes))
     finally:
         outcome.close()
-    return Result(cells, tuple(running.log.warnings), outcome.score.exit_code, reasons)
+    return Result(cells, tuple(running.log.warnings), outcome.score.exit_code, reasons, notes)
 
 
 def _reasons(rows: Iterable[CellRow]) -> dict[tuple[str, str], str]:

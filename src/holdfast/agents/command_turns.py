@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from holdfast.agents.command_answer import TEXT_KEPT, AnswerReader, Print, from_file
+from holdfast.agents.dialogue import Dialogue, dialogue_of
 from holdfast.agents.placeholders import MCP_CONFIG
 from holdfast.agents.prompt_channel import GivenPrompt, PromptChannel
 from holdfast.agents.time_limit import patience_ms
@@ -40,17 +41,32 @@ class CommandTurns:
         printed.watch = world.heard
         notes: list[str] = []
         turns: list[Turn] = []
-        for n, text in enumerate(task.turns, 1):
+        dialogue = dialogue_of(task.context, messages=self._channel.takes_messages)
+        if dialogue is not None and dialogue.note:
+            notes.append(dialogue.note)
+        text: str | None = task.turns[0]
+        while text is not None:
             asked = context.ask(text)
-            given = self._channel.give(asked, world.lend, env.get(MCP_CONFIG, ""))
-            at = {**env, "HOLDFAST_TURN": str(n), **given.env}
+            given = self._given(asked, dialogue, world, env)
+            at = {**env, "HOLDFAST_TURN": str(len(turns) + 1), **given.env}
             limit_ms = patience_ms(self._agent.timeout_ms, world)
             turns.append(await self._turn(asked, given, at, place, file, printed, notes, limit_ms))
             if turns[-1].cut:
                 notes.append(f"the answer was cut at {TEXT_KEPT // 1_000_000} MB")
-            if turns[-1].ending != "answered":
+            if turns[-1].ending != "answered" or len(turns) == task.most_turns:
                 break
+            if dialogue is not None:
+                dialogue.heard(turns[-1])
+            text = await context.next_turn(task, turns)
         return Answer(tuple(turns), output=printed.text, notes=(*dict.fromkeys(notes), *printed.notes))
+
+    def _given(self, asked: str, dialogue: Dialogue | None, world: World, env: Mapping[str, str]) -> GivenPrompt:
+        config = env.get(MCP_CONFIG, "")
+        if dialogue is None:
+            return self._channel.give(asked, world.lend, config)
+        if self._channel.takes_messages:
+            return self._channel.give(asked, world.lend, config, dialogue.messages(asked))
+        return self._channel.give(dialogue.text(asked), world.lend, config)
 
     async def _turn(
         self,

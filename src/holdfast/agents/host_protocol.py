@@ -8,10 +8,11 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 
-from holdfast.agents.turns import Broke, Fault, FunctionCalls, Message, Noted
-from holdfast.model.codec import HALVES, carried, decoder, encode
+from holdfast.agents.turns import Broke, Fault, FunctionCalls, Message, Noted, RecordingUsed
+from holdfast.model.codec import HALVES, carried, encode
 from holdfast.model.spec import AgentSpec, Scenario
 
 HEAD = 8
@@ -71,7 +72,7 @@ class ForkRefused(Struct, frozen=True, tag="refused", array_like=True):
     why: str
 
 
-_turns = decoder(str)
+_turns: msgspec.json.Decoder[str | None] = msgspec.json.Decoder(str | None)
 
 
 class TrialSocket:
@@ -85,7 +86,7 @@ class TrialSocket:
 
     def send(self, message: Message) -> None:
         """Sends a message, or ends the process: what cannot be told must not happen."""
-        if os.getpid() != self._owner and not isinstance(message, Fault | FunctionCalls | Broke):
+        if os.getpid() != self._owner and not isinstance(message, Fault | FunctionCalls | RecordingUsed | Broke):
             os._exit(0)  # a fork of the agent's own came back as if it were the agent
         try:
             data = framed(encode(message))
@@ -99,8 +100,8 @@ class TrialSocket:
         except OSError:
             os._exit(LOST)
 
-    def hear(self) -> str:
-        """The next turn."""
+    def hear(self) -> str | None:
+        """The next turn; None: there is no other."""
         return _turns.decode(read_frame(self._fd))
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from math import inf
 from time import perf_counter
+from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.agents.host_protocol import LOST, MessageFrames
+from holdfast.agents.host_protocol import LOST, MessageFrames, framed
 from holdfast.agents.turns import (
     AmendedFault,
     Broke,
@@ -22,18 +23,24 @@ from holdfast.agents.turns import (
     Message,
     Noted,
     Piece,
+    RecordingUsed,
     TurnBegun,
     TurnEnded,
     TurnsDone,
 )
 from holdfast.errors import HarnessError
+from holdfast.model.codec import encode
 from holdfast.model.observation import Answer, FaultMet, Turn
+from holdfast.model.task import Task
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT, output_notes
 from holdfast.protocols import TrialContext
 
 PARTIAL_KEPT = 1_000_000
 """Characters of an unfinished answer that are kept."""
+
+Say: TypeAlias = Callable[[bytes], Awaitable[None]]
+"""Sends something to the agent's process."""
 
 _messages: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 
@@ -113,6 +120,17 @@ class HostedTrial:
         """No turn is open: the last one that was asked has ended, or all has."""
         return self.done is not None or len(self.turns) >= len(self.asked)
 
+    async def go_on(self, task: Task, say: Say) -> bool:
+        """Asks the next turn, if there is one; a process that waits for one is told if there is not."""
+        if self.exited or self.done or self.turns[-1].ending != "answered":
+            return False
+        text = await self._context.next_turn(task, self.turns)
+        if text is not None:
+            text = self._context.ask(text)
+            self.asked.append(text)
+        await say(framed(encode(text)))
+        return text is not None
+
     def _take(self, data: bytes) -> None:
         try:
             message = _messages.decode(data)
@@ -127,6 +145,8 @@ class HostedTrial:
             self._context.met(self._in_time(message.met))
         elif isinstance(message, AmendedFault):
             self._context.amend(self._in_time(message.met))
+        elif isinstance(message, RecordingUsed):
+            self._context.took(message.use)
         elif isinstance(message, FunctionCalls):
             self._saw(message.calls)
         elif isinstance(message, TurnBegun):

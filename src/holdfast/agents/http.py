@@ -11,14 +11,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from holdfast.agents.dialogue import dialogue_of
 from holdfast.agents.time_limit import left_s
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import WHOLE, Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec
-from holdfast.model.task import Task
+from holdfast.model.task import RequestChange, Task
 from holdfast.protocols import TrialContext, World
 
 if TYPE_CHECKING:
+    from holdfast.agents.dialogue import Dialogue
+    from holdfast.agents.http_changed_client import ChangedClient
     from holdfast.agents.http_client import HttpClient, HttpExchange
     from holdfast.agents.http_cookies import CookieJar
     from holdfast.agents.http_pool import Taken
@@ -37,7 +43,12 @@ class HttpAgent:
     """An agent behind a URL. `open` it inside a running loop, `close` it after use."""
 
     def __init__(
-        self, form: RequestForm, wire: HttpClient, reader: ReplyReader, reset: Reset | None, fate: Fate | None = None
+        self,
+        form: RequestForm,
+        wire: HttpClient | ChangedClient,
+        reader: ReplyReader,
+        reset: Reset | None,
+        fate: Fate | None = None,
     ) -> None:
         self._form = form
         self._wire = wire
@@ -82,17 +93,27 @@ class HttpAgent:
 
     async def ask(self, task: Task, world: World) -> Answer:
         """Asks turn after turn until one ends badly. AgentUnavailable if the agent cannot be reached."""
+        if task.variation is not UNSET and task.variation.request is not None:
+            plain = replace(task, variation=UNSET)
+            return await self._with_change(task.variation.request, plain).ask(plain, world)
         notes: list[str] = []
-        if len(task.turns) == 1:
-            turn = await self._turn(task.turns[0], world, notes)
+        dialogue = dialogue_of(task.context, messages=self._form.takes_messages)
+        if dialogue is not None and dialogue.note:
+            notes.append(dialogue.note)
+        if task.most_turns == 1:
+            turn = await self._turn(task.turns[0], world, notes, None, dialogue)
             return Answer(turns=(turn,), notes=tuple(notes))
         cookies = self._wire.cookies()
         turns: list[Turn] = []
-        for text in task.turns:
-            turns.append(await self._turn(text, world, notes, cookies))
+        text: str | None = task.turns[0]
+        while text is not None:
+            turns.append(await self._turn(text, world, notes, cookies, dialogue))
             if turns[-1].ending != "answered":
                 break
-        return Answer(turns=tuple(turns), notes=tuple(notes))
+            if dialogue is not None:
+                dialogue.heard(turns[-1])
+            text = await world.context.next_turn(task, turns)
+        return Answer(turns=tuple(turns), notes=tuple(dict.fromkeys(notes)))
 
     async def reset(self, world: World) -> None:
         """Brings the agent back to its first state, as the spec says; HarnessError if that fails.
@@ -113,7 +134,17 @@ class HttpAgent:
             if self._reset is not None:
                 await self._reset.close()
 
-    async def _turn(self, text: str, world: World, notes: list[str], cookies: CookieJar | None = None) -> Turn:
+    def _with_change(self, change: RequestChange, task: Task) -> HttpAgent:
+        """This agent, asked by changed requests. It shares all that is to be closed."""
+        from holdfast.agents.http_changed_client import ChangedClient
+
+        assert not isinstance(self._wire, ChangedClient)
+        wire = ChangedClient(self._wire, self._form, change, task)
+        return HttpAgent(self._form, wire, self._reader, self._reset, self._fate)
+
+    async def _turn(
+        self, text: str, world: World, notes: list[str], cookies: CookieJar | None, dialogue: Dialogue | None
+    ) -> Turn:
         context = world.context
         asked = context.ask(text)
         if asked is not text and self._form.loses(asked, text):
@@ -121,9 +152,11 @@ class HttpAgent:
             context.lost()
         before = context.activity()
         taken = partial(_more, context, before)
-        seen = await self._send(self._form.fill(asked, text), cookies, left_s(world), taken)
+        seen = await self._send(self._form.fill(asked, text, dialogue), cookies, left_s(world), taken)
         if seen.retried:
             notes.append(_RETRIED)
+        if seen.note:
+            notes.append(seen.note)
         said = self._reader.read(seen, notes)
         return Turn(
             asked=asked,
@@ -147,10 +180,10 @@ class HttpAgent:
             from holdfast.agents.http_client import HttpExchange
 
             return HttpExchange(*await self._fate())
-        if seen.ending == "closed" and self._fate is not None:
+        if seen.ending in ("closed", "crashed") and self._fate is not None:
             ending, detail = await self._fate()
             if ending != "closed":
-                seen.ending, seen.detail = ending, detail
+                seen.ending, seen.detail, seen.note = ending, detail, ""
         return seen
 
 

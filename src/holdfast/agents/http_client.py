@@ -40,6 +40,8 @@ class HttpExchange(Struct):
     cut: bool = False
     latency_ms: float = 0.0
     retried: bool = False
+    note: str = ""
+    """What the reader should know of how it was asked."""
 
 
 class HttpClient:
@@ -52,18 +54,18 @@ class HttpClient:
 
         AgentUnavailable (config) for headers that cannot be sent.
         """
-        self._url = url
+        self.url = url
         try:
-            self._head = FixedHead(url, headers, keep=keep)
+            self.head = FixedHead(url, headers, keep=keep)
         except ValueError as wrong:
             raise self._impossible(wrong) from wrong
-        self._timeout_s = timeout_ms / 1000
+        self.timeout_s = timeout_ms / 1000
         self._pool = HttpPool(url.endpoint, limit=limit, keep=keep, body_limit=BODY_LIMIT)
         self._time = asyncio.get_running_loop().time
 
     def cookies(self) -> CookieJar:
         """A jar for the requests of one trial."""
-        return CookieJar(self._url, self._head.cookie)
+        return CookieJar(self.url, self.head.cookie)
 
     async def send(
         self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, taken: Taken = bool
@@ -72,22 +74,22 @@ class HttpClient:
 
         AgentUnavailable if no connection or no request could be made at all.
         """
-        limit_s = min(self._timeout_s, limit_s)
+        limit_s = min(self.timeout_s, limit_s)
         if limit_s <= 0:
             return HttpExchange("timeout", "no time was left to ask it")
         start = perf_counter()
         method, target, body = request
         try:
-            data = self._head.written(method, target, body, self._head.cookie if cookies is None else cookies.header)
+            data = self.head.written(method, target, body, self.head.cookie if cookies is None else cookies.header)
             reply, retried = await self._pool.ask(method, data, self._time() + limit_s, taken)
         except NotConnected as gone:
-            raise unreachable(gone.failed.kind, gone.__cause__, self._url, limit_s) from gone
+            raise unreachable(gone.failed.kind, gone.__cause__, self.url, limit_s) from gone
         except ValueError as wrong:
             raise self._impossible(wrong) from wrong
         latency_ms = (perf_counter() - start) * 1000
         if cookies is not None:
             cookies.take(reply.headers)
-        exchange = _exchange(reply, limit_s)
+        exchange = exchange_of(reply, limit_s)
         exchange.latency_ms, exchange.retried = latency_ms, retried
         return exchange
 
@@ -95,10 +97,11 @@ class HttpClient:
         await self._pool.close()
 
     def _impossible(self, wrong: ValueError) -> AgentUnavailable:
-        return AgentUnavailable(f"no request can be made to {self._url.shown}: {wrong}", config=True)
+        return AgentUnavailable(f"no request can be made to {self.url.shown}: {wrong}", config=True)
 
 
-def _exchange(reply: HttpReply, limit_s: float) -> HttpExchange:
+def exchange_of(reply: HttpReply, limit_s: float) -> HttpExchange:
+    """What a reply, or what came of it within `limit_s`, says."""
     ending, detail = _ending(reply, limit_s)
     if reply.status is None:
         return HttpExchange(ending, detail)

@@ -39,6 +39,8 @@ class FixedHead:
         if framing := _FRAMING.intersection(names):
             raise ValueError(f"the header {min(framing).decode()} follows from the body, and is not set by hand")
         block(self.cookie.encode(), rest)  # raises for a line break
+        self.lines = tuple(rest)
+        """As they are sent, without their ends."""
         self._lines = b"".join([line + b"\r\n" for line in rest])
 
     def written(self, method: str, target: str, body: bytes | None, cookie: str) -> bytes:

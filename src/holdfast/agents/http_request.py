@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
+from holdfast.agents.dialogue import Dialogue
 from holdfast.agents.http_template import (
     RequestTemplate,
     TemplateFields,
@@ -43,10 +44,18 @@ class RequestForm:
     """None where everything goes into the query."""
     query: tuple[tuple[RequestTemplate, RequestTemplate], ...]
     structured: bool
+    takes_messages: bool = False
+    """It has a place for the conversation so far."""
 
-    def fill(self, asked: str, turn: str) -> HttpRequest:
-        """The request that asks `asked`, which is `turn` or what an attack made of it."""
-        fields = TemplateFields(asked, (turn, asked) if self.structured else ())
+    def fill(self, asked: str, turn: str, dialogue: Dialogue | None = None) -> HttpRequest:
+        """The request that asks `asked`, which is `turn` or what an attack made of it, in a conversation."""
+        source = (turn, asked) if self.structured else ()
+        if dialogue is None:
+            fields = TemplateFields(asked, source)
+        elif self.takes_messages:
+            fields = TemplateFields(asked, source, json.dumps(dialogue.messages(asked)))
+        else:
+            fields = TemplateFields(dialogue.text(asked), source)
         try:
             target = self.url.endpoint.target
             if self.query:
@@ -59,7 +68,7 @@ class RequestForm:
 
     def loses(self, asked: str, turn: str) -> bool:
         """Whether what an attack put into the prompt has no place in the template."""
-        return asked != turn and self.fill(asked, turn) == self.fill(turn, turn)
+        return asked != turn and not self.takes_messages and self.fill(asked, turn) == self.fill(turn, turn)
 
 
 def request_form(agent: AgentSpec) -> RequestForm:
@@ -73,6 +82,7 @@ def request_form(agent: AgentSpec) -> RequestForm:
         query += _query_of(template, agent.request_template or _DEFAULT_TEMPLATE)
     elif not declared:
         headers["Content-Type"] = "application/json" if template.is_json else "text/plain; charset=utf-8"
+    templates = [*(template for pair in query for template in pair), *(() if method in _IN_QUERY else (template,))]
     return RequestForm(
         method=method,
         url=endpoint_url(agent.endpoint),
@@ -80,6 +90,7 @@ def request_form(agent: AgentSpec) -> RequestForm:
         body=None if method in _IN_QUERY else template,
         query=tuple(query),
         structured=agent.parse_structured_input,
+        takes_messages=any(one.takes_messages for one in templates),
     )
 
 
@@ -106,7 +117,7 @@ def _query_of(template: RequestTemplate, text: str) -> list[tuple[RequestTemplat
 
 def _pairs_of_json(text: str) -> list[tuple[RequestTemplate, RequestTemplate]]:
     """An object gives a parameter a key; a value that is no text is sent as JSON."""
-    bare = "".join(p if isinstance(p, str) else _quoted(p.write("x"), p.name) for p in body_template(text).parts)
+    bare = "".join(p if isinstance(p, str) else _quoted(p.sample, p.name) for p in body_template(text).parts)
     value = json.loads(bare)
     if not isinstance(value, dict):
         value = {"input": value}

@@ -14,6 +14,9 @@ _FIELD = re.compile(_NAME)
 _STRING_OR_FIELD = re.compile(r'("(?:[^"\\]|\\.)*")|' + _NAME, re.DOTALL)
 _KEY_LINE = re.compile(r"\s*([^\W\d][\w /.-]{0,60}?)\s*:(?:\s+(.*))?$")
 
+MESSAGES = "messages"
+"""The slot of the conversation so far, as JSON."""
+
 WriteText: TypeAlias = Callable[[str], str]
 
 
@@ -36,6 +39,11 @@ class Slot:
     literal: str | None = None
     """What stands there if the field is unknown; None makes that an error."""
 
+    @property
+    def sample(self) -> str:
+        """What it writes for a text, to see what that makes of the template."""
+        return '"x"' if self.write is _as_json else self.write("x")
+
 
 @dataclass(frozen=True, slots=True)
 class RequestTemplate:
@@ -44,24 +52,35 @@ class RequestTemplate:
     parts: tuple[str | Slot, ...]
     is_json: bool = False
 
+    @property
+    def takes_messages(self) -> bool:
+        """It has a place for the conversation so far."""
+        return any(not isinstance(part, str) and part.name == MESSAGES for part in self.parts)
+
     def fill(self, fields: TemplateFields) -> str:
         return "".join([part if isinstance(part, str) else fields.write(part) for part in self.parts])
 
 
 class TemplateFields:
-    """What one prompt offers to slots: itself as `{prompt}`, and its `key: value` lines."""
+    """What one prompt offers to slots: itself as `{prompt}`, the conversation, and its `key: value` lines."""
 
-    __slots__ = ("_named", "_prompt", "_source")
+    __slots__ = ("_messages", "_named", "_prompt", "_source")
 
-    def __init__(self, prompt: str, source: Iterable[str] = ()) -> None:
-        """`source`: the texts to take fields from; a later one wins. They are read only if a slot asks."""
+    def __init__(self, prompt: str, source: Iterable[str] = (), messages: str = "[]") -> None:
+        """`source`: the texts to take fields from; a later one wins. They are read only if a slot asks.
+
+        `messages`: the conversation so far, as JSON.
+        """
         self._prompt = prompt
+        self._messages = messages
         self._source = source
         self._named: Mapping[str, tuple[str, str]] | None = None
 
     def write(self, slot: Slot) -> str:
         if slot.name == "prompt":
             return slot.write(self._prompt)
+        if slot.name == MESSAGES:
+            return slot.write(self._messages)
         if self._named is None:
             self._named = {as_key(k): (k, v) for text in self._source for k, v in structured(text).items()}
         found = self._named.get(slot.key)
@@ -94,7 +113,7 @@ def as_key(name: str) -> str:
 def body_template(text: str, content_type: str = "") -> RequestTemplate:
     """A template for a body: JSON if it is JSON around its fields, else text."""
     parts = _joined(_json_parts(text))
-    sample = "".join(p if isinstance(p, str) else p.write("x") for p in parts)
+    sample = "".join(p if isinstance(p, str) else p.sample for p in parts)
     try:
         json.loads(sample)
     except ValueError:
@@ -129,7 +148,9 @@ def _json_parts(text: str) -> Iterator[str | Slot]:
     end = 0
     for match in _STRING_OR_FIELD.finditer(text):
         yield text[end : match.start()]
-        if match[1] is None:
+        if MESSAGES in (match[2], (match[1] or "")[2:-2]):  # in quotes, too, it is a list and no text
+            yield Slot(MESSAGES, MESSAGES, _as_json)
+        elif match[1] is None:
             yield Slot(match[2], as_key(match[2]), json.dumps)
         else:
             yield from _text_parts(match[1], _inside_string, keep_unknown=False)
@@ -144,6 +165,11 @@ def _text_parts(text: str, write: WriteText, *, keep_unknown: bool) -> Iterator[
         yield Slot(match[1], as_key(match[1]), write, match[0] if keep_unknown else None)
         end = match.end()
     yield text[end:]
+
+
+def _as_json(value: str) -> str:
+    """What is JSON already."""
+    return value
 
 
 def _inside_string(value: str) -> str:

@@ -9,12 +9,15 @@ import sys
 from pathlib import Path
 from time import perf_counter
 
+from msgspec import UNSET
+
 from holdfast.agents.answer_text import settle
 from holdfast.agents.conventions import RESET_S
+from holdfast.agents.dialogue import Dialogue
 from holdfast.agents.environment import clear_environment, set_environment_here
 from holdfast.agents.inline_folder import InlineFolder, Output
 from holdfast.agents.inline_guard import Guard
-from holdfast.agents.loaded import Loaded, ResetFunction, load, prepare
+from holdfast.agents.loaded import Given, Loaded, ResetFunction, load, prepare
 from holdfast.agents.turns import raised_turn, take_turn
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer, Turn
@@ -42,7 +45,7 @@ class InlineAgent:
         guard: Guard,
     ) -> None:
         ask = loaded.ask if loaded.is_async else guard.around(loaded.ask)
-        self._loaded = Loaded(ask, is_async=loaded.is_async)
+        self._loaded = Loaded(ask, is_async=loaded.is_async, takes_messages=loaded.takes_messages)
         self._guard = guard
         self._reset = reset
         self._timeout_ms = agent.timeout_ms
@@ -77,7 +80,8 @@ class InlineAgent:
         trial, output = context.trial, self._output
         weather: Weather | None = None
         if self.installed.tools or self.installed.llm:
-            weather = Weather(trial, self._scenarios.get(trial.scenario, CALM), context.met, context.amend)
+            scenario = self._scenarios.get(trial.scenario, CALM)
+            weather = Weather(trial, scenario, context.met, context.amend, context.took)
         broke: list[str] = []
         if self._env:  # another agent of this process may have its own
             os.environ.update(self._env)
@@ -105,27 +109,39 @@ class InlineAgent:
         """Asks turn by turn, until all are asked or one ends badly."""
         turns: list[Turn] = []
         notes: list[str] = []
-        for text in task.turns:
+        dialogue = None
+        if self._loaded.takes_messages or task.context is not UNSET:  # each call would be felt: it runs in no time
+            dialogue = Dialogue(task.context, messages=self._loaded.takes_messages)
+            if dialogue.note:
+                notes.append(dialogue.note)
+        text, alone = task.turns[0], task.user is UNSET and not task.turns[1:]
+        while True:
             asked = context.ask(text)
+            given = asked if dialogue is None else dialogue.given(asked)
             if self._loaded.is_async:
-                turn, noted = await self._awaited_turn(asked)
+                turn, noted = await self._awaited_turn(asked, given)
             else:
-                turn, noted = await take_turn(asked, self._loaded, settle, _drop, (Exception, SystemExit))
+                turn, noted = await take_turn(asked, self._loaded, settle, _drop, (Exception, SystemExit), given=given)
             if turn.latency_ms > self._timeout_ms:
                 turn = self._overdue(turn)
             turns.append(turn)
             if noted:
                 notes.extend(noted)
-            if turn.ending != "answered":
-                break
-        return turns, notes
+            if alone or turn.ending != "answered":
+                return turns, notes
+            if dialogue is not None:
+                dialogue.heard(turn)
+            following = await context.next_turn(task, turns)
+            if following is None:
+                return turns, notes
+            text = following
 
-    async def _awaited_turn(self, asked: str) -> tuple[Turn, tuple[str, ...]]:
+    async def _awaited_turn(self, asked: str, given: Given) -> tuple[Turn, tuple[str, ...]]:
         """A turn that can be ended when it takes too long, as long as it waits."""
         started = perf_counter()
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
-                return await take_turn(asked, self._loaded, settle, _drop, (Exception, SystemExit))
+                return await take_turn(asked, self._loaded, settle, _drop, (Exception, SystemExit), given=given)
         except TimeoutError:
             detail = f"no answer within {self._timeout_ms} ms"
             return Turn(asked, None, float(self._timeout_ms), "timeout", detail), ()

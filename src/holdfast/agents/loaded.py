@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
+from holdfast.agents.dialogue import GivenMessage
 from holdfast.errors import UserError
 from holdfast.model.spec import AgentSpec, Scenario
 from holdfast.planes.install import Installed, install
@@ -13,16 +14,20 @@ from holdfast.planes.raised_error import load_exception
 from holdfast.planes.resolve import resolve
 from holdfast.planes.weather import make_fault
 
-AskFunction = Callable[[str], Any]
+Given: TypeAlias = str | list[GivenMessage]
+"""What an agent is called with: the question, or the messages up to it."""
+AskFunction = Callable[[Any], Any]
 ResetFunction = Callable[[], Any]
 
 
 class Loaded:
     """The agent, ready to be asked. `is_async` says whether its answer must be awaited."""
 
-    def __init__(self, ask: AskFunction, *, is_async: bool) -> None:
+    def __init__(self, ask: AskFunction, *, is_async: bool, takes_messages: bool = False) -> None:
         self.ask = ask
         self.is_async = is_async
+        self.takes_messages = takes_messages
+        """It is asked with the list of all messages so far."""
 
 
 def prepare(scenarios: tuple[Scenario, ...]) -> None:
@@ -61,7 +66,8 @@ def load_agent(endpoint: str, given: str | None = None) -> Loaded:
             from holdfast.agents.runnable_input import input_form  # few agents are asked with more than text
 
             form = input_form(endpoint, target, given)
-            return Loaded(_with_input(found, form), is_async=inspect.iscoroutinefunction(found))
+            awaited = inspect.iscoroutinefunction(found)
+            return Loaded(_with_input(found, form), is_async=awaited, takes_messages=form.messages)
     if not callable(target):
         graph = callable(getattr(target, "compile", None))
         raise UserError(
@@ -76,24 +82,28 @@ def load_agent(endpoint: str, given: str | None = None) -> Loaded:
             hint="remove it, or name the runnable itself",
             key="agent.input",
         )
-    _takes_a_prompt(endpoint, target)
+    messages = _takes_messages(endpoint, target)
     awaited = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004
-    return Loaded(target, is_async=awaited)
+    return Loaded(target, is_async=awaited, takes_messages=messages)
 
 
-def _takes_a_prompt(endpoint: str, target: Callable[..., Any]) -> None:
-    """Refuses a function that cannot be called with the prompt alone: that is wiring, not behaviour."""
+def _takes_messages(endpoint: str, target: Callable[..., Any]) -> bool:
+    """Whether the function's first parameter is called `messages`.
+
+    Refuses one that cannot be called with the prompt alone: that is wiring, not behaviour.
+    """
     try:
         signature = inspect.signature(target)
     except (TypeError, ValueError):  # some built-ins have none
-        return
+        return False
     try:
         signature.bind("prompt")
     except TypeError:
         raise UserError(
             f"agent.endpoint {endpoint!r} cannot be called with the prompt alone: it takes {signature}",
-            hint="name a function of one argument, the prompt",
+            hint="name a function of one argument, the prompt or `messages`",
         ) from None
+    return next(iter(signature.parameters), "") == "messages"
 
 
 def _instance(endpoint: str, cls: type) -> Any:
@@ -106,6 +116,6 @@ def _instance(endpoint: str, cls: type) -> Any:
         ) from broken
 
 
-def _with_input(invoke: Callable[[Any], Any], form: Callable[[str], Any]) -> AskFunction:
-    """Invokes with the prompt in the form that is wanted."""
-    return lambda prompt: invoke(form(prompt))
+def _with_input(invoke: Callable[[Any], Any], form: Callable[[Given], Any]) -> AskFunction:
+    """Invokes with the prompt, or the messages, in the form that is wanted."""
+    return lambda given: invoke(form(given))

@@ -85,7 +85,7 @@ class MachineHosts:
         host = await (self._own_host() if alone else self._host())
         try:
             with self._served(host, context) as begun:
-                return await host.perform(context, task.turns, begun)
+                return await host.perform(context, task, begun)
         except HarnessError as broken:
             if str(broken) == HOST_DIED:
                 self._suspects.add(context.trial.id)

@@ -1,16 +1,17 @@
-"""How a prompt reaches a command: on stdin, as an argument, in a variable, or in a file."""
+"""How a prompt reaches a command: on stdin, as an argument, in a variable, in a file, or with all messages before."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from holdfast.agents.dialogue import GivenMessage
 from holdfast.agents.placeholders import PROMPT, PROMPT_FILE, holds, in_argument, in_shell
 from holdfast.errors import AgentUnavailable
-from holdfast.model.codec import encodable
+from holdfast.model.codec import carried, encodable, encode
 from holdfast.model.spec import AgentSpec
 
 WORD_LIMIT = 128 * 1024 - 64
@@ -47,7 +48,12 @@ class PromptChannel:
         self._agent = agent
         self._command = None if agent.command is None else in_shell(agent.command)
 
-    def give(self, prompt: str, lend: Lend, mcp_config: str = "") -> GivenPrompt:
+    @property
+    def takes_messages(self) -> bool:
+        """The whole conversation so far is on stdin, as JSON."""
+        return self._way == "messages"
+
+    def give(self, prompt: str, lend: Lend, mcp_config: str = "", messages: Sequence[GivenMessage] = ()) -> GivenPrompt:
         """The prompt, ready to be delivered; `mcp_config` is the path for its place in an argument."""
         prompt = encodable(prompt)
         if self._word:
@@ -59,6 +65,8 @@ class PromptChannel:
         values = {"prompt": prompt, "prompt_file": path, "mcp_config": mcp_config}
         args = tuple([in_argument(arg, values) for arg in self._agent.args])
         called = replace(self._agent, command=self._command, args=args)
+        if self._way == "messages":
+            return GivenPrompt(called, env, encode(carried(list(messages))))
         return GivenPrompt(called, env, prompt.encode() if self._way == "stdin" else b"")
 
 

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import TypeAlias
 
@@ -32,6 +32,7 @@ from holdfast.agents.turns import TrialRequest
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
+from holdfast.model.task import Task
 from holdfast.processes.leftovers import end_marked, kill_group, survived
 from holdfast.processes.limits import GRACE_S
 from holdfast.processes.nonblocking import read_now
@@ -103,10 +104,10 @@ class PythonHost:
             raise AgentUnavailable(news.message, hint=news.hint, body=news.trace, config=True, key=news.key)
         return cls(process, ours, news, setup, mark)
 
-    async def perform(self, context: TrialContext, turns: Sequence[str], begun: Begun | None = None) -> Answer:
+    async def perform(self, context: TrialContext, task: Task, begun: Begun | None = None) -> Answer:
         """Runs one trial to its end, which may be ours to make. `begun` is told its process as soon as it is known."""
         hosted = HostedTrial(self._loop, context)
-        hosted.asked.append(context.ask(turns[0]))
+        hosted.asked.append(context.ask(task.turns[0]))
         ends = TrialPipes(self._loop, hosted)
         self._tickets += 1
         self._hosted[self._tickets] = hosted
@@ -114,12 +115,13 @@ class PythonHost:
             self._begun[self._tickets] = begun
         try:
             began = perf_counter() - context.now()
-            rest = ends.send_some(framed(encode(TrialRequest(context.trial, hosted.asked[0], len(turns), began))))
+            request = TrialRequest(context.trial, hosted.asked[0], task.most_turns, began)
+            rest = ends.send_some(framed(encode(request)))
             await self._hand_over(self._tickets, ends)
             ends.listen()
             if rest:
                 await ends.say(rest)
-            await self._watch(hosted, ends, turns, context.ask)
+            await self._watch(hosted, ends, task)
             ends.drain()
         finally:
             if not hosted.exited:  # we were interrupted
@@ -140,11 +142,10 @@ class PythonHost:
             else:
                 return
 
-    async def _watch(
-        self, hosted: HostedTrial, ends: TrialPipes, turns: Sequence[str], ask: Callable[[str], str]
-    ) -> None:
+    async def _watch(self, hosted: HostedTrial, ends: TrialPipes, task: Task) -> None:
         """Waits for the end, turn by turn; a turn that takes too long is ended."""
         await self._await_begin(hosted)
+        most = task.most_turns
         while not hosted.broke:
             in_time = await hosted.wait(lambda: hosted.all_said, self._timeout_s) or await self._on_its_way(
                 hosted, ends
@@ -153,10 +154,8 @@ class PythonHost:
                 hosted.late = True
                 await self._stop(hosted)
                 return
-            if hosted.exited or hosted.done or hosted.turns[-1].ending != "answered" or len(hosted.asked) == len(turns):
+            if len(hosted.asked) == most or not await hosted.go_on(task, ends.say):
                 break
-            hosted.asked.append(ask(turns[len(hosted.asked)]))
-            await ends.say(framed(encode(hosted.asked[-1])))
         if not await hosted.wait(lambda: hosted.exited, GRACE_S if hosted.all_said else self._timeout_s):
             hosted.notes.append("its process did not end by itself after its answer, and was ended")
             await self._stop(hosted)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.agents.dialogue import GivenMessage
 from holdfast.agents.runnable_places import Takes
 from holdfast.agents.runnable_schema import WantedInput, wanted
 from holdfast.errors import UserError
@@ -20,18 +20,26 @@ class InputForm:
     messages: bool = False
     dicts: bool = False
 
-    def __call__(self, prompt: str) -> Any:
-        """The input with this prompt in it."""
+    def __call__(self, given: str | list[GivenMessage]) -> Any:
+        """The input with this prompt, or these messages, in it."""
         if not self.key:
-            return prompt
-        message = {"role": "user", "content": prompt} if self.dicts else ("user", prompt)
-        return {self.key: [message] if self.messages else prompt}
+            return given
+        if not self.messages:
+            return {self.key: given}
+        listed = [{"role": "user", "content": given}] if isinstance(given, str) else given
+        return {self.key: [self._message(one) for one in listed]}
+
+    def _message(self, one: GivenMessage) -> GivenMessage | tuple[str, str]:
+        role, content = one["role"], one["content"]
+        if role == "tool":  # a tool's message needs the id of a call, and there is none
+            role, content = "assistant", f"Tool result: {content}"
+        return {"role": role, "content": content} if self.dicts else (role, content)
 
 
 TEXT, INPUT, MESSAGES = InputForm(), InputForm("input"), InputForm("messages", messages=True)
 
 
-def input_form(endpoint: str, target: Any, by_hand: str | None) -> Callable[[str], Any]:
+def input_form(endpoint: str, target: Any, by_hand: str | None) -> InputForm:
     """How this runnable gets a prompt; UserError if that cannot be told, or cannot be as `agent.input` says."""
     asks = wanted(target)
     if by_hand is not None:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from holdfast.agents.answer_text import ANSWER_LIMIT, READ_LIMIT, NoText, Take, must_wait, settle, settle_plain, text_of
+from holdfast.agents.dialogue import dialogue_of
 from holdfast.agents.environment import set_environment
-from holdfast.agents.loaded import Loaded, ResetFunction
+from holdfast.agents.loaded import Given, Loaded, ResetFunction
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.spec import Scenario
+from holdfast.model.task import RecordedUse
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import said, shorten
@@ -37,6 +39,7 @@ class TrialRequest(Struct, frozen=True, array_like=True):
     trial: Trial
     asked: str
     turns: int = 1
+    """How many there are at most."""
     began: float = 0.0
     """What perf_counter said when the trial began; the trace counts from there."""
 
@@ -51,6 +54,12 @@ class AmendedFault(Struct, frozen=True, tag="amended", array_like=True):
     """What became of a ledger entry that was sent before."""
 
     met: FaultMet
+
+
+class RecordingUsed(Struct, frozen=True, tag="recorded", array_like=True):
+    """What a call of a replayed trial was given of its recording, sent before it is given."""
+
+    use: RecordedUse
 
 
 class FunctionCall(Struct, frozen=True, array_like=True):
@@ -104,7 +113,9 @@ class TurnsDone(Struct, frozen=True, tag="done", array_like=True):
     concurrent: bool
 
 
-Message: TypeAlias = Fault | AmendedFault | FunctionCalls | TurnBegun | Piece | TurnEnded | Noted | Broke | TurnsDone
+Message: TypeAlias = (
+    Fault | AmendedFault | RecordingUsed | FunctionCalls | TurnBegun | Piece | TurnEnded | Noted | Broke | TurnsDone
+)
 Settle: TypeAlias = Callable[[Any, Take], Awaitable[Any]]
 
 
@@ -113,8 +124,8 @@ class ReportLine(Protocol):
 
     def send(self, message: Message) -> None: ...
 
-    def hear(self) -> str:
-        """The next turn."""
+    def hear(self) -> str | None:
+        """The next turn; None: there is no other."""
         ...
 
 
@@ -126,7 +137,11 @@ def perform(
     if reset is not None and not _reset(reset, line):
         return
     weather = Weather(
-        request.trial, scenario, lambda met: line.send(Fault(met)), lambda met: line.send(AmendedFault(met))
+        request.trial,
+        scenario,
+        lambda met: line.send(Fault(met)),
+        lambda met: line.send(AmendedFault(met)),
+        lambda use: line.send(RecordingUsed(use)),
     )
     seen = _CallReporter(line)
     watch = CallTrace(request.began, seen.tell, early=True)
@@ -218,23 +233,35 @@ async def _converse(
     request: TrialRequest, agent: Loaded, line: ReportLine, weather: Weather, settle: Settle, seen: _CallReporter
 ) -> None:
     """Asks turn by turn, until all are asked or one ends badly."""
-    asked = request.asked
-    for n in range(1, request.turns + 1):
+    asked: str | None = request.asked
+    dialogue = dialogue_of(request.trial.task.context, messages=agent.takes_messages)
+    if dialogue is not None and dialogue.note:
+        line.send(Noted(dialogue.note))
+    n = 0
+    while asked is not None:
+        n += 1
         line.send(TurnBegun())
-        turn, notes = await take_turn(asked, agent, settle, lambda text: line.send(Piece(text)))
+        given = asked if dialogue is None else dialogue.given(asked)
+        turn, notes = await take_turn(asked, agent, settle, lambda text: line.send(Piece(text)), given=given)
         seen.flush()
         line.send(TurnEnded(turn, notes))
-        if turn.ending != "answered":
+        if turn.ending != "answered" or n == request.turns:
             break
-        if n < request.turns:
-            asked = line.hear()
+        if dialogue is not None:
+            dialogue.heard(turn)
+        asked = line.hear()
     line.send(TurnsDone(weather.calls, weather.concurrent))
 
 
 async def take_turn(
-    asked: str, agent: Loaded, settle: Settle, take: Take, caught: Any = BaseException
+    asked: str, agent: Loaded, settle: Settle, take: Take, caught: Any = BaseException, *, given: Given | None = None
 ) -> tuple[Turn, tuple[str, ...]]:
-    """One turn of an agent, with a note if its answer was cut. What it raises is its result."""
+    """One turn of an agent, with a note if its answer was cut. What it raises is its result.
+
+    `given` is what it is called with where that is more than the question.
+    """
+    if given is None:
+        given = asked
     pieces: list[str] = []
 
     def keep(text: str) -> None:
@@ -243,17 +270,17 @@ async def take_turn(
 
     started = perf_counter()
     try:
-        value = given = agent.ask(asked)
+        value = told = agent.ask(given)
         if type(value) is not str:
-            given = await settle(value, keep)
-            value = text_of(given, asked)
+            told = await settle(value, keep)
+            value = text_of(told, given if type(given) is str else asked)
     except NoText as odd:
         return Turn(asked, None, (perf_counter() - started) * 1000, "unreadable", str(odd)), ()
     except caught as raised:
         return raised_turn(asked, started, raised, "".join(pieces)), ()
     latency_ms = (perf_counter() - started) * 1000
     if value is None:
-        why = "the agent returned None" if given is None else "no AI message in what the agent returned answers this"
+        why = "the agent returned None" if told is None else "no AI message in what the agent returned answers this"
         return Turn(asked, None, latency_ms, "no_answer", why), ()
     return _answered(asked, latency_ms, value)
 

@@ -73,8 +73,8 @@ class _Silent:
     def send(self, message: Message) -> None:
         framed(encode(message))
 
-    def hear(self) -> str:
-        return ""
+    def hear(self) -> str | None:
+        return None
 
 
 async def _echo(prompt: str) -> str:

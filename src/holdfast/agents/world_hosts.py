@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Sequence
 from time import perf_counter
 
 import msgspec
@@ -57,7 +56,7 @@ class WorldHosts:
             raise
         try:
             setup = HostSetup(self._agent, place.folder, self._scenarios, "place")
-            limit_s = await self._perform(program, hosted, ends, task.turns, world, setup)
+            limit_s = await self._perform(program, hosted, ends, task, world, setup)
         finally:
             await program.end(0.0)
             hosted.finish(program.status, program.out_of_memory)
@@ -74,7 +73,7 @@ class WorldHosts:
         program: Started,
         hosted: HostedTrial,
         ends: TrialPipes,
-        turns: Sequence[str],
+        task: Task,
         world: World,
         setup: HostSetup,
     ) -> float:
@@ -86,8 +85,9 @@ class WorldHosts:
                 return 0.0
             ends.listen()
             began = perf_counter() - world.context.now()
-            await ends.say(framed(encode(TrialRequest(world.trial, hosted.asked[0], len(turns), began))))
-            limit_s = await self._turns(hosted, ends, turns, world)
+            request = TrialRequest(world.trial, hosted.asked[0], task.most_turns, began)
+            await ends.say(framed(encode(request)))
+            limit_s = await self._turns(hosted, ends, task, world)
             if not hosted.late:
                 await hosted.wait(lambda: hosted.exited, GRACE_S)
             return limit_s
@@ -121,18 +121,16 @@ class WorldHosts:
             raise AgentUnavailable(news.message, hint=news.hint, body=news.trace, config=True, key=news.key)
         return True
 
-    async def _turns(self, hosted: HostedTrial, ends: TrialPipes, turns: Sequence[str], world: World) -> float:
+    async def _turns(self, hosted: HostedTrial, ends: TrialPipes, task: Task, world: World) -> float:
         """Asks turn after turn; one that takes too long ends it. How long the last one might take."""
         limit_s = patience_ms(self._timeout_ms, world) / 1000
         while not hosted.broke:
             if not await hosted.wait(lambda: hosted.all_said, limit_s):
                 hosted.late = True
                 break
-            if hosted.exited or hosted.done or hosted.turns[-1].ending != "answered" or len(hosted.asked) == len(turns):
+            if len(hosted.asked) == task.most_turns or not await hosted.go_on(task, ends.say):
                 break
             limit_s = patience_ms(self._timeout_ms, world) / 1000
-            hosted.asked.append(world.context.ask(turns[len(hosted.asked)]))
-            await ends.say(framed(encode(hosted.asked[-1])))
         return limit_s
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from holdfast.cli import options as shared
+from holdfast.plan import RunOptions
 
 
 @click.command(name="ci")
@@ -47,7 +48,7 @@ def run_several(
     config: Path | None,
     resume: str | None,
     force: bool,
-    options: Any,
+    options: RunOptions,
     outputs: Sequence[Path],
     *,
     as_json: bool = False,
@@ -56,11 +57,8 @@ def run_several(
     report: bool = True,
 ) -> int:
     """Runs the parts and shows them; the exit code."""
-    from holdfast.cli import screen as terminal
     from holdfast.cli.run_job import Screen
-    from holdfast.cli.whole_run import plan_whole, run_whole, write_overall
-    from holdfast.report.overall import document, summary
-    from holdfast.report.terminal import can_show_signs
+    from holdfast.cli.whole_run import plan_whole, run_whole, show_overall, write_overall
     from holdfast.report.whole_files import check_output
 
     for path in outputs:
@@ -69,20 +67,7 @@ def run_several(
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
     with closing(run_whole(plan, screen, report=report)) as found:
         missing = write_overall(found, outputs, report=report)
-        page = found.shown_page if report else ""
-        if as_json:
-            from holdfast.model.codec import encode
-
-            sys.stdout.write(encode(document(found.overall)).decode() + "\n")
-        else:
-            text = summary(
-                found.overall,
-                color=terminal.wants_color(sys.stdout),
-                quiet=quiet,
-                unicode=can_show_signs(sys.stdout.encoding),
-                page=page,
-            )
-            sys.stdout.write(text if quiet else f"\n{text}")
+        show_overall(found, as_json=as_json, quiet=quiet, page=found.shown_page if report else "")
     for trouble in missing:
         print(f"error: {trouble}", file=sys.stderr)
     return found.overall.exit_code or (3 if missing else 0)

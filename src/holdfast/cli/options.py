@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -177,6 +178,23 @@ def options(
 ) -> RunOptions:
     """The command line as a value; `given` are fields of Options by their own names."""
     return RunOptions(select=Select(scenarios, invariants, trials, keywords), preflight=not no_preflight, **given)
+
+
+def warn(message: str) -> None:
+    """Says on stderr what the user should know and what stops nothing."""
+    from holdfast.report.wording import warned
+
+    print(warned(message), file=sys.stderr)
+
+
+def show_lines(lines: Iterable[str]) -> None:
+    """Prints lines as this terminal can show them."""
+    from holdfast.report.safe import ascii_only
+    from holdfast.report.terminal import can_show_signs
+
+    signs = can_show_signs(sys.stdout.encoding)
+    for line in lines:
+        print(line if signs else ascii_only(line))
 
 
 def option_warnings(spec: Spec, given: RunOptions) -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import closing
 from pathlib import Path
 
 import click
@@ -21,19 +19,10 @@ def command(run: str, outputs: tuple[Path, ...], as_json: bool, verbose: bool) -
 
     \b
       holdfast report 0007
-      holdfast report 0007 -o run.html -o run.xml
+      holdfast report latest -o run.html -o run.xml
     """
-    from holdfast.cli.run_job import Screen
-    from holdfast.report.files import reporter, write
+    from holdfast.cli.stored_run import show_stored
     from holdfast.runner.start import RUNS
-    from holdfast.runner.stored import look
     from holdfast.store.rundir import RunDir
 
-    for path in outputs:
-        reporter(path)
-    with closing(look(RunDir.find(RUNS, run), environ=os.environ)) as outcome:
-        for path in outputs:
-            write(outcome.run, path)
-        if not outputs or as_json:
-            Screen(as_json=as_json, verbose=verbose).finish(outcome)
-    return 0
+    return show_stored(RunDir.find(RUNS, run), outputs, as_json=as_json, verbose=verbose)

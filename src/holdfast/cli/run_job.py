@@ -76,6 +76,10 @@ def prepare(
         given = _only_failed(spec, given, warnings)
     job = Job(spec, given, os.environ, tuple(warnings))
     check_judges(spec, job.plan.invariants, os.environ)
+    if spec.has_users:
+        from holdfast.runner.conversations import check_users
+
+        check_users(spec, os.environ)
     return PreparedJob(job)
 
 
@@ -231,7 +235,7 @@ def _declared(job: Job, rundir: RunDir) -> dict[Path, str]:
     suffix = suffix_of(output["format"])
     root = Path(job.spec.path).parent
     name = output.get("filename_template") or "holdfast-{run}"
-    filled = name.replace("{run}", rundir.id).replace("{date}", rundir.manifest().started[:10])
+    filled = name.replace("{run}", rundir.id.replace("/", "-")).replace("{date}", rundir.manifest().started[:10])
     filled = filled.replace("{timestamp}", rundir.manifest().started.replace(":", "-"))
     path = root / output["path"] / filled
     return {path if path.suffix == suffix else path.with_name(path.name + suffix): output["format"]}
@@ -390,9 +394,10 @@ class Screen:
             sys.stdout.write(encode({"dry_run": True, "seed": job.spec.seed, **counts}).decode() + "\n")
             return 0
         shape = f"{plural(len(plan.invariants), 'rule')} × {plural(len(plan.scenarios), 'scenario')}"
+        users = f", up to {plural(counts['user_calls'], 'call')} of simulated users" if counts["user_calls"] else ""
         print(
             f"{plural(counts['trials'], 'trial')} for {shape} = {plural(counts['cells'], 'cell')}, "
-            f"{plural(counts['controls'], 'control trial')}, {plural(counts['judge_calls'], 'judge call')}. "
+            f"{plural(counts['controls'], 'control trial')}, {plural(counts['judge_calls'], 'judge call')}{users}. "
             "Nothing was run."
         )
         return 0

@@ -25,8 +25,9 @@ from holdfast.runner.job import Job, told
 from holdfast.runner.outcome import RunOutcome, shown_path
 from holdfast.runner.preflight import was_stateful
 from holdfast.runner.start import RUNS, begin_whole, take_up
-from holdfast.runner.whole import NOT_DECLARED, ORDER, overall, part_results, skipped, store_overall
+from holdfast.runner.whole import NOT_DECLARED, ORDER, overall, part_results, skipped, store_overall, stored_overall
 from holdfast.score.overall import interrupted
+from holdfast.score.ruling import INTERRUPTED
 from holdfast.store.rundir import RunDir
 
 
@@ -68,7 +69,7 @@ def plan_whole(config: Path | None, given: RunOptions, resume: str | None, force
         hint = f"go on with it: {command} --resume {whole.id}"
         raise UsageError(f"run {whole.id} is of one part", hint=hint)
     if whole is not None and config is None:
-        config = whole.manifest().original
+        config = _file_of(whole)
     spec, _ = load_part(find_config(config), given)
     wanted = whole.manifest().parts if whole is not None else _wanted(spec, given)
     if not wanted:
@@ -84,6 +85,13 @@ def plan_whole(config: Path | None, given: RunOptions, resume: str | None, force
         except NothingProven as idle:  # sessions that no rule judges, or a source without any
             left[part] = str(idle)
     return WholePlan(spec, given, jobs, left, whole)
+
+
+def _file_of(whole: RunDir) -> Path:
+    """The file that a run was made of, as the user named it where that is still the same."""
+    manifest = whole.manifest()
+    named = Path(manifest.spec_path)
+    return named if named.resolve() == manifest.original else manifest.original
 
 
 def _wanted(spec: Spec, given: RunOptions) -> tuple[Part, ...]:
@@ -173,6 +181,53 @@ def _discard(whole: RunDir, new: bool) -> None:
     whole.unlock()
     if new and not any((whole.path / "parts").glob("*/run.json")):
         shutil.rmtree(whole.path, ignore_errors=True)
+
+
+def look_whole(whole: RunDir) -> WholeOutcome:
+    """A stored run of several parts, each as far as it goes."""
+    from holdfast.runner.start import stored_spec
+    from holdfast.runner.stored import look
+
+    manifest = whole.manifest()
+    spec, _ = stored_spec(whole, manifest, None, os.environ)
+    stack, outcomes = ExitStack(), {}
+    results: list[PartResult] = []
+    for part in manifest.parts:
+        if not (whole.part(part).path / "run.json").is_file():
+            results.append(skipped(part, "the run ended before it", spec.weights))
+            continue
+        outcomes[part] = stack.enter_context(closing(look(whole.part(part), environ=os.environ)))
+        results += part_results(outcomes[part], whole, spec.weights)
+    found = stored_overall(whole) or _unconcluded(whole, spec, results)
+    return WholeOutcome(found, outcomes, whole, stack)
+
+
+def _unconcluded(whole: RunDir, spec: Spec, results: Sequence[PartResult]) -> Overall:
+    """A run that was killed: its parts as far as they go, and interrupted."""
+    left_early = [(INTERRUPTED, "the run was interrupted")]
+    scored = whole.manifest().options.part == "ci"
+    return overall(whole, spec, results, least=None, duration_s=0.0, found=left_early, scored=scored)
+
+
+def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, page: str) -> None:
+    """The overall result on stdout."""
+    from holdfast.cli import screen as terminal
+    from holdfast.report.overall import document, summary
+    from holdfast.report.terminal import can_show_signs
+
+    if as_json:
+        from holdfast.model.codec import encode
+
+        sys.stdout.write(encode(document(found.overall)).decode() + "\n")
+        return
+    text = summary(
+        found.overall,
+        color=terminal.wants_color(sys.stdout),
+        quiet=quiet,
+        unicode=can_show_signs(sys.stdout.encoding),
+        page=page,
+    )
+    sys.stdout.write(text if quiet else f"\n{text}")
 
 
 def write_overall(found: WholeOutcome, outputs: Sequence[Path], *, report: bool) -> list[str]:

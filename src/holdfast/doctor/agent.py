@@ -5,6 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from holdfast.doctor.waits import waits
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.open_site import open_site
@@ -32,6 +35,7 @@ async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions
     """Opens the agent, asks it the first prompt, and closes it again."""
     trial = plan(spec).preflight
     assert trial is not None, "a contract asks something"
+    trial = replace(trial, task=replace(trial.task, user=UNSET))  # a simulated user would tell no more
     try:
         world = WorldOptions(secrets=world_secrets(spec, RunOptions(), environ))
         site = await open_site(spec, environ=environ, concurrency=1, models=models, world=world)

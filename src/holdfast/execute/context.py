@@ -8,20 +8,22 @@ from functools import partial
 from time import perf_counter
 from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from holdfast.errors import HarnessError
 from holdfast.execute.needed import Needed, silent
 from holdfast.model.canary import echoes
 from holdfast.model.codec import HALVES, carried, encodable
-from holdfast.model.observation import Answer, FaultMet, Observation
+from holdfast.model.observation import Answer, FaultMet, Observation, Turn
 from holdfast.model.spec import Scenario
+from holdfast.model.task import RecordedUse, Task
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, brief, shorten
 from holdfast.planes.firing import DELAYED
 from holdfast.planes.weather import Weather
-from holdfast.protocols import Call, Fits, Forward, Receives, Reply, Sleep, WorldFindings
+from holdfast.protocols import Call, Fits, Forward, Receives, Reply, Sleep, TalkingUser, WorldFindings
 
 Met = Callable[[Trial, FaultMet], None]
 Saw = Callable[[Trial, TraceEvent], None]
@@ -45,12 +47,17 @@ class LiveContext:
         self.trial = trial
         self.nearby: Mapping[tuple[str, int], tuple[str, int]] = {}
         self.watch: Callable[[str], None] | None = None
+        self.user: TalkingUser | None = None
+        """Who asks further when the written turns are over."""
+        self.user_s = 0.0
         self.left: WorldFindings | None = None
         """What was found in the world after the agent had ended."""
         self.ledger: list[FaultMet] = []
         self._entries: dict[tuple[str, str, int], list[int]] = {}
         """Where in the ledger each call stands."""
         self.trace: list[TraceEvent] = []
+        self.recorded: list[RecordedUse] = []
+        self.replayed = trial.task.recording is not UNSET
         self.troubles: list[str] = []
         self.notes: list[str] = []
         self.closed = False
@@ -76,7 +83,7 @@ class LiveContext:
     def weather(self) -> Weather:
         """Made when first needed: most trials of a fast agent in calm never look."""
         if self._weather is None:
-            self._weather = Weather(self.trial, self._scenario, self.met, self.amend)
+            self._weather = Weather(self.trial, self._scenario, self.met, self.amend, self.took)
         return self._weather
 
     @property
@@ -89,6 +96,19 @@ class LiveContext:
     def ask(self, turn: str) -> str:
         self._before = len(self.ledger) if self.ledger else 0
         return self.weather.rewrite(turn) if self.stormy else turn
+
+    async def next_turn(self, task: Task, turns: Sequence[Turn]) -> str | None:
+        if len(turns) < len(task.turns):
+            return task.turns[len(turns)]
+        if task.user is UNSET or len(turns) >= task.most_turns:
+            return None
+        if self.user is None:
+            raise HarnessError("nobody plays the user of this task here")
+        began = perf_counter()
+        try:
+            return await self.user.reply(task, turns)
+        finally:
+            self.user_s += perf_counter() - began
 
     def lost(self) -> None:
         for at in range(self._before, len(self.ledger)):
@@ -117,6 +137,12 @@ class LiveContext:
             if self.ledger[at].index == fault.index:
                 self.ledger[at] = self._storable(fault)
                 return
+
+    def took(self, use: RecordedUse) -> None:
+        from holdfast.planes.replay_notes import USES_KEPT
+
+        if not self.closed and len(self.recorded) < USES_KEPT:
+            self.recorded.append(self._storable(use))
 
     def saw(self, event: TraceEvent) -> None:
         if self.closed:
@@ -168,7 +194,7 @@ class LiveContext:
             turns=answer.turns,
             ledger=tuple(self.ledger),
             output=answer.output,
-            notes=(*answer.notes, *self.notes),
+            notes=(*answer.notes, *self.notes, *(self._replay_notes() if self.replayed else ())),
             calls=answer.calls if weather is None else answer.calls | weather.calls,
             concurrent=answer.concurrent or (weather is not None and weather.concurrent),
             at=round(time.time() - now + self._began, 6),
@@ -177,11 +203,17 @@ class LiveContext:
             audit=left.audit,
             isolation=left.isolation,
             forbidden=left.forbidden,
+            recorded=tuple(self.recorded) if self.recorded else (),
             error=self._broken(answer) if error is None else error,
             attempts=attempts,
             duration_ms=(now - self._began) * 1000,
             simulated=simulated,
         )
+
+    def _replay_notes(self) -> tuple[str, ...]:
+        from holdfast.planes.replay_notes import replay_notes
+
+        return replay_notes(self.trial.task, self.recorded)
 
     def _broken(self, answer: Answer) -> str:
         """What of our side, or of a provider, has failed so far."""
@@ -239,6 +271,8 @@ class LiveContext:
         self.weather.concurrent = True
 
     def faces(self, plane: str, target: str) -> bool:
+        if self.replayed and self.weather.recorded is not None and self.weather.recorded.minds(plane, target):
+            return True
         return self.stormy and bool(self.weather.facing(plane, target))
 
     async def through(
@@ -251,13 +285,22 @@ class LiveContext:
         retry: int = 0,
         fits: Fits | None = None,
         receives: Receives | None = None,
+        names: Sequence[str] | None = None,
     ) -> Reply:
         held = (call.plane, brief(call.target), call.n)
         if len(self.trace) < EVENTS_KEPT:
             self._held.add(held)
         sent = partial(self._held.discard, held)
         return await self.weather.through(
-            call, forward, sleep, untouched=untouched, retry=retry, sent=sent, fits=fits, receives=receives
+            call,
+            forward,
+            sleep,
+            untouched=untouched,
+            retry=retry,
+            sent=sent,
+            fits=fits,
+            receives=receives,
+            names=names,
         )
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from msgspec import UNSET
+
 from holdfast import plugins
 from holdfast.execute.options import ASKED, ModelOptions
 from holdfast.model.spec import Injection, Spec
 from holdfast.plan.checks import make_check, urls_read
+from holdfast.planes.urls import is_url
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
@@ -20,7 +23,13 @@ def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
     if not agent.in_python or agent.isolation == "inline":
         return False
     asked = spec.models or agent.mcp_config is not None or models.record or models.replay
-    return bool(asked) or on_web(spec) or reads_cost(spec) or any(_on_wire(i, spec) for i in _injections(spec))
+    return (
+        bool(asked)
+        or replays(spec)
+        or on_web(spec)
+        or reads_cost(spec)
+        or any(_on_wire(i, spec) for i in _injections(spec))
+    )
 
 
 def unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = ASKED) -> str:
@@ -39,13 +48,43 @@ def on_web(spec: Spec) -> bool:
     """Whether a fault waits at a URL, a rule reads requests, or the agent is one whose HTTP is watched anyway."""
     agent = spec.agent
     named = any(i.plane == "http" or i.match_url is not None for i in _injections(spec))
-    return named or agent.launched or agent.gateway or bool(rule_urls(spec))
+    return named or agent.launched or agent.gateway or bool(rule_urls(spec)) or bool(recorded_urls(spec))
 
 
 def rule_urls(spec: Spec) -> tuple[str, ...]:
     """URL globs of the requests that rules about calls read."""
     known = (rule for rule in spec.invariants if plugins.find("checks", rule.check) is not None)
     return tuple(dict.fromkeys(url for rule in known for url in urls_read(make_check(rule))))
+
+
+def replays(spec: Spec) -> bool:
+    """Whether a task is answered by the tools of a recording."""
+    return any(task.recording is not UNSET for task in spec.tasks)
+
+
+def recorded_urls(spec: Spec) -> tuple[str, ...]:
+    """URL globs of the requests that recordings answer, or refuse: all, unless what they do not know is let through."""
+    recordings = [task.recording for task in spec.tasks if task.recording is not UNSET]
+    named = (one.tool for recording in recordings for one in recording.responses if is_url(one.tool))
+    return tuple(dict.fromkeys((*named, *("*" for recording in recordings if not recording.live))))
+
+
+def unmet_recordings(spec: Spec) -> str:
+    """A warning where this agent's calls do not come to all the planes on which recordings answer; else empty."""
+    agent = spec.agent
+    if not replays(spec) or agent.launched or agent.gateway:
+        return ""
+    if not agent.in_python:
+        return (
+            "recorded tool responses are not given to an HTTP agent that Holdfast did not start: its tools are the "
+            "real ones. Name agent.command, or put it behind a gateway (agent.gateway: true)"
+        )
+    if agent.isolation == "inline":
+        return (
+            "an inline agent gets recorded responses of its declared functions only: its HTTP, MCP and model calls "
+            "are not met. Use isolation: fresh or worker for those"
+        )
+    return ""
 
 
 def reads_cost(spec: Spec) -> bool:

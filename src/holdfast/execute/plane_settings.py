@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.execute.agent_section import resolved_models
 from holdfast.execute.options import ModelOptions
-from holdfast.execute.plane_needs import rule_urls
+from holdfast.execute.plane_needs import recorded_urls, replays, rule_urls
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.planes.site_planes import PlaneSettings
 
@@ -23,10 +23,10 @@ def plane_settings(
         resolved_models(spec, environ),
         spec.scenarios,
         web=web,
-        read=rule_urls(spec),
+        read=(*rule_urls(spec), *recorded_urls(spec)),
         record=models.record,
         replay=models.replay,
         mask=models.mask,
-        tool_results=not agent.in_python or spec.tools_on_wire,
+        tool_results=not agent.in_python or spec.tools_on_wire or replays(spec),
         network=None if spec.world is None else spec.world.network,
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.execute.worlds import BareWorlds, Worlds
@@ -17,6 +18,9 @@ from holdfast.model.trial import Trial
 from holdfast.protocols import Agent
 from holdfast.spec.references import interpolate
 from holdfast.world.machine import Machine
+
+if TYPE_CHECKING:
+    from holdfast.execute.simulated_users import SimulatedUsers
 
 
 class Site:
@@ -43,6 +47,8 @@ class Site:
         self.simulate = spec.agent.simulate == "answer"
         self.has_params = spec.params != ({},)
         self._by_params: dict[bytes, Site] = {}
+        self.users: SimulatedUsers | None = None
+        """Who plays the users of tasks that have one."""
         self.close_rest: Callable[[], Awaitable[None]] | None = None
         """Closes what the agent was opened with."""
 
@@ -58,6 +64,9 @@ class Site:
         """What is asked, with `{{ params.x }}` filled in; the trial keeps what was written."""
         task = trial.task
         turns = tuple([interpolate(turn, trial.params) for turn in task.turns])
+        if task.user is not UNSET and task.user.goal:
+            user = replace(task.user, goal=interpolate(task.user.goal, trial.params))
+            return replace(task, turns=turns, user=user)
         return task if turns == task.turns else replace(task, turns=turns)
 
     async def close(self) -> None:

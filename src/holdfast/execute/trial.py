@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from asyncio import current_task
 
+from msgspec import UNSET
+
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute.agent_section import at_section
 from holdfast.execute.context import LiveContext, Met, Saw
@@ -62,6 +64,8 @@ async def _run(site: Site, trial: Trial, context: LiveContext) -> Answer:
     here, task = site, trial.task
     if site.has_params:
         here, task = site.of(trial), site.task(trial)
+    if site.users is not None and task.user is not UNSET:
+        context.user = site.users.join(task.user)
     answer = await here.worlds.run(here.agent, task, context)
     if context.trace:
         for why in silent(answer, context.trace, context.needed):

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, HoldfastError
@@ -32,6 +33,18 @@ _LATER = (408, 409, 425, 429)
 SleepFor = Callable[[float], Awaitable[None]]
 
 
+class ModelRole(Struct, frozen=True):
+    """What a model is asked as."""
+
+    shown: str
+    json: bool = True
+    """It answers with a JSON object."""
+
+
+JUDGE = ModelRole("the judge")
+PLAYER = ModelRole("the model that plays the user,", json=False)
+
+
 class Consultation:
     """Asks models for the checks of a run: an `Ask` that caches, retries and never asks too many at a time."""
 
@@ -44,9 +57,9 @@ class Consultation:
         *,
         retries: int = 2,
         sleep: SleepFor = asyncio.sleep,
-        role: str = "judge",
+        role: ModelRole = JUDGE,
     ) -> None:
-        """`models` have their references resolved; scripts lie under `root`; `role` is what errors call a model."""
+        """`models` have their references resolved; scripts lie under `root`."""
         self._judges = Judges(models, environ, root)
         self._cache = cache
         self._retries = retries
@@ -71,7 +84,7 @@ class Consultation:
         entry = judge.meaning.entry
         if temperature is None:
             temperature = (entry.temperature if entry is not None else None) or 0.0
-        question = Question(judge.meaning.name, system, prompt, temperature)
+        question = Question(judge.meaning.name, system, prompt, temperature, json=self._role.json)
         key = digest(canonical([judge.identity, question, vote]), 16)
         lock = self._asked.setdefault(key, asyncio.Lock())  # one trial asks, and others with the same question wait
         async with lock:
@@ -99,14 +112,16 @@ class Consultation:
                 async with asyncio.timeout(ANSWER_S):
                     text = await ask(judge.source, judge.meaning.provider, taken, key)
             except TimeoutError as late:
-                raise HarnessError(f"the {self._role} {judge.shown} gave no answer within {ANSWER_S:g} s") from late
+                who = f"{self._role.shown} {judge.shown}"
+                raise HarnessError(f"{who} gave no answer within {ANSWER_S:g} s") from late
             except UpstreamDown as failed:
                 less = without(taken, failed) if isinstance(failed, ModelRefused) else None
                 if less is not None:
                     taken, notes = less[0], (*notes, less[1])
                     continue
                 if attempt >= self._retries or not _may_pass(failed):
-                    raise HarnessError(f"the {self._role} {judge.shown} could not be asked: {_why(failed)}") from failed
+                    who = f"{self._role.shown} {judge.shown}"
+                    raise HarnessError(f"{who} could not be asked: {_why(failed)}") from failed
                 await self._sleep(_wait(failed, attempt))
                 attempt += 1
             else:
@@ -117,7 +132,7 @@ class Consultation:
         """The question without what this model is known to refuse."""
         known, notes = self._taken.get(judge.identity, (question, ()))
         temperature = None if known.temperature is None else question.temperature
-        return replace(question, temperature=temperature, json=known.json, apart=known.apart), notes
+        return replace(question, temperature=temperature, json=known.json and question.json, apart=known.apart), notes
 
 
 def _why(failed: UpstreamDown) -> str:

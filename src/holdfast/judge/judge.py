@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import UNSET
+
 from holdfast.judge.endings import has_text
 from holdfast.judge.masked import masked_in
 from holdfast.judge.rule import RuleJudge
 from holdfast.model.codec import canonical
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant, Spec
+from holdfast.model.task import Variation
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Finding, Outcome, Verdict
 from holdfast.plan.params import refers_to_params, with_params
@@ -53,12 +56,27 @@ class Judge:
             outcome, found = _broken_off(observation, outcome, found)
         if self._stored and (hidden := masked_in(rule, observation, control, outcome)):
             outcome, found = self._hidden, Finding(None, hidden)
+        if trial.task.variation is not UNSET and turns and not observation.error:
+            outcome, found = self._by_request(rule, trial.task.variation, turns[-1], outcome, found)
         score = found.score
         if outcome == "pass":
             score = 1.0 if score is None else score
         elif outcome != "fail" or score is None:
             score = 0.0
         return Verdict(trial.id, rule.id, outcome, score, found.reason, turn, found.marks, found.details)
+
+    def _by_request(
+        self, rule: RuleJudge, variation: Variation, turn: Turn, outcome: Outcome, found: Finding
+    ) -> tuple[Outcome, Finding]:
+        """What stands after a mutation of the request itself: a refusal or a bad end decides for every rule."""
+        if variation.request is None:
+            return outcome, found
+        from holdfast.judge.changed_requests import request_ending, settled
+
+        ending = request_ending(variation.request, turn, self._timeout_ms)
+        if ending is None:
+            return outcome, found
+        return settled(ending, outcome, found, act=rule.negative and rule.reads in ("trace", "state"))
 
     def _for_params(self, invariant: Invariant, trial: Trial) -> RuleJudge:
         """The rule with the trial's `{{ params.x }}` in its settings."""

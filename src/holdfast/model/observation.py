@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from holdfast.model.task import RecordedUse
 from holdfast.model.trace import TraceEvent
 from holdfast.model.world import AuditEvent, Evidence, Isolation
 
@@ -141,6 +142,8 @@ class Observation(Struct, frozen=True, omit_defaults=True):
     isolation: tuple[Isolation, ...] = ()
     """What the sandbox enforced and what it did not; empty: there was none."""
     forbidden: tuple[ForbiddenResult, ...] = ()
+    recorded: tuple[RecordedUse, ...] = ()
+    """Of a replay: the calls of tools, each with what the recording gave it."""
 
     @property
     def ending(self) -> str:

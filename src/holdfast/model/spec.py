@@ -202,7 +202,7 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     binary: str | None = None
     """Executed as it is, with `args`."""
     args: tuple[str, ...] = ()
-    prompt: Literal["stdin", "arg", "env", "file"] = "stdin"
+    prompt: Literal["stdin", "arg", "env", "file", "messages"] = "stdin"
     answer_file: str | None = None
     """Where a command leaves its answer, if not on stdout; relative to its working folder."""
     ready: str | None = None
@@ -340,6 +340,11 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     def by_cases(self) -> bool:
         """Cases decide the part: a task, a mutation or a session with its replicas."""
         return self.part in ("scenario", "mutation", "replay")
+
+    @property
+    def has_users(self) -> bool:
+        """Whether a simulated user carries one of its conversations."""
+        return any(task.user is not UNSET for task in self.tasks)
 
     def invariant(self, id: str) -> Invariant:
         return next(i for i in self.invariants if i.id == id)

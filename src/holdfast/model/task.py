@@ -20,25 +20,61 @@ class DialogueMessage(Struct, frozen=True):
 
 
 class RequestChange(Struct, frozen=True, omit_defaults=True):
-    """A mutation of the request itself: what is done to it besides what is asked."""
+    """A mutation of the request itself: what is done to it besides what is asked. A field left out changes nothing.
+
+    It is a recipe: large headers and bodies are made from it when the request is.
+    """
 
     kind: str
     """The mutation's type, as `http_header_injection`."""
     variant: str = ""
     """Which of the type's variants."""
-    headers: tuple[tuple[str, str], ...] = ()
-    query: tuple[tuple[str, str], ...] = ()
+    repeat: int = 0
+    """How often the same prompt has met the variant before."""
     method: str = ""
-    """Another method than the agent's; empty: its own."""
-    content_type: str | None = None
+    """Another method; where it is the agent's own, PATCH."""
+    absolute: bool = False
+    """The request line has the whole URL."""
+    query: tuple[str, ...] = ()
+    """Pieces of a query as they are sent, behind the agent's own; `{parameter}` is the name of the prompt's."""
+    version: str = "1.1"
+    headers: tuple[tuple[str, str], ...] = ()
+    """Take the place of those of the same name."""
+    added: tuple[tuple[str, str], ...] = ()
+    """Come beside them, as they are: a line break in a value is sent."""
+    without: tuple[str, ...] = ()
+    """Headers that are left out, in small letters."""
+    header_count: int = 0
+    """As many headers that mean nothing."""
+    header_size: int = 0
+    """One header of as many bytes."""
+    line_end: str = "\r\n"
+    before: str = ""
+    """Sent before the request line."""
+    after: str = ""
+    """Sent behind the body."""
+    body: str = ""
+    """How the body is made anew: a name in `agents/http_changed_body.py`; `none`: it is left out."""
     size: int = 0
-    """Bytes that are added to the body."""
-    chunked: int = 0
-    """The body is sent in chunks of as many bytes."""
-    delay_ms: int = 0
-    """Between two pieces of the body."""
+    """Of what is made: bytes, levels or items, as the body's name says."""
+    framing: Literal["length", "chunked", "zeros", "twice", "both"] = "length"
+    """How the body's length is told: once, in chunks, with leading zeros, two times, by length and chunks at once."""
+    trailer: str = ""
+    """A field behind the last chunk."""
+    slow: Literal["", "head", "body", "reply", "before_body", "continue"] = ""
+    """What is sent or read in pieces; `before_body`: one pause; `continue`: until the server says so."""
+    slow_ms: int = 0
+    """All pauses together; never more than a quarter of the agent's time."""
     copies: int = 1
     """How many requests are made at once."""
+    abandoned: int = 0
+    """How many of them are left without waiting for a reply."""
+    others: str = ""
+    """What all copies but one ask; empty: the same."""
+    malformed: bool = False
+    """HTTP does not allow it: a server may close the connection without a word."""
+    unanswered: bool = False
+    """It asks for no answer: a good status without a body is all that is due."""
 
 
 class Variation(Struct, frozen=True, omit_defaults=True):
@@ -94,6 +130,27 @@ class Recording(Struct, frozen=True, omit_defaults=True):
         return any(one.failed for one in self.responses)
 
 
+class RecordedUse(Struct, frozen=True, omit_defaults=True):
+    """A call of a replayed trial: what it was given of the recording, or that the recording does not know it."""
+
+    tool: str
+    """As the recording calls it; of an unknown call, as the agent does."""
+    n: int
+    """Which of the tool's responses it was given, from 1; 0: the recording does not know it."""
+    plane: str
+    """Where it was met."""
+    status: int = 200
+    call: str = ""
+    """The call in a few words."""
+    passed: bool = False
+    """Unknown, and let through: the session is replayed `live`."""
+
+    @property
+    def known(self) -> bool:
+        """It was answered by the recording."""
+        return self.n > 0
+
+
 class SimulatedUser(Struct, frozen=True, omit_defaults=True):
     """Who carries a conversation on after its first turn."""
 
@@ -102,8 +159,9 @@ class SimulatedUser(Struct, frozen=True, omit_defaults=True):
     model: str = ""
     """A model that plays the user."""
     goal: str = ""
+    """What a model wants of the agent."""
     stop: str = ""
-    """Text in an answer that ends the conversation."""
+    """A regular expression: what an answer says when the conversation is over."""
     max_turns: int = 5
     """User turns, the first included."""
 
@@ -125,6 +183,11 @@ class Task(Struct, frozen=True):
     @property
     def prompt(self) -> str:
         return self.turns[0] if len(self.turns) == 1 else "\n".join(self.turns)
+
+    @property
+    def most_turns(self) -> int:
+        """How often the agent is asked at most."""
+        return len(self.turns) if self.user is UNSET else max(len(self.turns), self.user.max_turns)
 
     @property
     def digest(self) -> str:

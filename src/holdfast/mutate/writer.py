@@ -12,12 +12,13 @@ from msgspec import Struct
 from holdfast.errors import UserError
 from holdfast.execute.agent_section import resolved_model
 from holdfast.judge.advice_cache import AdviceCache
-from holdfast.judge.consult import Consultation
+from holdfast.judge.consult import Consultation, ModelRole
 from holdfast.judge.judges import missing_key
 from holdfast.model.spec import ModelSpec
 from holdfast.mutate.replies import replies
 from holdfast.mutate.usable import unusable
 
+WRITER = ModelRole("the model of mutations")
 _NAME = "mutations"
 """What the model is called while it is asked: `model:` has no name but the provider's."""
 
@@ -71,7 +72,7 @@ class ModelWriter:
 
     async def _all(self, asked: Sequence[Assignment]) -> Sequence[str]:
         consultation = Consultation(
-            self._models, self._environ, self._root, self._cache, retries=self._retries, role="model of mutations"
+            self._models, self._environ, self._root, self._cache, retries=self._retries, role=WRITER
         )
         try:
             async with asyncio.TaskGroup() as group:

@@ -31,6 +31,7 @@ class Hook:
         self, plane: str, name: str, original: FunctionType, owner: object | None = None, *, method: bool = False
     ) -> None:
         self.key = (plane, name)
+        self._is_tool = plane == "tool"
         self.original = original
         self._owner = owner
         """The object the function must be called on to count; None for any."""
@@ -57,7 +58,7 @@ class Hook:
         return isinstance(owner, type) and bool(args) and isinstance(args[0], type) and issubclass(args[0], owner)
 
     def _plain(self, weather: Weather, args: Args, kwargs: Kwargs) -> Any:
-        n, faced = weather.count(*self.key), weather.facing(*self.key)
+        n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.recorded)
         sight = self._sight(weather, n, args, kwargs)
         with OpenCall(weather, self.key):
             try:
@@ -83,7 +84,7 @@ class Hook:
         async def forward(_: Call) -> Reply:
             return Reply(await self.original(*args, **kwargs))
 
-        n, faced = weather.count(*self.key), weather.facing(*self.key)
+        n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.recorded)
         sight = self._sight(weather, n, args, kwargs)
         with OpenCall(weather, self.key):
             try:
@@ -103,7 +104,7 @@ class Hook:
         async def forward(_: Call) -> Reply:
             return Reply(list(self.original(*args, **kwargs)))
 
-        n, faced = weather.count(*self.key), weather.facing(*self.key)
+        n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.recorded)
         sight = self._sight(weather, n, args, kwargs)
         if not faced:
             items = iter(self.original(*args, **kwargs))
@@ -117,7 +118,7 @@ class Hook:
         async def forward(_: Call) -> Reply:
             return Reply([item async for item in self.original(*args, **kwargs)])
 
-        n, faced = weather.count(*self.key), weather.facing(*self.key)
+        n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.recorded)
         sight = self._sight(weather, n, args, kwargs)
         if not faced:
             with _Watched(sight) as watched:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from holdfast.http1.client import Upstreams
 from holdfast.http1.server import Exchange
 from holdfast.planes.egress_policy import Policy
-from holdfast.planes.llm.codecs.formats import provider_of_host
+from holdfast.planes.llm.codecs.formats import asks_model, provider_of_host
 from holdfast.planes.llm.gateway import Gateway
 from holdfast.planes.mcp.plane import McpPlane
 from holdfast.planes.trial_address import LoopbackAddress, route
@@ -90,6 +90,7 @@ class TrialPlanes:
                 looked_into=shared.urls,
                 model=self._by_host,
                 is_model=lambda host: provider_of_host(host) is not None,
+                asks_model=asks_model,
                 nearby=self._context.nearby,
                 own=("127.0.0.1", self._address.port),
                 own_handler=self._own,

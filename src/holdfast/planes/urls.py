@@ -26,6 +26,14 @@ def url_matches(glob: str, url: str) -> bool:
     return fnmatchcase(where, path)
 
 
+def is_url(tool: str) -> bool:
+    """Whether what a recording calls a tool is a URL or a glob of some: not a name, nor `server/tool`."""
+    host, slash, _ = tool.partition("/")
+    return (
+        "://" in tool or host.startswith("*.") or (bool(slash) and ("." in host or ":" in host or host == "localhost"))
+    )
+
+
 def is_origin(target: str) -> bool:
     """Whether it says only where a connection goes: `https://example.com:8443`, no path."""
     _, sep, rest = target.partition("://")

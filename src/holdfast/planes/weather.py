@@ -7,19 +7,21 @@ it: before a delay begins, before a failure is raised, before a changed reply is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import NOT_ON_RESULTS, Injection, Scenario, Schedule
+from holdfast.model.task import RecordedUse
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, arguments_digest, brief, describe, said, same
 from holdfast.planes.faulted_call import FaultedCall
@@ -30,6 +32,9 @@ from holdfast.planes.replayed_fault import ReplayedFault
 from holdfast.planes.traced_call import CallTrace
 from holdfast.planes.urls import is_origin, origin_matches, url_matches
 from holdfast.protocols import Call, Fits, Forward, Receives, Reply, Sleep, Step, StepFault, WatchingFault
+
+if TYPE_CHECKING:
+    from holdfast.planes.recorded_tools import RecordedTools
 
 Record: TypeAlias = Callable[[FaultMet], None]
 
@@ -94,8 +99,22 @@ class ActiveInjection:
 class Weather:
     """All faults of one trial."""
 
-    def __init__(self, trial: Trial, scenario: Scenario, record: Record, amend: Record) -> None:
+    def __init__(
+        self,
+        trial: Trial,
+        scenario: Scenario,
+        record: Record,
+        amend: Record,
+        took: Callable[[RecordedUse], None] | None = None,
+    ) -> None:
+        """`took` hears what each call of a replayed trial was given of its recording."""
         self.trial = trial
+        self.recorded: RecordedTools | None = None
+        """Of a replayed trial: what answers in the tools' place."""
+        if trial.task.recording is not UNSET:
+            from holdfast.planes.recorded_tools import RecordedTools
+
+            self.recorded = RecordedTools(trial.task.recording, took or _untold)
         self._record = record
         self._amend = amend
         self._entries: dict[tuple[int, str], int] = {}
@@ -174,12 +193,20 @@ class Weather:
         sent: Callable[[], None] | None = None,
         fits: Fits | None = None,
         receives: Receives | None = None,
+        names: Sequence[str] | None = None,
     ) -> Reply:
         """Passes the call on through every fault that is due; by `untouched` where none fires or watches.
+
+        In a replayed trial it is passed on to the recording, which knows the tool by one of `names`, without them by
+        the call's target; a call without any name is no tool's.
 
         The modes of the faults that it meets are added to `modes`, by index; `sent` hears that it is passed on.
         `fits`: whether the agent's side takes a value, where it may refuse one; `receives`: what it gets of a reply.
         """
+        if self.recorded is not None and names != () and self.recorded.minds(call.plane, call.target):
+            known_by = names or (call.target,)
+            untouched = self.recorded.before(untouched or forward, known_by, sleep, sent)
+            forward, sent = self.recorded.before(forward, known_by, sleep, sent), None
         facing = self.facing(call.plane, call.target)
         if not facing:
             if sent is not None:
@@ -360,6 +387,10 @@ def _fits(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, (int, float)) and not isinstance(wanted, bool):
         return isinstance(value, (int, float)) and not isinstance(value, bool) and value == wanted
     return same(list(value) if isinstance(value, tuple) else value, wanted)
+
+
+def _untold(use: RecordedUse) -> None:
+    """Nobody lists what was given of the recording."""
 
 
 def _unheard(message: str) -> None:

@@ -33,7 +33,9 @@ def list_hint(element: Any, node: Node) -> str:
         return "write [] for none"
     if node.kind == "map":
         return "start each entry with a dash: - key: value"
-    if node.kind == "text" and (peel(element).base is str or get_origin(peel(element).base) is Literal):
+    hint = peel(element)
+    words = hint.form.words if hint.form else ""
+    if node.kind == "text" and (hint.base is str or get_origin(hint.base) is Literal or words.startswith("text,")):
         return f'write ["{short(node.text, 40)}"]' if '"' not in node.text else "write it as an entry of a list: - text"
     return f"write [{node.text}]" if node.kind in ("int", "float", "bool") and not node.reference else ""
 

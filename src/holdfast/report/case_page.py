@@ -56,6 +56,9 @@ def _replica(one: ReplicaRow, rules: cases.RuleFacts) -> dict[str, Any]:
         "composite": cases.composite(one.replica.composite),
         "asked": _text(one.prompt),
         "answered": _text(cases.answered(one, 20_000)),
+        "turns": [(_text(turn.asked), _text(turn.text or "") or f"({turn.ending})") for turn in seen.turns[:EVENTS]]
+        if len(seen.turns) > 1
+        else [],
         "ended": [one_line(_ended(turn))[:DEED] for turn in seen.turns[:EVENTS]],
         "verdicts": [_verdict(verdict, seen.evidence.get(verdict.invariant), rules) for verdict in one.verdicts],
         "forbidden": [_forbidden(rule.rule, rule.violated, rule.error, rule.details) for rule in seen.forbidden],

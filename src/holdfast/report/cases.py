@@ -74,6 +74,18 @@ def violations(one: ReplicaRow) -> Iterator[str]:
             yield f"{rule.rule}: {'; '.join(rule.details)}"
 
 
+def exchange(one: ReplicaRow, room: int = 600) -> Iterator[tuple[str, str]]:
+    """What was asked and answered; of a conversation, turn by turn."""
+    if len(one.seen.turns) > 1:
+        from holdfast.report.conversation import conversation  # few have several turns
+
+        last = len(one.seen.turns) - 1
+        yield from conversation(one.seen.turns, decided=last, told=answered(one, room))
+    else:
+        yield "asked", one_line(one.prompt)
+        yield "answered", answered(one, room)
+
+
 def answered(one: ReplicaRow, room: int = 600) -> str:
     """The last answer on one line, or the ending that stood in its place."""
     turn = one.seen.turns[-1] if one.seen.turns else None

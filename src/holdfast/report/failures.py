@@ -69,10 +69,9 @@ def _title(row: CellRow, place: str, width: int, paint: Paint) -> str:
 
 def _facts(run: Run, row: CellRow, trial: TrialRow | None) -> Iterator[tuple[str, str]]:
     if trial is not None:
-        yield "asked", one_line(trial.prompt)
-        yield "answered", excerpt(trial)
+        yield from exchange(trial)
     reason = trial.reason if trial is not None and row.cell.outcome == "fail" and trial.reason else wording.why(row)
-    yield "because", one_line(reason)
+    yield "because", one_line(in_turn(trial, reason))
     if trial is not None and trial.faults:
         yield "met", one_line("; ".join(wording.fault(f) for f in trial.faults[:4]) + _more(len(trial.faults) - 4))
     if row.cell.outcome in ("unproven", "error"):
@@ -93,6 +92,23 @@ def _calls(trial: TrialRow | None, verbose: bool) -> Iterator[tuple[str, str]]:
 
 def _more(count: int) -> str:
     return f"; and {count} more" if count > 0 else ""
+
+
+def exchange(trial: TrialRow, room: int = 600) -> Iterator[tuple[str, str]]:
+    """What was asked and answered; of a conversation, turn by turn."""
+    if len(trial.turns) > 1:
+        from holdfast.report.conversation import conversation  # few have several turns
+
+        yield from conversation(trial.turns, decided=trial.turn, told=excerpt(trial, room))
+    else:
+        yield "asked", one_line(trial.prompt)
+        yield "answered", excerpt(trial, room)
+
+
+def in_turn(trial: TrialRow | None, reason: str) -> str:
+    """The reason, with the turn that it is about where there are several."""
+    about = trial is not None and len(trial.turns) > 1 and trial.outcome == "fail" and reason == trial.reason
+    return f"turn {trial.turn + 1}: {reason}" if trial is not None and about else reason
 
 
 def excerpt(trial: TrialRow, room: int = 600) -> str:

@@ -15,7 +15,7 @@ from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run
 from holdfast.model.score import Cell
 from holdfast.report import cases, wording
 from holdfast.report.decisive import Decisive
-from holdfast.report.failures import excerpt
+from holdfast.report.failures import excerpt, exchange, in_turn
 from holdfast.report.safe import visible
 
 _VACUOUS = "no trial met any fault of this scenario, so it proves nothing"
@@ -190,8 +190,11 @@ def _judged(row: CaseRow, rules: cases.RuleFacts, seconds: float, decisive: Deci
 
 
 def _told(one: ReplicaRow, rules: cases.RuleFacts) -> Iterator[str]:
-    yield f"asked: {one.prompt}"
-    yield f"answered: {cases.answered(one, 4000)}"
+    if len(one.seen.turns) > 1:
+        yield from (f"{label}: {text}" for label, text in cases.exchange(one, 4000))
+    else:
+        yield f"asked: {one.prompt}"
+        yield f"answered: {cases.answered(one, 4000)}"
     yield from (f"forbidden: {text}" for text in cases.violations(one))
     for verdict in cases.unpassed(one):
         yield f"because: {rules.reason(verdict)} (at {rules.place(verdict.invariant)})"
@@ -250,7 +253,11 @@ def _body(row: CellRow, places: wording.Places) -> str:
         lines.append(", ".join(marks))
     trial = wording.telling(row)
     if trial is not None:
-        lines += [f"asked: {trial.prompt}", f"answered: {excerpt(trial, 4000)}", f"because: {trial.reason}"]
+        if len(trial.turns) > 1:
+            lines += [f"{label}: {text}" for label, text in exchange(trial, 4000)]
+        else:
+            lines += [f"asked: {trial.prompt}", f"answered: {excerpt(trial, 4000)}"]
+        lines.append(f"because: {in_turn(trial, trial.reason)}")
         lines += [f"met: {wording.fault(met)}" for met in trial.faults]
         lines.append(f"again: {trial.again}")
     return _legal("\n".join(lines))

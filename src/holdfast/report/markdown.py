@@ -10,7 +10,7 @@ from typing import ClassVar
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run
 from holdfast.model.score import MutationScore
 from holdfast.report import calls, cases, mutations, wording
-from holdfast.report.failures import excerpt, untold
+from holdfast.report.failures import exchange, in_turn, untold
 from holdfast.report.matrix import Grid, grid, legend
 from holdfast.report.safe import one_line, visible
 
@@ -136,8 +136,7 @@ def _folded(row: CaseRow, text: str) -> Iterator[str]:
 
 
 def _case_facts(one: ReplicaRow, rules: cases.RuleFacts) -> Iterator[str]:
-    yield f"asked     {one_line(one.prompt)}"
-    yield f"answered  {cases.answered(one, 1000)}"
+    yield from (f"{label:<9} {text}" for label, text in cases.exchange(one, 1000))
     yield from (f"forbidden {one_line(text)}" for text in cases.violations(one))
     for verdict in cases.unpassed(one):
         yield f"because   {one_line(rules.reason(verdict))} ({rules.place(verdict.invariant)})"
@@ -197,9 +196,8 @@ def _facts(run: Run, row: CellRow, places: wording.Places) -> Iterator[str]:
     yield f"at        {places.of(row.cell.invariant)}"
     trial = wording.telling(row)
     if trial is not None:
-        yield f"asked     {one_line(trial.prompt)}"
-        yield f"answered  {excerpt(trial, 1000)}"
-    yield f"because   {one_line(wording.why(row))}"
+        yield from (f"{label:<9} {text}" for label, text in exchange(trial, 1000))
+    yield f"because   {one_line(in_turn(trial, wording.why(row)))}"
     if trial is not None:
         yield from (f"met       {one_line(wording.fault(met))}" for met in trial.faults[:10])
     if row.cell.outcome in ("unproven", "error"):

@@ -28,12 +28,12 @@ TROUBLE: Mapping[str, int] = {"fail": 0, "error": 1, "unproven": 2}
 _EFFECTS = {"no_effect": "no effect", "erased": "erased"}
 _MARKS = ("flaky", "fails in calm too", "simulated", "order may differ")
 _MOST_HATS = 10
-_VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
+VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
 
 
 def verdict(score: Score) -> str:
     """The run's verdict in one word."""
-    return _VERDICTS.get(score.exit_code, "ERROR")
+    return VERDICTS.get(score.exit_code, "ERROR")
 
 
 def verdict_sign(score: Score) -> str:

@@ -6,6 +6,7 @@ from typing import TypedDict
 
 from holdfast.model.spec import Invariant
 from holdfast.runner.consultations import asks_a_model
+from holdfast.runner.conversations import user_calls
 from holdfast.runner.job import Job
 from holdfast.store.id_table import IdTable
 from holdfast.store.record import observations
@@ -19,6 +20,8 @@ class DryRun(TypedDict):
     cells: int
     controls: int
     judge_calls: int
+    user_calls: int
+    """At most: a conversation may end early."""
 
 
 def planned(job: Job, rundir: RunDir | None) -> DryRun:
@@ -27,14 +30,22 @@ def planned(job: Job, rundir: RunDir | None) -> DryRun:
     stored = observations(rundir, traces=False) if rundir else ()
     done = IdTable(seen.trial for seen in stored if not seen.error)
     votes = {rule.id: calls(rule) for rule in plan.invariants if asks_a_model(rule)}
-    trials = judge_calls = 0
+    trials = judge_calls = asked_users = 0
     for trial in plan.trials:
         if done.find(trial.id) is None:
             trials += 1
             judge_calls += sum(votes.get(rule.id, 0) for rule in plan.rules(trial)) if votes else 0
-    asked = {trial.id for trial in (*plan.controls, *([job.asked_first] if job.asked_first else []))}
-    controls = sum(done.find(id) is None for id in asked)
-    return DryRun(trials=trials, cells=len(plan.cells), controls=controls, judge_calls=judge_calls)
+            asked_users += user_calls(trial.task)
+    asked = {trial.id: trial for trial in (*plan.controls, *([job.asked_first] if job.asked_first else []))}
+    controls = [trial for id, trial in asked.items() if done.find(id) is None]
+    asked_users += sum(user_calls(trial.task) for trial in controls)
+    return DryRun(
+        trials=trials,
+        cells=len(plan.cells),
+        controls=len(controls),
+        judge_calls=judge_calls,
+        user_calls=asked_users,
+    )
 
 
 def calls(rule: Invariant) -> int:

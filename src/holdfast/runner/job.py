@@ -99,10 +99,11 @@ def agent_digest(spec: Spec) -> str:
 
 
 def _started_files(spec: Spec, root: Path) -> Iterator[bytes]:
-    """The files beside the spec that a command names, and those that its models and servers are read from."""
+    """The files beside the spec that a command names, and those that its models, servers and users are read from."""
     agent = spec.agent
     words = [*(agent.command or "").split(), agent.binary or "", *agent.args]
     read = [model.script for model in spec.models.values() if model.script]
+    read += [task.user.script for task in spec.tasks if task.user is not UNSET]
     read += [agent.mcp_config] if isinstance(agent.mcp_config, str) else []
     for word in dict.fromkeys([*words, *read]):
         place = root / word.strip("'\"")

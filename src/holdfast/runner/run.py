@@ -11,7 +11,7 @@ from holdfast.errors import AgentUnavailable
 from holdfast.execute.local import execute
 from holdfast.execute.open_site import open_site
 from holdfast.execute.options import ModelOptions, WorldOptions
-from holdfast.execute.plane_needs import unused_proxy
+from holdfast.execute.plane_needs import unmet_recordings, unused_proxy
 from holdfast.execute.site import Site
 from holdfast.model.trial import Judged
 from holdfast.plan import FailFast, Once
@@ -59,18 +59,26 @@ class RunInProgress:
         site = await open_site(
             job.spec, environ=job.environ, concurrency=options.concurrency, models=models, world=world
         )
+        users = None
         try:
+            if job.spec.has_users:
+                from holdfast.runner.conversations import Conversations
+
+                users = Conversations(job.spec, job.environ, self.run)
+                site.users = users.open(intake.masker.text)
             self.log.notes = site.notes
             if was_stateful(self.log.warnings):
                 site.concurrency = 1
             self.log.announce(site.concurrency, stored.done)
-            around = unused_proxy(job.spec, job.environ, models)
-            if around and around not in self.log.warnings:
-                self.log.warn(around)
+            for warning in (unused_proxy(job.spec, job.environ, models), unmet_recordings(job.spec)):
+                if warning and warning not in self.log.warnings:
+                    self.log.warn(warning)
             await self._controls(site)
             await self._trials(site, stored)
         finally:
             await site.close()
+            if users is not None:
+                await users.close()
 
     async def _trials(self, site: Site, stored: StoredRun) -> None:
         """All that have no record yet, in batches, and what their ends tell of the whole."""

@@ -17,6 +17,7 @@ from holdfast.plan.options import VERDICT
 from holdfast.runner.job import Job, agent_digest, told
 from holdfast.spec import load
 from holdfast.spec.stored_copy import masked_copy
+from holdfast.store.git_commit import commit_of
 from holdfast.store.part_file import keep_part, with_part
 from holdfast.store.rundir import FORMAT, Manifest, RunDir
 from holdfast.store.seal_check import check
@@ -50,6 +51,7 @@ def begin_whole(spec: Spec, options: RunOptions, runs: Path, parts: tuple[Part, 
 
 def _manifest(run: RunDir, spec: Spec, options: RunOptions) -> Manifest:
     masked = _keep_spec(Path(spec.path), run.path / "spec.yaml")
+    at = commit_of(Path(spec.path).resolve().parent)
     return Manifest(
         format=FORMAT,
         id=run.id,
@@ -64,6 +66,8 @@ def _manifest(run: RunDir, spec: Spec, options: RunOptions) -> Manifest:
         settled=spec.settled,
         masked=masked,
         file=str(Path(spec.path).resolve()),
+        commit=at.commit,
+        branch=at.branch,
     )
 
 

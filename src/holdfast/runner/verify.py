@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.open_site import open_site
 from holdfast.execute.options import WorldOptions
@@ -18,10 +21,14 @@ from holdfast.store.mask import Masker
 
 
 async def ask_once(spec: Spec, environ: Mapping[str, str]) -> tuple[Observation, tuple[str, ...]]:
-    """The agent's answer to the first prompt, and the tools and model functions it was found to have."""
+    """The agent's answer to the first prompt, and the tools and model functions it was found to have.
+
+    A simulated user is left out: it would tell no more.
+    """
     refuse_unrunnable(spec)
     first = plan(spec).preflight
     assert first is not None, "a contract asks something"
+    first = replace(first, task=replace(first.task, user=UNSET))
     secrets = world_secrets(spec, RunOptions(), environ)
     mask = Masker((*secret_values(spec, environ), *secrets.values()))
     try:

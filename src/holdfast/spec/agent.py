@@ -57,7 +57,7 @@ def agent_spec(section: AgentSection) -> AgentSpec:
     )
 
 
-def _prompt(section: AgentSection) -> Literal["stdin", "arg", "env", "file"]:
+def _prompt(section: AgentSection) -> Literal["stdin", "arg", "env", "file", "messages"]:
     """A command with a place for the prompt gets it there, unless it says otherwise."""
     placed = any("{prompt}" in part for part in (section.command or "", *section.args))
     return "arg" if placed and not section.at.has("prompt") else section.prompt

@@ -21,6 +21,7 @@ from holdfast.spec.references import interpolate
 from holdfast.spec.rules import RuleEntry, aggregation_problem, duplicates
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import Weights
+from holdfast.spec.task import task_of
 from holdfast.spec.world_value import world_spec
 
 CALM = "calm"
@@ -202,11 +203,8 @@ def tasks(file: File, part: Part) -> tuple[Task, ...]:
     if part == "replay":
         return ()
     if file.golden_prompts and part != "scenario":
-        return tuple(Task((prompt,)) for prompt in file.golden_prompts)
-    if file.task is None:
-        return ()
-    turns = (*((file.task.prompt,) if file.task.prompt else ()), *file.task.turns)
-    return (Task(turns, "task"),) if turns else ()
+        return tuple(task_of(prompt, "golden") for prompt in file.golden_prompts if prompt.asked)
+    return (task_of(file.task, "task"),) if file.task is not None and file.task.asked else ()
 
 
 def replicas(reader: Reader, file: File, override: int | None) -> int:

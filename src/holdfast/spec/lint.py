@@ -35,8 +35,9 @@ def _repeated(reader: Reader, prompts: Node, path: str) -> None:
     """The same question is the same trial: it is asked once."""
     first: dict[str, Node] = {}
     for index, node in enumerate(prompts.items):
-        if first.setdefault(node.text, node) is not node:
-            message = f"the same as on line {first[node.text].line}: it is asked once"
+        text = node.text if node.kind != "map" else repr(node.plain())
+        if first.setdefault(text, node) is not node:
+            message = f"the same as on line {first[text].line}: it is asked once"
             hint = "to ask more often, set replicas"
             reader.warn(node, f"{path}[{index}]", message, hint=hint, code="lint-repeated-prompt")
 

@@ -34,6 +34,7 @@ from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import ModelEntry
 from holdfast.spec.settled_values import SettledValues
 from holdfast.spec.stored_agent import stored_agent
+from holdfast.spec.task import task_problems, user_scripts, users_unbuilt
 from holdfast.spec.urls import url_fault
 from holdfast.spec.world import world_problems
 from holdfast.spec.world_value import world_spec
@@ -157,6 +158,7 @@ def _spec(
         short_secrets(reader, file, environ)
     named_to = reader if copied_from is None else Reader()
     files = named_files(named_to, file, rules, copied_from or folder)
+    user_scripts(named_to, file, copied_from or folder)
     beside_problems(named_to, file, copied_from or folder, environ)
     database_problems(named_to, file, (*rules.all, *file.run_rules), copied_from or folder)
     agent = stored_agent(reader, file, copied_from or folder)
@@ -204,6 +206,7 @@ def _unbuilt(file: File, rules: ContractRules) -> tuple[Unbuilt, ...]:
     return (
         *agent_unbuilt(file.agent, file.agents, file.models),
         *contract.rules_unbuilt(rules, file, _params(file)),
+        *users_unbuilt(file),
     )
 
 
@@ -242,8 +245,7 @@ def _output(file: File) -> dict[str, str]:
 
 def _shape(reader: Reader, file: File, folder: Path | None) -> None:
     """Keys that need each other."""
-    if file.task is not None and not file.task.prompt and not file.task.turns:
-        reader.error(file.task.at, "task.prompt", "missing", hint="what the agent is asked", code="missing-key")
+    task_problems(reader, file)
     if file.agent.dir is not None and world_spec(file) is None:
         hint = "add sandbox: true"
         reader.error(file.agent.at.key("dir"), "agent.dir", "is for a sandboxed agent", hint=hint, code="conflict")

@@ -12,6 +12,7 @@ from holdfast.reading.reader import Reader
 from holdfast.spec.contract import ContractRules
 from holdfast.spec.references import names
 from holdfast.spec.sections.file import File
+from holdfast.spec.task import users
 from holdfast.spec.tools import find_module
 from holdfast.spec.variants import spot
 
@@ -47,6 +48,9 @@ def _named(file: File, rules: ContractRules) -> Iterator[tuple[str, Node, str]]:
     for name, model in file.models.items():
         if model.script is not None:
             yield model.script, model.at.get("script"), f"models.{name}.script"
+    for path, user in users(file):
+        if user.script is not None:
+            yield user.script, user.at.get("script"), f"{path}.script"
     for name, folder in file.agents.items():
         yield folder, file.at.get("agents").get(name), f"agents.{name}"
     yield from _data(file)

@@ -15,16 +15,15 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from holdfast.errors import UsageError, UserError
+from holdfast.errors import UserError
 from holdfast.model.codec import decoder, encode
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
 from holdfast.plan import RunOptions, Select
+from holdfast.store.run_names import PARTS, find_run, id_of, parts_of
 from holdfast.store.seals import Seal
 
 FORMAT = 1
-PARTS = "parts"
-"""The folder of the parts of a whole run."""
 MEND_LINE = "it was changed by hand or by the agent: put the line right or remove it; --resume runs what is missing"
 _MEND_FILE = "it was changed by hand or by the agent: put it right, or run anew"
 _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -56,6 +55,9 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     """The spec's file itself, links followed; a run that was stored before has none."""
     parts: tuple[Part, ...] = ()
     """Of a whole run: the parts that it has, each a run of its own in `parts/`."""
+    commit: str = ""
+    """Of the git repository that the spec lies in, when the run began; empty if there is none."""
+    branch: str = ""
 
     @property
     def original(self) -> Path:
@@ -185,9 +187,13 @@ class RunDir:
 
     @property
     def id(self) -> str:
-        """Its number; of a part of a whole run both: `0007/contract`."""
-        whole = self.path.parent
-        return f"{whole.parent.name}/{self.path.name}" if whole.name == PARTS else self.path.name
+        """`0007`, or `0007/contract` of a part."""
+        return id_of(self.path)
+
+    @property
+    def parts(self) -> tuple[RunDir, ...]:
+        """The runs of its parts, if it is one of several."""
+        return tuple(map(RunDir, parts_of(self.path)))
 
     def part(self, name: str) -> RunDir:
         """The folder of a part of this run."""
@@ -211,14 +217,8 @@ class RunDir:
 
     @classmethod
     def find(cls, runs: Path, name: str) -> RunDir:
-        """A run by its id or by a path to its folder."""
-        tried = [Path(name), runs / name, runs / name.zfill(4)]
-        for path in tried:
-            if (path / "run.json").is_file():
-                return cls(path)
-        have = sorted(p.name for p in runs.iterdir() if (p / "run.json").is_file()) if runs.is_dir() else []
-        hint = f"there are: {', '.join(have[-8:])}" if have else f"no run is stored in {runs}"
-        raise UsageError(f"there is no run {name!r}", hint=hint)
+        """A run by its id, `latest` or `last`, a part of one as `0007/contract`, or by a path to its folder."""
+        return cls(find_run(runs, name))
 
     def lock(self) -> None:
         """Refuses a run that another process is writing."""

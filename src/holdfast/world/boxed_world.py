@@ -136,7 +136,7 @@ class BoxedWorld:
 
     def time_left_s(self) -> float:
         limit_ms = self.spec.resources.timeout_ms
-        return inf if limit_ms is None else limit_ms / 1000 - self.context.now()
+        return inf if limit_ms is None else limit_ms / 1000 + self.context.user_s - self.context.now()
 
     def heard(self, data: bytes) -> None:
         self.overheard.add(data)

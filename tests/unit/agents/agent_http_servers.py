@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from math import inf
 from typing import Any
@@ -35,6 +35,9 @@ class Plain:
 
     def activity(self) -> int:
         return 0
+
+    async def next_turn(self, task: Task, turns: Sequence[Turn]) -> str | None:
+        return task.turns[len(turns)] if len(turns) < len(task.turns) else None
 
     def time_left_s(self) -> float:
         return inf

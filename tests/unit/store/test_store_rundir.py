@@ -118,3 +118,41 @@ def test_the_options_of_a_run_that_has_them_one_by_one_are_read(tmp_path: Path) 
     assert run.manifest() == manifest(options=GIVEN)
     write_json(run.path / "run.json", known)
     assert run.manifest() == manifest()
+
+
+def stored(folder: Path) -> RunDir:
+    folder.mkdir(parents=True)
+    write_json(folder / "run.json", manifest())
+    return RunDir(folder)
+
+
+@pytest.mark.parametrize("name", ["latest", "last"])
+def test_the_newest_run_has_a_name(name: str, tmp_path: Path) -> None:
+    for number in ("0002", "10000", "0009"):
+        stored(tmp_path / number)
+    (tmp_path / "10001").mkdir()  # begun, and killed before it had a manifest
+    assert RunDir.find(tmp_path, name).id == "10000"
+
+
+def test_the_newest_of_no_run_is_none(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as told:
+        RunDir.find(tmp_path / "runs", "latest")
+    assert "no run is stored" in told.value.hint
+
+
+def test_a_part_of_a_run_is_found_by_id_and_by_path(tmp_path: Path) -> None:
+    parent = stored(tmp_path / "0007")
+    part = stored(parent.path / "parts" / "contract")
+    for name in ("0007/contract", "7/contract", "latest/contract", str(part.path)):
+        assert RunDir.find(tmp_path, name).path == part.path
+    assert part.id == "0007/contract"
+    assert [one.id for one in parent.parts] == ["0007/contract"]
+    assert part.parts == ()
+
+
+def test_an_unknown_part_names_those_there_are(tmp_path: Path) -> None:
+    parent = stored(tmp_path / "0007")
+    stored(parent.path / "parts" / "contract")
+    with pytest.raises(UsageError) as told:
+        RunDir.find(tmp_path, "0007/replay")
+    assert told.value.hint == "its parts are: 0007/contract"

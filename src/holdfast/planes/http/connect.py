@@ -91,7 +91,8 @@ class ConnectRequest:
         if self.context.faces("http", str(origin)):
             await self.context.through(self._call(), _reached, _never, untouched=_reached)
         if rules.looks_into(origin):
-            await rules.connector.addresses(origin)  # refused, or not found, before the client is told that all is well
+            if not self.context.replayed:  # refused, or not found, before the client is told that all is well
+                await rules.connector.addresses(origin)
             await self._open()
         else:
             await self._pass_by()

@@ -15,13 +15,17 @@ from holdfast.http1.server import Exchange
 from holdfast.model.delivery import Delivery
 from holdfast.planes.describe import same, witness
 from holdfast.planes.http.request_trace import RequestTrace
-from holdfast.planes.http.values import readable, write
+from holdfast.planes.http.values import read, readable, write
 from holdfast.planes.paced_delivery import PacedDelivery, felt
+from holdfast.planes.recorded_tools import ReplayedReply
 from holdfast.protocols import Dropped, Failed, Received, Reply, Sleep, TimedOut
 
 _JSON = "application/json"
+_TEXT = "text/plain; charset=utf-8"
 _OF_THE_BODY = ("content-encoding", "content-md5", "digest", "content-digest", "repr-digest", "etag")
 """Headers that no longer hold when the body is another."""
+_EMPTY = (204, 304)
+"""What a reply with this status has no body for."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ async def send(
     exchange.ensure_there()
     if _bare(exchange.head.method, answered):
         seen.unfelt("the reply has no body")
-        reply = Reply("" if answered is None else answered.value)
+        reply = Reply("" if answered is None else answered.value) if not isinstance(reply, ReplayedReply) else reply
     out = _outgoing(reply, answered)
     if answered is not None and answered.rest is not out.rest:  # the rest of what came is not wanted
         answered.incoming.abort()
@@ -90,14 +94,17 @@ def received(reply: Reply, answered: UpstreamAnswer | None) -> Received:
 
 def _bare(method: str, answered: UpstreamAnswer | None) -> bool:
     """Whether the client gets no body, whatever a fault has put there."""
-    return method == "HEAD" or (answered is not None and answered.incoming.status in (204, 304))
+    return method == "HEAD" or (answered is not None and answered.incoming.status in _EMPTY)
 
 
 def _outgoing(reply: Reply, answered: UpstreamAnswer | None) -> _Outgoing:
     if answered is None:  # a fault answered by itself
-        kind = "text/plain; charset=utf-8" if isinstance(reply.value, str | bytes) else _JSON
+        status = reply.status if isinstance(reply, ReplayedReply) else 200
+        if status in _EMPTY:
+            return _Outgoing(status, [], b"", 0)
+        kind = _kind(reply)
         body = write(reply.value, kind)
-        return _Outgoing(200, [("content-type", kind)], body, len(body))
+        return _Outgoing(status, [("content-type", kind)], body, len(body))
     incoming = answered.incoming
     headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in end_to_end(incoming.headers)]
     if answered.is_still(reply.value):
@@ -106,6 +113,18 @@ def _outgoing(reply: Reply, answered: UpstreamAnswer | None) -> _Outgoing:
     body = write(reply.value, incoming.get("content-type"))
     kept = [(name, value) for name, value in headers if name.lower() not in _OF_THE_BODY]
     return _Outgoing(incoming.status, kept, body, len(body))
+
+
+def _kind(reply: Reply) -> str:
+    """The type of a reply that did not come from upstream. A recording may hold JSON as the text that it came in."""
+    if not isinstance(reply.value, str | bytes):
+        return _JSON
+    return _JSON if isinstance(reply, ReplayedReply) and not _is_words(reply.value) else _TEXT
+
+
+def _is_words(body: Any) -> bool:
+    """Whether it is text, and not that of a JSON object or list."""
+    return isinstance(body, str) and isinstance(read(_JSON, body.encode(errors="replace")), str)
 
 
 async def _send_paced(exchange: Exchange, out: _Outgoing, delivery: Delivery, seen: RequestTrace, sleep: Sleep) -> None:
@@ -158,7 +177,7 @@ async def send_failure(exchange: Exchange, failed: Failed, seen: RequestTrace) -
 
 async def _send_status(exchange: Exchange, failed: Failed, seen: RequestTrace) -> None:
     seen.status = failed.status or 500
-    headers = [("content-type", _JSON)]
+    headers = [("content-type", _TEXT if _is_words(failed.body) else _JSON)]
     if failed.retry_after_s is not None:
         headers.append(("retry-after", str(ceil(failed.retry_after_s))))
     body = failed.body if failed.body is not None else {"error": {"code": seen.status, "message": str(failed)}}

@@ -99,8 +99,14 @@ class ProxiedRequest:
     async def _pass_through_faults(self, data: bytes, forward: Forward, untouched: Forward) -> None:
         value = read(self._exchange.head.get("content-type"), data) if data else ""
         call = Call("http", self._want.url, arguments(self._want, value), self._seen.n)
+        names = () if self._rules.asks_model(self._want.method, self._want.path, value) else (self._want.url,)
         reply = await self.context.through(
-            call, forward, self._wait, untouched=untouched, receives=lambda reply: received(reply, self._answered)
+            call,
+            forward,
+            self._wait,
+            untouched=untouched,
+            receives=lambda reply: received(reply, self._answered),
+            names=names,
         )
         if reply is not _PASSED:
             await send(self._exchange, reply, self._answered, self._seen, self._exchange.wait)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from holdfast.http1.client import Upstreams
 from holdfast.http1.server import Exchange
@@ -31,6 +31,11 @@ def _nobody(host: str) -> bool:
     return False
 
 
+def _never(method: str, path: str, body: Any) -> bool:
+    """No request is a model call."""
+    return False
+
+
 class Proxy:
     """Serves what comes through the proxy, for any trial; the settings are those of its ProxyRules."""
 
@@ -43,6 +48,7 @@ class Proxy:
         looked_into: Iterable[str] = (),
         model: Model | None = None,
         is_model: Callable[[str], bool] = _nobody,
+        asks_model: Callable[[str, str, Any], bool] = _never,
         nearby: Mapping[tuple[str, int], tuple[str, int]] | None = None,
         own: tuple[str, int] | None = None,
         own_handler: Own | None = None,
@@ -54,6 +60,7 @@ class Proxy:
             policy,
             looked_into=looked_into,
             is_model=is_model if model is not None else _nobody,
+            asks_model=asks_model,
             own=own,
             environ=environ,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 from urllib.request import proxy_bypass_environment as bypassed  # type: ignore[attr-defined]  # not in its stubs
 
 from holdfast.planes.egress_policy import Policy
@@ -28,6 +29,7 @@ class ProxyRules:
         *,
         looked_into: Iterable[str],
         is_model: Callable[[str], bool],
+        asks_model: Callable[[str, str, Any], bool],
         own: tuple[str, int] | None,
         environ: Mapping[str, str],
     ) -> None:
@@ -36,6 +38,8 @@ class ProxyRules:
         self.policy = policy
         self._looked_into = tuple(looked_into)
         self._is_model = is_model
+        self.asks_model = asks_model
+        """Whether a request, by its method, path and body, is a model call, whatever the host: that is no tool's."""
         self._own = own
         self._around = {name.lower().removesuffix("_proxy"): value for name, value in environ.items() if _leads(name)}
 

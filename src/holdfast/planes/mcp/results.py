@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from holdfast.planes.mcp.rpc import encode
@@ -120,6 +121,26 @@ def made(value: Any, form: ResultShape, *, stateless: bool) -> Result:
     elif form.structured:
         result["structuredContent"] = value if isinstance(value, dict) else {_WRAP: value}
     return _complete(result, stateless)
+
+
+def replayed(value: Any, form: ResultShape, *, stateless: bool) -> Result:
+    """The result that was recorded: whole, or only its value; JSON where the tool declares data, if only as text."""
+    if isinstance(value, dict) and _is_content(value.get("content")):
+        return _complete(value, stateless)
+    if form.structured and not form.text and isinstance(value, str):
+        value = _data(value)
+    return made(value, form, stateless=stateless)
+
+
+def _is_content(content: Any) -> bool:
+    return isinstance(content, list) and all(isinstance(b, dict) and isinstance(b.get("type"), str) for b in content)
+
+
+def _data(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return text
 
 
 def failure(text: str, *, stateless: bool) -> Result:

@@ -20,6 +20,7 @@ from holdfast.planes.mcp.call_trace import McpCallTrace
 from holdfast.planes.mcp.declared_schema import REFUSED, DeclaredSchema, fits
 from holdfast.planes.mcp.rpc import RpcAnswer, RpcRequest
 from holdfast.planes.mcp.trial_state import McpTrialState
+from holdfast.planes.recorded_tools import ReplayedReply
 from holdfast.protocols import Call, Dropped, Failed, Received, Reply, TimedOut, TrialContext
 
 AskServer: TypeAlias = Callable[[RpcRequest], Awaitable[RpcAnswer]]
@@ -189,7 +190,13 @@ class McpSession:
 
         try:
             reply = await self._context.through(
-                call, asking.forward, wait, untouched=asking.pass_on, fits=asking.fits, receives=receives
+                call,
+                asking.forward,
+                wait,
+                untouched=asking.pass_on,
+                fits=asking.fits,
+                receives=receives,
+                names=(f"{self._server}/{call.target}", call.target),
             )
         except AsItCame:
             assert asking.answer is not None
@@ -198,6 +205,8 @@ class McpSession:
             return _failure(request, failed, asking.answer)
         if asking.put is None and not asking.takes(self._made(request, call, reply)):
             self._context.undelivered(call.plane, call.target, call.n, REFUSED)
+            if isinstance(reply, ReplayedReply):
+                self._context.note(f"the recorded response of {self._server}/{call.target}: {REFUSED}")
         line = self._line(request, call, asking, reply)
         return ClientOutcome(line=line, changed=not asking.untouched(reply))
 
@@ -212,6 +221,8 @@ class McpSession:
     def _made(self, request: RpcRequest, call: Call, reply: Reply) -> results.Result:
         """A result that the server was not asked for."""
         form = self._visit.tools.get(call.target, results.PLAIN)
+        if isinstance(reply, ReplayedReply):
+            return results.replayed(reply.value, form, stateless=request.stateless)
         return results.made(reply.value, form, stateless=request.stateless)
 
     async def _read(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:

@@ -23,7 +23,7 @@ class AgentSection(Struct, frozen=True, kw_only=True):
     type: Annotated[AgentType, about("What kind of agent it is; cli is another word for command.")] = "http"
     endpoint: Annotated[str, about("A URL, or module:attribute for a Python agent.", min_length=1)] = ""
     method: Annotated[Literal["POST", "GET", "PUT", "PATCH", "DELETE"], about("The HTTP method.")] = "POST"
-    request_template: Annotated[str | None, about("The request's body, with {prompt} and {field}.")] = None
+    request_template: Annotated[str | None, about("The request's body, with {prompt}, {field} and {messages}.")] = None
     response_path: Annotated[str | None, about("Where the answer is: JSONPath or dotted.", min_length=1)] = None
     query_params: Annotated[dict[str, Written], about("Parameters of the URL.")] = {}
     headers: Annotated[dict[str, Written], about("Headers of the request.")] = {}
@@ -55,7 +55,10 @@ class AgentSection(Struct, frozen=True, kw_only=True):
     command: Annotated[str | None, about("Starts the agent, by sh -c.", min_length=1)] = None
     binary: Annotated[str | None, about("Starts the agent, executed as it is.", min_length=1)] = None
     args: Annotated[tuple[Written, ...], about("Arguments of binary.")] = ()
-    prompt: Annotated[Literal["stdin", "arg", "env", "file"], about("How a command gets the prompt.")] = "stdin"
+    prompt: Annotated[
+        Literal["stdin", "arg", "env", "file", "messages"],
+        about("How a command gets the prompt; messages: the conversation so far as JSON, on stdin."),
+    ] = "stdin"
     dir: Annotated[str | None, about("A folder placed read-only beside the agent.", min_length=1)] = None
     answer_file: Annotated[str | None, about("Where a command leaves its answer, if not on stdout.", min_length=1)] = (
         None
@@ -100,11 +103,3 @@ class AgentSection(Struct, frozen=True, kw_only=True):
         """Every callable that the section names."""
         named = [self.endpoint if self.in_python else "", self.tool_registry or "", self.reset_function or ""]
         return (*(ToolRef(path) for path in named if path), *self.tools, *self.llm)
-
-
-class TaskSection(Struct, frozen=True, kw_only=True):
-    """What is asked, in the scenario spelling."""
-
-    at: Node
-    prompt: Annotated[str | None, about("The question; the first one where turns follow.", min_length=1)] = None
-    turns: Annotated[tuple[str, ...], about("Further questions, one after the other.")] = ()

@@ -12,7 +12,7 @@ from holdfast.reading.reader import BAD, Reader
 from holdfast.reading.words import found
 from holdfast.spec.matrix import ChaosSection, MatrixEntry
 from holdfast.spec.rules import RuleEntry, read_rules
-from holdfast.spec.sections.agent import AgentSection, TaskSection
+from holdfast.spec.sections.agent import AgentSection
 from holdfast.spec.sections.run import (
     AdvancedSection,
     ModelEntry,
@@ -23,6 +23,7 @@ from holdfast.spec.sections.run import (
     ReplaysSection,
     ScoringSection,
 )
+from holdfast.spec.sections.task import GoldenPrompt, TaskSection
 from holdfast.spec.sections.world import (
     AuditSection,
     DeterminismSection,
@@ -77,7 +78,6 @@ _SECRET = ValueForm(
     "a name, or a map",
 )
 _SERVICE = ValueForm(read_service, lambda: {"$ref": "#/$defs/Service"}, "a map")
-_TEXT = Annotated[str, about("", min_length=1)]
 
 
 class ContractSection(Struct, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ class File(Struct, frozen=True, kw_only=True):
     description: Annotated[str, about("What the file is for.")] = ""
     agent: Annotated[AgentSection, about("The agent under test.")]
     agents: Annotated[dict[str, str], about("Local meaning of stored agents: name to folder.")] = {}
-    golden_prompts: Annotated[tuple[_TEXT, ...], about("What the agent is asked.", min_length=1)] = ()
+    golden_prompts: Annotated[tuple[GoldenPrompt, ...], about("What the agent is asked.", min_length=1)] = ()
     task: Annotated[TaskSection | None, about("What is asked, in the scenario spelling.")] = None
     invariants: Annotated[
         tuple[RuleEntry, ...], _TOP_RULES, about("A map: rules of the scenario; a list: of run.")

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.model.completion import ToolCall
 from holdfast.model.spec import Injection, Schedule
+from holdfast.model.task import Task
 from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.gemini import GEMINI
@@ -16,7 +17,7 @@ from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
 from holdfast.planes.llm.results.tool_results import ToolResults
-from planes_kit import FakeContext
+from planes_kit import ASKED, FakeContext
 
 FAULT = "Error: 503 Service Unavailable"
 SAME = '{"left": 3}'
@@ -98,8 +99,8 @@ class Talk:
 class Trial:
     """The results of one trial, with what came of them."""
 
-    def __init__(self, *injections: Injection) -> None:
-        self.context = FakeContext(injections)
+    def __init__(self, *injections: Injection, task: Task = ASKED) -> None:
+        self.context = FakeContext(injections, task=task)
         self.results = ToolResults(self.context, frozenset, faulty=True)
 
     def asks(self, talk: Talk, id: str, q: str = "kettle") -> None:

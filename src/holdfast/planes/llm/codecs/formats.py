@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -112,6 +112,14 @@ def _found(method: str, path: str, events: bool) -> ApiRoute | None:
     if method == "GET" and _FETCHED.fullmatch(rest):
         return _REPLY
     return _other(bare, rest)
+
+
+def asks_model(method: str, path: str, body: Any) -> bool:
+    """Whether a request is a model call by its path and its body, whatever its host: many servers speak a format."""
+    route = find(method, path)
+    if route is None or route.kind not in ("completion", "embeddings") or not isinstance(body, dict):
+        return False
+    return route.provider == "google" or isinstance(body.get("model"), str)
 
 
 def provider_of_host(host: str) -> str | None:

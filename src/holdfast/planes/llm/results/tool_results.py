@@ -6,6 +6,7 @@ of this trial is known to have asked for passes untouched; if it waits for the m
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import deque
 from collections.abc import Callable, Container, Iterable
@@ -27,6 +28,7 @@ from holdfast.planes.llm.results.settlements import PASSES, Faulted, Settled, Se
 from holdfast.protocols import Call, Failed, Received, Reply, TrialContext
 
 PLANE = "tool_result"
+_NO_TIME = "a result in model traffic has no time of its own: a fault cannot wait there"
 OPEN_KEPT = 1_000
 """Calls without a result that are kept: more than any agent has under way."""
 
@@ -164,7 +166,7 @@ class ToolResults:
         if result.name in self._elsewhere():
             return Settled(heard=heard)
         n = self._context.count(PLANE, result.name)
-        settled = await self._through(result, n) if self._faulty else Settled()
+        settled = await self._through(result, n, call.ts) if self._faulty else Settled()
         ts, fault = call.ts, self._context.met_by(PLANE, result.name, n)
         if fault and settled.text is not None:
             settled = self._to_be_read(settled, (result.name, n))
@@ -187,13 +189,18 @@ class ToolResults:
         self._lose(len(self._unread) - OPEN_KEPT)
         return replace(settled, call=call)
 
-    async def _through(self, result: ToolResult, n: int) -> Settled:
+    async def _through(self, result: ToolResult, n: int, since: float) -> Settled:
         async def forward(_: Call) -> Reply:
             return Reply(_decoded(result.text))
 
+        async def wait(ms: float) -> None:
+            if not self._context.replayed:
+                raise HarnessError(_NO_TIME)
+            await asyncio.sleep(ms / 1000 - (self._context.now() - since))  # the tool took some of it
+
         call = Call(PLANE, result.name, by_name(result.arguments), n)
         try:
-            value = (await self._context.through(call, forward, _no_wait, receives=_read_by_model)).value
+            value = (await self._context.through(call, forward, wait, receives=_read_by_model)).value
         except Failed as failed:
             return Settled(f"Error: {failed}", failed=True)
         text = _as_text(value)
@@ -205,10 +212,6 @@ class ToolResults:
 
 def _is_call(settled: Settled | None) -> bool:
     return settled is not None and settled.asked_for
-
-
-async def _no_wait(ms: float) -> None:
-    raise HarnessError("a result in model traffic has no time of its own: a fault cannot wait there")
 
 
 def _event(name: str, arguments: str, ts: float, **rest: Any) -> TraceEvent:

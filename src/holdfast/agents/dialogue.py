@@ -1,0 +1,58 @@
+"""What an agent is given turn after turn: the question alone, or the list of all messages so far."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import UNSET, UnsetType
+
+from holdfast.model.observation import Turn
+from holdfast.model.task import DialogueMessage
+
+GivenMessage: TypeAlias = dict[str, str]
+"""A message as agents know it: its `role` and its `content`."""
+
+BEFORE = "the turns before were put before the first prompt as text: this agent takes no list of messages"
+
+_SPEAKERS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
+
+
+class Dialogue:
+    """One conversation with an agent that takes messages, or that has a context."""
+
+    def __init__(self, before: tuple[DialogueMessage, ...] | UnsetType, *, messages: bool) -> None:
+        """`before`: the turns before the first; `messages`: the agent takes a list."""
+        self._before = () if before is UNSET else before
+        self._messages = messages
+        self._said: list[GivenMessage] = [{"role": one.role, "content": one.content} for one in self._before]
+        self._begun = False
+
+    @property
+    def note(self) -> str:
+        """What the reader should know of how the context was given; empty if nothing."""
+        return "" if self._messages or not self._before else BEFORE
+
+    def messages(self, asked: str) -> list[GivenMessage]:
+        """All messages up to this question; a new list of new maps, since the agent may change it."""
+        return [*map(dict, self._said), {"role": "user", "content": asked}]
+
+    def text(self, asked: str) -> str:
+        """The question, after the turns before where it is the first."""
+        if self._begun or not self._before:
+            return asked
+        told = [f"{_SPEAKERS[one.role]}: {one.content}" for one in self._before]
+        return "\n".join(["The conversation so far:", *told, "", f"{_SPEAKERS['user']}: {asked}"])
+
+    def given(self, asked: str) -> str | list[GivenMessage]:
+        """What the agent gets for this question."""
+        return self.messages(asked) if self._messages else self.text(asked)
+
+    def heard(self, turn: Turn) -> None:
+        """The turn has ended: what was asked and answered is part of the conversation."""
+        self._begun = True
+        self._said += [{"role": "user", "content": turn.asked}, {"role": "assistant", "content": turn.text or ""}]
+
+
+def dialogue_of(before: tuple[DialogueMessage, ...] | UnsetType, *, messages: bool) -> Dialogue | None:
+    """The dialogue, where the agent gets more than each question; most get just that."""
+    return Dialogue(before, messages=messages) if messages or before is not UNSET else None

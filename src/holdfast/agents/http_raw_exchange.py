@@ -1,0 +1,144 @@
+"""One changed request and its reply on a connection of their own: sent at any pace, read at any pace."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from holdfast.agents.http_changed_request import WireRequest
+from holdfast.agents.http_connection import HttpReply
+from holdfast.agents.http_raw_socket import RawSocket, open_socket
+from holdfast.http1.failures import UpstreamFailed
+from holdfast.http1.heads import RawFields
+from holdfast.http1.outgoing_request import Endpoint
+from holdfast.http1.reply_parser import ReplyParser
+from holdfast.model.task import RequestChange
+
+PIECES = 10
+"""Into how many pieces what is slow is cut."""
+_PIECE = 65_536
+_SMALL_READ = 64
+
+
+class ReplyCollector:
+    """Puts a reply together as the parser tells of it."""
+
+    def __init__(self, method: str, body_limit: int) -> None:
+        self.reply = HttpReply()
+        self.over = False
+        self._left = body_limit
+        self._parser = ReplyParser(self, lenient=True)
+        self._parser.expect(method)
+
+    def feed(self, data: bytes) -> None:
+        self.reply.heard = True
+        self._parser.feed(data)
+
+    def lost(self, *, clean: bool) -> None:
+        self._parser.lost(clean)
+
+    # -- what the parser of replies tells -------------------------------------------------------
+    def begun(self, status: int, reason: str, headers: RawFields, length: int | None) -> None:
+        self.reply.status, self.reply.headers = status, headers
+
+    def received(self, data: bytes) -> None:
+        if self.over:
+            return
+        self.reply.chunks.append(data[: self._left])
+        self._left -= len(data)
+        if self._left < 0:
+            self.reply.cut = self.over = True
+
+    def done(self, reusable: bool) -> None:
+        self.over = True
+
+    def broken(self, failure: Exception) -> None:
+        assert isinstance(failure, UpstreamFailed)
+        if not self.over:
+            self.reply.failure = failure
+        self.over = True
+
+
+class RawExchange:
+    """Sends one request and reads its reply; `slept_s` is what our own pauses took."""
+
+    def __init__(self, change: RequestChange, wire: WireRequest, body_limit: int, slow_s: float) -> None:
+        """`slow_s`: all pauses together."""
+        self._slow = change.slow
+        self._wire = wire
+        self._got = ReplyCollector(wire.method, body_limit)
+        self._slow_s = slow_s
+        self._heard = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self.slept_s = 0.0
+
+    async def make(self, place: Endpoint, deadline: float, *, abandon: bool = False) -> HttpReply:
+        """What came back until `deadline`, a time of the loop's clock. NotConnected if there was no connection."""
+        room = 2_048 if self._slow == "reply" else None
+        link = await open_socket(place, deadline - self._loop.time(), room=room)
+        sending = asyncio.create_task(self._send(link))
+        try:
+            async with asyncio.timeout_at(deadline):
+                await (sending if abandon else self._read(link))
+        except TimeoutError:
+            self._got.reply.late = True
+        finally:
+            sending.cancel()
+            with suppress(asyncio.CancelledError):
+                await sending
+            link.close()
+        return self._got.reply
+
+    async def _send(self, link: RawSocket) -> None:
+        """All of the request. A server that does not want the rest of it may have answered: reading goes on."""
+        with suppress(OSError):
+            head, rest = self._wire.head, self._wire.rest
+            if self._slow == "head":
+                await self._send_slowly(link, head)
+            else:
+                await link.send(head)
+            if self._slow == "before_body":
+                await self._pause(self._slow_s)
+            elif self._slow == "continue":
+                await self._until_heard()
+            if self._slow == "body":
+                await self._send_slowly(link, rest)
+            else:
+                for at in range(0, len(rest), _PIECE):
+                    await link.send(rest[at : at + _PIECE])
+
+    async def _send_slowly(self, link: RawSocket, data: bytes) -> None:
+        size = max(1, -(-len(data) // PIECES))
+        for at in range(0, len(data), size):
+            if at:
+                await self._pause(self._slow_s / (PIECES - 1))
+            await link.send(data[at : at + size])
+
+    async def _read(self, link: RawSocket) -> None:
+        """Until the reply is whole, or there is no more of it; the first pieces small and slow if they should be."""
+        slow = PIECES if self._slow == "reply" else 0
+        while not self._got.over:
+            try:
+                data = await (link.receive(_SMALL_READ) if slow else link.receive())
+            except OSError:
+                self._got.lost(clean=False)
+                return
+            if not data:
+                self._got.lost(clean=True)
+                return
+            self._heard.set()
+            self._got.feed(data)
+            if slow and not self._got.over:
+                slow -= 1
+                await self._pause(self._slow_s / PIECES)
+
+    async def _until_heard(self) -> None:
+        start = self._loop.time()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._slow_s):
+                await self._heard.wait()
+        self.slept_s += self._loop.time() - start
+
+    async def _pause(self, seconds: float) -> None:
+        self.slept_s += seconds
+        await asyncio.sleep(seconds)

@@ -1,0 +1,125 @@
+"""A socket to an agent, with TLS or without, that sends any bytes and is read also when sending has failed."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+from holdfast.agents.http_pool import NotConnected, trusted
+from holdfast.http1.failures import not_connected
+from holdfast.http1.outgoing_request import Endpoint
+
+if TYPE_CHECKING:
+    from ssl import SSLObject
+
+_READ = 65_536
+
+
+class RawSocket:
+    """A connection, from `open_socket`. Close it after use. Whatever goes wrong with it is an OSError."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._loop = asyncio.get_running_loop()
+
+    async def send(self, data: bytes) -> None:
+        await self._loop.sock_sendall(self._sock, data)
+
+    async def receive(self, most: int = _READ) -> bytes:
+        """What has come, nothing at the end."""
+        return await self._loop.sock_recv(self._sock, most)
+
+    def close(self) -> None:
+        self._sock.close()
+
+
+class TlsSocket(RawSocket):
+    """The same with TLS on it, once `shake_hands` has returned."""
+
+    def __init__(self, sock: socket.socket, name: str) -> None:
+        import ssl
+
+        super().__init__(sock)
+        self._coming, self._going = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls: SSLObject = trusted().wrap_bio(self._coming, self._going, server_hostname=name)
+
+    async def shake_hands(self) -> None:
+        import ssl
+
+        while True:
+            try:
+                self._tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                await self._flush()
+                if not await self._more():
+                    raise ConnectionResetError("the server left during the TLS handshake") from None
+        await self._flush()
+
+    async def send(self, data: bytes) -> None:
+        self._tls.write(data)
+        await self._flush()
+
+    async def receive(self, most: int = _READ) -> bytes:
+        import ssl
+
+        while True:
+            try:
+                return self._tls.read(most)
+            except ssl.SSLWantReadError:
+                if not await self._more():
+                    return b""
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                return b""
+
+    async def _flush(self) -> None:
+        if data := self._going.read():
+            await super().send(data)
+
+    async def _more(self) -> bool:
+        data = await super().receive()
+        self._coming.write(data)
+        return bool(data)
+
+
+async def open_socket(place: Endpoint, seconds: float, *, room: int | None = None) -> RawSocket:
+    """A new connection; NotConnected if there is none in time. `room`: how much the system may read ahead."""
+    tls = place.scheme == "https"
+    try:
+        async with asyncio.timeout(seconds):
+            sock = await _connected(place, room)
+            try:
+                if not tls:
+                    return RawSocket(sock)
+                secured = TlsSocket(sock, place.host)
+                await secured.shake_hands()
+                return secured
+            except BaseException:
+                sock.close()
+                raise
+    except (OSError, UnicodeError) as error:
+        raise NotConnected(not_connected(error, place.host, place.port, seconds, tls=tls)) from error
+
+
+async def _connected(place: Endpoint, room: int | None) -> socket.socket:
+    """A connection to the first address of the host that gives one."""
+    loop = asyncio.get_running_loop()
+    wrong: OSError = ConnectionRefusedError(f"{place.host} has no address")
+    for family, kind, proto, _, address in await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM):
+        sock = socket.socket(family, kind, proto)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if room is not None:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+            await loop.sock_connect(sock, address)
+        except OSError as error:
+            wrong = error
+            sock.close()
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise wrong

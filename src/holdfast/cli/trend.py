@@ -1,0 +1,102 @@
+"""holdfast trend"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli import options as shared
+
+if TYPE_CHECKING:
+    from holdfast.report.trend import Trend
+    from holdfast.store.past_run import PastRun
+
+
+@click.command(name="trend")
+@click.option("--spec", type=click.Path(path_type=Path), metavar="FILE", help="The file whose runs are shown.")
+@click.option("--rule", metavar="ID", help="This rule in every scenario, whether it changed or not.")
+@click.option("-n", "count", type=click.IntRange(1), default=30, metavar="N", help="The newest N.", show_default=True)
+@shared.as_json
+def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> int:
+    """Show the scores of one file's runs over time, and the rules that went from pass to fail or back.
+
+    \b
+      holdfast trend
+      holdfast trend --spec finance.yaml --rule always-cite-source
+    """
+    from holdfast.report.trend import trends
+    from holdfast.runner.history import history
+    from holdfast.runner.start import RUNS
+
+    with history(RUNS, shared.warn) as found:
+        path = _file(spec, found.runs())
+        of_file = [run.id for run in found.runs() if run.spec == path]
+        made = trends(found.runs(cells_of=of_file), path, count)
+    _check_rule(rule, made)
+    if as_json:
+        _show_json(made, rule)
+    else:
+        _show(made, rule)
+    return 0
+
+
+def _file(spec: Path | None, runs: Sequence[PastRun]) -> str:
+    """The file that is named, else the default one if it was run, else that of the newest run."""
+    from holdfast.errors import UsageError
+
+    known = list(dict.fromkeys(run.spec for run in runs if run.spec))
+    if not known:
+        raise UsageError("no run is stored here", hint="holdfast contract run makes one")
+    if spec is None:
+        here = (str(Path(name).resolve()) for name in shared.DEFAULT_FILES)
+        return next((path for path in here if path in known), known[0])
+    if str(spec.resolve()) not in known:
+        raise UsageError(f"no run of {spec} is stored here", hint=f"there are runs of: {', '.join(known[:8])}")
+    return str(spec.resolve())
+
+
+def _check_rule(rule: str | None, made: Sequence[Trend]) -> None:
+    from holdfast.errors import UsageError
+
+    known = list(dict.fromkeys(one.rule for trend in made for one in trend.rules))
+    if rule is not None and rule not in known:
+        from difflib import get_close_matches
+
+        near = get_close_matches(rule, known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known[:20]) or 'none'}"
+        raise UsageError(f"--rule {rule}: no whole run of this file has such a rule", hint=hint)
+
+
+def _show(made: Sequence[Trend], rule: str | None) -> None:
+    from msgspec.structs import replace
+
+    from holdfast.cli import screen
+    from holdfast.report.paint import painter
+    from holdfast.report.run_table import shown_spec
+    from holdfast.report.trend import lines
+
+    paint = painter(screen.wants_color(sys.stdout))
+    for trend in made:
+        shared.show_lines([*lines(replace(trend, spec=shown_spec(trend.spec)), paint, rule), ""])
+
+
+def _show_json(made: Sequence[Trend], rule: str | None) -> None:
+    from holdfast.model.codec import encode
+
+    parts = [
+        {
+            "part": trend.part,
+            "left_out": trend.left_out,
+            "runs": [
+                {"id": run.id, "started": run.started, "commit": run.commit, "score": run.score, "passed": run.passed}
+                for run in trend.runs
+            ],
+            "rules": [one for one in trend.rules if rule in (None, one.rule)],
+        }
+        for trend in made
+    ]
+    sys.stdout.write(encode({"spec": made[0].spec, "parts": parts}).decode() + "\n")

@@ -1,0 +1,153 @@
+"""RecordedTools: the tools of a replayed session. Each call gets what the recording has for it, and no tool is asked.
+
+It stands where the real tool would: faults, if there are any, act around it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from threading import Lock
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.model.task import RecordedResponse, RecordedUse, Recording
+from holdfast.planes.describe import brief, describe, shorten
+from holdfast.planes.urls import is_origin, is_url, url_matches
+from holdfast.protocols import Call, Dropped, Failed, Forward, Reply, Sleep
+
+TellUse: TypeAlias = Callable[[RecordedUse], None]
+
+_PLANES = ("tool", "tool_result", "mcp", "http")
+_BODY_KEPT = 2_000
+"""Characters of a recorded error that its message has."""
+
+
+class ReplayedReply(Reply, frozen=True):
+    """A reply out of a recording."""
+
+    status: int = 200
+
+
+class _Waiting(Struct, frozen=True):
+    """A response that no call has got yet, and which of its tool it is."""
+
+    n: int
+    response: RecordedResponse
+
+
+class RecordedTools:
+    """What one trial has left of its recording. Calls may come from several threads."""
+
+    def __init__(self, recording: Recording, tell: TellUse) -> None:
+        self._live = recording.live
+        self._tell = tell
+        self._lock = Lock()
+        counts: Counter[str] = Counter()
+        self._left: list[_Waiting] = []
+        for response in recording.responses:
+            counts[response.tool] += 1
+            self._left.append(_Waiting(counts[response.tool], response))
+        self._tools = tuple(counts)
+        self._only_urls = bool(counts) and all(map(is_url, counts))
+
+    def minds(self, plane: str, target: str) -> bool:
+        """Whether calls there are answered here: those of tools. What only makes a connection is not.
+
+        Where all that was recorded are URLs, a tool with a name is run: what it asks for is met at its URL.
+        """
+        if plane == "http":
+            return not is_origin(target)
+        return plane in _PLANES and not self._only_urls
+
+    def before(
+        self, forward: Forward, names: Sequence[str], sleep: Sleep, sent: Callable[[], None] | None = None
+    ) -> Forward:
+        """The way on for a call whose tool has these names; `sent` hears that it was done, here or there."""
+
+        async def answer(call: Call) -> Reply:
+            return await self._answer(call, forward, names, sleep, sent or _unheard)
+
+        return answer
+
+    async def _answer(
+        self, call: Call, forward: Forward, names: Sequence[str], sleep: Sleep, sent: Callable[[], None]
+    ) -> Reply:
+        found = self._take(call.plane, names)
+        if found is None:
+            self._tell(RecordedUse(self._called(call.plane, names), 0, call.plane, 0, shown(call), passed=self._live))
+            if not self._live:
+                raise _cut_off(call, "the recording does not know this call")
+            sent()
+            return await forward(call)
+        response = found.response
+        self._tell(RecordedUse(response.tool, found.n, call.plane, response.status, shown(call)))
+        if response.latency_ms > 0:
+            await sleep(response.latency_ms)
+        if response.status == 0:
+            raise _cut_off(call, "connection error")
+        sent()
+        value = decoded(response.response)
+        if response.status >= 400:
+            raise _failure(response.status, value)
+        return ReplayedReply(value, status=response.status)
+
+    def _take(self, plane: str, names: Sequence[str]) -> _Waiting | None:
+        """The next response for a tool with one of these names."""
+        with self._lock:
+            at = _first(plane, names, [one.response.tool for one in self._left])
+            return None if at is None else self._left.pop(at)
+
+    def _called(self, plane: str, names: Sequence[str]) -> str:
+        """What the recording calls a tool that it has nothing more for; else its first name."""
+        at = _first(plane, names, self._tools)
+        return brief(names[0]) if at is None else self._tools[at]
+
+
+def _first(plane: str, names: Sequence[str], tools: Sequence[str]) -> int | None:
+    """Where the tool with one of these names stands first: the first name first, and before any glob of URLs."""
+    for name in names:
+        if name in tools:
+            return tools.index(name)
+    urls = enumerate(tools) if plane == "http" else ()
+    return next((at for at, tool in urls if is_url(tool) and url_matches(tool, names[0])), None)
+
+
+def decoded(response: str) -> Any:
+    """The value of a recorded response; what is no JSON is text."""
+    try:
+        return msgspec.json.decode(response)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return response
+
+
+def shown(call: Call) -> str:
+    """A call in a few words: `search(q=kettle)`, `GET https://example.com/`."""
+    if call.plane == "http":
+        return f"{call.arguments.get('method', '')} {brief(call.target)}".strip()
+    given = ", ".join(f"{name}={describe(value)}" for name, value in call.arguments.items())
+    return shorten(f"{brief(call.target)}({given})")
+
+
+def _cut_off(call: Call, why: str) -> Failed:
+    """No connection, as the plane shows it. An MCP server says so itself: its other tools are still there."""
+    message = f"{shorten(call.target)}: {why}"
+    return Failed(message, kind="rpc_error") if call.plane == "mcp" else Dropped(message, kind="closed")
+
+
+def _failure(status: int, value: Any) -> Failed:
+    try:
+        words = f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        words = f"{status} Error"
+    if value is not None:
+        body = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        words = f"{words}: {shorten(body, _BODY_KEPT)}"
+    return Failed(words, status=status, body=value)
+
+
+def _unheard() -> None:
+    """Nobody asks whether it was sent."""

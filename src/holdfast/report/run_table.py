@@ -1,0 +1,70 @@
+"""Stored runs as a table for a terminal or a pipe."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from holdfast.report.paint import Paint
+from holdfast.report.safe import columns, one_line, pad, shorten
+from holdfast.report.wording import VERDICTS, number
+from holdfast.store.past_run import PastRun
+
+HEADS = ("run", "started (UTC)", "part", "spec", "score", "verdict", "trials", "commit")
+_SPEC = 3
+_LEAST = 12
+"""Columns of a spec's path, however narrow the screen is."""
+
+
+def table(runs: Sequence[PastRun], width: int, paint: Paint) -> Iterator[str]:
+    """A line a run, in the order they are given; below one that cannot be shown, why."""
+    rows = [cells_of(run) for run in runs]
+    wide = [max(columns(row[at]) for row in (HEADS, *rows)) for at in range(len(HEADS))]
+    wide[_SPEC] = max(_LEAST, min(wide[_SPEC], width - sum(wide) + wide[_SPEC] - 2 * (len(HEADS) - 1)))
+    yield paint(_line(HEADS, wide), "dim")
+    for run, row in zip(runs, rows, strict=True):
+        yield _painted(row, wide, paint)
+        if run.note:
+            yield paint(f"  {one_line(run.note)}", "dim")
+
+
+def cells_of(run: PastRun) -> tuple[str, ...]:
+    """What the table says of a run."""
+    score = number(run.score) if run.score is not None or not run.cases else f"{run.cases_passed}/{run.cases} cases"
+    spec = one_line(shown_spec(run.spec)) if run.spec else "–"
+    trials = str(run.trials) if run.ended else "–"
+    part = run.part if run.whole or not run.part else f"{run.part}, in part"
+    return (run.id, when(run), part or "–", spec, score, verdict(run), trials, commit(run))
+
+
+def when(run: PastRun) -> str:
+    """To the minute."""
+    return run.started[:16].replace("T", " ") or "–"
+
+
+def commit(run: PastRun) -> str:
+    return run.commit[:8] or "–"
+
+
+def verdict(run: PastRun) -> str:
+    """One word, as the run's own summary ends."""
+    if run.exit_code is None:
+        return "unfinished" if run.part else "unreadable"
+    return VERDICTS.get(run.exit_code, "ERROR")
+
+
+def shown_spec(path: str) -> str:
+    """Relative to where the user stands, where that is shorter."""
+    relative = os.path.relpath(path)
+    return relative if len(relative) < len(path) else path
+
+
+def _line(row: Sequence[str], wide: Sequence[int]) -> str:
+    return "  ".join(pad(shorten(cell, room), room) for cell, room in zip(row, wide, strict=True)).rstrip()
+
+
+def _painted(row: Sequence[str], wide: Sequence[int], paint: Paint) -> str:
+    word = row[5]
+    line = _line(row, wide)
+    at = line.rfind(word)
+    return line if at < 0 else line[:at] + paint(word, word) + line[at + len(word) :]

@@ -1,0 +1,135 @@
+"""The runs of one file over time: the scores, and the rules that went from pass to fail or back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from holdfast.model.verdict import Outcome
+from holdfast.report.paint import Paint
+from holdfast.report.run_table import commit, verdict, when
+from holdfast.report.safe import columns, one_line, pad
+from holdfast.report.wording import SIGNS, number, plural
+from holdfast.store.past_run import PastRun
+
+BAR = 20
+"""Columns of a score of 100."""
+
+
+class RuleTrend(Struct, frozen=True, omit_defaults=True):
+    """A rule in a scenario over runs, the oldest first; None where a run did not have it."""
+
+    rule: str
+    scenario: str
+    outcomes: tuple[Outcome | None, ...]
+    passed_in: str = ""
+    """The last run in which it passed before it failed."""
+    failed_in: str = ""
+    """The first run in which it then failed; empty if it never went from pass to fail."""
+    failed_commit: str = ""
+    passed_commit: str = ""
+    mended_in: str = ""
+    """The run in which it passed again after that."""
+
+    @property
+    def changed(self) -> bool:
+        return len({one for one in self.outcomes if one in ("pass", "fail")}) > 1
+
+
+class Trend(Struct, frozen=True):
+    """One part of one file over time."""
+
+    spec: str
+    part: str
+    runs: tuple[PastRun, ...]
+    """The oldest first."""
+    rules: tuple[RuleTrend, ...]
+    left_out: int = 0
+    """Runs of a selection, and those that did not come to their end."""
+
+
+def trends(runs: Sequence[PastRun], spec: str, limit: int | None = None) -> list[Trend]:
+    """Each part that was run of that file; of the whole runs the newest `limit`."""
+    of_file = sorted((run for run in runs if run.spec == spec), key=lambda run: run.order)
+    made = []
+    for part in dict.fromkeys(run.part for run in of_file):
+        every = [run for run in of_file if run.part == part]
+        whole = [run for run in every if run.whole and run.complete]
+        shown = tuple(whole[-limit:] if limit else whole)
+        made.append(Trend(spec, part, shown, tuple(_rules(shown)), len(every) - len(whole)))
+    return made
+
+
+def _rules(runs: Sequence[PastRun]) -> Iterator[RuleTrend]:
+    by_run = [{(cell.rule, cell.scenario): cell.outcome for cell in run.cells} for run in runs]
+    for key in dict.fromkeys(key for known in reversed(by_run) for key in known):
+        yield _rule(*key, [known.get(key) for known in by_run], runs)
+
+
+def _rule(rule: str, scenario: str, outcomes: Sequence[Outcome | None], runs: Sequence[PastRun]) -> RuleTrend:
+    """The last time that it went from pass to fail; undecided runs between do not count."""
+    made = RuleTrend(rule, scenario, tuple(outcomes))
+    before: PastRun | None = None
+    passing = False
+    for run, outcome in zip(runs, outcomes, strict=True):
+        if outcome == "pass":
+            if made.failed_in and not made.mended_in and not passing:
+                made = _with(made, mended_in=run.id)
+            before, passing = run, True
+        elif outcome == "fail":
+            if passing and before is not None:
+                began = {"passed_in": before.id, "passed_commit": before.commit}
+                made = _with(made, **began, failed_in=run.id, failed_commit=run.commit, mended_in="")
+            passing = False
+    return made
+
+
+def _with(made: RuleTrend, **changed: str) -> RuleTrend:
+    from msgspec.structs import replace
+
+    return replace(made, **changed)
+
+
+def lines(trend: Trend, paint: Paint, rule: str | None = None) -> Iterator[str]:
+    """The scores as bars, then the rules that changed; of one rule that is asked for, every scenario."""
+    yield f"{paint(one_line(trend.spec), 'bold')}   {trend.part}   {plural(len(trend.runs), 'whole run')}"
+    if trend.left_out:
+        yield paint(f"  {plural(trend.left_out, 'run')} of a selection, or left unfinished, not shown", "dim")
+    for run in trend.runs:
+        yield _run_line(run, paint)
+    shown = [one for one in trend.rules if (one.changed if rule is None else one.rule == rule)]
+    wide = max((columns(_name(one)) for one in shown), default=0)
+    if shown:
+        yield ""
+    for one in sorted(shown, key=lambda one: (one.outcomes[-1] != "fail", one.rule, one.scenario)):
+        signs = "".join(SIGNS[outcome] if outcome else " " for outcome in one.outcomes)
+        yield f"  {pad(_name(one), wide)}  {signs}  {told(one)}".rstrip()
+    if rule is None and trend.runs and not shown:
+        yield paint("  no rule went from pass to fail or back", "dim")
+
+
+def _name(one: RuleTrend) -> str:
+    return one_line(f"{one.rule} in {one.scenario}")
+
+
+def _run_line(run: PastRun, paint: Paint) -> str:
+    word = verdict(run)
+    share = (run.score / 100) if run.score is not None else run.cases_passed / run.cases if run.cases else 0.0
+    score = number(run.score) if run.score is not None or not run.cases else f"{run.cases_passed}/{run.cases}"
+    bar = pad("━" * round(share * BAR), BAR)
+    return f"  {run.id}  {when(run)}  {pad(commit(run), 8)}  {score:>7}  {bar}  {paint(word, word)}"
+
+
+def told(one: RuleTrend) -> str:
+    """From which run and commit on it fails."""
+    if not one.failed_in:
+        return ""
+    passed, failed = _at(one.passed_in, one.passed_commit), _at(one.failed_in, one.failed_commit)
+    if one.mended_in:
+        return f"failed from {failed} to {one.mended_in}"
+    return f"passed in {passed}, fails since {failed}"
+
+
+def _at(run: str, commit: str) -> str:
+    return f"{run} ({commit[:8]})" if commit else run

@@ -1,0 +1,75 @@
+"""The simulated users of a run: who plays them, and what they said before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+from holdfast.errors import UserError
+from holdfast.model.spec import Spec
+from holdfast.model.task import SimulatedUser, Task
+from holdfast.store.rundir import RunDir
+
+if TYPE_CHECKING:
+    from holdfast.execute.simulated_users import SimulatedUsers
+    from holdfast.judge.consult import Consultation
+
+
+class Conversations:
+    """Opens the users of a spec that has some."""
+
+    def __init__(self, spec: Spec, environ: Mapping[str, str], run: RunDir) -> None:
+        self._spec = spec
+        self._environ = environ
+        self._cache = run.path.parent.parent / "user-cache"
+        self._consultation: Consultation | None = None
+
+    def open(self, mask: Callable[[str], str]) -> SimulatedUsers:
+        """The users of the run. What others put among the kept replies from here on is not believed."""
+        from holdfast.execute.simulated_users import SimulatedUsers
+
+        root = Path(self._spec.path).resolve().parent
+        if any(user.model for user in _users(self._spec.tasks)):
+            from holdfast.execute.agent_section import resolved_models
+            from holdfast.judge.advice_cache import AdviceCache
+            from holdfast.judge.consult import PLAYER, Consultation
+
+            models = resolved_models(self._spec, self._environ)
+            kept = AdviceCache(self._cache)
+            self._consultation = Consultation(
+                models, self._environ, root, kept, retries=self._spec.retries, role=PLAYER
+            )
+        return SimulatedUsers(root, self._consultation, mask)
+
+    async def close(self) -> None:
+        if self._consultation is not None:
+            await self._consultation.close()
+            self._consultation = None
+
+
+def check_users(spec: Spec, environ: Mapping[str, str]) -> None:
+    """UserError if a model that plays a user has no key: the agent need not be asked to find that out."""
+    named = dict.fromkeys(user.model for user in _users(spec.tasks) if user.model)
+    if not named:
+        return
+    from holdfast.execute.agent_section import resolved_models
+    from holdfast.judge.judges import missing_key
+
+    models = resolved_models(spec, environ)
+    for model in named:
+        variable = missing_key(models, model, environ)
+        if variable:
+            what = f"the model {model} that plays the user has no key: {variable} is not set"
+            raise UserError(what, hint=f"set {variable}, or describe it in models:", key="models")
+
+
+def user_calls(task: Task) -> int:
+    """How often a model is asked at most for one conversation, where no reply is kept."""
+    return 0 if task.user is UNSET or not task.user.model else task.most_turns - len(task.turns)
+
+
+def _users(tasks: tuple[Task, ...]) -> Iterator[SimulatedUser]:
+    return (task.user for task in tasks if task.user is not UNSET)

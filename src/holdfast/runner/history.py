@@ -1,0 +1,140 @@
+"""The history of a project's runs, each read as a report would show it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from msgspec import MsgspecError, Struct
+from msgspec.structs import replace
+
+from holdfast.errors import HoldfastError, UserError
+from holdfast.model.codec import decoder
+from holdfast.plan.select import EVERYTHING
+from holdfast.report.wording import column
+from holdfast.runner.outcome import RunOutcome
+from holdfast.runner.stored import look
+from holdfast.store.history import History, Tell, opened
+from holdfast.store.past_run import PastCell, PastRun
+from holdfast.store.rundir import Manifest, RunDir
+
+OVERALL = "overall.json"
+SEVERAL = "ci"
+"""The part of a run that has parts."""
+
+
+class StoredOverall(Struct, frozen=True):
+    """What the history reads of `overall.json`."""
+
+    score: float | None = None
+    passed: bool = False
+    exit_code: int | None = None
+
+
+@contextmanager
+def history(runs: Path, tell: Tell) -> Iterator[History]:
+    """The history of the runs in that folder, brought up to date; `tell` hears of a file that was damaged."""
+    try:
+        with opened(runs, past_run, tell) as found:
+            yield found
+    except (sqlite3.Error, MsgspecError) as broken:
+        file = runs.parent / "history.db"
+        raise UserError(f"{file}: {broken}", hint="remove it: it is made anew from the runs") from broken
+
+
+def past_run(run: RunDir) -> PastRun:
+    """What is known of a stored run; one that cannot be shown says why in its note, whatever is on disk."""
+    known = PastRun(run.id)
+    try:
+        known = _begun(run, run.manifest())
+        if (run.path / OVERALL).is_file() or run.parts:
+            return _several(run, known)
+        if run.ended() is None:
+            return replace(known, note="it has not ended: it is running, or was killed")
+        with closing(look(run, environ=os.environ)) as outcome:
+            return ended_run(run, outcome)
+    except (HoldfastError, OSError) as refused:
+        why = f"{refused.strerror}: {refused.filename}" if isinstance(refused, OSError) else str(refused)
+        return replace(known, note=why)
+
+
+def ended_run(run: RunDir, outcome: RunOutcome) -> PastRun:
+    """The row of a run whose outcome is at hand."""
+    score, shown = outcome.score, outcome.run
+    cases = [row.case.status for row in shown.cases]
+    return replace(
+        _begun(run, run.manifest()),
+        duration_s=shown.duration_s,
+        ended=True,
+        complete=shown.complete,
+        score=score.value,
+        overall=_overall(run.path.parent.parent / OVERALL).score if "/" in run.id else None,
+        passed=score.passed,
+        exit_code=score.exit_code,
+        trials=score.trials,
+        judged=score.judged,
+        total=score.total,
+        counts=score.counts,
+        cases=len(cases),
+        cases_passed=cases.count("pass"),
+        critical_failed=score.critical_failed,
+        cells=tuple(_cells(outcome)),
+    )
+
+
+def _cells(outcome: RunOutcome) -> Iterator[PastCell]:
+    for row in outcome.cells:
+        cell = row.cell
+        if cell.outcome != "n/a":
+            counts = (cell.passes, cell.fails, cell.errors, cell.unproven)
+            yield PastCell(cell.invariant, column(cell), cell.outcome, cell.critical, *counts)
+
+
+def _begun(run: RunDir, manifest: Manifest) -> PastRun:
+    return PastRun(
+        id=run.id,
+        part=manifest.options.part,
+        started=manifest.started,
+        spec=str(manifest.original),
+        spec_digest=manifest.spec_digest,
+        agent_digest=manifest.agent_digest,
+        seed=manifest.seed,
+        version=manifest.version,
+        commit=manifest.commit,
+        branch=manifest.branch,
+        whole=manifest.options.select == EVERYTHING and not manifest.options.fail_fast,
+    )
+
+
+def _several(run: RunDir, known: PastRun) -> PastRun:
+    """The row of a run of several parts: their overall score and verdict."""
+    overall, parts = _overall(run.path / OVERALL), [past_run(part) for part in run.parts]
+    return replace(
+        known,
+        part=SEVERAL,
+        duration_s=sum(part.duration_s for part in parts),
+        ended=overall.exit_code is not None,
+        complete=overall.exit_code is not None and all(part.complete for part in parts),
+        score=overall.score,
+        overall=overall.score,
+        passed=overall.passed,
+        exit_code=overall.exit_code,
+        trials=sum(part.trials for part in parts),
+        judged=sum(part.judged for part in parts),
+        total=sum(part.total for part in parts),
+        cases=sum(part.cases for part in parts),
+        cases_passed=sum(part.cases_passed for part in parts),
+        critical_failed=tuple(name for part in parts for name in part.critical_failed),
+        note="" if overall.exit_code is not None else "it has not ended: it is running, or was killed",
+    )
+
+
+def _overall(path: Path) -> StoredOverall:
+    """Of what is not there or cannot be read, nothing is known."""
+    try:
+        return decoder(StoredOverall).decode(path.read_bytes())
+    except (OSError, MsgspecError, ValueError, RecursionError):
+        return StoredOverall()

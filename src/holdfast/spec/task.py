@@ -1,0 +1,115 @@
+"""What is asked, from the file to a Task: prompts, turns and simulated users, with the questions they raise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from msgspec import UNSET
+
+from holdfast.errors import SpecError
+from holdfast.model.spec import Unbuilt
+from holdfast.model.task import SimulatedUser, Task
+from holdfast.planes.llm.sources.model_name import is_hosted, meaning, without_meaning
+from holdfast.reading.file import opens
+from holdfast.reading.node import Node
+from holdfast.reading.reader import Reader
+from holdfast.reading.words import near
+from holdfast.spec.references import names
+from holdfast.spec.sections.file import File
+from holdfast.spec.sections.task import TaskSection, UserSection
+
+
+def task_of(section: TaskSection, kind: Literal["golden", "task"]) -> Task:
+    """What is asked; a task without a user is the same as it ever was."""
+    user = UNSET if section.user is None else _user(section.user)
+    return Task(section.asked, kind, user=user)
+
+
+def _user(section: UserSection) -> SimulatedUser:
+    return SimulatedUser(
+        section.script or "", section.model or "", section.goal or "", section.stop or "", section.max_turns
+    )
+
+
+def asked(file: File) -> Iterator[tuple[str, TaskSection]]:
+    """Everything that the file asks, with its path."""
+    for index, prompt in enumerate(file.golden_prompts):
+        yield f"golden_prompts[{index}]", prompt
+    if file.task is not None:
+        yield "task", file.task
+
+
+def users(file: File) -> Iterator[tuple[str, UserSection]]:
+    """The simulated users of the file, with their paths."""
+    return ((f"{path}.user", task.user) for path, task in asked(file) if task.user is not None)
+
+
+def task_problems(reader: Reader, file: File) -> None:
+    """Reports what asks nothing, and users that cannot be."""
+    for path, task in asked(file):
+        if not task.asked and not reader.failed(path):
+            reader.error(task.at, f"{path}.prompt", "missing", hint="what the agent is asked", code="missing-key")
+        if task.user is not None:
+            _user_problems(reader, task.user, f"{path}.user", len(task.asked))
+
+
+def _user_problems(reader: Reader, user: UserSection, path: str, written: int) -> None:
+    at = user.at
+    if user.script is not None and user.model is not None:
+        message = "written twice: a user has a script or a model"
+        reader.error(at.key("model"), f"{path}.model", message, hint="remove one of them", code="conflict")
+    elif user.script is None and user.model is None and not reader.failed(path):
+        hint = "script: a file with what the user says, or model: who plays the user"
+        reader.error(at, path, "needs one of script, model", hint=hint, code="missing-key")
+    if user.model is not None and user.script is None and user.goal is None and not reader.failed(f"{path}.goal"):
+        reader.error(at, f"{path}.goal", "missing", hint="what the user wants of the agent", code="missing-key")
+    if user.model is None and user.script is not None and user.goal is not None:
+        message = "a script says what it says: a goal is for a model"
+        reader.error(at.key("goal"), f"{path}.goal", message, hint="remove it", code="conflict")
+    if user.max_turns <= written:
+        message = f"{written} turns are written already, so the user would never speak"
+        node: Node = at.get("max_turns") if at.has("max_turns") else at
+        hint = f"at least {written + 1}: the written turns count"
+        reader.error(node, f"{path}.max_turns", message, hint=hint, code="conflict")
+    for key, text in (("script", user.script), ("model", user.model), ("stop", user.stop)):
+        if text is not None and names(text).params:
+            message = "{{ params }} are not filled in here"
+            reader.error(at.get(key), f"{path}.{key}", message, hint="only the goal has them", code="unknown-reference")
+    if user.stop is not None:
+        from holdfast.spec.user_script import answer_pattern
+
+        if wrong := answer_pattern(user.stop).fault():
+            reader.error(at.get("stop"), f"{path}.stop", wrong[0], hint=wrong[1], code="bad-regex")
+
+
+def user_scripts(reader: Reader, file: File, folder: Path) -> None:
+    """Reports what is wrong in the scripts of users; one that is missing is reported elsewhere."""
+    for path, user in users(file):
+        if user.script is not None and not names(user.script).any and opens(folder / user.script):
+            _script(reader, user, user.script, path, folder)
+
+
+def _script(reader: Reader, user: UserSection, name: str, path: str, folder: Path) -> None:
+    from holdfast.spec.user_script import read_script  # few files have users
+
+    try:
+        read_script(folder / name, shown=name)
+    except SpecError as wrong:
+        for problem in wrong.problems:
+            spot = f":{problem.line}:{problem.column}" if problem.line else ""
+            place = f"{name}{spot} {problem.path}".rstrip()
+            node, where = user.at.get("script"), f"{path}.script"
+            reader.error(node, where, f"{place}: {problem.message}", hint=problem.hint, code="bad-script")
+
+
+def users_unbuilt(file: File) -> Iterator[Unbuilt]:
+    """Users whose model nothing here answers for."""
+    models = {name: model.spec for name, model in file.models.items()}
+    for path, user in users(file):
+        if user.model is not None and meaning(models, user.model) is None:
+            close = near(user.model, models)
+            hint = f"did you mean {close}?" if close else ""
+            why, at = without_meaning(user.model), user.at.get("model").position
+            yield Unbuilt(f"{path}.model", why, at, hint, mistake=not is_hosted(user.model))

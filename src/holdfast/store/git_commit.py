@@ -1,0 +1,95 @@
+"""The commit that a folder is at, read from git's own files: no program is started.
+
+Whether files were changed since is not told: that would take git itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from msgspec import Struct
+
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_MOST = 4 << 20
+"""Bytes of a file that are read: git's are small, a list of 40,000 refs included."""
+_LINKS = 5
+"""How often a ref may name another one, as git has it."""
+
+
+class GitCommit(Struct, frozen=True):
+    """Where a folder stood; each is empty if it is not known."""
+
+    commit: str = ""
+    branch: str = ""
+
+
+def commit_of(folder: Path) -> GitCommit:
+    """The commit and branch of the repository that the folder lies in; of none, both are empty."""
+    try:
+        own = _git_folder(folder.absolute())
+        return GitCommit() if own is None else _head(own)
+    except (OSError, ValueError):  # not ours to mend
+        return GitCommit()
+
+
+def _git_folder(folder: Path) -> Path | None:
+    """The `.git` of the next folder above that has one; where that is a file, as in a worktree, what it names."""
+    for place in (folder, *folder.parents):
+        git = place / ".git"
+        if os.path.isdir(git):
+            return git if os.path.isfile(git / "HEAD") else None
+        if os.path.isfile(git):
+            key, _, path = _text(git).partition(":")
+            return place / path.strip() if key == "gitdir" else None
+    return None
+
+
+def _head(own: Path) -> GitCommit:
+    text = _text(own / "HEAD").strip()
+    if not text.startswith("ref:"):
+        return GitCommit(_checked(text))
+    name = text.removeprefix("ref:").strip()
+    branch = name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else ""
+    commit = _resolved(own, _common(own), name)
+    return GitCommit(commit, branch if commit and branch.isprintable() else "")
+
+
+def _common(own: Path) -> Path:
+    """Where the refs of all worktrees lie."""
+    named = own / "commondir"
+    return own / _text(named).strip() if os.path.isfile(named) else own
+
+
+def _resolved(own: Path, common: Path, name: str) -> str:
+    """The commit that a ref stands for; a loose one comes before a packed one."""
+    for _ in range(_LINKS):
+        if not name.startswith("refs/") or ".." in name.split("/"):
+            return ""
+        loose = next((place / name for place in (own, common) if os.path.isfile(place / name)), None)
+        if loose is None:
+            return _packed(common / "packed-refs", name)
+        text = _text(loose).strip()
+        if not text.startswith("ref:"):
+            return _checked(text)
+        name = text.removeprefix("ref:").strip()
+    return ""
+
+
+def _packed(path: Path, name: str) -> str:
+    if os.path.isfile(path):
+        for line in _text(path).splitlines():
+            commit, _, of = line.partition(" ")
+            if of == name:
+                return _checked(commit)
+    return ""
+
+
+def _checked(text: str) -> str:
+    return text if _COMMIT.fullmatch(text) else ""
+
+
+def _text(path: Path) -> str:
+    with open(path, "rb") as file:
+        return file.read(_MOST).decode("utf-8")

@@ -1,0 +1,107 @@
+"""The tables of the history, and how a run becomes rows of them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from msgspec import convert
+from msgspec.structs import asdict, replace
+
+from holdfast.model.codec import canonical, decoder
+from holdfast.store.past_run import PastCell, PastRun
+
+SCHEMA = 1
+"""Of the tables. A file of an older one is made anew, one of a newer one is left alone."""
+
+CREATE = """
+CREATE TABLE runs (
+  id TEXT PRIMARY KEY, part TEXT, started TEXT, duration_s REAL, spec TEXT, spec_digest TEXT, agent_digest TEXT,
+  seed INTEGER, version TEXT, "commit" TEXT, branch TEXT, ended INTEGER, complete INTEGER, whole INTEGER,
+  score REAL, overall REAL, passed INTEGER, exit_code INTEGER, trials INTEGER, judged INTEGER, total INTEGER,
+  counts TEXT, cases INTEGER, cases_passed INTEGER, critical_failed TEXT, note TEXT, stamp TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX runs_of ON runs (spec, part);
+CREATE TABLE cells (
+  run TEXT, rule TEXT, scenario TEXT, outcome TEXT, critical INTEGER,
+  passes INTEGER, fails INTEGER, errors INTEGER, unproven INTEGER,
+  PRIMARY KEY (run, rule, scenario)
+) WITHOUT ROWID;
+"""
+_RUN = tuple(name for name in PastRun.__struct_fields__ if name != "cells")
+_JSON = ("counts", "critical_failed")
+_counts, _names = decoder(dict[str, int]), decoder(tuple[str, ...])
+
+
+def create(db: sqlite3.Connection) -> None:
+    """Makes the tables, those of an older schema gone."""
+    for name in ("runs", "cells"):
+        db.execute(f"DROP TABLE IF EXISTS {name}")
+    for statement in CREATE.strip().split(";\n"):
+        db.execute(statement.rstrip(";"))
+    db.execute(f"PRAGMA user_version = {SCHEMA}")
+
+
+def check(db: sqlite3.Connection) -> None:
+    """Raises sqlite3.OperationalError where the tables are not as `create` makes them."""
+    for table, names in (("runs", (*_RUN, "stamp")), ("cells", ("run", *PastCell.__struct_fields__))):
+        db.execute(f"SELECT {_quoted(names)} FROM {table} LIMIT 0")  # noqa: S608  # our own names
+
+
+def put(db: sqlite3.Connection, run: PastRun, stamp: str) -> None:
+    """Writes a run over what was known of it."""
+    remove(db, run.id)
+    row = {**asdict(run), "stamp": stamp}
+    del row["cells"]
+    for name in _JSON:
+        row[name] = canonical(row[name]).decode()
+    values = [_storable(value) for value in row.values()]
+    db.execute(f"INSERT INTO runs ({_quoted(row)}) VALUES ({_marks(len(row))})", values)  # noqa: S608  # our own names
+    cells = [(run.id, *map(_storable, asdict(cell).values())) for cell in run.cells]
+    db.executemany(f"INSERT OR REPLACE INTO cells VALUES ({_marks(9)})", cells)  # noqa: S608
+
+
+def remove(db: sqlite3.Connection, id: str) -> None:
+    db.execute("DELETE FROM runs WHERE id = ?", [id])
+    db.execute("DELETE FROM cells WHERE run = ?", [id])
+
+
+def stamps(db: sqlite3.Connection) -> dict[str, str]:
+    """By id: what the run's files looked like when it was put in."""
+    return dict(db.execute("SELECT id, stamp FROM runs").fetchall())
+
+
+def rows(db: sqlite3.Connection, *, cells_of: Iterable[str] | None = ()) -> list[PastRun]:
+    """Every run, the newest first; with the cells of those that are named, or of all."""
+    found = [_run(row) for row in db.execute(f"SELECT {_quoted(_RUN)} FROM runs")]  # noqa: S608  # our own names
+    wanted = {run.id for run in found} if cells_of is None else set(cells_of)
+    made = [replace(run, cells=_cells(db, run.id)) if run.id in wanted else run for run in found]
+    return sorted(made, key=lambda run: run.order, reverse=True)
+
+
+def _run(row: tuple[object, ...]) -> PastRun:
+    known = dict(zip(_RUN, row, strict=True))
+    known["counts"] = _counts.decode(str(known["counts"]))
+    known["critical_failed"] = _names.decode(str(known["critical_failed"]))
+    return convert(known, PastRun, strict=False)
+
+
+def _cells(db: sqlite3.Connection, run: str) -> tuple[PastCell, ...]:
+    names = ", ".join(PastCell.__struct_fields__)
+    found = db.execute(f"SELECT {names} FROM cells WHERE run = ? ORDER BY rule, scenario", [run])  # noqa: S608
+    fields = PastCell.__struct_fields__
+    return tuple(convert(dict(zip(fields, row, strict=True)), PastCell, strict=False) for row in found)
+
+
+def _storable(value: object) -> object:
+    """A text as SQLite can hold it: a path may have bytes that are no UTF-8."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def _quoted(names: Iterable[str]) -> str:
+    """In brackets: SQLite takes a name that it does not know in quotes for a text."""
+    return ", ".join(f"[{name}]" for name in names)
+
+
+def _marks(count: int) -> str:
+    return ", ".join("?" * count)

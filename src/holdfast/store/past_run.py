@@ -1,0 +1,72 @@
+"""A run as the history knows it: what it was of, what it came to, and each rule in each scenario."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from holdfast.model.verdict import Outcome
+
+
+class PastCell(Struct, frozen=True, omit_defaults=True):
+    """A rule in a scenario, as a run ended."""
+
+    rule: str
+    scenario: str
+    """With its params, if it has any: `down [region=eu]`."""
+    outcome: Outcome
+    critical: bool = False
+    passes: int = 0
+    fails: int = 0
+    errors: int = 0
+    unproven: int = 0
+
+
+class PastRun(Struct, frozen=True, omit_defaults=True):
+    """A row of the history. One that cannot be read has a `note` that says why, and nothing is concluded from it."""
+
+    id: str
+    """`0007`, or `0007/contract` of a part."""
+    part: str = ""
+    """`contract`, `scenario` and so on; `ci` of a run of several parts; empty if it cannot be read."""
+    started: str = ""
+    duration_s: float = 0.0
+    spec: str = ""
+    """The file itself, links followed."""
+    spec_digest: str = ""
+    agent_digest: str = ""
+    seed: int = 0
+    version: str = ""
+    commit: str = ""
+    branch: str = ""
+    ended: bool = False
+    """It came to its end, or was interrupted; else it is running, or was killed."""
+    complete: bool = False
+    """All that it was to ask was asked."""
+    whole: bool = False
+    """It was to ask all that the file has: no selection, no stop at the first failure."""
+    score: float | None = None
+    overall: float | None = None
+    """The overall score of the run of several parts that it is, or is a part of."""
+    passed: bool = False
+    exit_code: int | None = None
+    trials: int = 0
+    judged: int = 0
+    total: int = 0
+    counts: dict[str, int] = {}
+    """Cells by outcome."""
+    cases: int = 0
+    cases_passed: int = 0
+    critical_failed: tuple[str, ...] = ()
+    note: str = ""
+    cells: tuple[PastCell, ...] = ()
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """By which runs are sorted, the oldest first."""
+        number, _, part = self.id.partition("/")
+        return int(number), part
+
+    @property
+    def good(self) -> bool:
+        """Everything was asked, and held."""
+        return self.complete and self.whole and self.passed

@@ -1,0 +1,62 @@
+"""What a stored run may be called: its id, `latest`, a part of it, or a path to its folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from holdfast.errors import UsageError
+
+NEWEST = ("latest", "last")
+PARTS = "parts"
+"""The folder of a run of several parts: in it a run each."""
+
+
+def stored_runs(runs: Path) -> list[Path]:
+    """The folders of the runs that are stored, by number, the newest last; one without a run.json is none."""
+    try:
+        found = [Path(entry.path) for entry in os.scandir(runs) if entry.name.isdigit()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(filter(is_run, found), key=lambda path: int(path.name))
+
+
+def parts_of(run: Path) -> list[Path]:
+    """The folders of the parts of a run, by name; none of one that has no parts."""
+    try:
+        return sorted(path for path in (run / PARTS).iterdir() if is_run(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def is_run(path: Path) -> bool:
+    """Whether a run lies there, as far as can be told."""
+    return os.path.isfile(path / "run.json")  # false where it may not be looked at
+
+
+def id_of(path: Path) -> str:
+    """`0007`, or `0007/contract` of a part."""
+    return f"{path.parent.parent.name}/{path.name}" if path.parent.name == PARTS else path.name
+
+
+def find_run(runs: Path, name: str) -> Path:
+    """The folder of the run of that name; UsageError says which there are."""
+    head, _, part = name.partition("/")
+    stored = stored_runs(runs)
+    places = [stored[-1]] if head in NEWEST and stored else [runs / head, runs / head.zfill(4)]
+    tried = [place / PARTS / part if part else place for place in places]
+    if head not in NEWEST:
+        tried.insert(0, Path(name))
+    for path in tried:
+        if is_run(path):
+            return path
+    raise UsageError(f"there is no run {name!r}", hint=_hint(runs, stored, tried if part else ()))
+
+
+def _hint(runs: Path, stored: list[Path], tried: list[Path] | tuple[Path, ...]) -> str:
+    for path in tried:
+        parts = parts_of(path.parent.parent) if path.parent.name == PARTS else []
+        if parts:
+            return f"its parts are: {', '.join(id_of(one) for one in parts)}"
+    have = [path.name for path in stored]
+    return f"there are: {', '.join(have[-8:])}, and latest" if have else f"no run is stored in {runs}"

@@ -1,0 +1,184 @@
+"""`runs`, `show`, `trend`, and `latest` wherever a run is named; whatever became of the stored runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from cli import CALM, DOWN, MakeProject, Project, contract, rule, rundir
+
+AS = ("-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false")
+WORSE = 'def search(query):\n    return "a source"\n\n\ndef ask(prompt):\n    try:\n        return search(prompt)\n' + (
+    '    except Exception:\n        return "sorry"\n'
+)
+
+
+def spec() -> dict[str, object]:
+    return contract([rule("cites", value="source", severity="critical")], [CALM, DOWN])
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", *AS, *words], cwd=folder, check=True, capture_output=True)
+    return done.stdout.decode().strip()
+
+
+def commit(made: Project, what: str) -> str:
+    if not (made.folder / ".git").exists():
+        git(made.folder, "init", "-q", "-b", "trunk")
+    git(made.folder, "add", "agent.py", "holdfast.yaml")
+    git(made.folder, "commit", "-q", "--allow-empty", "-m", what)
+    return git(made.folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def two(project: MakeProject) -> Project:
+    """A good run, and a worse one at the next commit."""
+    made: Project = project(spec())
+    commit(made, "good")
+    assert made.run().code == 0
+    (made.folder / "agent.py").write_text(WORSE)
+    commit(made, "worse")
+    assert made.run().code == 1
+    return made
+
+
+def test_runs_lists_them_the_newest_first(two: Project) -> None:
+    shown = two.cli("runs").out.splitlines()
+    assert [line.split()[0] for line in shown] == ["run", "0002", "0001"]
+    assert shown[1].split()[3:8] == ["contract", "holdfast.yaml", "50.00", "FAIL", "2"]
+    head = git(two.folder, "rev-parse", "HEAD")
+    assert shown[1].endswith(head[:8])
+    rows = two.cli("runs", "--json", "-n", "1").json["runs"]
+    assert [(row["id"], row["commit"], row["branch"], row["passed"]) for row in rows] == [
+        ("0002", head, "trunk", False)
+    ]
+    assert rows[0]["counts"]["fail"] == 1
+    assert rows[0]["critical_failed"] == ["cites in down"]
+    assert two.cli("runs", "-n", "1").out.splitlines()[-1] == "1 more: holdfast runs -n 2"
+
+
+def test_trend_names_the_commit_at_which_a_rule_began_to_fail(two: Project) -> None:
+    first, second = git(two.folder, "rev-parse", "HEAD~1")[:8], git(two.folder, "rev-parse", "HEAD")[:8]
+    last = two.cli("trend").out.strip().splitlines()[-1]
+    assert last == f"  cites in down  ✔✘  passed in 0001 ({first}), fails since 0002 ({second})"
+    (part,) = two.cli("trend", "--json", "--rule", "cites").json["parts"]
+    assert {one["scenario"]: one.get("failed_in") for one in part["rules"]} == {"calm": None, "down": "0002"}
+
+
+def test_trend_refuses_what_it_does_not_know(two: Project) -> None:
+    wrong = two.cli("trend", "--rule", "cite")
+    assert (wrong.code, "did you mean cites?" in wrong.err) == (4, True)
+    wrong = two.cli("trend", "--spec", "other.yaml")
+    assert (wrong.code, "no run of other.yaml is stored here" in wrong.err) == (4, True)
+
+
+def test_without_a_run_there_is_nothing_to_show(project: MakeProject) -> None:
+    made = project(spec())
+    assert made.cli("runs").out == "no run is stored in .holdfast/runs\n"
+    assert made.cli("runs", "--json").json == {"runs": []}
+    assert made.cli("trend").code == made.cli("show").code == 4
+    assert not (made.folder / ".holdfast").exists()
+
+
+@pytest.mark.parametrize(
+    "words", [("show", "-q"), ("show", "latest", "-q"), ("show", "last", "-q"), ("show", "2", "-q")]
+)
+def test_show_shows_the_newest_run_or_the_one_that_is_named(two: Project, words: tuple[str, ...]) -> None:
+    shown = two.cli(*words)
+    assert shown.code == 0
+    assert shown.out.splitlines()[-1].startswith("FAIL   1 critical cell failed")
+    assert "Resilience 50.00" in shown.out
+
+
+def test_report_judge_and_resume_take_the_newest_by_name(two: Project) -> None:
+    assert two.cli("report", "latest", "--json").json["run_id"] == "0002"
+    assert two.cli("judge", "latest", "--json").json["judged_from"].startswith("0002")
+    assert two.cli("contract", "run", "--resume", "latest", "--json").json["run_id"] == "0002"
+
+
+def test_a_run_without_a_repository_has_no_commit(project: MakeProject) -> None:
+    made = project(spec())
+    made.run()
+    assert made.cli("runs", "--json").json["runs"][0]["commit"] == ""
+
+
+def test_runs_that_cannot_be_read_are_listed_with_the_reason_and_hide_no_other(two: Project) -> None:
+    shutil.copytree(rundir(two), rundir(two, "0003"))
+    path = rundir(two, "0003") / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 9}))
+    rundir(two, "0004").mkdir()  # killed before it had a manifest
+    shutil.copytree(rundir(two), rundir(two, "0005"))
+    (rundir(two, "0005") / "ended.json").unlink()  # killed
+    shutil.copytree(rundir(two), rundir(two, "0006"))
+    (rundir(two, "0006") / "run.json").write_text("{")
+    shutil.copytree(rundir(two), rundir(two, "0007"))
+    with (rundir(two, "0007") / "verdicts-1.jsonl").open("ab") as file:
+        file.write(b'{"forged": true}\n')
+    shutil.copytree(rundir(two), rundir(two, "0008"))
+    (rundir(two, "0008") / "spec.yaml").unlink()
+    rows = {row["id"]: row for row in two.cli("runs", "--json").json["runs"]}
+    assert sorted(rows) == ["0001", "0002", "0003", "0005", "0006", "0007", "0008"]
+    assert rows["0001"]["passed"] is True
+    assert "format 9" in rows["0003"]["note"]
+    assert "has not ended" in rows["0005"]["note"]
+    assert "not a record of a run" in rows["0006"]["note"]
+    assert "may be forged" in rows["0007"]["note"]
+    assert all(not rows[id]["passed"] for id in ("0003", "0005", "0006", "0007", "0008"))
+    shown = two.cli("runs")
+    assert shown.code == 0
+    assert shown.out.count("unreadable") == 2
+
+
+def test_a_run_that_was_deleted_is_forgotten(two: Project) -> None:
+    two.cli("runs")
+    shutil.rmtree(rundir(two, "0001"))
+    assert [row["id"] for row in two.cli("runs", "--json").json["runs"]] == ["0002"]
+
+
+def test_a_run_that_was_resumed_is_read_again(two: Project) -> None:
+    path = rundir(two, "0002") / "ended.json"
+    ended = json.loads(path.read_text())
+    path.write_text(json.dumps({**ended, "complete": False, "sealed": {}}))
+    assert two.cli("runs", "--json").json["runs"][0]["exit_code"] == 2
+    assert two.cli("contract", "run", "--resume", "latest", "-q").code == 1
+    assert two.cli("runs", "--json").json["runs"][0]["exit_code"] == 1
+
+
+def test_a_damaged_history_is_told_of_and_made_anew(two: Project) -> None:
+    before = two.cli("runs").out
+    (two.folder / ".holdfast" / "history.db").write_bytes(b"not a database" * 100)
+    shown = two.cli("runs")
+    assert (shown.code, shown.out) == (0, before)
+    assert "damaged" in shown.err
+    assert "history.db.damaged-1" in os.listdir(two.folder / ".holdfast")
+    assert two.cli("runs").err == ""
+
+
+def test_two_runs_and_two_looks_at_once(two: Project) -> None:
+    started = [
+        two.start(*words) for words in (("contract", "run", "-q"), ("runs",), ("contract", "run", "-q"), ("trend",))
+    ]
+    codes = []
+    for process in started:
+        process.communicate(timeout=60)
+        codes.append(process.returncode)
+    assert codes == [1, 0, 1, 0]
+    assert [row["id"] for row in two.cli("runs", "--json").json["runs"]] == ["0004", "0003", "0002", "0001"]
+
+
+def test_a_run_of_several_parts_is_listed_with_its_parts(two: Project) -> None:
+    """As `holdfast ci` stores it."""
+    parent = rundir(two, "0003")
+    parent.mkdir()
+    shutil.copy(rundir(two) / "run.json", parent / "run.json")
+    (parent / "overall.json").write_text(json.dumps({"score": 71.5, "passed": False, "exit_code": 1}))
+    shutil.copytree(rundir(two, "0002"), parent / "parts" / "contract")
+    rows = {row["id"]: row for row in two.cli("runs", "--json").json["runs"]}
+    assert (rows["0003"]["part"], rows["0003"]["score"], rows["0003"]["trials"]) == ("ci", 71.5, 2)
+    assert (rows["0003/contract"]["score"], rows["0003/contract"]["overall"]) == (50.0, 71.5)
+    assert [line.split()[0] for line in two.cli("runs").out.splitlines()][1:3] == ["0003", "0003/contract"]
+    assert "Resilience 50.00" in two.cli("show", "latest/contract", "-q").out

@@ -1,0 +1,82 @@
+"""Which planes a replayed session opens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.execute.options import ASKED
+from holdfast.execute.plane_needs import needs_planes, on_web, recorded_urls, replays, unmet_recordings
+from holdfast.execute.plane_settings import plane_settings
+from holdfast.model.spec import AgentSpec, Spec
+from holdfast.model.task import Task
+from holdfast.planes.urls import is_url
+from planes_kit import answer, replay
+
+NAMED, AT_URL = answer("search", 1), answer("https://api.test/*", 1)
+
+
+def spec_of(*tasks: Task, **agent: Any) -> Spec:
+    section = {"type": "python", "endpoint": "agent:ask", **agent}
+    return Spec("spec.yaml", AgentSpec(**section), tasks=tasks)
+
+
+def settings_of(spec: Spec) -> Any:
+    return plane_settings(spec, spec.agent, Path(), {}, ASKED, web=on_web(spec))
+
+
+def test_a_python_agent_without_a_recording_needs_none() -> None:
+    spec = spec_of(Task(("hello",)))
+    assert (replays(spec), needs_planes(spec), on_web(spec), recorded_urls(spec)) == (False, False, False, ())
+    assert not settings_of(spec).tool_results
+
+
+def test_a_recording_needs_all_of_them_since_unknown_calls_are_refused_there() -> None:
+    spec = spec_of(Task(("hello",)), replay(NAMED, AT_URL, AT_URL))
+    assert (replays(spec), needs_planes(spec), on_web(spec)) == (True, True, True)
+    settings = settings_of(spec)
+    assert settings.urls == ("https://api.test/*", "*")
+    assert settings.tool_results
+
+
+def test_a_live_one_leaves_http_alone_unless_it_names_a_url() -> None:
+    named, at_url = spec_of(replay(NAMED, live=True)), spec_of(replay(AT_URL, live=True))
+    assert (needs_planes(named), on_web(named)) == (True, False)
+    assert (needs_planes(at_url), on_web(at_url), recorded_urls(at_url)) == (True, True, ("https://api.test/*",))
+
+
+@pytest.mark.parametrize(
+    ("agent", "words"),
+    [
+        ({"type": "http", "endpoint": "http://127.0.0.1:8000"}, "HTTP agent that Holdfast did not start"),
+        ({"isolation": "inline"}, "its declared functions only"),
+        ({}, ""),
+        ({"type": "http", "endpoint": "http://127.0.0.1:{port}", "command": "serve"}, ""),
+        ({"type": "http", "endpoint": "http://127.0.0.1:8000", "gateway": True}, ""),
+    ],
+)
+def test_an_agent_whose_calls_cannot_be_answered_is_warned_of(agent: dict[str, Any], words: str) -> None:
+    found = unmet_recordings(spec_of(replay(NAMED), **agent))
+    assert words in found if words else found == ""
+    assert unmet_recordings(spec_of(Task(("hello",)), **agent)) == ""
+
+
+@pytest.mark.parametrize(
+    ("tool", "at_url"),
+    [
+        ("search", False),
+        ("search.web", False),
+        ("shop/price", False),
+        ("https://api.test/v1", True),
+        ("*://api.test/*", True),
+        ("api.test/v1/*", True),
+        ("*.test", True),
+        ("localhost/x", True),
+        ("localhost:80/x", True),
+        ("*", False),
+    ],
+)
+def test_a_tool_is_a_url_if_it_can_be_no_name_and_no_server_and_tool(tool: str, at_url: bool) -> None:
+    assert is_url(tool) is at_url

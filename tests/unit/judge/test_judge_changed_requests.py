@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.judge import Judge
+from holdfast.model.observation import Observation, Turn
+from holdfast.model.spec import AgentSpec, Invariant, Spec
+from holdfast.model.task import RequestChange, Task, Variation
+from holdfast.model.trace import TraceEvent
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Verdict
+
+POSITIVE = Invariant("says", "contains", {"value": "parcel"})
+NEGATIVE = Invariant("lacks", "excludes_pii")
+RULES = [POSITIVE, NEGATIVE, Invariant("quick", "latency", {"max_ms": 1_000}), Invariant("ends", "completes")]
+CHANGE = RequestChange("payload_size_attack", "unknown_field")
+
+
+def verdict(rule: Invariant, turn: Turn, change: RequestChange | None = CHANGE, **seen: Any) -> Verdict:
+    variation = Variation("payload_size_attack", "hi", attack=True, request=change)
+    trial = Trial("0" * 12, "contract", "calm", Task(("hi",), kind="mutation", variation=variation))
+    spec = Spec("spec.yaml", AgentSpec(endpoint="http://127.0.0.1:1/"), invariants=(rule,))
+    return Judge(spec).judge(rule, trial, Observation(trial.id, (turn,), **seen))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize("status", [400, 404, 413, 429, 499])
+@pytest.mark.parametrize("text", [None, "no"])
+def test_a_4xx_is_a_refusal_and_every_rule_passes(rule: Invariant, status: int, text: str | None) -> None:
+    found = verdict(rule, Turn("hi", text, ending="http_error", detail=f"HTTP {status}", status=status))
+    assert (found.outcome, found.score, found.reason) == ("pass", 1.0, f"refused with {status}")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize(
+    ("turn", "why"),
+    [
+        (Turn("hi", "parcel", ending="http_error", detail="HTTP 503 Service Unavailable", status=503), "HTTP 503"),
+        (Turn("hi", ending="timeout", detail="no answer within 9 ms"), "timeout after"),
+        (Turn("hi", ending="crashed", detail="its process died"), "its process died"),
+        (Turn("hi", ending="closed", detail="the connection was closed before an answer"), "closed before"),
+        (Turn("hi", "par", ending="closed", detail="broke in the middle", status=200), "in the middle"),
+        (Turn("hi", ending="out_of_memory", detail="it had too much"), "too much"),
+    ],
+    ids=lambda value: value.ending if isinstance(value, Turn) else "",
+)
+def test_a_bad_end_fails_every_rule(rule: Invariant, turn: Turn, why: str) -> None:
+    found = verdict(rule, turn)
+    assert (found.outcome, found.score) == ("fail", 0.0)
+    assert found.reason.startswith("ended badly by payload_size_attack: ")
+    assert why in found.reason
+
+
+@pytest.mark.parametrize(("text", "outcome"), [("your parcel is here", "pass"), ("nothing", "fail")])
+def test_an_answer_is_judged_by_the_rules(text: str, outcome: str) -> None:
+    assert verdict(POSITIVE, Turn("hi", text, status=200)).outcome == outcome
+
+
+def test_an_ordinary_mutation_is_judged_as_any_task() -> None:
+    refused = Turn("hi", "no", ending="http_error", detail="HTTP 400", status=400)
+    assert verdict(POSITIVE, refused, None).outcome == "fail"
+
+
+@pytest.mark.parametrize(("malformed", "outcome"), [(True, "pass"), (False, "fail")])
+def test_a_connection_closed_without_a_word_refuses_only_what_was_malformed(malformed: bool, outcome: str) -> None:
+    turn = Turn("hi", ending="closed", detail="the connection was closed before an answer")
+    assert verdict(NEGATIVE, turn, RequestChange("protocol_level_attack", malformed=malformed)).outcome == outcome
+
+
+@pytest.mark.parametrize(("unanswered", "outcome"), [(True, "pass"), (False, "fail")])
+def test_a_good_status_without_a_body_is_enough_where_no_answer_is_due(unanswered: bool, outcome: str) -> None:
+    turn = Turn("hi", ending="no_answer", detail="HTTP 200 with an empty body", status=200)
+    assert verdict(POSITIVE, turn, RequestChange("request_method_attack", unanswered=unanswered)).outcome == outcome
+
+
+def test_a_refusal_does_not_excuse_what_the_agent_did() -> None:
+    rule = Invariant("calls", "tool_not_called", {"tool": "delete_all"})
+    refused = Turn("hi", "no", ending="http_error", detail="HTTP 400", status=400)
+    for tool, outcome in (("delete_all", "fail"), ("look_up", "pass")):
+        assert verdict(rule, refused, trace=(TraceEvent(0.0, "tool_call", tool, "tool"),)).outcome == outcome
+
+
+def test_our_own_failure_stays_an_error() -> None:
+    bad = Turn("hi", ending="timeout", detail="no answer within 9 ms")
+    assert verdict(POSITIVE, bad, error="our side broke").outcome == "error"

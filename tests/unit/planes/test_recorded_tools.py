@@ -1,0 +1,262 @@
+"""Recorded responses in the place of tools: declared functions of a Python agent, and what all planes share."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Iterator
+from textwrap import dedent
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plane_weather import TRIAL, fault
+
+from holdfast.errors import InjectedError
+from holdfast.model.observation import FaultMet
+from holdfast.model.spec import AgentSpec, Injection, Scenario, ToolRef
+from holdfast.model.task import RecordedResponse, RecordedUse, Recording, Task
+from holdfast.planes import functions, registry
+from holdfast.planes.install import Installed, install
+from holdfast.planes.open_call import under
+from holdfast.planes.recorded_tools import RecordedTools, decoded
+from holdfast.planes.traced_call import CallTrace
+from holdfast.planes.weather import Weather
+from holdfast.protocols import Call, Dropped, Failed, Reply
+from planes_kit import answer, replay, uses
+
+SOURCE = """
+import asyncio
+asked = []
+def search(q): asked.append(q); return 'real ' + q
+async def fetch(q): asked.append(q); return 'real ' + q
+def rows(q):
+    asked.append(q)
+    yield 'real'
+async def pages(q):
+    asked.append(q)
+    yield 'real'
+def think(prompt): return 'thought ' + prompt
+"""
+
+
+class Tools:
+    """A module of wrapped tools, in one replayed trial."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module: Any = module
+        self.seen: list[RecordedUse] = []
+        self.ledger: list[FaultMet] = []
+        self.events: list[Any] = []
+
+    def replaying(self, task: Task, *injections: Injection) -> Any:
+        from msgspec.structs import replace
+
+        trial, scenario = replace(TRIAL, task=task), Scenario("s", injections)
+        weather = Weather(trial, scenario, self.ledger.append, self.ledger.append, self.seen.append)
+        return under(weather, self.fail, CallTrace(0.0, lambda _, event: self.events.append(event)))
+
+    def fail(self, why: str) -> None:
+        raise AssertionError(why)
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tools]:
+    module = ModuleType("recorded_functions")
+    monkeypatch.setitem(sys.modules, "recorded_functions", module)
+    monkeypatch.setattr(registry, "declared", {})
+    exec(compile(dedent(SOURCE), "recorded_functions.py", "exec"), module.__dict__)
+    refs = tuple(ToolRef(f"recorded_functions:{name}") for name in ("search", "fetch", "rows", "pages"))
+    installed: Installed = install(AgentSpec(type="python", tools=refs, llm=(ToolRef("recorded_functions:think"),)))
+    yield Tools(module)
+    installed.remove()
+
+
+def test_responses_are_given_in_order_per_tool_and_nothing_is_asked(tools: Tools) -> None:
+    task = replay(answer("search", "one"), answer("fetch", {"n": 1}), answer("search", [2]), answer("rows", ["a", "b"]))
+    with tools.replaying(task):
+        m = tools.module
+        assert [m.search("x"), m.search("y")] == ["one", [2]]
+        assert asyncio.run(m.fetch("x")) == {"n": 1}
+        assert list(m.rows("x")) == ["a", "b"]
+    assert tools.module.asked == []
+    assert uses(tools.seen) == [("search", 1, 200), ("search", 2, 200), ("fetch", 1, 200), ("rows", 1, 200)]
+    assert tools.seen[0].call == "search(q=x)"
+    assert [(e.tool, e.output, e.unsent) for e in tools.events][:2] == [
+        ("search", "one", False),
+        ("search", "[2]", False),
+    ]
+
+
+def test_an_async_generator_gives_what_was_recorded(tools: Tools) -> None:
+    async def all_pages() -> list[Any]:
+        return [page async for page in tools.module.pages("x")]
+
+    with tools.replaying(replay(answer("pages", [1, 2]))):
+        assert asyncio.run(all_pages()) == [1, 2]
+    assert tools.module.asked == []
+
+
+@pytest.mark.parametrize(("status", "body"), [(429, {"error": "slow down"}), (500, "oops"), (418, None)])
+def test_a_recorded_error_is_raised_with_its_status_and_body(tools: Tools, status: int, body: Any) -> None:
+    with tools.replaying(replay(answer("search", body, status))), pytest.raises(InjectedError) as raised:
+        tools.module.search("x")
+    assert (raised.value.status_code, raised.value.body) == (status, body)
+    assert str(raised.value).startswith(str(status))
+    assert [(e.status, e.error_type) for e in tools.events] == [(status, "InjectedError")]
+
+
+def test_status_0_is_a_connection_error(tools: Tools) -> None:
+    with tools.replaying(replay(answer("search", None, 0), answer("search", "back"))):
+        with pytest.raises(InjectedError, match="search: connection error") as raised:
+            tools.module.search("x")
+        assert tools.module.search("x") == "back"
+    assert raised.value.status_code is None
+    assert [event.unsent for event in tools.events] == [True, False]
+
+
+def test_unknown_calls_and_used_up_tools_get_a_connection_error_and_are_listed(tools: Tools) -> None:
+    with tools.replaying(replay(answer("search", "one"))):
+        tools.module.search("x")
+        with pytest.raises(InjectedError, match="search: the recording does not know this call"):
+            tools.module.search("y")
+        with pytest.raises(InjectedError, match="fetch: the recording"):
+            asyncio.run(tools.module.fetch("z"))
+    assert tools.module.asked == []
+    assert [(u.tool, u.known, u.passed, u.call) for u in tools.seen] == [
+        ("search", True, False, "search(q=x)"),
+        ("search", False, False, "search(q=y)"),
+        ("fetch", False, False, "fetch(q=z)"),
+    ]
+    assert [event.unsent for event in tools.events] == [False, True, True]
+
+
+def test_live_lets_what_is_unknown_through(tools: Tools) -> None:
+    with tools.replaying(replay(answer("search", "one"), live=True)):
+        assert [tools.module.search("x"), tools.module.search("y")] == ["one", "real y"]
+    assert tools.module.asked == ["y"]
+    assert [(u.known, u.passed) for u in tools.seen] == [(True, False), (False, True)]
+    assert [event.unsent for event in tools.events] == [False, False]
+
+
+def test_model_functions_are_no_tools(tools: Tools) -> None:
+    with tools.replaying(replay(answer("think", "recorded"))):
+        assert tools.module.think("x") == "thought x"
+    assert tools.seen == []
+
+
+def test_where_only_urls_were_recorded_a_function_is_run(tools: Tools) -> None:
+    with tools.replaying(replay(answer("https://api.test/*", {"n": 1}))):
+        assert tools.module.search("x") == "real x"
+    assert tools.seen == []
+
+
+def test_latency_is_waited_before_the_answer(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(functions.time, "sleep", waited.append)
+    with tools.replaying(replay(answer("search", "late", latency_ms=1500), answer("search", None, 503, 20))):
+        assert tools.module.search("x") == "late"
+        with pytest.raises(InjectedError):
+            tools.module.search("x")
+    assert waited == [1.5, 0.02]
+
+
+def test_calls_of_many_threads_get_each_response_once(tools: Tools) -> None:
+    task = replay(*[answer("search", n) for n in range(40)])
+    got: list[int] = []
+    with tools.replaying(task):
+        threads = [threading.Thread(target=lambda: got.append(tools.module.search("x"))) for _ in range(40)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(got) == list(range(40))
+    assert sorted(use.n for use in tools.seen) == list(range(1, 41))
+
+
+def test_faults_act_around_the_recording(tools: Tools) -> None:
+    with tools.replaying(replay(answer("search", "one")), fault("search", "error", on_call=1)):
+        with pytest.raises(InjectedError, match="503"):
+            tools.module.search("x")
+        assert tools.module.search("x") == "one"
+    assert [met.effect for met in tools.ledger] == ["met"]
+    assert uses(tools.seen) == [("search", 1, 200)]
+
+
+# -- what all planes share -------------------------------------------------------------------------
+async def _real(call: Call) -> Reply:
+    return Reply("real")
+
+
+async def _at_once(ms: float) -> None:
+    raise AssertionError("nothing waits")
+
+
+def ask(recorded: RecordedTools, plane: str, *names: str) -> Any:
+    """What one call gets: a value, or its failure."""
+    call = Call(plane, names[-1], {"method": "GET"}, 1)
+    try:
+        return asyncio.run(_value(recorded.before(_real, names, _at_once)(call)))  # type: ignore[arg-type]
+    except Failed as failed:
+        return failed
+
+
+async def _value(reply: Any) -> Any:
+    return (await reply).value
+
+
+def test_a_url_is_met_by_the_exact_entry_first_then_by_a_glob_in_order() -> None:
+    responses = (answer("https://api.test/*", "glob"), answer("https://api.test/users", "users"), answer("*.test/*", 3))
+    seen: list[RecordedUse] = []
+    recorded = RecordedTools(Recording("s", responses), seen.append)
+    assert ask(recorded, "http", "https://api.test/users") == "users"
+    assert ask(recorded, "http", "https://api.test/users?page=2") == "glob"
+    assert ask(recorded, "http", "http://x.test/any") == 3
+    assert isinstance(ask(recorded, "http", "https://api.test/users?page=3"), Dropped)
+    assert isinstance(ask(recorded, "http", "https://other.example/"), Dropped)
+    assert [use.tool for use in seen[-2:]] == ["https://api.test/*", "https://other.example/"]
+
+
+def test_an_mcp_tool_is_met_by_server_and_name_first() -> None:
+    responses = (answer("price", "any"), answer("shop/price", "shop"), answer("other/price", "other"))
+    recorded = RecordedTools(Recording("s", responses), lambda use: None)
+    assert [ask(recorded, "mcp", "shop/price", "price") for _ in range(2)] == ["shop", "any"]
+    unknown = ask(recorded, "mcp", "shop/price", "price")
+    assert (type(unknown), unknown.kind) == (Failed, "rpc_error")
+
+
+def test_only_calls_of_tools_are_minded() -> None:
+    recorded = RecordedTools(Recording("s"), lambda use: None)
+    others = ("llm", "mcp_list", "mcp_read", "service", "context")
+    minded = [plane for plane in ("tool", "tool_result", "mcp", *others) if recorded.minds(plane, "x")]
+    assert minded == ["tool", "tool_result", "mcp"]
+    assert recorded.minds("http", "https://api.test/")
+    assert not recorded.minds("http", "https://api.test")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [('{"a": 1}', {"a": 1}), ("null", None), ('"words"', "words"), ("no JSON {", "no JSON {"), ("", "")],
+)
+def test_what_is_no_json_is_text(text: str, value: Any) -> None:
+    assert decoded(text) == value
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=12),
+    st.lists(st.sampled_from("abcd"), max_size=20),
+)
+def test_each_tool_has_its_own_order_whatever_others_do(recorded: list[tuple[str, int]], calls: list[str]) -> None:
+    seen: list[RecordedUse] = []
+    responses = tuple(RecordedResponse(tool, str(value)) for tool, value in recorded)
+    live = RecordedTools(Recording("s", responses, live=True), seen.append)
+    got: dict[str, list[Any]] = {tool: [] for tool in "abcd"}
+    for tool in calls:
+        got[tool].append(ask(live, "tool", tool))
+    for tool, values in got.items():
+        had = [value for name, value in recorded if name == tool]
+        assert values == [*had, *["real"] * len(values)][: len(values)]
+    assert [use.tool for use in seen] == calls

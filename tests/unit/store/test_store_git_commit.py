@@ -1,0 +1,83 @@
+"""The commit is read from git's files, and is what git itself says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from holdfast.store.git_commit import GitCommit, commit_of
+
+AS = ("-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false")
+
+
+def git(folder: Path, *words: str) -> str:
+    plain = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "HOME": str(folder), "GIT_TERMINAL_PROMPT": "0"}
+    done = subprocess.run(["git", *AS, *words], cwd=folder, check=True, capture_output=True, env=plain)
+    return done.stdout.decode().strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "trunk")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+    return folder
+
+
+def test_a_branch(repository: Path) -> None:
+    below = repository / "a" / "b"
+    below.mkdir(parents=True)
+    assert commit_of(below) == GitCommit(git(repository, "rev-parse", "HEAD"), "trunk")
+
+
+def test_a_packed_branch_and_a_loose_one_before_it(repository: Path) -> None:
+    git(repository, "pack-refs", "--all")
+    first = git(repository, "rev-parse", "HEAD")
+    assert commit_of(repository).commit == first
+    git(repository, "commit", "-q", "--allow-empty", "-m", "second")
+    assert commit_of(repository).commit == git(repository, "rev-parse", "HEAD") != first
+
+
+def test_no_branch(repository: Path) -> None:
+    git(repository, "checkout", "-q", "--detach")
+    assert commit_of(repository) == GitCommit(git(repository, "rev-parse", "HEAD"))
+
+
+def test_another_worktree(repository: Path, tmp_path: Path) -> None:
+    git(repository, "worktree", "add", "-q", "-b", "side/one", str(tmp_path / "side"))
+    git(tmp_path / "side", "commit", "-q", "--allow-empty", "-m", "aside")
+    assert commit_of(tmp_path / "side") == GitCommit(git(tmp_path / "side", "rev-parse", "HEAD"), "side/one")
+    assert commit_of(repository).branch == "trunk"
+
+
+def test_a_repository_without_a_commit(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    assert commit_of(tmp_path) == GitCommit()
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["", "ref: refs/../../secret", "ref: refs/heads/loop", "ref: /etc/passwd", "what is this", "\xff\xfe"],
+)
+def test_what_is_no_repository_gives_nothing(head: str, tmp_path: Path) -> None:
+    refs = tmp_path / ".git" / "refs" / "heads"
+    refs.mkdir(parents=True)
+    (tmp_path / ".git" / "HEAD").write_bytes(head.encode("latin-1"))
+    (refs / "loop").write_text("ref: refs/heads/loop")
+    (tmp_path / "secret").write_text("0" * 40)
+    assert commit_of(tmp_path) == GitCommit()
+
+
+def test_a_folder_that_may_not_be_read_gives_nothing(tmp_path: Path) -> None:
+    (tmp_path / ".git").write_text("gitdir: /nowhere/at/all\n")
+    assert commit_of(tmp_path) == GitCommit()
+
+
+def test_a_pipe_in_the_place_of_head_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    os.mkfifo(tmp_path / ".git" / "HEAD")
+    assert commit_of(tmp_path) == GitCommit()
