@@ -9,6 +9,7 @@ HoldfastError
 |-- AgentUnavailable     the agent cannot be reached or started: exit 3
 |-- PluginError          a plug-in that breaks its protocol
 |-- HarnessError         our side broke: exit 3, never the agent's doing
+|-- NothingProven        there is nothing to run that could be judged: exit 5
 |-- NothingToJudge       what a rule looks for cannot be there, whatever the agent does: unproven
 |-- OutsideError         a path that leaves the workspace, or a link that the agent made to leave it
 |-- QueryFailed          a database that refuses a statement
@@ -86,6 +87,10 @@ class HarnessError(HoldfastError):
     def __init__(self, message: str, *, answer: Answer | None = None) -> None:
         super().__init__(message)
         self.answer = answer
+
+
+class NothingProven(HoldfastError):
+    """Nothing is there that could be judged: no verdict, and nobody's fault."""
 
 
 class NothingToJudge(HoldfastError):

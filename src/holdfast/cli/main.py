@@ -13,7 +13,7 @@ import click
 
 from holdfast import __version__
 from holdfast.cli.pipes import forgive
-from holdfast.errors import AgentUnavailable, HoldfastError, NotBuilt, SpecError, UserError
+from holdfast.errors import AgentUnavailable, HoldfastError, NothingProven, SpecError, UserError
 
 if TYPE_CHECKING:
     from holdfast.model.score import Case
@@ -24,6 +24,8 @@ COMMANDS = {
     "init": "Write a starter spec and agent that run",
     "run": "Run a task in its world; judge what it leaves",
     "contract": "Run, validate or score a contract",
+    "replay": "Replay recorded sessions; import and export them",
+    "promote": "Make a failed trial a session to replay",
     "ci": "Every part of the file: may this agent ship?",
     "score": "The overall score alone",
     "judge": "Judge a stored run anew, without the agent",
@@ -43,11 +45,6 @@ COMMANDS = {
     "checks": "The checks a rule can use",
     "schema": "JSON Schema of the spec, for editors",
 }
-
-NOT_BUILT = {
-    "replay": "replaying recorded sessions",
-}
-"""Commands that files of the format are used with, and what they need that is not in this release."""
 
 _EXITS = """\b
 Exit codes: 0 held, 1 violated, 2 interrupted, 3 our side broke,
@@ -69,9 +66,6 @@ class Root(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] in NOT_BUILT:
-            what = f"holdfast {args[0]} needs {NOT_BUILT[args[0]]}, which this release does not have"
-            raise NotBuilt(what, hint="holdfast run and holdfast contract run | validate | score are there")
         if args and args[0] not in COMMANDS:
             from difflib import get_close_matches
 
@@ -152,7 +146,7 @@ def show_error(error: HoldfastError, as_json: bool) -> int:
         return _told(str(error), error.hint, as_json, code, error.body, error.cases)
     if isinstance(error, UserError):
         return _told(str(error), error.hint, as_json, USAGE)
-    return _told(str(error), "", as_json, HARNESS)
+    return _told(str(error), "", as_json, UNPROVEN if isinstance(error, NothingProven) else HARNESS)
 
 
 def _usage(wrong: click.UsageError, as_json: bool) -> int:

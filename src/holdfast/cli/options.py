@@ -49,6 +49,8 @@ def config(command: F) -> F:
     return cast(F, _CONFIG(_FILE(with_file)))
 
 
+config_option = _CONFIG
+"""The spec by -c alone."""
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON on stdout, and nothing else.")
 
 _REPLICAS = click.option("--replicas", type=click.IntRange(1, 100_000), metavar="N", help="Ask each prompt N times.")
@@ -127,6 +129,13 @@ _OUTPUT = [
 def run_options(command: F) -> F:
     """Everything that decides what is run, how, and what counts as held."""
     for option in reversed([config, *_WHAT, *_HOW, *_WORLD, *_VERDICT]):
+        command = option(command)
+    return command
+
+
+def run_options_beside(command: F) -> F:
+    """The same, of a command whose argument is something else: the spec is given by -c alone."""
+    for option in reversed([_CONFIG, *_WHAT, *_HOW, *_WORLD, *_VERDICT]):
         command = option(command)
     return command
 

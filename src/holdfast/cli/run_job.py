@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from holdfast.report.live import Live
 
 
+MakePart = Callable[[Spec, Mapping[str, str]], tuple[Spec, tuple[str, ...]]]
+"""What a command makes of the spec of a part, and what the user should know of it."""
 HARNESS = 3
 """The exit code of what our side could not do."""
 
@@ -56,6 +58,7 @@ def prepare(
     outputs: Sequence[Path],
     *,
     last_failed: bool = False,
+    make: MakePart = made_part,
 ) -> PreparedJob:
     """Everything that can be refused is refused here, before the agent is started."""
     for path in outputs:
@@ -68,7 +71,7 @@ def prepare(
         rundir = RunDir.find(RUNS.absolute(), resume)
         return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
     spec, problems = load_part(find_config(config), given)
-    spec, made = made_part(spec, os.environ)
+    spec, made = make(spec, os.environ)
     _check_models(spec, given)
     warnings = [*told(spec, problems), *made, *option_warnings(spec, given), *filter(None, map(left_out, outputs))]
     if last_failed:
@@ -265,6 +268,7 @@ def run_and_show(
     no_report: bool,
     annotations: bool,
     cached: bool,
+    make: MakePart = made_part,
     **given: Any,
 ) -> int:
     """What `run` and `contract run` do with their command lines; the exit code."""
@@ -278,7 +282,7 @@ def run_and_show(
         raise UsageError(f"--cached and {option} exclude each other", hint=f"{option} asks what is left to ask")
     asked = options(part=part, **given)
     several = part == "run" and resume is not None and bool(RunDir.find(RUNS.absolute(), resume).manifest().parts)
-    prepared = None if several else prepare(config, resume, force, asked, outputs, last_failed=last_failed)
+    prepared = None if several else prepare(config, resume, force, asked, outputs, last_failed=last_failed, make=make)
     if prepared is None or (part == "run" and resume is None and _several(prepared.job.spec)):
         from holdfast.cli.ci import run_several
 

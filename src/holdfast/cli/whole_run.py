@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from holdfast.cli.options import find_config, load_part, option_warnings
 from holdfast.cli.part_spec import made_part
 from holdfast.cli.run_job import PreparedJob, Screen, execute
-from holdfast.errors import UsageError
+from holdfast.errors import NothingProven, UsageError
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
@@ -78,9 +78,12 @@ def plan_whole(config: Path | None, given: RunOptions, resume: str | None, force
     if whole is not None:
         given = whole.manifest().options.taken_up(given)
     jobs: dict[Part, PreparedJob] = {}
-    for part in wanted:
-        jobs[part] = _prepared(part, spec, given, whole, force, warned=not jobs)
     left = {} if given.part == "run" else {p: NOT_DECLARED[p] for p in ORDER if p not in spec.declares}
+    for part in wanted:
+        try:
+            jobs[part] = _prepared(part, spec, given, whole, force, warned=not jobs)
+        except NothingProven as idle:  # sessions that no rule judges, or a source without any
+            left[part] = str(idle)
     return WholePlan(spec, given, jobs, left, whole)
 
 

@@ -12,6 +12,7 @@ from msgspec import UNSET, Struct, field
 
 from holdfast.model.model_spec import ModelSpec as ModelSpec
 from holdfast.model.mutation import MutationSpec
+from holdfast.model.session import ReplaySpec
 from holdfast.model.task import Task
 from holdfast.model.world import WorldSpec
 
@@ -318,6 +319,8 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     files: tuple[str, ...] = ()
     """Every file that the spec names, relative to its own folder."""
     unbuilt: tuple[Unbuilt, ...] = ()
+    replays: ReplaySpec | None = None
+    """Recorded sessions; None: the file has no such section."""
     part: Part = "contract"
     matrix: bool = True
     """The cells are reported: the file has a matrix, or rules with trials of their own."""

@@ -107,6 +107,10 @@ class RecordedResponse(Struct, frozen=True, omit_defaults=True):
     """0: the connection failed."""
     latency_ms: float = 0.0
 
+    @property
+    def failed(self) -> bool:
+        return self.status == 0 or self.status >= 400
+
 
 class Recording(Struct, frozen=True, omit_defaults=True):
     """The session that a replayed task comes from: its name, and what its tools answered."""
@@ -115,11 +119,15 @@ class Recording(Struct, frozen=True, omit_defaults=True):
     responses: tuple[RecordedResponse, ...] = ()
     live: bool = False
     """A call that the recording does not know is let through; else it gets a connection error."""
+    name: str = ""
+    """The session's, for people."""
+    expected_failure: str = ""
+    """What went wrong when it was recorded: it is shown and decides nothing."""
 
     @property
     def has_failures(self) -> bool:
         """A tool failed in it: rules for tool faults apply."""
-        return any(one.status == 0 or one.status >= 400 for one in self.responses)
+        return any(one.failed for one in self.responses)
 
 
 class RecordedUse(Struct, frozen=True, omit_defaults=True):

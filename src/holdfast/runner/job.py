@@ -40,9 +40,14 @@ class Job:
 
     @property
     def asked_first(self) -> Trial | None:
-        """The preflight; none where that would leave marks which the trials would be judged by."""
+        """The preflight; none where that would leave marks which the trials would be judged by, or where the first
+        question comes with tools that fail: a bad answer says nothing of the agent's reach then."""
+        first = self.plan.preflight
+        if first is None or not self.options.preflight:
+            return None
         marked = self.spec.world is not None and self.spec.world.leaves_marks
-        return self.plan.preflight if self.options.preflight and not marked else None
+        recorded = first.task.recording
+        return None if marked or (recorded is not UNSET and recorded.has_failures) else first
 
 
 def world_secrets(spec: Spec, options: RunOptions, environ: Mapping[str, str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from holdfast.errors import SpecError
 from holdfast.model.codec import digest
+from holdfast.model.session import ReplaySpec
 from holdfast.model.spec import Part, PartAsked, Problem, Spec, Unbuilt
 from holdfast.reading.file import read_file
 from holdfast.reading.node import Node
@@ -30,7 +31,7 @@ from holdfast.spec.parts import declared, part_problems, part_rules, part_weathe
 from holdfast.spec.scenario import scenario_problems
 from holdfast.spec.secrecy import references
 from holdfast.spec.sections.file import File
-from holdfast.spec.sections.run import ModelEntry, ReplaysSection
+from holdfast.spec.sections.run import ModelEntry
 from holdfast.spec.settled_values import SettledValues
 from holdfast.spec.stored_agent import stored_agent
 from holdfast.spec.task import task_problems, user_scripts, users_unbuilt
@@ -141,7 +142,7 @@ def _spec(
     count = contract.replicas(reader, file, overrides.replicas)
     seed = contract.seed(reader, file, overrides.seed)
     scoring = contract.scoring(reader, file, rules, weather, count)
-    _shape(reader, file)
+    _shape(reader, file, folder if copied_from is None else None)
     parts = declared(file, rules, weather)
     part = settled_part(overrides.part, parts)
     if part == "scenario":
@@ -189,6 +190,7 @@ def _spec(
         passed_on=referred.passed_on,
         files=files,
         unbuilt=_unbuilt(file, held),
+        replays=_replays(file),
         part=part,
         matrix=_has_matrix(part, weather, rules, overrides),
         digest=file_digest,
@@ -226,6 +228,14 @@ def _params(file: File) -> tuple[dict[str, Any], ...]:
     return tuple(dict(zip(matrix, values, strict=True)) for values in product(*matrix.values()))
 
 
+def _replays(file: File) -> ReplaySpec | None:
+    if file.replays is None:
+        return None
+    from holdfast.spec.replays import replay_value
+
+    return replay_value(file.replays)
+
+
 def _output(file: File) -> dict[str, str]:
     if file.output is None:
         return {}
@@ -233,7 +243,7 @@ def _output(file: File) -> dict[str, str]:
     return written | ({"filename_template": file.output.filename_template} if file.output.filename_template else {})
 
 
-def _shape(reader: Reader, file: File) -> None:
+def _shape(reader: Reader, file: File, folder: Path | None) -> None:
     """Keys that need each other."""
     task_problems(reader, file)
     if file.agent.dir is not None and world_spec(file) is None:
@@ -244,7 +254,9 @@ def _shape(reader: Reader, file: File) -> None:
     for name, model in file.models.items():
         _model(reader, name, model)
     if file.replays is not None:
-        _replays(reader, file.replays)
+        from holdfast.spec.replays import replays_problems
+
+        replays_problems(reader, file.replays, folder)
 
 
 def _model(reader: Reader, name: str, model: ModelEntry) -> None:
@@ -258,14 +270,3 @@ def _model(reader: Reader, name: str, model: ModelEntry) -> None:
     for key in ("provider", "base_url", "api_key") if model.script is not None else ():
         if at.has(key):
             reader.error(at.key(key), f"{path}.{key}", "a script has no provider", code="conflict")
-
-
-def _replays(reader: Reader, replays: ReplaysSection) -> None:
-    for index, session in enumerate(replays.sessions):
-        path = f"replays.sessions[{index}]"
-        if session.file is None and (session.id is None or session.input is None):
-            reader.error(session.at, path, "needs a file, or an id and an input", code="missing-key")
-    for index, source in enumerate(replays.sources):
-        needed = "project" if source.type == "langsmith" else "run_id"
-        if not source.at.has(needed):
-            reader.error(source.at, f"replays.sources[{index}].{needed}", "missing", code="missing-key")

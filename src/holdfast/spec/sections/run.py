@@ -11,6 +11,7 @@ from holdfast.model.spec import Aggregation, ModelSpec
 from holdfast.reading.fields import about
 from holdfast.reading.node import Node
 from holdfast.spec.forms import Aggregate, Format
+from holdfast.spec.session_forms import DATE_RANGE, DateRange, PriorTurns, SessionInput
 
 SEED = about("The seed of all luck.", ge=0, le=2**63 - 1)
 
@@ -72,7 +73,7 @@ class MutationsSection(Struct, frozen=True, kw_only=True):
 class ToolResponse(Struct, frozen=True, kw_only=True):
     """What a tool answered in a recorded session."""
 
-    tool: Annotated[str, about("The tool's name.", min_length=1)]
+    tool: Annotated[str, about("The tool's name, a URL or a glob of it, or `server/tool` of MCP.", min_length=1)]
     response: Annotated[Any, about("What it answered.")] = None
     status: Annotated[int, about("Its status; 0 is a connection error.", ge=0, le=599)] = 200
     latency_ms: Annotated[float, about("How long it took.", ge=0)] = 0
@@ -84,11 +85,11 @@ class ReplaySession(Struct, frozen=True, kw_only=True):
     at: Node
     file: Annotated[str | None, about("The session's own file.", min_length=1)] = None
     id: Annotated[str | None, about("Its id.", min_length=1)] = None
-    input: Annotated[str | None, about("What was asked.")] = None
+    input: Annotated[SessionInput, about("What was asked.")] = ()
     name: Annotated[str, about("A name for people.")] = ""
     source: Annotated[str, about("Where it comes from.")] = "manual"
     captured_at: Annotated[str | None, about("When it was recorded.")] = None
-    context: Annotated[Any, about("The turns before.")] = None
+    context: Annotated[PriorTurns, about("The turns before.")] = ()
     tool_responses: Annotated[tuple[ToolResponse, ...], about("What its tools answered.")] = ()
     expected_failure: Annotated[str | None, about("What went wrong then.")] = None
     contract: Annotated[str | None, about("The contract to hold: its name here, or a path.")] = None
@@ -98,7 +99,7 @@ class ReplayFilter(Struct, frozen=True, kw_only=True):
     """Which traces of a project are taken."""
 
     status: Annotated[Literal["error", "warning", "all"], about("By how they ended.")] = "error"
-    date_range: Annotated[str, about("Such as last_7_days.")] = "last_7_days"
+    date_range: Annotated[DateRange, about("Such as last_7_days, last_24_hours or all.")] = DATE_RANGE
     min_latency_ms: Annotated[float | None, about("Only those that took as long.", ge=0)] = None
 
 

@@ -1,0 +1,92 @@
+"""JSON that others wrote: looked into without trusting its shape."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from holdfast.model.codec import encode
+
+_UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
+
+
+def at(value: Any, *path: str) -> Any:
+    """What lies at a path of keys; None if nothing does."""
+    for key in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def text(value: Any, *path: str) -> str:
+    """The same as text; empty if there is none."""
+    found = at(value, *path)
+    if isinstance(found, str):
+        return found
+    return str(found) if isinstance(found, int | float) and not isinstance(found, bool) else ""
+
+
+def items(value: Any, *path: str) -> list[Any]:
+    """The same as a list; empty if it is none."""
+    found = at(value, *path)
+    return found if isinstance(found, list) else []
+
+
+def first(value: Any, *keys: str) -> Any:
+    """The first of these keys that holds something."""
+    return next((found for key in keys if (found := at(value, key)) not in (None, "", [], {})), None)
+
+
+def decoded(value: Any) -> Any:
+    """What a text says that is JSON of a map or a list; else the value itself."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except _UNREADABLE:
+        return value
+
+
+def as_json(value: Any) -> str:
+    """A value as a recorded response has it."""
+    return encode(value).decode()
+
+
+def seconds(value: Any) -> float | None:
+    """A time in seconds since 1970: an ISO date, or a number of nanoseconds, milliseconds or seconds."""
+    if isinstance(value, bool) or value in (None, ""):
+        return None
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=value.tzinfo or UTC).timestamp()
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return _dated(str(value))
+    for most, unit in ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6)):
+        if abs(number) < most:
+            return number / unit
+    return number / 1e9
+
+
+def _dated(value: str) -> float | None:
+    try:
+        read = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return read.replace(tzinfo=read.tzinfo or UTC).timestamp()
+
+
+def iso(value: float | None) -> str:
+    """The time as a session has it."""
+    if value is None or not -6e10 < value < 2.5e11:
+        return ""
+    return datetime.fromtimestamp(value, UTC).isoformat(timespec="seconds")
+
+
+def lasted_ms(began: Any, ended: Any) -> float:
+    """Milliseconds between two times; 0 if one is not known."""
+    start, end = seconds(began), seconds(ended)
+    return 0.0 if start is None or end is None else max(0.0, round((end - start) * 1000, 3))

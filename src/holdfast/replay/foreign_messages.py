@@ -1,0 +1,162 @@
+"""Conversations as others write them: OpenAI, LangChain, OpenTelemetry. What was asked, what was said before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from holdfast.model.task import DialogueMessage
+from holdfast.replay.foreign_json import as_json, at, decoded, first, items, text
+
+_Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
+
+ROLES: Mapping[str, _Role] = {
+    "user": "user", "human": "user", "HumanMessage": "user", "HumanMessageChunk": "user",
+    "assistant": "assistant", "ai": "assistant", "model": "assistant", "AIMessage": "assistant",
+    "AIMessageChunk": "assistant", "system": "system", "developer": "system", "SystemMessage": "system",
+    "tool": "tool", "function": "tool", "ToolMessage": "tool", "FunctionMessage": "tool",
+}  # fmt: skip
+"""What others call who speaks."""
+
+ASKED = ("input", "question", "query", "prompt", "task", "user_input", "text", "message", "content", "chat_input")
+"""Keys under which applications keep what they were asked."""
+
+
+class ForeignMessage(Struct, frozen=True):
+    """One message, and what of a tool it tells."""
+
+    role: _Role
+    content: str
+    calls: tuple[tuple[str, str], ...] = ()
+    """Tools that it asks for: id of the call and name."""
+    results: tuple[tuple[str, str, str], ...] = ()
+    """What tools answered: id of the call, name if it is said, the answer as JSON."""
+
+
+class AskedQuestion(Struct, frozen=True):
+    """What was asked, and what was said before."""
+
+    turns: tuple[str, ...]
+    context: tuple[DialogueMessage, ...] = ()
+
+
+def messages(value: Any) -> list[ForeignMessage]:
+    """The messages of a list; empty if it is not one of messages."""
+    value = decoded(value)
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+        value = value[0]  # LangChain keeps a batch of one
+    if not isinstance(value, list) or not value:
+        return []
+    read = [_message(one) for one in value]
+    return [one for one in read if one is not None] if all(one is not None for one in read) else []
+
+
+def question(value: Any) -> AskedQuestion | None:
+    """What a trace's input asks, in whatever shape; None if nothing can be found."""
+    value = decoded(value)
+    if isinstance(value, str):
+        return AskedQuestion((value,)) if value.strip() else None
+    if isinstance(value, list):
+        return _last_asked(messages(value))
+    if not isinstance(value, dict):
+        return None
+    said = _message(value)
+    if said is not None:
+        return _last_asked([said])
+    history = messages(first(value, "messages", "chat_history", "history") or [])
+    asked = question(first(value, *ASKED))
+    if asked is not None:
+        before = tuple(DialogueMessage(one.role, one.content) for one in history)
+        return AskedQuestion(asked.turns, (*before, *asked.context))
+    if history:
+        return _last_asked(history)
+    inner = [one for one in value.values() if isinstance(one, str | dict | list)]
+    return question(inner[0]) if len(value) == 1 and inner else None
+
+
+def after_question(said: Sequence[ForeignMessage]) -> list[ForeignMessage]:
+    """What followed the last message of the user."""
+    last = max((n for n, one in enumerate(said) if one.role == "user" and one.content.strip()), default=-1)
+    return list(said[last + 1 :])
+
+
+def _last_asked(said: Sequence[ForeignMessage]) -> AskedQuestion | None:
+    """The user's last words, and those that directly precede them, are asked; the rest was before."""
+    end = max((n for n, one in enumerate(said) if one.role == "user" and one.content.strip()), default=None)
+    if end is None:
+        return None
+    start = end
+    while start > 0 and said[start - 1].role == "user" and said[start - 1].content.strip():
+        start -= 1
+    before = [DialogueMessage(one.role, one.content) for one in said[:start] if one.content.strip()]
+    return AskedQuestion(tuple(one.content for one in said[start : end + 1]), tuple(before))
+
+
+def _message(value: Any) -> ForeignMessage | None:
+    if isinstance(value, list) and len(value) == 2 and value[0] in ROLES:  # LangChain's pair
+        return ForeignMessage(ROLES[value[0]], content_text(value[1]))
+    if not isinstance(value, dict):
+        return None
+    if isinstance(at(value, "kwargs"), dict):  # LangChain's constructor
+        made = items(value, "id")
+        return _read(str(made[-1]) if made else text(value, "kwargs", "type"), value["kwargs"])
+    if isinstance(at(value, "message"), dict) and "role" not in value:  # OpenInference
+        value = value["message"]
+    if isinstance(at(value, "data"), dict) and "content" in value["data"]:  # LangChain's message dict
+        return _read(text(value, "type"), value["data"])
+    return _read(text(value, "role") or text(value, "type"), value)
+
+
+def _read(role: str, value: dict[str, Any]) -> ForeignMessage | None:
+    if role not in ROLES or not {"content", "parts", "contents", "tool_calls", "function_call"} & set(value):
+        return None
+    given = first(value, "content", "parts", "contents")
+    results = tuple(_results(given, ROLES[role], value))
+    return ForeignMessage(ROLES[role], content_text(given), tuple(_calls(value, given)), results)
+
+
+def content_text(value: Any) -> str:
+    """The text of a message's content: a text, or its parts joined."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "\n".join(filter(None, map(_part_text, value)))
+    if isinstance(value, dict):
+        return _part_text(value)
+    return "" if value is None else as_json(value)
+
+
+def _part_text(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    if text(part, "type") in ("tool_call", "tool_use", "tool_call_response", "tool_result", "reasoning", "thinking"):
+        return ""
+    inner = at(part, "message_content") or part
+    return text(inner, "text") or text(inner, "content")
+
+
+def _calls(value: dict[str, Any], given: Any) -> Iterator[tuple[str, str]]:
+    for call in items(value, "tool_calls"):
+        inner = at(call, "tool_call") or call
+        yield text(inner, "id"), text(inner, "function", "name") or text(inner, "name")
+    for part in given if isinstance(given, list) else ():
+        if text(part, "type") in ("tool_call", "tool_use"):
+            yield text(part, "id"), text(part, "name")
+
+
+def _results(given: Any, role: _Role, value: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    parts = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+    told = [one for one in parts if text(one, "type") in ("tool_call_response", "tool_result")]
+    for part in told:
+        found = next((part[key] for key in ("response", "result", "content") if key in part), None)
+        yield text(part, "id") or text(part, "tool_use_id"), text(part, "name"), as_json(decoded(_flat(found)))
+    if role == "tool" and not told:
+        yield text(value, "tool_call_id"), text(value, "name"), as_json(decoded(content_text(given)))
+
+
+def _flat(value: Any) -> Any:
+    """A list of text parts as its text."""
+    plain = isinstance(value, list) and value and all(text(one, "type") == "text" for one in value)
+    return content_text(value) if plain else value

@@ -1,0 +1,208 @@
+"""OpenTelemetry traces in OTLP JSON to sessions, by the GenAI conventions: of attributes, and of events."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.replay.foreign_json import at, decoded, items, lasted_ms, seconds, text
+from holdfast.replay.foreign_messages import after_question, messages
+from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, session_of, tools_told
+
+SOURCE = "opentelemetry"
+_MODEL = ("chat", "text_completion", "generate_content", "completion")
+_AGENT = ("invoke_agent", "create_agent", "invoke_workflow")
+_MESSAGE_EVENT = re.compile(r"gen_ai\.(user|system|assistant|tool)\.message")
+_INDEXED = re.compile(r"gen_ai\.prompt\.(\d+)\.(role|content)")
+
+
+class OtlpSpan(Struct, frozen=True):
+    """One span with its attributes and events as plain values."""
+
+    trace: str
+    id: str
+    parent: str
+    name: str
+    attributes: dict[str, Any]
+    events: tuple[tuple[str, dict[str, Any]], ...] = ()
+    began: float = 0.0
+    latency_ms: float = 0.0
+    failure: str = ""
+
+    @property
+    def operation(self) -> str:
+        said = text(self.attributes, "gen_ai.operation.name")
+        return said or self.name.partition(" ")[0]
+
+    @property
+    def is_tool(self) -> bool:
+        return self.operation == "execute_tool" or "gen_ai.tool.name" in self.attributes
+
+
+def matches(document: Any) -> bool:
+    """Whether this is an export request, or several."""
+    one = document[0] if isinstance(document, list) and document else document
+    return isinstance(at(one, "resourceSpans") or at(one, "resource_spans"), list)
+
+
+def read(document: Any) -> Iterator[Found]:
+    """A session for every trace in it."""
+    return sessions_of(span for one in (document if isinstance(document, list) else [document]) for span in _spans(one))
+
+
+def sessions_of(spans: Iterable[OtlpSpan]) -> Iterator[Found]:
+    traces: defaultdict[str, list[OtlpSpan]] = defaultdict(list)
+    for span in spans:
+        traces[span.trace].append(span)
+    for trace, inside in traces.items():
+        yield session_of(_trace(trace, sorted(inside, key=lambda one: one.began)))
+
+
+def _trace(id: str, spans: list[OtlpSpan]) -> ForeignTrace:
+    known = {span.id for span in spans}
+    roots = [span for span in spans if span.parent not in known] or spans[:1]
+    agents = [span for span in spans if span.operation in _AGENT]
+    models = [span for span in spans if span.operation in _MODEL]
+    asking = [*agents, *models, *roots]
+    tools = [_tool(span) for span in _outer_tools(spans)]
+    root = (agents or roots)[0]
+    return ForeignTrace(
+        id=id,
+        asked=tuple(value for span in asking for value in _asked(span)),
+        tools=tuple(tools) or _told(models),
+        name=text(root.attributes, "gen_ai.agent.name") or root.name,
+        source=SOURCE,
+        began=root.began or None,
+        failure=root.failure or next((span.failure for span in roots if span.failure), ""),
+    )
+
+
+def _outer_tools(spans: list[OtlpSpan]) -> Iterator[OtlpSpan]:
+    """Tools that the agent called: a span of MCP may lie inside of one, and is the same call."""
+    by_id = {span.id: span for span in spans}
+    for span in spans:
+        above, seen = by_id.get(span.parent), {span.id}
+        while above is not None and not above.is_tool and above.id not in seen:
+            seen.add(above.id)
+            above = by_id.get(above.parent)
+        if span.is_tool and (above is None or not above.is_tool):
+            yield span
+
+
+def _tool(span: OtlpSpan) -> ToolUse:
+    known = span.attributes
+    status = at(known, "http.response.status_code")
+    error = span.failure
+    kind = text(known, "error.type")
+    if kind:
+        error = error or kind
+        status = int(kind) if kind.isdigit() and len(kind) == 3 else status
+    name = text(known, "gen_ai.tool.name") or span.name.partition(" ")[2] or span.name
+    given = next((known[key] for key in ("gen_ai.tool.call.result", "gen_ai.tool.result") if key in known), None)
+    if given is None:
+        given = next((body for _, body in span.events if "content" in body), {}).get("content")
+    return ToolUse(
+        name, decoded(given), error, status if isinstance(status, int) else None, span.latency_ms, span.began
+    )
+
+
+def _told(models: list[OtlpSpan]) -> tuple[ToolUse, ...]:
+    """What tools answered, where no span is of them: the last model call has all of it in its messages."""
+    for span in reversed(models):
+        for value in _asked(span):
+            found = tools_told(after_question(messages(value)))
+            if found:
+                return found
+    return ()
+
+
+def _asked(span: OtlpSpan) -> Iterator[Any]:
+    """What may hold the messages that a span was given, the newest convention first."""
+    known = span.attributes
+    yield known.get("gen_ai.input.messages")
+    for name, body in span.events:
+        if name == "gen_ai.client.inference.operation.details":
+            yield body.get("gen_ai.input.messages")
+        if name == "gen_ai.content.prompt":
+            yield body.get("gen_ai.prompt")
+    yield _by_events(span)
+    yield _by_index(known)
+    yield from (known.get(key) for key in ("gen_ai.prompt", "input.value", "traceloop.entity.input"))
+
+
+def _by_events(span: OtlpSpan) -> list[dict[str, Any]]:
+    """Messages that are events of their own."""
+    said = []
+    for name, body in span.events:
+        kind = _MESSAGE_EVENT.fullmatch(name)
+        if kind is not None:
+            said.append({"role": text(body, "role") or kind[1], **body})
+    return said
+
+
+def _by_index(known: dict[str, Any]) -> list[dict[str, Any]]:
+    """Messages whose fields are attributes of their own: `gen_ai.prompt.0.role`."""
+    said: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+    for key, value in known.items():
+        part = _INDEXED.fullmatch(key)
+        if part is not None:
+            said[int(part[1])][part[2]] = value
+    return [said[n] for n in sorted(said)]
+
+
+def _spans(document: Any) -> Iterator[OtlpSpan]:
+    for resource in items(document, "resourceSpans") or items(document, "resource_spans"):
+        for scope in items(resource, "scopeSpans") or items(resource, "scope_spans"):
+            yield from (_span(one) for one in items(scope, "spans") if isinstance(one, dict))
+
+
+def _span(one: dict[str, Any]) -> OtlpSpan:
+    begun, ended = at(one, "startTimeUnixNano"), at(one, "endTimeUnixNano")
+    status = at(one, "status")
+    known = _attributes(one)
+    failed = at(status, "code") in (2, "2", "STATUS_CODE_ERROR")
+    said = text(status, "message") or text(known, "error.type") or _exception(one) or "error"
+    return OtlpSpan(
+        trace=text(one, "traceId") or text(one, "trace_id"),
+        id=text(one, "spanId") or text(one, "span_id"),
+        parent=text(one, "parentSpanId") or text(one, "parent_span_id"),
+        name=text(one, "name"),
+        attributes=known,
+        events=tuple((text(event, "name"), _event(event)) for event in items(one, "events")),
+        began=seconds(begun) or 0.0,
+        latency_ms=lasted_ms(begun, ended),
+        failure=said if failed else "",
+    )
+
+
+def _exception(one: dict[str, Any]) -> str:
+    told = [_attributes(event) for event in items(one, "events") if text(event, "name") == "exception"]
+    return next((text(body, "exception.message") or text(body, "exception.type") for body in told), "")
+
+
+def _event(event: Any) -> dict[str, Any]:
+    """Its attributes, and its body's fields where it was a log record."""
+    body = _value(at(event, "body"))
+    return {**(body if isinstance(body, dict) else {}), **_attributes(event)}
+
+
+def _attributes(holder: Any) -> dict[str, Any]:
+    return {text(one, "key"): _value(at(one, "value")) for one in items(holder, "attributes")}
+
+
+def _value(value: Any) -> Any:
+    """A typed value of OTLP as a plain one."""
+    if not isinstance(value, dict):
+        return value
+    if "arrayValue" in value:
+        return [_value(one) for one in items(value, "arrayValue", "values")]
+    if "kvlistValue" in value:
+        return {text(one, "key"): _value(at(one, "value")) for one in items(value, "kvlistValue", "values")}
+    if "intValue" in value:
+        number = text(value, "intValue")
+        return int(number) if number.lstrip("-").isdigit() else number
+    return next((value[key] for key in ("stringValue", "doubleValue", "boolValue", "bytesValue") if key in value), None)

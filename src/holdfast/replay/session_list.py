@@ -1,0 +1,108 @@
+"""The sessions to replay: of a file, of a folder, or of a spec with its sources."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+from msgspec import Struct
+
+from holdfast.errors import SpecError, UserError
+from holdfast.model.session import RecordedSession, SessionSource
+from holdfast.model.spec import Spec
+from holdfast.replay.foreign_trace import LeftOutTrace
+from holdfast.replay.session_file import file_name, write_sessions
+from holdfast.replay.stored_run import SessionsFound
+from holdfast.spec.replays import read_sessions
+
+CACHE = Path(".holdfast") / "replays"
+SUFFIXES = (".yaml", ".yml", ".json")
+_MOST = 10_000
+
+
+class UnreadableSessions(UserError):
+    """Session files that cannot be used, each with all that is wrong with it."""
+
+    def __init__(self, files: tuple[SpecError, ...]) -> None:
+        super().__init__(f"{len(files)} session files cannot be used")
+        self.files = files
+
+
+class ListedSessions(Struct, frozen=True):
+    """Sessions in their order, and what is to be said of them."""
+
+    sessions: tuple[RecordedSession, ...]
+    left_out: tuple[LeftOutTrace, ...] = ()
+
+
+def sessions_in(path: Path) -> tuple[RecordedSession, ...]:
+    """The sessions of a file, or of every session file of a folder."""
+    if not path.is_dir():
+        return read_sessions(path)
+    files = sorted(one for one in path.rglob("*") if one.suffix in SUFFIXES and one.is_file())
+    if not files:
+        raise UserError(f"{path}: there is no session file in it", hint="a session file is .yaml, .yml or .json")
+    if len(files) > _MOST:
+        raise UserError(f"{path}: more than {_MOST:,} files", hint="name a folder that holds sessions alone")
+    return _every(files)
+
+
+def sessions_of(spec: Spec, environ: Mapping[str, str], now: datetime) -> ListedSessions:
+    """The sessions of a spec, and those of its sources that are imported at each run."""
+    if spec.replays is None:
+        raise UserError(
+            f"{spec.path} has no replays: there is no session to replay",
+            hint="name a session file or a folder of them, or make one of a failed trial: holdfast promote TRIAL",
+        )
+    root = Path(spec.path).parent
+    sessions: list[RecordedSession] = []
+    broken: list[SpecError] = []
+    for entry in spec.replays.sessions:
+        if isinstance(entry, RecordedSession):
+            sessions.append(entry)
+            continue
+        try:
+            sessions += read_sessions(root / entry)
+        except SpecError as wrong:
+            broken.append(wrong)
+    _refuse(broken)
+    left_out: list[LeftOutTrace] = []
+    for source in spec.replays.sources:
+        if source.auto_import:
+            found = refreshed(source, environ, now)
+            sessions += found.sessions
+            left_out += found.left_out
+    return ListedSessions(tuple(sessions), tuple(left_out))
+
+
+def refreshed(source: SessionSource, environ: Mapping[str, str], now: datetime) -> SessionsFound:
+    """The sessions of a source, fetched anew and kept in the cache."""
+    from holdfast.replay.langsmith_api import fetched
+
+    folder = CACHE / file_name(f"langsmith-{source.run or source.project}").removesuffix(".yaml")
+    found = fetched(source, environ, now)
+    kept = write_sessions(found.sessions, folder, force=True)
+    for stale in set(folder.glob("*.yaml")) - set(kept.all):
+        stale.unlink()
+    return found
+
+
+def _every(files: list[Path]) -> tuple[RecordedSession, ...]:
+    sessions: list[RecordedSession] = []
+    broken: list[SpecError] = []
+    for file in files:
+        try:
+            sessions += read_sessions(file, os.path.relpath(file))
+        except SpecError as wrong:
+            broken.append(wrong)
+    _refuse(broken)
+    return tuple(sessions)
+
+
+def _refuse(broken: list[SpecError]) -> None:
+    if len(broken) == 1:
+        raise broken[0]
+    if broken:
+        raise UnreadableSessions(tuple(broken))

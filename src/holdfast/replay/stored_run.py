@@ -1,0 +1,128 @@
+"""The trials of a stored run, or of its report, as sessions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.errors import UsageError
+from holdfast.model.run import TracedTrial
+from holdfast.model.session import RecordedSession
+from holdfast.reading.tree import parse
+from holdfast.replay.foreign_json import at, items, text
+from holdfast.replay.foreign_trace import LeftOutTrace
+from holdfast.replay.trial_session import failures, trial_session
+from holdfast.runner.stored import look
+from holdfast.store.rundir import RunDir
+
+_LARGEST = 512 << 20
+
+
+class SessionsFound(Struct, frozen=True):
+    """Sessions, what was left out, and what is to be said of them."""
+
+    sessions: tuple[RecordedSession, ...] = ()
+    left_out: tuple[LeftOutTrace, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def run_sessions(
+    run: RunDir, folder: Path, *, environ: Mapping[str, str], failed_only: bool, trial: str = ""
+) -> SessionsFound:
+    """The trials of a run as sessions for a folder; `trial` takes those alone whose ids begin so."""
+    spec = run.manifest().original
+    contract = contract_path(spec, folder)
+    with closing(look(run, environ=environ)) as outcome:
+        traced = (one for one in outcome.cells.traced() if one.trial.id.startswith(trial))
+        return _found(_wanted(traced, failed_only), run.id, outcome.run.name, contract)
+
+
+def contract_path(spec: Path, folder: Path) -> str:
+    """The spec's contract as a session in the folder names it; empty if it has none, or is gone."""
+    if not spec.is_file():
+        return ""
+    root, _ = parse(spec.read_text(encoding="utf-8", errors="replace"))
+    has = root is not None and root.kind == "map" and root.has("contract")
+    return os.path.relpath(spec.resolve(), folder.resolve()) if has else ""
+
+
+def report_sessions(path: Path, runs: Path, folder: Path, *, environ: Mapping[str, str]) -> SessionsFound:
+    """The failed trials of a JSON report: from the run it is of, where that is stored here, else from the report."""
+    document = _report(path)
+    id = text(document, "run_id")
+    stored = runs / id if id and "/" not in id else None
+    if stored is not None and (stored / "run.json").is_file():
+        run = RunDir(stored)
+        if run.manifest().started == text(document, "started"):
+            return run_sessions(run, folder, environ=environ, failed_only=True)
+    sessions = tuple(_reported(document, id, folder))
+    note = f"run {id} is not stored here: what its tools answered is not in the report, and so not in the sessions"
+    return SessionsFound(sessions, notes=(note,) if sessions else ())
+
+
+def _wanted(traced: Iterable[TracedTrial], failed_only: bool) -> Iterator[TracedTrial]:
+    return (one for one in traced if one.trial.kind == "contract" and (not failed_only or failures(one)))
+
+
+def _found(traced: Iterable[TracedTrial], run: str, name: str, contract: str) -> SessionsFound:
+    sessions: list[RecordedSession] = []
+    left_out: list[LeftOutTrace] = []
+    notes: list[str] = []
+    for one in traced:
+        label = f"{name}: {one.trial.scenario}"
+        made = trial_session(one, run=run, name=label, contract=contract)
+        if isinstance(made, LeftOutTrace):
+            left_out.append(made)
+        else:
+            sessions.append(made.session)
+            notes += made.notes
+    return SessionsFound(tuple(sessions), tuple(left_out), tuple(notes))
+
+
+def _report(path: Path) -> Any:
+    wrong = f"{path} is no JSON report of Holdfast"
+    hint = "name a report that was written by -o report.json, or a run by its id"
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise UsageError(f"{path} is larger than {_LARGEST >> 20} MB", hint="name the run by its id")
+        document = msgspec.json.decode(path.read_bytes())
+    except OSError as refused:
+        raise UsageError(f"cannot read {path}: {refused.strerror}") from refused
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as broken:
+        raise UsageError(wrong, hint=hint) from broken
+    if not text(document, "run_id") or not isinstance(at(document, "parts"), dict):
+        raise UsageError(wrong, hint=hint)
+    return document
+
+
+def _reported(document: Any, run: str, folder: Path) -> Iterator[RecordedSession]:
+    contract = contract_path(Path(text(document, "spec_path")), folder)
+    seen: set[str] = set()
+    for id, prompt, why in (*_cells(document), *_cases(document)):
+        if id and prompt and id not in seen:
+            seen.add(id)
+            yield RecordedSession(
+                id, (prompt,), source=f"holdfast run {run}", expected_failure=why, contract=contract,
+                captured_at=text(document, "started"),
+            )  # fmt: skip
+
+
+def _cells(document: Any) -> Iterator[tuple[str, str, str]]:
+    for cell in items(document, "parts", "contract", "cells"):
+        for trial in items(cell, "trials"):
+            if text(trial, "outcome") == "fail":
+                yield text(trial, "id"), text(trial, "prompt"), f"{text(cell, 'invariant')}: {text(trial, 'reason')}"
+
+
+def _cases(document: Any) -> Iterator[tuple[str, str, str]]:
+    for part in ("scenario", "replay"):
+        for case in items(document, "parts", part, "cases"):
+            for one in items(case, "replicas"):
+                if text(one, "status") == "fail":
+                    yield text(one, "trial"), text(one, "prompt"), text(one, "reason")

@@ -1,0 +1,150 @@
+"""Sessions to the spec that replays them: tasks, and rules of one contract or several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec import UNSET
+from replay_kit import answered, session
+
+from holdfast.errors import NothingProven, SpecError, UserError
+from holdfast.model.session import RecordedSession
+from holdfast.model.spec import Spec
+from holdfast.model.task import DialogueMessage, Recording
+from holdfast.replay.derived_spec import replay_spec, unjudged
+from holdfast.replay.made import replayed
+from holdfast.replay.session_list import ListedSessions
+from holdfast.spec import load
+
+FAILED = answered("search", "down", 503)
+RULES = """
+    - {id: always, type: completes, description: d}
+    - {id: faults, type: completes, description: d, when: tool_faults_active}
+    - {id: chaos, type: completes, description: d, when: any_chaos_active}
+    - {id: calm, type: completes, description: d, when: no_chaos}
+    - {id: models, type: completes, description: d, when: llm_faults_active}
+    - {id: probing, type: completes, description: d, probes: [p]}
+"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Spec:
+    return made(tmp_path, RULES)
+
+
+def made(tmp_path: Path, rules: str) -> Spec:
+    (tmp_path / "agent.py").write_text("def search(q): return q\ndef ask(prompt): return search(prompt)\n")
+    (tmp_path / "holdfast.yaml").write_text(
+        'agent: {type: python, endpoint: "agent:ask", tools: ["agent:search"]}\ngolden_prompts: [hello]\n'
+        f"contract:\n  name: Shop\n  invariants:{rules}  chaos_matrix: [{{name: calm}}]\n"
+    )
+    return load(tmp_path / "holdfast.yaml", environ={}, part="replay")[0]
+
+
+def judged_by(derived: Spec, id: str) -> list[str]:
+    """The rules that judge a session."""
+    task = next(one for one in derived.tasks if one.recording is not UNSET and one.recording.session == id)
+    return [rule.id for rule in derived.invariants if rule.concerns(task)]
+
+
+def test_a_session_is_a_task_with_its_context_and_its_recording(spec: Spec) -> None:
+    before = (DialogueMessage("assistant", "How can I help?"),)
+    one = session("a", "one", "two", context=before, responses=(FAILED,), expected_failure="broke", name="A")
+    derived = replay_spec(spec, [one], live=True)
+    (task,) = derived.tasks
+    assert (task.kind, task.turns, task.context) == ("replay", ("one", "two"), before)
+    assert task.recording == Recording("a", (FAILED,), True, "A", "broke")
+    assert (derived.part, derived.matrix, derived.cell_rules) == ("replay", False, ())
+    assert [scenario.name for scenario in derived.scenarios] == ["replay"]
+    assert derived.scenarios[0].calm
+
+
+def test_a_recorded_failure_is_a_tool_fault(spec: Spec) -> None:
+    derived = replay_spec(spec, [session("calm"), session("failed", responses=(FAILED,))], live=False)
+    assert judged_by(derived, "calm") == ["always", "calm"]
+    assert judged_by(derived, "failed") == ["always", "faults", "chaos"]
+    assert {rule.when for rule in derived.invariants} == {"always"}
+
+
+def test_a_session_may_name_another_contract_from_where_it_lies(spec: Spec, tmp_path: Path) -> None:
+    (tmp_path / "replays").mkdir()
+    (tmp_path / "other.yaml").write_text(
+        "contract: {name: Other, invariants: [{id: always, type: completes}, {id: more, type: completes}]}\n"
+    )
+    there = session("there", contract="../other.yaml", file=str(tmp_path / "replays/s.yaml"))
+    inline = session("inline", contract="other.yaml")
+    named = session("named", contract="Shop")
+    own = session("own", contract="../holdfast.yaml", file=str(tmp_path / "replays/s.yaml"))
+    derived = replay_spec(spec, [there, inline, named, own], live=False)
+    assert judged_by(derived, "there") == judged_by(derived, "inline") == ["always [Other]", "more"]
+    assert judged_by(derived, "named") == judged_by(derived, "own") == ["always", "calm"]
+
+
+def test_two_contracts_of_one_name_keep_their_rules_apart(spec: Spec, tmp_path: Path) -> None:
+    for name in ("one.yaml", "two.yaml"):
+        (tmp_path / name).write_text("contract: {name: Other, invariants: [{id: always, type: completes}]}\n")
+    sessions = [session("a", contract="one.yaml"), session("b", contract="two.yaml"), session("c")]
+    derived = replay_spec(spec, sessions, live=False)
+    assert judged_by(derived, "a") == ["always [Other]"]
+    assert judged_by(derived, "b") == ["always [Other 2]"]
+
+
+def test_a_script_of_another_contract_lies_beside_it(spec: Spec, tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules/other.yaml").write_text(
+        "contract: {name: Other, invariants: [{id: s, type: custom, script: judge.py}]}\n"
+    )
+    derived = replay_spec(spec, [session("a", contract="rules/other.yaml")], live=False)
+    assert derived.invariants[0].settings["script"] == "rules/judge.py"
+
+
+@pytest.mark.parametrize(
+    ("contract", "hint"),
+    [("Shpo", "did you mean Shop?"), ("othr.yaml", "did you mean other.yaml?"), ("zzz", "name the spec's own, 'Shop'")],
+)
+def test_a_contract_that_nobody_knows_is_an_error_with_the_near_miss(
+    spec: Spec, tmp_path: Path, contract: str, hint: str
+) -> None:
+    (tmp_path / "other.yaml").write_text("contract: {name: Other, invariants: [{id: a, type: completes}]}\n")
+    with pytest.raises(UserError, match=f"session a: there is no contract '{contract}'") as refused:
+        replay_spec(spec, [session("a", contract=contract, line=7)], live=False)
+    assert hint in refused.value.hint
+    assert ":7:" in str(refused.value)
+
+
+def test_a_contract_file_without_a_contract_is_refused_with_its_place(spec: Spec, tmp_path: Path) -> None:
+    (tmp_path / "other.yaml").write_text("agent: {}\n")
+    with pytest.raises(SpecError):
+        replay_spec(spec, [session("a", contract="other.yaml")], live=False)
+
+
+def test_two_sessions_of_one_id_are_refused(spec: Spec) -> None:
+    twins = [session("a", file="one.yaml", line=1), session("a", file="two.yaml", line=3)]
+    with pytest.raises(UserError, match=r"the id 'a': one\.yaml:1 and two\.yaml:3"):
+        replay_spec(spec, twins, live=False)
+
+
+def test_a_session_that_no_rule_judges_is_no_task_and_is_named(tmp_path: Path) -> None:
+    spec = made(tmp_path, "\n    - {id: faults, type: completes, description: d, when: tool_faults_active}\n")
+    sessions = [session("calm"), session("failed", responses=(FAILED,))]
+    derived = replay_spec(spec, sessions, live=False)
+    assert [one.recording.session for one in derived.tasks if one.recording is not UNSET] == ["failed"]
+    assert unjudged(derived, sessions) == ("calm",)
+    _, notes = replayed(spec, ListedSessions(tuple(sessions)), live=False)
+    assert any("session calm decides nothing" in note for note in notes)
+
+
+@pytest.mark.parametrize("sessions", [(), (session("calm"),)])
+def test_where_no_session_decides_nothing_is_proven(tmp_path: Path, sessions: tuple[RecordedSession, ...]) -> None:
+    spec = made(tmp_path, "\n    - {id: faults, type: completes, description: d, when: tool_faults_active}\n")
+    with pytest.raises(NothingProven):
+        replayed(spec, ListedSessions(sessions), live=False)
+
+
+def test_a_recorded_tool_that_is_not_declared_any_more_is_named_with_the_near_miss(spec: Spec) -> None:
+    tools = (answered("serch", 1), answered("search", 1), answered("https://x/*", 1), answered("srv/tool", 1))
+    _, notes = replayed(spec, ListedSessions((session("a", responses=tools),)), live=False)
+    assert [note for note in notes if "answers of" in note] == [
+        "session a has answers of serch, and no declared tool is called so: did you mean search?"
+    ]

@@ -1,0 +1,134 @@
+"""LangSmith through its own client, against a server that speaks its API."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from replay_kit import langsmith, langsmith_run, read_json, told, uuid
+
+from holdfast.errors import HarnessError, UserError
+from holdfast.model.session import SessionSource
+from holdfast.model.task import DialogueMessage
+from holdfast.replay.langsmith_api import fetched
+
+NOW = datetime(2026, 11, 12, tzinfo=UTC)
+HISTORY = [
+    {
+        "lc": 1,
+        "type": "constructor",
+        "id": ["langchain", "schema", "SystemMessage"],
+        "kwargs": {"content": "Be brief."},
+    },
+    {"type": "human", "content": "Hello"},
+    {"type": "ai", "content": "Hi"},
+    {"type": "human", "content": "Refund order 7"},
+]
+TRACE = (
+    langsmith_run(1, inputs={"messages": [HISTORY]}, error="RuntimeError('refund failed')\n\nTraceback", name="agent"),
+    langsmith_run(2, "llm", parent=1, trace=1, inputs={"messages": [HISTORY]}),
+    langsmith_run(
+        3, "tool", parent=1, trace=1, name="find_order", inputs={"input": "7"},
+        outputs={"output": {"content": '{"order": 7}', "type": "tool", "tool_call_id": "c1", "status": "success"}},
+    ),
+    langsmith_run(4, "tool", parent=3, trace=1, name="inner", outputs={"output": "never"}),
+    langsmith_run(5, "tool", parent=1, trace=1, name="refund", error="HTTPError: 503 Server Error for url"),
+)  # fmt: skip
+
+
+def test_a_run_becomes_a_session_with_what_its_tools_answered() -> None:
+    with langsmith(*TRACE) as server:
+        (found,) = fetched(SessionSource(run=uuid(1)), server.environ, NOW).sessions
+    assert found.turns == ("Refund order 7",)
+    assert found.context == (
+        DialogueMessage("system", "Be brief."),
+        DialogueMessage("user", "Hello"),
+        DialogueMessage("assistant", "Hi"),
+    )
+    assert told(found.responses) == [
+        ("find_order", {"order": 7}, 200),
+        ("refund", "HTTPError: 503 Server Error for url", 503),
+    ]
+    assert [one.latency_ms for one in found.responses] == [250.0, 250.0]
+    assert found.expected_failure == "RuntimeError('refund failed')"
+    assert (found.id, found.name, found.captured_at) == (uuid(1), "agent", "2026-11-10T12:00:01+00:00")
+
+
+def test_a_project_is_asked_for_by_status_time_and_latency_page_by_page() -> None:
+    roots = [langsmith_run(n, inputs={"input": f"question {n}"}, error="broke") for n in range(1, 6)]
+    quick = {**langsmith_run(6, inputs={"input": "quick"}, error="broke"), "end_time": "2026-11-10T12:00:06.010000"}
+    well = langsmith_run(7, inputs={"input": "well"})
+    old = {**langsmith_run(8, inputs={"input": "old"}, error="broke"), "start_time": "2026-01-01T00:00:00.000000"}
+    source = SessionSource("support", min_latency_ms=100)
+    with langsmith(*roots, quick, well, old) as server:
+        found = fetched(source, server.environ, NOW).sessions
+    assert [one.turns for one in found] == [(f"question {n}",) for n in range(1, 6)]
+    asked = [body for path, body in server.asked if path == "/runs/query" and body["is_root"]]
+    assert [body.get("cursor") for body in asked] == [None, "2", "4"]
+    assert {body["error"] for body in asked} == {True}
+    assert {body["start_time"] for body in asked} == {"2026-11-05T00:00:00+00:00"}
+    assert {body["filter"] for body in asked} == {"gte(latency, 0.1)"}
+
+
+def test_a_warning_is_a_trace_that_ended_well_though_a_step_of_it_failed() -> None:
+    shaky = langsmith_run(1, inputs={"input": "shaky"})
+    step = langsmith_run(2, "tool", parent=1, trace=1, name="search", error="ConnectionError: refused")
+    well = langsmith_run(3, inputs={"input": "well"})
+    with langsmith(shaky, step, well) as server:
+        (found,) = fetched(SessionSource("support", status="warning", date_range="all"), server.environ, NOW).sessions
+        every = fetched(SessionSource("support", status="all"), server.environ, NOW).sessions
+    assert found.turns == ("shaky",)
+    assert told(found.responses) == [("search", "ConnectionError: refused", 0)]
+    assert [one.turns[0] for one in every] == ["shaky", "well"]
+
+
+def test_no_more_traces_are_taken_than_asked_for() -> None:
+    roots = [langsmith_run(n, inputs={"input": f"question {n}"}) for n in range(1, 6)]
+    with langsmith(*roots) as server:
+        found = fetched(SessionSource("support", status="all", limit=3), server.environ, NOW).sessions
+    assert len(found) == 3
+
+
+def test_a_trace_without_inputs_is_left_out_by_name() -> None:
+    with langsmith(langsmith_run(1), langsmith_run(2, inputs={"input": "there"})) as server:
+        found = fetched(SessionSource("support", status="all"), server.environ, NOW)
+    assert [one.turns for one in found.sessions] == [("there",)]
+    assert [(one.name, one.why) for one in found.left_out] == [
+        (uuid(1), "it has no input: nothing says what was asked")
+    ]
+
+
+def test_a_run_or_project_that_is_not_there_is_the_users() -> None:
+    with langsmith() as server:
+        with pytest.raises(UserError, match=r"LangSmith run .*: there is none"):
+            fetched(SessionSource(run=uuid(1)), server.environ, NOW)
+        with pytest.raises(UserError, match="LangSmith project other: there is none"):
+            fetched(SessionSource("other"), server.environ, NOW)
+        with pytest.raises(UserError, match="no id of a LangSmith run"):
+            fetched(SessionSource(run="../../etc"), server.environ, NOW)
+
+
+def test_a_wrong_key_and_a_missing_one_are_the_users() -> None:
+    with langsmith() as server:
+        with pytest.raises(UserError, match="refuses the key"):
+            fetched(SessionSource(run=uuid(1)), {**server.environ, "LANGSMITH_API_KEY": "another"}, NOW)
+        with pytest.raises(UserError, match="LANGSMITH_API_KEY is not set"):
+            fetched(SessionSource(run=uuid(1)), {}, NOW)
+
+
+def test_a_server_that_cannot_be_reached_is_our_error_and_says_what_to_do() -> None:
+    with langsmith() as server:
+        environ = server.environ
+    with pytest.raises(HarnessError, match=r"cannot be fetched from http://127\.0\.0\.1.*check LANGSMITH_ENDPOINT"):
+        fetched(SessionSource(run=uuid(1)), environ, NOW)
+
+
+def test_an_export_is_read_like_the_api_flat_or_nested(tmp_path: Path) -> None:
+    flat = read_json(tmp_path, list(TRACE)).sessions
+    root, *rest = ({**run, "child_runs": []} for run in TRACE)
+    rest[1]["child_runs"] = [rest.pop(2)]
+    nested = read_json(tmp_path, {**root, "child_runs": rest}).sessions
+    assert len(flat) == 1
+    assert flat == nested
+    assert [one.tool for one in flat[0].responses] == ["find_order", "refund"]

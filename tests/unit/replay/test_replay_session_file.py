@@ -1,0 +1,96 @@
+"""A session written to a file is the same when it is read; files stay in their folder and are not overwritten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from replay_kit import answered, session
+
+from holdfast.errors import UsageError
+from holdfast.model.codec import encode
+from holdfast.model.session import RecordedSession
+from holdfast.model.task import DialogueMessage, RecordedResponse
+from holdfast.replay.session_file import file_name, session_text, too_deep, write_sessions
+from holdfast.spec.replays import read_sessions
+
+TEXT = st.text(min_size=1)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63) + 1, 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+    | st.sampled_from(["1e5", "0x1f", "no", "~", "- a", "a: b", "<<", "12:30", "2026-01-01", " x ", "a\n\nb\n"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+MESSAGES = st.builds(DialogueMessage, st.sampled_from(["user", "assistant", "system", "tool"]), st.text())
+
+
+@settings(deadline=None)
+@given(TEXT, st.lists(TEXT, min_size=1, max_size=3), st.lists(MESSAGES, max_size=3), VALUES, st.text())
+def test_what_is_read_is_what_was_written(
+    tmp_path_factory: pytest.TempPathFactory,
+    id: str,
+    turns: list[str],
+    context: list[DialogueMessage],
+    value: Any,
+    failure: str,
+) -> None:
+    responses = (RecordedResponse("search", encode(value).decode(), 503, 1.5), RecordedResponse("other"))
+    made = RecordedSession(
+        id, tuple(turns), context=tuple(context), responses=responses, expected_failure=failure, name="a: name"
+    )
+    path = tmp_path_factory.mktemp("sessions") / "one.yaml"
+    path.write_bytes(session_text(made).encode())
+    (read,) = read_sessions(path)
+    assert (read.id, read.turns, read.context) == (made.id, made.turns, made.context)
+    assert (read.responses, read.expected_failure, read.name) == (made.responses, failure, "a: name")
+
+
+@given(st.text(min_size=1))
+def test_a_files_name_stays_in_its_folder(id: str) -> None:
+    name = file_name(id)
+    assert Path(name).name == name
+    assert not name.startswith(".")
+    assert len(name) < 100
+    assert file_name(id) == name
+
+
+def test_ids_that_would_share_a_name_do_not() -> None:
+    assert file_name("a/b") != file_name("a-b") != file_name("../a/b")
+    assert file_name("incident-42") == "incident-42.yaml"
+
+
+def test_keys_are_masked() -> None:
+    key = "sk-" + "a1B2" * 8
+    text = session_text(session("one", f"my key is {key}", responses=(answered("t", {"token": key, key: 1}),)))
+    assert key not in text
+    assert text.count("[masked]") == 3
+
+
+def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
+    first, second = session("a", "one"), session("b", "two")
+    assert len(write_sessions((first,), tmp_path, force=False).written) == 1
+    again = write_sessions((first,), tmp_path, force=False)
+    assert (len(again.written), len(again.unchanged)) == (0, 1)
+    with pytest.raises(UsageError, match="nothing was written"):
+        write_sessions((second, session("a", "changed")), tmp_path, force=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.yaml"]
+    write_sessions((second, session("a", "changed")), tmp_path, force=True)
+    assert [one.turns for path in sorted(tmp_path.iterdir()) for one in read_sessions(path)] == [("changed",), ("two",)]
+
+
+def test_an_answer_is_too_deep_where_no_file_could_hold_it(tmp_path: Path) -> None:
+    def nested(levels: int) -> RecordedResponse:
+        return RecordedResponse("t", "[" * levels + "]" * levels)
+
+    assert not too_deep(nested(90))
+    assert too_deep(nested(91))
+    assert too_deep(nested(100_000))
+    write_sessions((session("a", responses=(nested(90),)),), tmp_path, force=False)
+    assert read_sessions(tmp_path / "a.yaml")[0].responses == (nested(90),)
