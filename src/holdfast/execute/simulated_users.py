@@ -16,6 +16,8 @@ from holdfast.spec.user_script import UserScript, answer_pattern, read_script
 
 END = "[END]"
 """What a model says that has nothing more to say."""
+TEXT_SHOWN = 20_000
+"""Characters of one message that a model is shown."""
 _SYSTEM = f"""You play a person who talks with an assistant. Stay in this role.
 
 What you want of the assistant:
@@ -113,10 +115,14 @@ class ModelUser:
 def transcript(task: Task, asked: Sequence[str], turns: Sequence[Turn]) -> str:
     """The conversation so far, as the user's model reads it: what the user said, whatever an attack made of it."""
     before = () if task.context is UNSET else task.context
-    lines = [f"{_SPEAKERS[one.role]}: {one.content}" for one in before if one.role != "system"]
+    lines = [f"{_SPEAKERS[one.role]}: {_shown(one.content)}" for one in before if one.role != "system"]
     for said, turn in zip(asked, turns, strict=True):
-        lines += [f"You: {said}", f"Assistant: {turn.text or ''}"]
+        lines += [f"You: {_shown(said)}", f"Assistant: {_shown(turn.text or '(it said nothing)')}"]
     return "\n\n".join([*lines, "Your next message:"])
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= TEXT_SHOWN else f"{text[:TEXT_SHOWN]} … ({len(text) - TEXT_SHOWN} more characters)"
 
 
 def _says_something(text: str) -> bool:

@@ -42,7 +42,7 @@ class ModelRole(Struct, frozen=True):
 
 
 JUDGE = ModelRole("the judge")
-PLAYER = ModelRole("the model that plays the user,", json=False)
+PLAYER = ModelRole("the model", json=False)
 
 
 class Consultation:

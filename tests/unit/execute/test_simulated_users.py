@@ -155,6 +155,13 @@ def test_the_turns_before_are_shown_to_it_and_the_system_prompt_is_not(tmp_path:
     assert "secret rules" not in asked.prompts[0]
 
 
+def test_a_very_long_answer_is_shown_in_part(tmp_path: Path) -> None:
+    asked = Asked(END)
+    talk(SimulatedUsers(tmp_path, asked), by_model(), ["x" * 100_000])
+    assert len(asked.prompts[0]) < 21_000
+    assert "80000 more characters" in asked.prompts[0]
+
+
 @pytest.mark.parametrize("says", [END, f"Thank you! {END}", "Goodbye then"])
 def test_the_user_may_end_it_by_a_word(tmp_path: Path, says: str) -> None:
     said, _ = talk(SimulatedUsers(tmp_path, Asked(says)), by_model(stop="goodbye"), ["Hi."])
