@@ -36,6 +36,8 @@ _VARIES = (
     (re.compile(r"\d+ at a time"), "N at a time"),
     (re.compile(r"\d+(\.\d+)? ms\b"), "N ms"),
     (re.compile(r"\S*/holdfast/demo/finance/"), "src/holdfast/demo/finance/"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d"), "DATE"),
+    (re.compile(r"\b[0-9a-f]{8}\b"), "COMMIT"),
     (re.compile(r"\s+"), " "),
 )
 

@@ -269,7 +269,7 @@ def test_a_plug_in_answers_to_its_suffix_and_its_other_files_lie_beside(
     installed(pair=Two)
     files.write(sample(), tmp_path / "run.two")
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {"run.two": b"first piece", "aside.txt": b"second"}
-    assert files.suffixes() == [".html", ".json", ".xml", ".md", ".two"]
+    assert files.suffixes() == [".html", ".json", ".xml", ".md", ".sarif", ".two"]
     assert files.suffix_of("pair") == ".two"
 
 
