@@ -6,10 +6,13 @@ import json
 import os
 import shutil
 import subprocess
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 from cli import CALM, DOWN, MakeProject, Project, contract, rule, rundir
+
+from holdfast.runner.history import history, regressed
 
 AS = ("-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false")
 WORSE = 'def search(query):\n    return "a source"\n\n\ndef ask(prompt):\n    try:\n        return search(prompt)\n' + (
@@ -182,3 +185,46 @@ def test_a_run_of_several_parts_is_listed_with_its_parts(two: Project) -> None:
     assert (rows["0003/contract"]["score"], rows["0003/contract"]["overall"]) == (50.0, 71.5)
     assert [line.split()[0] for line in two.cli("runs").out.splitlines()][1:3] == ["0003", "0003/contract"]
     assert "Resilience 50.00" in two.cli("show", "latest/contract", "-q").out
+
+
+def test_what_cannot_be_done_with_several_parts_at_once_names_them(two: Project) -> None:
+    parent = rundir(two, "0003")
+    for part in ("contract", "replay"):
+        shutil.copytree(rundir(two, "0002"), parent / "parts" / part)
+    shutil.copy(rundir(two) / "run.json", parent / "run.json")
+    for words in (("judge", "latest"), ("contract", "run", "--resume", "latest")):
+        refused = two.cli(*words)
+        assert refused.code == 4
+        assert "run 0003 has 2 parts" in refused.err
+        assert "name one of them: 0003/contract, 0003/replay" in refused.err
+    assert two.cli("judge", "latest/contract", "-q").code == 1
+
+
+def test_a_task_is_listed_by_its_cases(project: MakeProject) -> None:
+    spec = {
+        "id": "hello",
+        "version": "1.0",
+        "agent": {"type": "python", "endpoint": "agent:ask"},
+        "task": {"prompt": "hello"},
+        "invariants": {"cites": {"description": "names a source", "check": {"type": "contains", "value": "source"}}},
+    }
+    made = project(spec)
+    assert made.cli("run", "-q", "--no-report").code == 0
+    (made.folder / "agent.py").write_text(WORSE.replace("a source", "nothing"))
+    assert made.cli("run", "-q", "--no-report").code == 1
+    shown = made.cli("runs").out.splitlines()
+    assert [line.split()[3:8] for line in shown[1:]] == [
+        ["scenario", "holdfast.yaml", "0/1", "cases", "FAIL"],
+        ["scenario", "holdfast.yaml", "1/1", "cases", "PASS"],
+    ]
+    assert "fails since 0002" in made.cli("trend").out
+
+
+def test_what_got_worse_since_the_last_good_run_is_known(two: Project) -> None:
+    two.run()
+    with chdir(two.folder), history(Path(".holdfast/runs"), print) as found:
+        good, worse = regressed(found, "0003")
+        assert regressed(found, "0001") == (None, ())
+    assert good == "0001"
+    assert [(one.rule, one.scenario, one.run) for one in worse] == [("cites", "down", "0002")]
+    assert worse[0].commit == git(two.folder, "rev-parse", "HEAD")

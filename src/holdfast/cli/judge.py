@@ -24,7 +24,7 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
 
     \b
       holdfast judge 0007                    the rules it was run with
-      holdfast judge 0007 finance.yaml       the rules as they are now
+      holdfast judge latest finance.yaml     the rules as they are now
     """
     from holdfast.cli.run_job import Screen, ending, with_reports
     from holdfast.report.files import reporter
@@ -34,7 +34,7 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
 
     for path in outputs:
         reporter(path)
-    found = RunDir.find(RUNS, run)
+    found = RunDir.find(RUNS, run).single()
     with closing(judge_again(found, config=config, options=shared.options(**given), environ=os.environ)) as outcome:
         shown = with_reports(outcome, outputs)
         Screen(as_json=as_json, quiet=quiet).finish(shown)

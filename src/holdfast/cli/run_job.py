@@ -23,6 +23,7 @@ from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
 from holdfast.protocols import Reporter
 from holdfast.report.files import left_out, named, reporter, suffix_of, write
+from holdfast.report.safe import unheeded
 from holdfast.report.terminal import can_show_signs, summary
 from holdfast.report.wording import plural, warned
 from holdfast.runner.consultations import check_judges
@@ -68,7 +69,7 @@ def prepare(
     if resume is not None and last_failed:
         raise UsageError("--lf and --resume exclude each other", hint="a run that is taken up keeps what it was of")
     if resume is not None:
-        rundir = RunDir.find(RUNS.absolute(), resume)
+        rundir = RunDir.find(RUNS.absolute(), resume).single()
         return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
     spec, problems = load_part(find_config(config), given)
     spec, made = make(spec, os.environ)
@@ -408,7 +409,7 @@ class Screen:
             quiet=self._quiet,
             unicode=self._signs,
         )
-        sys.stdout.write(text)
+        sys.stdout.write(unheeded(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text)
 
     def dry_run(self, job: Job, rundir: RunDir | None) -> int:
         """How much would be run: of a run that is taken up, what is missing."""

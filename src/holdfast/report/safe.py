@@ -10,6 +10,7 @@ _HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+_COMMAND = re.compile(r"^[^\S\n]*(?=::)|##(?=\[)", re.MULTILINE)
 # Each stands for one character, so that a table stays aligned.
 _ASCII = str.maketrans("✔✘–·×…━╸≈→↵─", "+x-|x.=-~>/-")
 
@@ -31,6 +32,11 @@ def one_line(text: str) -> str:
     if text.isprintable():
         return text.strip()
     return visible(re.sub(r"\s*\r?\n\s*", " ↵ ", text.strip()).replace("\t", " "))
+
+
+def unheeded(text: str) -> str:
+    """The text without workflow commands, which GitHub's runner would obey: an answer may hold one."""
+    return _COMMAND.sub(lambda match: match[0] + "\\", text)
 
 
 def ascii_only(text: str) -> str:

@@ -19,6 +19,7 @@ from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.stored import look
 from holdfast.store.history import History, Tell, opened
 from holdfast.store.past_run import PastCell, PastRun
+from holdfast.store.regressions import Regression, last_good, regressions
 from holdfast.store.rundir import Manifest, RunDir
 
 OVERALL = "overall.json"
@@ -43,6 +44,18 @@ def history(runs: Path, tell: Tell) -> Iterator[History]:
     except (sqlite3.Error, MsgspecError) as broken:
         file = runs.parent / "history.db"
         raise UserError(f"{file}: {broken}", hint="remove it: it is made anew from the runs") from broken
+
+
+def regressed(found: History, id: str) -> tuple[str | None, tuple[Regression, ...]]:
+    """The last good run of the same file and part before that one, and what got worse since; None if there is none."""
+    runs = found.runs()
+    now = next(run for run in runs if run.id == id)
+    good = last_good(runs, now.spec, now.part, before=id)
+    if good is None:
+        return None, ()
+    line = [run.id for run in runs if run.spec == now.spec and run.part == now.part]
+    with_cells = {run.id: run for run in found.runs(cells_of=line)}
+    return good, regressions(with_cells[good], with_cells[id], [with_cells[one] for one in line])
 
 
 def past_run(run: RunDir) -> PastRun:

@@ -39,6 +39,15 @@ def id_of(path: Path) -> str:
     return f"{path.parent.parent.name}/{path.name}" if path.parent.name == PARTS else path.name
 
 
+def single_run(run: Path) -> Path:
+    """The folder of the run, or of its only part; UsageError of one that has several."""
+    parts = parts_of(run)
+    if len(parts) > 1:
+        names = ", ".join(map(id_of, parts))
+        raise UsageError(f"run {id_of(run)} has {len(parts)} parts", hint=f"name one of them: {names}")
+    return parts[0] if parts else run
+
+
 def find_run(runs: Path, name: str) -> Path:
     """The folder of the run of that name; UsageError says which there are."""
     head, _, part = name.partition("/")

@@ -20,7 +20,7 @@ from holdfast.model.codec import decoder, encode
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
 from holdfast.plan import RunOptions, Select
-from holdfast.store.run_names import PARTS, find_run, id_of, parts_of
+from holdfast.store.run_names import PARTS, find_run, id_of, parts_of, single_run
 from holdfast.store.seals import Seal
 
 FORMAT = 1
@@ -200,6 +200,11 @@ class RunDir:
     def part(self, name: str) -> RunDir:
         """The folder of a part of this run."""
         return RunDir(self.path / PARTS / name)
+
+    def single(self) -> RunDir:
+        """The run, or its only part; UsageError of one that has several."""
+        path = single_run(self.path)
+        return self if path == self.path else RunDir(path)
 
     @classmethod
     def create(cls, runs: Path) -> RunDir:

@@ -1,9 +1,10 @@
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.report.safe import ascii_only, columns, one_line, shorten, visible
+from holdfast.report.safe import ascii_only, columns, one_line, shorten, unheeded, visible
 
 ANY = st.text(st.characters(exclude_categories=()))
 
@@ -43,3 +44,16 @@ def test_ascii_signs_take_the_same_room() -> None:
 def test_wide_characters_take_two_columns() -> None:
     assert columns("金a") == 3
     assert shorten("金金金", 4) == "金…"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::error::x", "\\::error::x"),
+        ("a\n  ::stop-commands::t\nb", "a\n  \\::stop-commands::t\nb"),
+        ("answered ##[add-mask]x", "answered ##\\[add-mask]x"),
+        ("std::vector ## [x] a :: b\n\n", "std::vector ## [x] a :: b\n\n"),
+    ],
+)
+def test_a_workflow_command_in_an_answer_is_not_obeyed(text: str, shown: str) -> None:
+    assert unheeded(text) == shown

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.store import history_table
-from holdfast.store.history import FILE, opened
+from holdfast.store.history import BATCH, FILE, opened
 from holdfast.store.past_run import PastCell, PastRun
 from holdfast.store.rundir import RunDir
 
@@ -233,3 +233,14 @@ def test_only_the_user_may_read_it(runs: Path) -> None:
     add(runs, "0001")
     ids(runs, Reader())
     assert os.stat(runs.parent / FILE).st_mode & 0o077 == 0
+
+
+def test_who_is_killed_while_it_is_made_leaves_a_sound_file_with_what_was_done(runs: Path) -> None:
+    add(runs, *(f"{n:04d}" for n in range(1, 61)))
+    kill = "    if run.id == '0050':\n        os.kill(os.getpid(), signal.SIGKILL)\n"
+    killed = "import os, signal\n" + KIT.replace("def read(run):\n", f"def read(run):\n{kill}")
+    done = subprocess.run([sys.executable, "-c", killed, str(runs)], capture_output=True)
+    assert done.returncode == -9
+    read = Reader()
+    assert len(ids(runs, read)) == 60
+    assert len(read.read) == 60 - BATCH
