@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from holdfast.model.run import Run
 from holdfast.report.wording import VERDICTS
@@ -20,7 +18,7 @@ def annotate(run: Run, environ: Mapping[str, str], *, asked: bool = False) -> No
         return
     from holdfast.report.annotations import workflow_commands
 
-    for line in workflow_commands(run, _in_repository(run.spec_path, environ.get("GITHUB_WORKSPACE"))):
+    for line in workflow_commands(run):
         print(line, file=sys.stderr)
 
 
@@ -35,11 +33,3 @@ def set_outputs(environ: Mapping[str, str], *, score: float | None, exit_code: i
             outputs.write(f"score={shown}\nverdict={VERDICTS.get(exit_code, 'ERROR')}\nrun={run}\n")
     except OSError as refused:
         print(f"warning: cannot write GITHUB_OUTPUT: {refused.strerror}", file=sys.stderr)
-
-
-def _in_repository(spec: str, top: str | None) -> str:
-    """The spec as the repository knows it, where it lies in one that was checked out."""
-    if not top:
-        return spec
-    path, root = os.path.realpath(spec), os.path.realpath(top)
-    return os.path.relpath(path, root) if Path(path).is_relative_to(root) else spec

@@ -104,6 +104,8 @@ class Run(Struct, frozen=True):
     spec_digest: str = ""
     agent_digest: str = ""
     params: tuple[dict[str, Any], ...] = ({},)
+    source: str = ""
+    """The spec's path from the top of the git repository that it lies in; empty if it is in none."""
     page: str = ""
     """Where its HTML page lies; empty if none was written."""
     gateway: bool = False

@@ -15,8 +15,9 @@ MOST = 10
 _COMMANDS: dict[Level, str] = {"error": "error", "warning": "warning", "note": "notice"}
 
 
-def workflow_commands(run: Run, file: str) -> Iterator[str]:
-    """A line each, the worst first; `file` is the spec as the repository knows it. What is too much is counted."""
+def workflow_commands(run: Run) -> Iterator[str]:
+    """A line each, the worst first; what is too much is counted."""
+    file = run.source or run.spec_path
     shown: Counter[str] = Counter()
     left = 0
     for one in remarks(run):

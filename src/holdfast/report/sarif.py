@@ -52,7 +52,7 @@ def document(run: Run) -> dict[str, Any]:
         "runs": [
             {
                 "tool": {"driver": driver},
-                "automationDetails": {"id": f"holdfast/{run.part}/{_uri(run.spec_path)}/"},
+                "automationDetails": {"id": f"holdfast/{run.part}/{_uri(run.source or run.spec_path)}/"},
                 "invocations": [_invocation(run, [one for one in found if one.outcome != "fail"], places)],
                 "results": [_result(run, one, places) for one in failed],
                 "properties": {"run": run.id, "seed": run.seed, "score": run.score.value, "passed": run.score.passed},
@@ -108,7 +108,7 @@ def _notification(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[
 
 def _location(run: Run, one: LineRemark) -> dict[str, Any]:
     region = {"startLine": max(1, one.line), "startColumn": max(1, one.column)}
-    return {"physicalLocation": {"artifactLocation": {"uri": _uri(run.spec_path)}, "region": region}}
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(run.source or run.spec_path)}, "region": region}}
 
 
 def _said(one: LineRemark) -> str:

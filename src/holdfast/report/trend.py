@@ -11,7 +11,7 @@ from holdfast.report.paint import Paint
 from holdfast.report.run_table import commit, verdict, when
 from holdfast.report.safe import columns, one_line, pad
 from holdfast.report.wording import SIGNS, number, plural
-from holdfast.store.past_run import PastRun
+from holdfast.store.past_run import CASES, PastRun
 
 BAR = 20
 """Columns of a score of 100."""
@@ -99,6 +99,8 @@ def lines(trend: Trend, paint: Paint, rule: str | None = None) -> Iterator[str]:
     for run in trend.runs:
         yield _run_line(run, paint)
     shown = [one for one in trend.rules if (one.changed if rule is None else one.rule == rule)]
+    told_by_rules = {one.scenario for one in shown if one.rule != CASES}
+    shown = [one for one in shown if one.rule != CASES or one.scenario not in told_by_rules]
     wide = max((columns(_name(one)) for one in shown), default=0)
     if shown:
         yield ""

@@ -13,12 +13,14 @@ from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError, UserError
 from holdfast.model.codec import decoder
+from holdfast.model.verdict import Outcome
 from holdfast.plan.select import EVERYTHING
+from holdfast.report.cases import head
 from holdfast.report.wording import column
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.stored import look
 from holdfast.store.history import History, Tell, opened
-from holdfast.store.past_run import PastCell, PastRun
+from holdfast.store.past_run import CASES, PastCell, PastRun
 from holdfast.store.regressions import Regression, last_good, regressions
 from holdfast.store.rundir import Manifest, RunDir
 
@@ -99,6 +101,12 @@ def ended_run(run: RunDir, outcome: RunOutcome) -> PastRun:
 
 
 def _cells(outcome: RunOutcome) -> Iterator[PastCell]:
+    by_head: dict[str, list[Outcome]] = {}
+    for found in outcome.run.cases:
+        by_head.setdefault(head(found.case), []).append(found.case.status)
+    for where, statuses in by_head.items():
+        passes, fails, errors = (statuses.count(word) for word in ("pass", "fail", "error"))
+        yield PastCell(CASES, where, "fail" if fails else "error" if errors else "pass", False, passes, fails, errors)
     for row in outcome.cells:
         cell = row.cell
         if cell.outcome != "n/a":

@@ -21,6 +21,7 @@ from holdfast.score.parts import beside_cells, with_cases
 from holdfast.score.resilience import beside_cases
 from holdfast.score.task_score import task_score
 from holdfast.store.case_view import StoredCases
+from holdfast.store.git_commit import path_in_repository
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
 from holdfast.store.view import StoredCells, command
 
@@ -152,6 +153,7 @@ def _view(
         spec_digest=manifest.spec_digest,
         agent_digest=manifest.agent_digest,
         params=spec.params,
+        source=path_in_repository(manifest.original),
         gateway=spec.agent.gateway,
         part=spec.part,
     )

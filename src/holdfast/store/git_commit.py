@@ -34,6 +34,12 @@ def commit_of(folder: Path) -> GitCommit:
         return GitCommit()
 
 
+def path_in_repository(path: Path) -> str:
+    """The path of a file from the top of the git repository that it lies in; empty if it is in none."""
+    top = next((folder for folder in path.parents if os.path.exists(folder / ".git")), None)
+    return path.relative_to(top).as_posix() if top is not None else ""
+
+
 def _git_folder(folder: Path) -> Path | None:
     """The `.git` of the next folder above that has one; where that is a file, as in a worktree, what it names."""
     for place in (folder, *folder.parents):

@@ -6,6 +6,9 @@ from msgspec import Struct
 
 from holdfast.model.verdict import Outcome
 
+CASES = "(cases)"
+"""In the place of a rule: all cases of a scenario. They may fail where no rule does, by something forbidden."""
+
 
 class PastCell(Struct, frozen=True, omit_defaults=True):
     """A rule in a scenario, as a run ended."""

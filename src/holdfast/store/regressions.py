@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from holdfast.model.verdict import Outcome
-from holdfast.store.past_run import PastCell, PastRun
+from holdfast.store.past_run import CASES, PastCell, PastRun
 
 
 class Regression(Struct, frozen=True):
@@ -31,9 +31,10 @@ def last_good(runs: Iterable[PastRun], spec: str, part: str, before: str | None 
 
 
 def regressions(before: PastRun, after: PastRun, between: Sequence[PastRun] = ()) -> tuple[Regression, ...]:
-    """What passed in the one and fails in the other. Errors and what is unproven are nobody's regression.
+    """What passed in the one and fails in the other; errors and what is unproven are nobody's regression.
 
-    Of `between`, those of the same part and file that lie between the two tell in which run it began.
+    The cases of a scenario are named where no rule of it is. Of `between`, those of the same part and file that
+    lie between the two tell in which run it began.
     """
     was = {(cell.rule, cell.scenario): cell.outcome for cell in before.cells}
     line = [run for run in between if before.order < run.order < after.order and _same(run, after)]
@@ -44,7 +45,8 @@ def regressions(before: PastRun, after: PastRun, between: Sequence[PastRun] = ()
         if outcome == "pass" and cell.outcome == "fail":
             first = _first_failing(cell, line)
             found.append(Regression(cell.rule, cell.scenario, outcome, cell.outcome, first.commit, first.id))
-    return tuple(found)
+    by_rule = {one.scenario for one in found if one.rule != CASES}
+    return tuple(one for one in found if one.rule != CASES or one.scenario not in by_rule)
 
 
 def _same(run: PastRun, other: PastRun) -> bool:

@@ -16,8 +16,9 @@ LINE = re.compile(r"::(error|warning|notice) (?:file=([^,:\s]+),)?(?:line=(\d+),
 
 
 def read(run: Run, file: str = "finance.yaml") -> list[tuple[str, ...]]:
-    found = [LINE.fullmatch(line) for line in workflow_commands(run, file)]
-    assert all(found), list(workflow_commands(run, file))
+    run = replace(run, spec_path=file)
+    found = [LINE.fullmatch(line) for line in workflow_commands(run)]
+    assert all(found), list(workflow_commands(run))
     return [match.groups() for match in found if match]
 
 
@@ -59,3 +60,9 @@ def test_a_verdict_that_no_cell_explains_is_an_error() -> None:
     run = sample()
     (only,) = read(replace(run, cells=[], score=replace(run.score, exit_code=5, reasons=("nothing was proven",))))
     assert (only[0], only[4]) == ("error", "UNPROVEN: nothing was proven")
+
+
+def test_a_spec_in_a_repository_is_named_from_its_top() -> None:
+    assert {one[1] for one in read(replace(sample(), source="agents/finance.yaml")) if one[1]} == {
+        "agents/finance.yaml"
+    }

@@ -218,3 +218,9 @@ def test_a_spec_by_its_absolute_path_is_a_file_uri() -> None:
     made = log(replace(sample(), spec_path="/a b/finance.yaml"))
     place = made["results"][0]["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"] == "file:///a%20b/finance.yaml"
+
+
+def test_a_spec_in_a_repository_is_named_from_its_top() -> None:
+    made = log(replace(sample(), source="agents/finance.yaml", spec_path="../finance.yaml"))
+    uris = {one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in made["results"]}
+    assert uris == {"agents/finance.yaml"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store.git_commit import GitCommit, commit_of
+from holdfast.store.git_commit import GitCommit, commit_of, path_in_repository
 
 AS = ("-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false")
 
@@ -81,3 +81,8 @@ def test_a_pipe_in_the_place_of_head_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     os.mkfifo(tmp_path / ".git" / "HEAD")
     assert commit_of(tmp_path) == GitCommit()
+
+
+def test_a_file_is_named_from_the_top_of_its_repository(repository: Path, tmp_path: Path) -> None:
+    assert path_in_repository(repository / "a" / "b.yaml") == "a/b.yaml"
+    assert path_in_repository(tmp_path / "b.yaml") == ""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.model.verdict import Outcome
-from holdfast.store.past_run import PastCell, PastRun
+from holdfast.store.past_run import CASES, PastCell, PastRun
 from holdfast.store.regressions import Regression, last_good, regressions
 
 SPEC = "/project/holdfast.yaml"
@@ -74,3 +74,9 @@ def test_what_is_worse_passed_before_and_fails_now(before: dict[str, Outcome], a
     assert regressions(first, run("0003", **before)) == ()
     found = {one.rule for one in regressions(first, second)}
     assert found == {rule for rule in before if before[rule] == "pass" and after.get(rule) == "fail"}
+
+
+def test_cases_are_named_where_no_rule_is() -> None:
+    before = run("0001", **{"cites": "pass", CASES: "pass"})
+    assert [one.rule for one in regressions(before, run("0002", **{"cites": "fail", CASES: "fail"}))] == ["cites"]
+    assert [one.rule for one in regressions(before, run("0002", **{"cites": "pass", CASES: "fail"}))] == [CASES]
