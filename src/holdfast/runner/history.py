@@ -20,6 +20,7 @@ from holdfast.report.wording import column
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.stored import look
 from holdfast.store.history import History, Tell, opened
+from holdfast.store.history_file import FILE
 from holdfast.store.past_run import CASES, PastCell, PastRun
 from holdfast.store.regressions import Regression, last_good, regressions
 from holdfast.store.rundir import Manifest, RunDir
@@ -44,7 +45,7 @@ def history(runs: Path, tell: Tell) -> Iterator[History]:
         with opened(runs, past_run, tell) as found:
             yield found
     except (sqlite3.Error, MsgspecError) as broken:
-        file = runs.parent / "history.db"
+        file = runs.parent / FILE
         raise UserError(f"{file}: {broken}", hint="remove it: it is made anew from the runs") from broken
 
 

@@ -6,23 +6,20 @@ A file that is damaged is set aside; where none can be written, the history is m
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import holdfast
 from holdfast.store import history_table
+from holdfast.store.history_file import FILE, NewerFile, connected, is_damaged, set_aside, transaction
 from holdfast.store.past_run import PastRun
 from holdfast.store.run_names import id_of, parts_of, stored_runs
 from holdfast.store.rundir import RunDir
 
-FILE = "history.db"
-WAIT_S = 20.0
-"""For another process that writes to the history."""
 BATCH = 32
 """Runs that are put in at once: who interrupts a long rebuild keeps what was done."""
 _STAMPED = ("run.json", "ended.json", "score.json", "overall.json", "verdicts-1.jsonl")
@@ -70,59 +67,21 @@ def _current(runs: Path, read: Read, tell: Tell) -> History:
         return _in_memory(runs, read)
     for _ in range(2):
         try:
-            return _updated(_connected(path), runs, read)
-        except _NewerFile:
+            return _updated(connected(path), runs, read)
+        except NewerFile:
             tell(f"{path} is of a newer Holdfast and is left as it is; the history is made from the runs and not kept")
             return _in_memory(runs, read)
         except sqlite3.DatabaseError as broken:
-            if not _damaged(broken):
+            if not is_damaged(broken):
                 tell(f"the history cannot be kept in {path} ({broken}); it is made from the runs all the same")
                 return _in_memory(runs, read)
-            aside = _set_aside(path)
+            aside = set_aside(path)
             if aside is None:
                 break
             if aside != path:
-                tell(
-                    f"{path} was damaged ({broken}); it is now {aside.name}, and the history is made anew from the runs"
-                )
+                tell(f"{path} was damaged ({broken}): it is now {aside.name}, and a new one is made from the runs")
     tell(f"{path} is damaged and cannot be set aside; the history is made from the runs and not kept")
     return _in_memory(runs, read)
-
-
-def _damaged(broken: sqlite3.DatabaseError) -> bool:
-    """Whether what is in the file is wrong; else it is locked, may not be written, or the disk is full."""
-    return not isinstance(broken, sqlite3.OperationalError) or broken.sqlite_errorcode == sqlite3.SQLITE_ERROR
-
-
-class _NewerFile(Exception):
-    """A history whose tables a newer version made."""
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    """The file, with its tables; sqlite3.DatabaseError if it is damaged or cannot be used."""
-    _make(path)
-    db = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None)
-    try:
-        found = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            raise sqlite3.DatabaseError(str(found).splitlines()[0])
-        with _transaction(db):
-            schema = db.execute("PRAGMA user_version").fetchone()[0]
-            if schema > history_table.SCHEMA:
-                raise _NewerFile
-            if schema < history_table.SCHEMA:
-                history_table.create(db)
-        history_table.check(db)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _make(path: Path) -> None:
-    """An empty file that only the user may read, as runs are; where that cannot be, SQLite says why."""
-    with suppress(OSError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600))
 
 
 def _in_memory(runs: Path, read: Read) -> History:
@@ -134,17 +93,17 @@ def _in_memory(runs: Path, read: Read) -> History:
 def _updated(db: sqlite3.Connection, runs: Path, read: Read) -> History:
     """Runs are read outside of a transaction, so that a long rebuild keeps nobody waiting."""
     try:
-        there = {id_of(path): path for path in _all(runs)}
         known = history_table.stamps(db)
+        there = {id_of(path): path for path in _all(runs)}
         stale = [_Stale(RunDir(path), now) for id, path in there.items() if known.get(id) != (now := _stamp(path))]
         for start in range(0, len(stale), BATCH):
             batch = [(read(one.run), one.stamp) for one in stale[start : start + BATCH]]
-            with _transaction(db):
+            with transaction(db):
                 for run, stamp in batch:
                     history_table.put(db, run, stamp)
         gone = [id for id in known if id not in there]
         if gone:
-            with _transaction(db):
+            with transaction(db):
                 for id in gone:
                     history_table.remove(db, id)
     except BaseException:
@@ -170,49 +129,3 @@ def _stamp(run: Path) -> str:
         except OSError:
             parts.append("-")
     return " ".join(parts)
-
-
-@contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Begins by writing, so that two who read first do not both wait for the other."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
-
-
-def _set_aside(path: Path) -> Path | None:
-    """Renames a damaged file; None if that cannot be done, the file itself if another process has just mended it."""
-    lock = path.with_name(path.name + ".lock")
-    try:
-        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        if _sound(path):
-            return path
-        number = 1
-        while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-            number += 1
-        path.with_name(path.name + "-journal").unlink(missing_ok=True)
-        path.rename(aside)
-        return aside
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
-
-
-def _sound(path: Path) -> bool:
-    try:
-        _connected(path).close()
-    except sqlite3.DatabaseError:
-        return False
-    except _NewerFile:
-        return True
-    return True
