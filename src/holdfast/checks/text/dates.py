@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import NamedTuple
 
 from holdfast.checks.text.languages import Language
@@ -55,8 +54,22 @@ _NTH = re.compile("|".join(rf"\b{word}\b" for word in ORDINALS if "-" in word), 
 _NUMERIC_MONTH = re.compile(r"(?<![\d/.-])(0?[1-9]|1[0-2])/((?:19|20)\d\d)(?![\d/])")
 
 
-@cache
-def _forms_of(name: str, months: tuple[str, ...], days: tuple[str, ...], firsts: tuple[str, ...]) -> DateForms:
+def _forms(lang: Language) -> DateForms | None:
+    if lang.name not in _known:
+        _known[lang.name] = _of(lang)
+    return _known[lang.name]
+
+
+_known: dict[str, DateForms | None] = {}
+
+
+def _of(lang: Language) -> DateForms | None:
+    months, days = (
+        tuple(w for w, told in lang.named.items() if told.startswith(kind) and len(w) >= _SHORTEST)
+        for kind in ("month", "day")
+    )
+    if not months or not days:
+        return None
     month, weekday, ordinal = ("|".join(sorted(map(re.escape, names), key=len, reverse=True))
                                for names in (months, days, ORDINALS))  # fmt: skip
     day = r"\d{1,2}(?:\.(?=\s)|st|nd|rd|th|º|er)?"
@@ -70,14 +83,5 @@ def _forms_of(name: str, months: tuple[str, ...], days: tuple[str, ...], firsts:
         re.compile(rf"\b(?:the )?({ordinal}) (?:of )?({month})\b", re.I),
         re.compile(rf"\b({month}),? (?:the )?({ordinal})\b(?! \w*(?:time|half|quarter|one))", re.I),
         re.compile(rf"\b({weekday})\.?\s?[-–]\s?(?=({weekday})\b)({weekday})\b", re.I),
-        firsts,
+        tuple(next(w for w, told in lang.named.items() if told == f"month {n}") for n in range(1, 13)),
     )
-
-
-def _forms(lang: Language) -> DateForms | None:
-    months = tuple(w for w, told in lang.named.items() if told.startswith("month") and len(w) >= _SHORTEST)
-    days = tuple(w for w, told in lang.named.items() if told.startswith("day") and len(w) >= _SHORTEST)
-    if not months or not days:
-        return None
-    firsts = tuple(next(w for w, told in lang.named.items() if told == f"month {n}") for n in range(1, 13))
-    return _forms_of(lang.name, months, days, firsts)

@@ -105,8 +105,12 @@ class _Reader:
         unit = self._word(at + 1) if self._lang.name == "en" and words[at] in ("a", "an", "one") else ""
         if unit in units() and tuple(words[at + 2 : at + 5]) == ("and", "a", "half"):
             return 5, quantity(Fraction(3, 2), unit)
-        once = units().get(unit, ("", 0))[0] == "time" and self._alone(at - 1)
+        once = units().get(unit, ("", 0))[0] == "time" and self._alone(at - 1) and not self._is_rate(at)
         return (2, quantity(1, unit)) if once else None
+
+    def _is_rate(self, at: int) -> bool:
+        """`100 requests a minute`"""
+        return any(self._kind(n) == "number" or self._word(n) in self._lang.numbers for n in range(at - 3, at))
 
     def _is_label(self, at: int) -> bool:
         """Whether a number is no amount: a version, an address, the number of a section."""

@@ -24,6 +24,8 @@ _NAMES = {
     "less": "less than",
     "once": "that it was so once",
 }
+_AHEAD = frozenset({"under", "over", "above", "below", "within"})
+"""Limits that stand before their number."""
 _FIRM = 0.6
 _PLEASE = frozenset({"please", "bitte", "proszę", "пожалуйста", "alstublieft", "graag", "veuillez"})
 _COPULAS = frozenset({"is", "was"})
@@ -90,7 +92,9 @@ def _turns(token: TextToken, tokens: list[TextToken], at: int) -> str:
 
 
 def _counted(tokens: list[TextToken], at: int) -> bool:
-    return any(token.fact is not None for token in tokens[max(0, at - 3) : at + 4])
+    """Whether a limit stands by a number: `50 at most`, `over 65`; but not in `8 pm under the name of Lee`."""
+    back = 0 if tokens[at].text.casefold() in _AHEAD else 3
+    return any(token.fact is not None for token in tokens[max(0, at - back) : at + 4])
 
 
 def _around(tokens: list[TextToken], at: int, *, bounded: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
