@@ -36,21 +36,30 @@ def separate(text: str, lang: Language) -> str:
     forms = _forms(lang)
     if forms is None:
         return text
-    text = forms.dashed.sub(r"\1 \2 \3", text)
-    text = forms.weekdays.sub(r"\1 - \2", text)
+    if "-" in text or "–" in text:
+        text = forms.weekdays.sub(r"\1 - \2", forms.dashed.sub(r"\1 \2 \3", text))
+        text = _NTH.sub(lambda m: f"{ORDINALS[m[0].casefold()]}th", text)
     if lang.name == "en":
         text = forms.ordinal_last.sub(lambda m: f"{m[1]} {ORDINALS[m[2].casefold()]}", text)
-        text = _NTH.sub(lambda m: f"{ORDINALS[m[0].casefold()]}th", forms.ordinal.sub(_in_figures, text))
+        text = forms.ordinal.sub(_in_figures, text)
+    if not _DIGIT.search(text):
+        return text
     text = forms.days_of_month.sub(r"\1\6 \2 ", text)
     text = forms.month_of_days.sub(r"\1 \2 \3 \1 \4", text)
     return _NUMERIC_MONTH.sub(lambda m: f"{forms.months[int(m[1]) - 1]} {m[2]}", text)
 
 
 def _in_figures(found: re.Match[str]) -> str:
-    return f"{ORDINALS[found[1].casefold()]} {found[2]}"
+    day = ORDINALS.get(found[1].casefold())
+    return f"{day} {found[2]}" if day else found[0]
 
 
-_NTH = re.compile("|".join(rf"\b{word}\b" for word in ORDINALS if "-" in word), re.I)
+_NTH = re.compile(
+    r"\b(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)"
+    r"-(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth)\b",
+    re.I,
+)
+_DIGIT = re.compile(r"\d")
 _NUMERIC_MONTH = re.compile(r"(?<![\d/.-])(0?[1-9]|1[0-2])/((?:19|20)\d\d)(?![\d/])")
 
 
@@ -80,7 +89,7 @@ def _of(lang: Language) -> DateForms | None:
         ),
         re.compile(rf"\b({month})\s({day})({joint})({day})(?![\d:/%]|[.,]\d|\s(?:{month})\b)", re.I),
         re.compile(rf"\b(\d{{1,2}})-({month})-(\d{{4}})\b", re.I),
-        re.compile(rf"\b(?:the )?({ordinal}) (?:of )?({month})\b", re.I),
+        re.compile(rf"\b(?:the )?([a-z-]+(?:st|nd|rd|th)) (?:of )?({month})\b", re.I),
         re.compile(rf"\b({month}),? (?:the )?({ordinal})\b(?! \w*(?:time|half|quarter|one))", re.I),
         re.compile(rf"\b({weekday})\.?\s?[-–]\s?(?=({weekday})\b)({weekday})\b", re.I),
         tuple(next(w for w, told in lang.named.items() if told == f"month {n}") for n in range(1, 13)),

@@ -106,8 +106,11 @@ def plain(text: str, lang: Language) -> str:
     if shorts:
         text = shorts[0].sub(lambda m: shorts[1][m[1].casefold()], text)
     text = separate(text, lang)
-    for pattern, shorter in _idioms(lang.name):
-        text = pattern.sub(shorter, text)
+    lower = text.lower()
+    for hint, pattern, shorter in _idioms(lang.name):
+        if hint in lower:
+            text = pattern.sub(shorter, text)
+            lower = text.lower()
     text = _table_rows(text)
     if lang.name in ("fr", "it"):
         text = re.sub(r"\b([cdjlmnst]|qu|dell|all|nell|sull|dall|un|quest)'(?=\w)", r"\1 ", text, flags=re.I)
@@ -124,9 +127,9 @@ def _shorts(name: str) -> tuple[re.Pattern[str], dict[str, str]] | None:
 
 
 @cache
-def _idioms(name: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+def _idioms(name: str) -> tuple[tuple[str, re.Pattern[str], str], ...]:
     """What finds a turn of phrase whose words stand apart, and how it is said with fewer."""
-    return tuple((re.compile(found, re.I), said) for found, said in table("idioms.toml").get(name, ()))
+    return tuple((hint, re.compile(found, re.I), said) for hint, found, said in table("idioms.toml").get(name, ()))
 
 
 def _table_rows(text: str) -> str:
