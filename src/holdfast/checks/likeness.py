@@ -192,7 +192,10 @@ def _shared(one: Sequence[Sentence], other: Sequence[Sentence]) -> float:
     """The score of the sentence that is least like anything in the other text."""
     both = min(_left_weight(one), _left_weight(other)) > 0
     return min(
-        max(0.0, 1 - (_STEEP if sentence.frame >= frames.FIRM else _GENTLE if both else _ONE_SIDED) * _share_left(sentence))
+        max(
+            0.0,
+            1 - (_STEEP if sentence.frame >= frames.FIRM else _GENTLE if both else _ONE_SIDED) * _share_left(sentence),
+        )
         for sentence in (*one, *other)
     )
 
