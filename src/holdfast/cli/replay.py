@@ -80,9 +80,12 @@ def run(
       holdfast replay run --from-langsmith-project support --filter-status error -o replays --run
     """
     from holdfast.cli.run_job import run_and_show
+    from holdfast.errors import UsageError
     from holdfast.replay.session_list import UnreadableSessions
 
     source = _source(langsmith_run, project, status, date_range, min_latency_ms, limit)
+    if given["resume"] is not None and (path is not None or source is not None):
+        raise UsageError("a run that is taken up has its sessions", hint="leave out what is named beside --resume")
     chosen = _Chosen(path, config, live)
     try:
         if source is not None:
@@ -90,7 +93,14 @@ def run(
             if not run_now:
                 return 0
         return run_and_show(
-            part="replay", config=chosen.spec, outputs=outputs, as_json=as_json, make=chosen.made, **given
+            part="replay",
+            config=chosen.spec,
+            outputs=outputs,
+            as_json=as_json,
+            make=chosen.made,
+            sessions=chosen.path and chosen.path.absolute(),
+            live=live,
+            **given,
         )
     except UnreadableSessions as broken:
         return _show_each(broken, as_json)
@@ -103,26 +113,27 @@ class _Chosen:
         from holdfast.errors import UsageError
 
         self._live = live
-        self._path = path
+        self.path = path
         self.spec = config
         self._found: SessionsFound | None = None
         if path is not None and _is_spec(path):
             if config is not None and config != path:
                 raise UsageError(f"two specs: {path} and -c {config}", hint="name one of them")
-            self.spec, self._path = path, None
+            self.spec, self.path = path, None
 
     def fetch(self, source: SessionSource, outputs: tuple[Path, ...], *, tell: bool) -> tuple[Path, ...]:
         """Imports; the outputs that are left are reports."""
         from holdfast.errors import UsageError
         from holdfast.replay.langsmith_api import fetched
 
-        if self._path is not None:
-            raise UsageError(f"{self._path} and LangSmith exclude each other", hint="name one of them")
+        if self.path is not None:
+            raise UsageError(f"{self.path} and LangSmith exclude each other", hint="name one of them")
         folders = [one for one in outputs if one.is_dir() or not one.suffix]
         if len(folders) > 1:
             raise UsageError(f"two folders for sessions: {folders[0]} and {folders[1]}", hint="name one of them")
-        self._found = fetched(source, os.environ, datetime.now(UTC))
-        _keep(self._found, folders[0] if folders else FOLDER, force=True, tell=tell)
+        found = fetched(source, os.environ, datetime.now(UTC))
+        self._found, self.path = found, folders[0] if folders else FOLDER
+        _keep(found, self.path, force=True, tell=tell)
         return tuple(one for one in outputs if one not in folders)
 
     def made(self, spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[str, ...]]:
@@ -131,8 +142,8 @@ class _Chosen:
 
         if self._found is not None:
             listed = ListedSessions(self._found.sessions)
-        elif self._path is not None:
-            listed = ListedSessions(sessions_in(self._path))
+        elif self.path is not None:
+            listed = ListedSessions(sessions_in(self.path))
         else:
             listed = sessions_of(spec, environ, datetime.now(UTC))
         return replayed(spec, listed, live=self._live)
@@ -187,38 +198,25 @@ def export(report: str, folder: Path, force: bool) -> int:
     """
     from holdfast.replay.stored_run import report_sessions, run_sessions
     from holdfast.runner.start import RUNS
+    from holdfast.store.rundir import RunDir
 
     path = Path(report)
     if path.is_file():
         found = report_sessions(path, RUNS, folder, environ=os.environ)
     else:
-        found = run_sessions(find_run(report), folder, environ=os.environ, failed_only=True)
+        found = run_sessions(RunDir.find(RUNS, report), folder, environ=os.environ, failed_only=True)
     if not found.sessions and not found.left_out:
         print("no trial failed: there is nothing to export")
         return 0
     return _keep(found, folder, force=force)
 
 
-def find_run(name: str) -> Any:
-    """A stored run by its id, its folder, or `latest`."""
-    from holdfast.errors import UsageError
-    from holdfast.runner.start import RUNS
-    from holdfast.store.rundir import RunDir
-
-    if name != "latest":
-        return RunDir.find(RUNS, name)
-    have = (
-        [one for one in RUNS.iterdir() if (one / "run.json").is_file() and one.name.isdigit()] if RUNS.is_dir() else []
-    )
-    if not have:
-        raise UsageError(f"no run is stored in {RUNS}", hint="run something first: holdfast contract run")
-    return RunDir(max(have, key=lambda one: int(one.name)))
-
-
 def _from_source(source: str, format: Any, folder: Path) -> SessionsFound:
     """A file by its format; a run by its folder, its id or `latest`."""
     from holdfast.replay.formats import imported
     from holdfast.replay.stored_run import run_sessions
+    from holdfast.runner.start import RUNS
+    from holdfast.store.rundir import RunDir
 
     path = Path(source)
     if path.is_file():
@@ -227,7 +225,7 @@ def _from_source(source: str, format: Any, folder: Path) -> SessionsFound:
         from holdfast.errors import UsageError
 
         raise UsageError(f"there is no file {source}", hint=f"--format {format} is of a file")
-    return run_sessions(find_run(source), folder, environ=os.environ, failed_only=False)
+    return run_sessions(RunDir.find(RUNS, source), folder, environ=os.environ, failed_only=False)
 
 
 def _from_langsmith(sources: Iterable[SessionSource]) -> SessionsFound:

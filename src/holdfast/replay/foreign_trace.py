@@ -11,7 +11,7 @@ from msgspec import Struct
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedResponse
 from holdfast.replay.foreign_json import as_json, iso
-from holdfast.replay.foreign_messages import ForeignMessage, AskedQuestion, question
+from holdfast.replay.foreign_messages import AskedQuestion, ForeignMessage, question
 from holdfast.replay.session_file import DEEPEST, too_deep
 
 NO_INPUT = "it has no input: nothing says what was asked"

@@ -89,9 +89,7 @@ def _schema() -> Schema:
     return {"type": "array", "items": {"anyOf": [{"type": "string"}, message]}}
 
 
-PriorTurns: TypeAlias = Annotated[
-    tuple[Any, ...], ValueForm(_messages, _schema, "a list of texts and {role, content}")
-]
+PriorTurns: TypeAlias = Annotated[tuple[Any, ...], ValueForm(_messages, _schema, "a list of texts and {role, content}")]
 SessionInput: TypeAlias = Annotated[
     tuple[Any, ...],
     ValueForm(_input, lambda: {"anyOf": [{"type": "string"}, _schema()]}, "text, or a list of texts and messages"),
