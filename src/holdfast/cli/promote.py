@@ -29,11 +29,14 @@ def command(trial: str, run: str, force: bool) -> int:
     from msgspec.structs import replace
 
     from holdfast.cli.replay import FOLDER
+    from holdfast.errors import UsageError
     from holdfast.replay.session_file import write_sessions
     from holdfast.runner.outcome import shown_path
     from holdfast.runner.start import RUNS
     from holdfast.store.rundir import RunDir
 
+    if not trial:
+        raise UsageError("which trial?", hint="its id, or how that begins: the report has it")
     found = RunDir.find(RUNS, run)
     session = replace(_session(found, trial), contract="")
     spec = found.manifest().original
