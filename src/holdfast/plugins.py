@@ -182,6 +182,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "json": _REPORT + "json:Json",
         "junit": _REPORT + "junit:Junit",
         "markdown": _REPORT + "markdown:Markdown",
+        "sarif": _REPORT + "sarif:Sarif",
     },
 }
 

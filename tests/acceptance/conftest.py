@@ -14,7 +14,17 @@ from cli import AGENT, MakeProject, Project, Serve, serving
 @pytest.fixture(autouse=True)
 def _no_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the surroundings set must not change what is printed."""
-    for name in ("GITHUB_STEP_SUMMARY", "NO_COLOR", "FORCE_COLOR", "CI", "COLUMNS", "HOLDFAST_DEBUG"):
+    for name in (
+        "GITHUB_ACTIONS",
+        "GITHUB_OUTPUT",
+        "GITHUB_STEP_SUMMARY",
+        "GITHUB_WORKSPACE",
+        "NO_COLOR",
+        "FORCE_COLOR",
+        "CI",
+        "COLUMNS",
+        "HOLDFAST_DEBUG",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 

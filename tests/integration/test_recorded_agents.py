@@ -16,7 +16,7 @@ from mcp_kit import SHOP
 from holdfast.execute.open_site import open_site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
-from holdfast.model.spec import AgentSpec, ModelSpec, Scenario, Spec
+from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario, Schedule, Spec, ToolRef
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from http_proxy_kit import Server, served
@@ -31,14 +31,21 @@ def shop() -> Iterator[Server]:
         yield server
 
 
-def run(folder: Path, task: Task, code: str, models: dict[str, ModelSpec] | None = None, **agent: Any) -> Observation:
+def run(
+    folder: Path,
+    task: Task,
+    code: str,
+    models: dict[str, ModelSpec] | None = None,
+    storm: tuple[Injection, ...] = (),
+    **agent: Any,
+) -> Observation:
     """One trial of an agent whose `agent.py` has this code."""
     (folder / "agent.py").write_text(dedent(code), encoding="utf-8")
     spec = Spec(
         str(folder / "spec.yaml"),
         AgentSpec(**agent),
         tasks=(task,),
-        scenarios=(Scenario("calm"),),
+        scenarios=(Scenario("calm", storm),),
         models=models or {},
         retries=0,
     )
@@ -130,8 +137,6 @@ def test_live_asks_the_real_tool_for_what_is_unknown(tmp_path: Path, shop: Serve
 
 
 def test_a_function_that_fetches_is_run_where_only_its_url_was_recorded(tmp_path: Path, shop: Server) -> None:
-    from holdfast.model.spec import ToolRef
-
     url = f"{shop.url}/price"
     agent = {"type": "python", "endpoint": "agent:ask", "tools": (ToolRef("agent:fetch"),)}
     by_url = run(tmp_path, replay(answer(url, 7), prompt=url), FETCHES, **agent)
@@ -241,3 +246,14 @@ def test_the_model_of_an_agent_that_owns_its_tools_reads_the_recorded_result(
     assert (tmp_path / "ran.log").read_text() == "lamp"
     ran = "the model read the recorded result; the tool itself had run: price"
     assert (ran in seen.notes) == (recorded.tool == "price")
+
+
+def test_a_librarys_retry_of_a_model_call_does_not_take_the_next_response(tmp_path: Path) -> None:
+    (tmp_path / "model.yaml").write_text(MODEL)
+    models = {"*": ModelSpec("script", script="model.yaml")}
+    storm = (Injection("llm", "*", "server_error", {"status": 500}, Schedule(on_call=2)),)
+    task = replay(answer("price", "first"), answer("price", "second"), prompt="How much?")
+    seen = run(tmp_path, task, OWNS_TOOLS, models, storm, **HTTP_AGENTS["command"])
+    assert (seen.turns[0].text or "").strip() == "I read: first"
+    assert [(met.call, met.effect) for met in seen.ledger] == [(2, "met")]  # and the library asked again
+    assert uses(seen.recorded) == [("price", 1, 200)]

@@ -38,6 +38,8 @@ class Result(Struct, frozen=True):
     """By rule and scenario, what the first trial that failed says."""
     notes: tuple[str, ...] = ()
     """Of all trials, each once."""
+    said: tuple[str, ...] = ()
+    """Of the whole run."""
 
     def with_outcome(self, *outcomes: str) -> set[tuple[str, str]]:
         return {(cell.invariant, cell.scenario) for cell in self.cells if cell.outcome in outcomes}
@@ -77,10 +79,11 @@ def run_spec(path: Path, tasks: tuple[Task, ...] = ()) -> Result:
     try:
         cells = tuple(row.cell for row in outcome.run.cells)
         reasons = _reasons(outcome.run.cells)
+        said = outcome.run.notes
         notes = tuple(dict.fromkeys(note for row in outcome.run.cells for one in row.trials for note in one.notes))
     finally:
         outcome.close()
-    return Result(cells, tuple(running.log.warnings), outcome.score.exit_code, reasons, notes)
+    return Result(cells, tuple(running.log.warnings), outcome.score.exit_code, reasons, notes, said)
 
 
 def _reasons(rows: Iterable[CellRow]) -> dict[tuple[str, str], str]:

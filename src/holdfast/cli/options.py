@@ -121,6 +121,8 @@ _OUTPUT = [
     _VERBOSE,
     click.option("--dry-run", is_flag=True, help="Count the trials; run nothing."),
     _NO_REPORT,
+    click.option("--annotations", is_flag=True, help="Workflow commands of GitHub, as where GITHUB_ACTIONS=true."),
+    click.option("--cached", is_flag=True, help="Show a stored run of the very same; ask if there is none."),
 ]  # fmt: skip
 
 

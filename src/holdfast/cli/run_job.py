@@ -46,6 +46,8 @@ class PreparedJob(Struct, frozen=True):
 
     job: Job
     rundir: RunDir | None = None
+    files: str = ""
+    """With `--cached`: the digest of what lies beside the spec."""
 
 
 def prepare(
@@ -139,7 +141,7 @@ def execute(
 
     job = prepared.job
     here = os.getcwd()
-    rundir = prepared.rundir or begin(job, runs.absolute(), at)
+    rundir = prepared.rundir or begin(job, runs.absolute(), at, prepared.files)
     listen = screen.listener()
     for warning in job.warnings:
         screen.warn(warning)
@@ -264,6 +266,8 @@ def run_and_show(
     verbose: bool,
     dry_run: bool,
     no_report: bool,
+    annotations: bool,
+    cached: bool,
     make: MakePart = made_part,
     **given: Any,
 ) -> int:
@@ -273,19 +277,30 @@ def run_and_show(
 
         check_target(otlp)
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
+    if cached and (resume is not None or last_failed):
+        option = "--lf" if last_failed else "--resume"
+        raise UsageError(f"--cached and {option} exclude each other", hint=f"{option} asks what is left to ask")
     asked = options(part=part, **given)
     several = part == "run" and resume is not None and bool(RunDir.find(RUNS.absolute(), resume).manifest().parts)
     prepared = None if several else prepare(config, resume, force, asked, outputs, last_failed=last_failed, make=make)
     if prepared is None or (part == "run" and resume is None and _several(prepared.job.spec)):
         from holdfast.cli.ci import run_several
 
-        _check_several(asked, dry_run=dry_run, last_failed=last_failed, otlp=otlp)
+        _check_several(asked, dry_run=dry_run, last_failed=last_failed, otlp=otlp, cached=cached)
         shown = {"as_json": as_json, "quiet": quiet, "verbose": verbose, "report": not no_report}
         return run_several(config, resume, force, asked, outputs, **shown)
     if dry_run:
         return screen.dry_run(prepared.job, prepared.rundir)
-    with closing(execute(prepared, screen, outputs, report=not no_report)) as outcome:
+    again = None
+    if cached:
+        from holdfast.cli.cached_outcome import cached_outcome
+
+        again, files = cached_outcome(prepared.job, outputs)
+        prepared = replace(prepared, files=files)
+    ended = with_reports(again, outputs, step_summary=True) if again else None
+    with closing(ended or execute(prepared, screen, outputs, report=not no_report)) as outcome:
         screen.finish(outcome)
+        tell_step(outcome, annotations=annotations)
         if otlp is not None:
             send_traces(outcome, otlp, screen)
     return ending(outcome)
@@ -296,7 +311,7 @@ def _several(spec: Spec) -> bool:
     return "scenario" in spec.declares and "mutation" in spec.declares
 
 
-def _check_several(given: RunOptions, *, dry_run: bool, last_failed: bool, otlp: str | None) -> None:
+def _check_several(given: RunOptions, *, dry_run: bool, last_failed: bool, otlp: str | None, cached: bool) -> None:
     """What is of one part cannot be asked of two."""
     asked = {
         "--trial": bool(given.select.trials),
@@ -306,10 +321,22 @@ def _check_several(given: RunOptions, *, dry_run: bool, last_failed: bool, otlp:
         "--lf": last_failed,
         "--dry-run": dry_run,
         "--otlp": otlp is not None,
+        "--cached": cached,
     }
     for option in (name for name, there in asked.items() if there):
         hint = "move the task, or the golden prompts with their rules, into a file of its own"
         raise UsageError(f"{option} is of one part, and this file has a task and mutations to run", hint=hint)
+
+
+def tell_step(outcome: RunOutcome, *, annotations: bool = False) -> None:
+    """Tells a step of GitHub Actions, or whoever asks for annotations, what came of it."""
+    if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
+        return
+    from holdfast.cli.github_step import annotate, set_outputs
+
+    score = outcome.score
+    annotate(outcome.run, os.environ, asked=annotations)
+    set_outputs(os.environ, score=score.value, exit_code=score.exit_code, run=outcome.run.id)
 
 
 class Screen:

@@ -22,10 +22,10 @@ _WORDS_KEPT = 3
 
 
 def _with_word(encode: Callable[[str], str], says: str) -> Technique:
-    """The whole prompt encoded, behind a sentence that says how to read it."""
+    """The whole prompt encoded, behind a sentence that says how to read it; never one with a `{{ params.x }}`."""
 
     def encoded(prompt: str, rng: Random) -> str:
-        made = encode(prompt)
+        made = prompt if "{{" in prompt else encode(prompt)
         return f"{says}\n\n{made}" if made != prompt else prompt
 
     return encoded

@@ -14,7 +14,7 @@ _LONGEST = 8_000
 """Characters of a padded prompt: more than people write, less than any agent's limit."""
 _REPEATED = 4_000
 """Characters of repetition."""
-_QUESTION = re.compile(r"[^.!?。！？\n]*[?？]+")
+_QUESTION = re.compile(r"(?<![^.!?。！？\n])[^.!?。！？\n]*[?？]+")
 
 
 def _curt(prompt: str, rng: Random) -> str:
@@ -31,7 +31,7 @@ def _telegram(prompt: str, rng: Random) -> str:
     """Without articles and other small words of its language that it can do without."""
     dropped = languages()[code].dropped if (code := language_of(prompt)) else ()
     words = [word for word in every_word(prompt) if word.text.lower() in dropped]
-    made = re.sub(r"[^\S\n]{2,}", " ", changed(prompt, words, lambda word: "")).strip(" ,.!?")
+    made = re.sub(r"[^\S\n]+([,.;:!?]|[^\S\n])", r"\1", changed(prompt, words, lambda word: "")).strip(" ,.!?")
     return made if _whole(made, prompt) else prompt
 
 

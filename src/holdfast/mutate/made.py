@@ -11,7 +11,7 @@ from holdfast.model.mutation import MODEL_MUTATIONS, MutationSpec
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.mutate.expand import expand
-from holdfast.mutate.writer import ModelWriter
+from holdfast.mutate.model_writer import ModelWriter
 
 CACHE = Path(".holdfast") / "cache" / "mutations"
 """Where what models wrote is kept."""

@@ -70,7 +70,8 @@ def _run_together(prompt: str, rng: Random) -> str:
 
 
 def _punctuation(prompt: str, rng: Random) -> str:
-    return prompt.rstrip(".!?。？！ ") + rng.choice(_TRAILS)
+    bare = prompt.rstrip(".!?。？！ ")
+    return bare + rng.choice([trail for trail in _TRAILS if bare + trail != prompt])
 
 
 NOISE = Techniques(

@@ -7,7 +7,7 @@ import re
 import msgspec
 
 _FENCE = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
-_NUMBERED = re.compile(r"^\s*(?:\d{1,3}[.)]|[-*•])\s+(.+?)\s*$", re.MULTILINE)
+_NUMBERED = re.compile(r"^[^\S\n]*(?:\d{1,3}[.)]|[-*•])[^\S\n]+(.+)$", re.MULTILINE)
 
 
 def replies(text: str) -> list[str]:
@@ -17,7 +17,7 @@ def replies(text: str) -> list[str]:
     try:
         found = msgspec.json.decode(plain)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return [_unquoted(item) for item in _NUMBERED.findall(plain)]
+        return [_unquoted(item.strip()) for item in _NUMBERED.findall(plain)]
     if isinstance(found, dict):
         found = next((value for value in found.values() if isinstance(value, list)), list(found.values()))
     if not isinstance(found, list):

@@ -9,13 +9,16 @@ from holdfast.mutate.bundled import language_of
 from holdfast.mutate.words import exact_parts, names
 
 _TALK = re.compile(
-    r"^\W*(?:sure\b|certainly\b|of course[,!]|absolutely\b|okay[,!]|here (?:is|are)\b|here's\b|below (?:is|are)\b)"
+    r"^\W*(?:sure|certainly|of course|absolutely|okay|gerne|natürlich|bien sûr|claro|certo|naturalmente)[,!.]"
+    r"|^\W*(?:here|below)(?:'s| is| are)\b[^.?!\n]{0,60}\b(?:paraphras|variation|version|rewrit|reword|mutation|option)"
+    r"|^\W*(?:hier sind|voici|aquí tienes|ecco)\b[^.?!\n]{0,60}\b(?:vari|version|textos?\b|texte|testi\b)"
     r"|^\W*(?:variation|version|paraphrase|mutation|rewrite|option|example) ?\d*\W*:"
     r"|\bas an? (?:ai|language model|assistant)\b|\bi(?:'m| am) sorry, but\b"
     r"|\bi (?:can(?:no|')t|won't|am unable to|will not)"
     r" (?:help|assist|comply|provide|do (?:that|this)|rewrite|paraphrase)",
     re.IGNORECASE,
 )
+"""What models say of a task instead of doing it, or besides."""
 _LONGER = 4
 _ROOM = 240
 """A mutation may be so many times as long as the prompt, and so many characters more."""
@@ -39,10 +42,10 @@ def unusable(text: str, prompt: str, kept: Sequence[str]) -> str:
         return "empty"
     if same_words(text, prompt):
         return "the prompt itself"
-    if _TALK.search(text) and not _TALK.search(prompt):
-        return "talk about the task"
     if len(text) > _LONGER * len(prompt) + _ROOM:
         return "too long"
+    if _TALK.search(text) and not _TALK.search(prompt):
+        return "talk about the task"
     if len(prompt) > _FEW_WORDS and len(text) * _SHORTER < len(prompt):
         return "too short"
     folded = text.casefold()

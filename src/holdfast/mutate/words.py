@@ -12,16 +12,20 @@ _EXACT = re.compile(
     r"""
       "[^"\n]{1,200}" | “[^”\n]{1,200}” | „[^“”\n]{1,200}[“”] | «[^»\n]{1,200}» | 「[^」\n]{1,200}」 | `[^`\n]{1,200}`
     | (?<!\w)'[^'\n]{1,200}'(?!\w)
+    | \{\{[^{}\n]{1,100}\}\}                             # a parameter of the matrix
     | [a-z][a-z0-9+.-]{1,15}://\S+                     # a URL
     | [\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}  # an address
     | ^[^\S\n]*[\w-]{1,40}:(?=\s)                      # the key of a structured prompt
     | [{<\[][\w ./-]{1,60}[}>\]]                       # a placeholder or a tag
-    | \S*[\d_/\\@#$€£%=^~|]\S*                         # numbers, amounts, paths, ids
+    | (?<![!-~€£¥])[!-~€£¥]*[\d_/\\@#$€£¥%=^~|][!-~€£¥]*  # numbers, amounts, paths, ids
+    | \d+
     """,
     re.VERBOSE | re.MULTILINE,
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_TRIMMED = "\"'“”„«»「」`.,;:!?()[]{}<>¿¡。、！？"
+_PRONOUN = re.compile("I(?:['’].*)?")
+_FEW = 3
+_TRIMMED = "\"'“”„«»「」`.,;:!?()¿¡。、！？"
 
 
 class Word(Struct, frozen=True):
@@ -43,8 +47,10 @@ def exact_parts(text: str) -> list[str]:
 
 def names(text: str) -> list[str]:
     """Words that are written as names are: a capital inside of a sentence, or several capitals."""
-    found = [word.text for word in every_word(text) if _is_name(word, text)]
-    return list(dict.fromkeys(found))
+    words = every_word(text)
+    found = [word.text for word in words if _is_name(word, text)]
+    titled = len(found) > _FEW and len(found) * 2 > len(words)  # a headline, or shouted: capitals mean nothing there
+    return [] if titled else list(dict.fromkeys(found))
 
 
 def free_words(text: str, least: int = 1) -> list[Word]:
@@ -54,7 +60,8 @@ def free_words(text: str, least: int = 1) -> list[Word]:
     """
     plain = [word for word in every_word(text) if len(word.text) >= least and is_cased(word.text)]
     free = [word for word in plain if word.text == word.text.lower()]
-    return free or [word for word in plain if not _is_name(word, text)]
+    named = names(text)
+    return free or [word for word in plain if word.text not in named]
 
 
 def gaps(text: str) -> list[int]:
@@ -90,7 +97,7 @@ def every_word(text: str) -> list[Word]:
 
 
 def _is_name(word: Word, text: str) -> bool:
-    if not is_cased(word.text) or not word.text[0].isupper():
+    if not is_cased(word.text) or not word.text[0].isupper() or _PRONOUN.fullmatch(word.text):
         return False
     if len(word.text) > 1 and word.text[1:] != word.text[1:].lower():
         return True

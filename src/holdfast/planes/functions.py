@@ -58,7 +58,7 @@ class Hook:
         return isinstance(owner, type) and bool(args) and isinstance(args[0], type) and issubclass(args[0], owner)
 
     def _plain(self, weather: Weather, args: Args, kwargs: Kwargs) -> Any:
-        n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.recorded)
+        n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.replays_functions)
         sight = self._sight(weather, n, args, kwargs)
         with OpenCall(weather, self.key):
             try:
@@ -84,7 +84,7 @@ class Hook:
         async def forward(_: Call) -> Reply:
             return Reply(await self.original(*args, **kwargs))
 
-        n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.recorded)
+        n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.replays_functions)
         sight = self._sight(weather, n, args, kwargs)
         with OpenCall(weather, self.key):
             try:
@@ -104,7 +104,7 @@ class Hook:
         async def forward(_: Call) -> Reply:
             return Reply(list(self.original(*args, **kwargs)))
 
-        n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.recorded)
+        n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.replays_functions)
         sight = self._sight(weather, n, args, kwargs)
         if not faced:
             items = iter(self.original(*args, **kwargs))
@@ -118,7 +118,7 @@ class Hook:
         async def forward(_: Call) -> Reply:
             return Reply([item async for item in self.original(*args, **kwargs)])
 
-        n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.recorded)
+        n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.replays_functions)
         sight = self._sight(weather, n, args, kwargs)
         if not faced:
             with _Watched(sight) as watched:

@@ -22,8 +22,7 @@ def replay_notes(task: Task, seen: Sequence[RecordedUse]) -> tuple[str, ...]:
     used = Counter(one.tool for one in seen if one.known)
     notes = [*_unknown(seen, recorded), *_left(recorded, used)]
     if recorded and not used:
-        session = task.recording.session
-        notes.append(f"no tool of session {session} was called: its rules were judged all the same")
+        notes.append("none of the recorded tools was called; the rules were judged all the same")
     ran = dict.fromkeys(one.tool for one in seen if one.known and one.plane == "tool_result")
     if ran:
         notes.append(f"the model read the recorded result; the tool itself had run: {', '.join(ran)}")

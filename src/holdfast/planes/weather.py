@@ -115,6 +115,7 @@ class Weather:
             from holdfast.planes.recorded_tools import RecordedTools
 
             self.recorded = RecordedTools(trial.task.recording, took or _untold)
+        self.replays_functions = self.recorded is not None and self.recorded.minds("tool", "")
         self._record = record
         self._amend = amend
         self._entries: dict[tuple[int, str], int] = {}

@@ -12,7 +12,7 @@ from holdfast.model.run import Run
 from holdfast.protocols import Reporter
 
 _FAMILY = "reporters"
-_SUFFIXES = {"html": ".html", "json": ".json", "junit": ".xml", "markdown": ".md"}
+_SUFFIXES = {"html": ".html", "json": ".json", "junit": ".xml", "markdown": ".md", "sarif": ".sarif"}
 """Of our own reporters, so that none is imported to be passed over."""
 
 

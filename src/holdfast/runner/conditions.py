@@ -1,23 +1,28 @@
-"""What the worlds of a run had in common, gathered while its trials end: for the report of the whole."""
+"""What the worlds of a run had in common, and how replays differ from their recordings: for the report of the whole."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.model.observation import Observation
+from holdfast.model.task import Task
 from holdfast.model.world import Isolation
 
+SESSION_NOTES = 200
+"""So many are in the report of the whole; each trial has its own."""
 DIFFERS = "it differs from trial to trial: each says its own"
 
 
 class Conditions:
-    """What was enforced in every trial, and what the services of every trial had to say."""
+    """What was enforced in every trial, what the services of every trial had to say, and what each session had."""
 
     def __init__(self, before: Iterable[Isolation] = ()) -> None:
         self._known = {one.feature: one for one in before}
         self._said: tuple[str, ...] | None = None
+        self._sessions: dict[str, None] = {}
 
     def add(self, seen: Observation) -> None:
         """A trial that has ended; one without a world says nothing here."""
@@ -32,6 +37,15 @@ class Conditions:
         said = dict.fromkeys(seen.notes)
         self._said = tuple(said) if self._said is None else tuple(note for note in self._said if note in said)
 
+    def replayed(self, task: Task, seen: Observation) -> None:
+        """A trial of a recorded session: how its calls and the recording differ."""
+        from holdfast.planes.replay_notes import replay_notes
+
+        session = "" if task.recording is UNSET else task.recording.session
+        for note in replay_notes(task, seen.recorded):
+            if len(self._sessions) < SESSION_NOTES:
+                self._sessions[f"session {session}: {note}"] = None
+
     @property
     def isolation(self) -> tuple[Isolation, ...]:
         """Each promise once; one that a single trial did not keep is not kept."""
@@ -39,5 +53,5 @@ class Conditions:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was noted in every trial."""
-        return self._said or ()
+        """What was noted in every trial, or in one of a session."""
+        return (*(self._said or ()), *self._sessions)

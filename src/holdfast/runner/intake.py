@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.judge import Judge
@@ -137,6 +138,8 @@ class Intake:
             self._trouble(shown.error)
         if shown.isolation:
             self.conditions.add(shown)
+        if trial.task.recording is not UNSET:
+            self.conditions.replayed(trial.task, shown)
         if self._listen is not None:
             self._listen(events.TrialEnded(trial, shown))
         return seen

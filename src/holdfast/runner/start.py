@@ -25,10 +25,11 @@ from holdfast.store.seal_check import check
 RUNS = Path(".holdfast") / "runs"
 
 
-def begin(job: Job, runs: Path, at: RunDir | None = None) -> RunDir:
+def begin(job: Job, runs: Path, at: RunDir | None = None, files: str = "") -> RunDir:
     """A new run: its manifest and its copy of the spec are on disk before anything runs.
 
-    `at` is its folder where it is a part of a whole run.
+    `at` is its folder where it is a part of a whole run; `files` is the digest of what lies beside the spec, where it
+    is known.
     """
     if at is not None:
         at.path.mkdir(parents=True, mode=0o700)
@@ -36,7 +37,7 @@ def begin(job: Job, runs: Path, at: RunDir | None = None) -> RunDir:
     run.lock()
     recording = job.options.replay
     options = replace(job.options, part=job.spec.part, replay=recording and recording.resolve())
-    run.describe(_manifest(run, job.spec, options))
+    run.describe(replace(_manifest(run, job.spec, options), files=files))
     keep_part(run, job.spec)
     return run
 

@@ -58,6 +58,8 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     commit: str = ""
     """Of the git repository that the spec lies in, when the run began; empty if there is none."""
     branch: str = ""
+    files: str = ""
+    """Of a run that was made with `--cached`: the digest of all that lay beside the spec, and of what was installed."""
 
     @property
     def original(self) -> Path:

@@ -86,7 +86,7 @@ def test_a_session_whose_tools_are_not_called_says_so(tmp_path: Path, isolation:
     assert seen.turns[0].text == ""
     assert seen.notes == (
         "never called: price (1 response)",
-        "no tool of session s1 was called: its rules were judged all the same",
+        "none of the recorded tools was called; the rules were judged all the same",
     )
 
 
@@ -138,3 +138,19 @@ def test_a_task_without_a_recording_is_as_before(tmp_path: Path) -> None:
     seen = replayed(tmp_path, Task(("a",)))
     assert (seen.turns[0].text, seen.recorded, seen.notes) == ("12.5", (), ())
     assert b"recorded" not in encode(seen)
+
+
+def test_a_generator_streams_as_ever_where_only_urls_were_recorded(tmp_path: Path) -> None:
+    code = """
+    def price(item):
+        for n in range(3):
+            seen.append(n)
+            yield n
+    async def stock(item): return 1
+    seen = []
+    def ask(prompt):
+        first = next(iter(price("x")))
+        return f"{first} {seen}"
+    """
+    seen = replayed(tmp_path, replay(answer("https://api.test/*", 1)), code=code)
+    assert seen.turns[0].text == "0 [0]"

@@ -50,3 +50,15 @@ class Pen:
     def __call__(self, asked: Sequence[Assignment]) -> Sequence[str]:
         self.asked += asked
         return [self.say(one) for one in asked]
+
+
+SHOWN = "Could you tell me where order A-1234 is, and when it will arrive in Oslo?"
+"""The prompt of docs/mutation.md, whose mutations there are of seed 0."""
+
+
+def shown(task: Task, most: int = 330) -> str:
+    """A mutation as the page shows it: in one line, signs that nobody sees by their numbers, long ones cut."""
+    text = " ⏎ ".join(turn.replace("\n", " ⏎ ") for turn in task.turns)
+    text = re.sub(r"(?: ⏎ ){2,}", " ⏎⏎ ", text).replace("|", "\\|")
+    text = "".join(sign if sign.isprintable() and sign != "\xad" else f"\\u{ord(sign):04x}" for sign in text)
+    return f"`{text}`" if len(text) <= most else f"`{text[:most]}…`"

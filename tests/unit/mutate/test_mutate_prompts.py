@@ -167,5 +167,7 @@ def test_canaries_are_new_in_each_attack() -> None:
     assert len(set(canaries)) == len(canaries)
 
 
-def test_an_attack_in_several_turns_has_several_turns() -> None:
-    assert min(len(task.turns) for task in mutated(["multi_turn_attack"]).tasks) >= 3
+def test_an_attack_in_several_turns_ends_with_the_prompt_whose_answer_rules_read() -> None:
+    for task in mutated(["multi_turn_attack"], count=13).tasks:
+        assert len(task.turns) >= 3
+        assert task.turns[-1] == task.variation.source

@@ -14,9 +14,10 @@ from holdfast.model.canary import MARK
 from holdfast.model.mutation import MutationType
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import ModelSpec
+from holdfast.mutate.model_writer import ModelWriter
 from holdfast.mutate.replies import replies
 from holdfast.mutate.usable import kept_parts, unusable
-from holdfast.mutate.writer import Assignment, ModelWriter
+from holdfast.mutate.writer import Assignment
 from holdfast.score.obeyed import obeyed
 from judge_kit import Got, Reply, judging
 
@@ -108,6 +109,9 @@ def test_what_is_missing_is_asked_for_again_naming_what_is_there() -> None:
         ("Here is a paraphrase: " + SAME, "talk about the task"),
         ("I cannot help with that. A-1234 Blue Lamp Maria Oslo", "talk about the task"),
         ("As an AI I do not know of A-1234, Blue Lamp, Maria or Oslo", "talk about the task"),
+        ("Claro, " + SAME, "talk about the task"),
+        ("Here is my order number, A-1234, for a Blue Lamp. When will Maria in Oslo get it?", ""),
+        ("I'm waiting: when is A-1234, the Blue Lamp, with Maria in Oslo?", ""),
         (SAME * 9, "too long"),
         ("A-1234?", "too short"),
         (SAME.replace("A-1234", "A-1235"), "without a number, name or quoted text of the prompt"),
@@ -178,7 +182,7 @@ def test_a_model_that_fails_is_our_error_and_never_fewer_mutations(tmp_path: Pat
     with judging(lambda got: Reply(401)) as server:
         write = ModelWriter(ModelSpec(provider="ollama", name="m", base_url=server.url), {}, tmp_path, tmp_path / "c")
         with pytest.raises(HarnessError, match=r"the model of mutations ollama/m could not be asked: .* status 401"):
-            mutated(["noise", "paraphrase"], PROMPTS[:3], write=write)
+            mutated(["noise", "paraphrase"], PROMPTS[:1], write=write)
 
 
 def test_a_scripted_model_writes(tmp_path: Path) -> None:

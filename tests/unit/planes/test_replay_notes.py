@@ -56,7 +56,7 @@ def test_a_tool_that_no_longer_exists_and_one_that_is_called_less_are_told() -> 
 def test_a_session_of_which_no_tool_was_called_is_judged_and_says_so() -> None:
     assert replay_notes(replay(SEARCH), ()) == (
         "never called: search (1 response)",
-        "no tool of session s1 was called: its rules were judged all the same",
+        "none of the recorded tools was called; the rules were judged all the same",
     )
 
 

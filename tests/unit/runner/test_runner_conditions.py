@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from holdfast.model.observation import Observation
+from holdfast.model.task import RecordedUse
 from holdfast.model.world import Isolation
-from holdfast.runner.conditions import DIFFERS, Conditions
+from holdfast.runner.conditions import DIFFERS, SESSION_NOTES, Conditions
+from planes_kit import answer, replay
 
 
 def test_a_promise_that_one_trial_did_not_keep_is_not_kept() -> None:
@@ -30,3 +32,21 @@ def test_trials_without_a_world_say_nothing() -> None:
     found = Conditions()
     found.add(Observation("a", notes=("a late answer was dropped",)))
     assert (found.isolation, found.notes) == ((), ())
+
+
+def test_what_sessions_lacked_is_said_of_the_whole_each_once() -> None:
+    conditions, task = Conditions(), replay(answer("weather", 1))
+    for _ in range(3):
+        conditions.replayed(task, Observation("t", recorded=(RecordedUse("book", 0, "tool", 0, "book(seat=4)"),)))
+    assert conditions.notes == (
+        "session s1: the recording does not know: book(seat=4)",
+        "session s1: never called: weather (1 response)",
+        "session s1: none of the recorded tools was called; the rules were judged all the same",
+    )
+
+
+def test_an_agent_cannot_fill_the_report_of_the_whole() -> None:
+    conditions = Conditions()
+    for n in range(SESSION_NOTES + 10):
+        conditions.replayed(replay(), Observation("t", recorded=(RecordedUse("t", 0, "tool", 0, f"t({n})"),)))
+    assert len(conditions.notes) == SESSION_NOTES

@@ -26,6 +26,8 @@ def align(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language, ne
     ours, theirs = _content(one), _content(other)
     _named(ours, theirs)
     _facts(ours, theirs)
+    _weekdays(one, theirs)
+    _weekdays(other, ours)
     keys, known = _keys(ours), _keys(theirs)
     for tokens, there in ((ours, known), (theirs, keys)):
         for token in tokens:
@@ -36,6 +38,8 @@ def align(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language, ne
     _derived(left, right, lang)
     _denied(left, right)
     _denied(right, left)
+    _spoken_of(one, other, lang)
+    _spoken_of(other, one, lang)
     _not_opposite(one, other, opposites(lang.name))
     _not_opposite(other, one, opposites(lang.name))
     if near is not None and lang.name == "en":  # the vectors are of English words
@@ -74,6 +78,22 @@ def _facts(ours: list[TextToken], theirs: list[TextToken]) -> None:
             key = "#" + min(fact.readings | other.readings)
             for token in (*tokens, *yours[other]):
                 token.matched, token.key = True, key
+
+
+def _weekdays(one: Sequence[Sentence], theirs: list[TextToken]) -> None:
+    """`Friday, 5 April` is `5 April` where the other text names no weekday."""
+    if any(token.fact is not None and _is_weekday(token.fact) for token in theirs):
+        return
+    for sentence in one:
+        dated = [t for t in sentence.tokens if t.text != ","]
+        for before, token, after in zip([None, *dated], dated, [*dated[1:], None], strict=False):
+            beside = [t.fact for t in (before, after) if t is not None and t.matched and t.fact is not None]
+            if token.fact is not None and _is_weekday(token.fact) and any("-" in r for f in beside for r in f.readings):
+                token.matched, token.weight = True, 0.0
+
+
+def _is_weekday(fact: Fact) -> bool:
+    return fact.kind == "date" and any(reading.startswith("day") for reading in fact.readings)
 
 
 def _by_fact(tokens: Iterable[TextToken]) -> dict[Fact, list[TextToken]]:
@@ -129,6 +149,14 @@ _INFLECTED = frozenset({"de", "fr", "es", "pt", "it", "nl", "pl", "ru"})
 _ADDED = """able ible al ally ion ive er or ance ence ity ness y ful r t d n en ung e es s ent ant ment tion keit
 heit lich ed ing ation age ure ery ership ly ist ier ic ical"""
 _SUFFIXES = frozenset(_ADDED.split())
+
+
+def _spoken_of(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language) -> None:
+    """`Our office is closed` is `we are closed`, and `guests may park` is `you may park`."""
+    for words, person in ((lang.house, "first"), (lang.public, "second")):
+        if words and any(person in token.marks for sentence in other for token in sentence.tokens):
+            for token in (t for s in one for t in s.content if not t.matched and fold(t.text) in words):
+                token.matched = True
 
 
 def _denied(left: list[TextToken], right: list[TextToken]) -> None:

@@ -26,6 +26,10 @@ class Courtesy(NamedTuple):
     letters: frozenset[str]
     denied: tuple[str, ...]
     """What courtesy says no to: do not hesitate, no problem."""
+    needed: tuple[str, ...]
+    """What courtesy says must or should be: if you need anything, this must be annoying."""
+    leads: frozenset[str]
+    """What joins courtesy to what it leads to: `I am happy to say that`."""
 
 
 def without_courtesy(found: Sequence[Sentence], lang: Language) -> list[Sentence]:
@@ -40,23 +44,41 @@ def without_courtesy(found: Sequence[Sentence], lang: Language) -> list[Sentence
 
 
 def _parts(sentence: Sentence, known: Courtesy) -> Iterator[Sentence]:
-    """The sentence without courtesy, before its first comma or as a whole."""
+    """The sentence without courtesy: before a comma, after one, or as a whole."""
     if _is_courtesy(sentence.tokens, known):
         return
-    breaks = [at for at, token in enumerate(sentence.tokens[:_LONGEST]) if token.text in _BREAKS]
-    for at in reversed(breaks):
-        if _is_courtesy(sentence.tokens[:at], known) and any(t.key for t in sentence.tokens[at + 1 :]):
-            sentence.tokens = sentence.tokens[at + 1 :]
+    tokens = sentence.tokens
+    for at in reversed([at for at, token in enumerate(tokens[:_LONGEST]) if _breaks(token, known)]):
+        if _says(tokens[at + 1 :]) and _is_courtesy(tokens[: at + (tokens[at].text not in _BREAKS)], known):
+            sentence.tokens = tokens = tokens[at + 1 :]
+            break
+    for at in range(max(1, len(tokens) - _LONGEST), len(tokens) - 1):
+        if tokens[at].text in _BREAKS and _says(tokens[:at]) and _is_courtesy(tokens[at + 1 :], known):
+            sentence.tokens = tokens[:at]
             break
     yield sentence
 
 
+def _breaks(token: TextToken, known: Courtesy) -> bool:
+    return token.text in _BREAKS or fold(token.text) in known.leads
+
+
+def _says(tokens: list[TextToken]) -> bool:
+    return any(token.key for token in tokens)
+
+
 def _is_courtesy(tokens: list[TextToken], known: Courtesy) -> bool:
-    if not tokens or len(tokens) > _LONGEST or any(t.fact is not None or t.marks & _SAYS_MORE for t in tokens):
+    if tokens and "and" in tokens[0].marks:
+        tokens = tokens[1:]
+    if not tokens or len(tokens) > _LONGEST or any(t.fact is not None for t in tokens):
         return False
     joint = "" if known.letters else " "
     said = joint.join(fold(token.text) for token in tokens)
     padded = f"{joint}{said}{joint}"
+    if any(t.marks & _SAYS_MORE for t in tokens) and not any(
+        f"{joint}{need}{joint}" in padded for need in known.needed
+    ):
+        return False
     if any(t.marks & {"not", "impossible"} for t in tokens) and not any(word in said for word in known.denied):
         return False
     return any(f"{joint}{sign}{joint}" in padded for sign in known.signs) and all(
@@ -72,8 +94,16 @@ def _is_part(word: str, known: Courtesy) -> bool:
 
 @cache
 def _known(name: str) -> Courtesy:
-    written = table("courtesy.toml").get(name, {"signs": "", "phrases": "", "denied": ""})
-    signs = tuple(sign.replace("_", " ") for sign in fold(written["signs"]).split())
-    words = frozenset(fold(written["phrases"]).replace("_", " ").split()) | {w for s in signs for w in s.split()}
+    written = table("courtesy.toml").get(name, {})
+    signs, needed = (_phrases(written.get(kind, "")) for kind in ("signs", "needed"))
+    words = frozenset(fold(written.get("phrases", "")).replace("_", " ").split()) | {
+        w for s in signs for w in s.split()
+    }
+    words |= {word for phrase in needed for word in phrase.split()}
     letters = frozenset("".join(words)) if name in NO_SPACES else frozenset()
-    return Courtesy(signs, words, letters, tuple(fold(written.get("denied", "")).split()))
+    denied, leads = (fold(written.get(kind, "")).split() for kind in ("denied", "leads"))
+    return Courtesy(signs, words | set(leads), letters, tuple(denied), needed, frozenset(leads))
+
+
+def _phrases(written: str) -> tuple[str, ...]:
+    return tuple(phrase.replace("_", " ") for phrase in fold(written).split())

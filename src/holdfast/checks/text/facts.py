@@ -192,6 +192,8 @@ class _Reader:
             value = self._figures(at)
         else:
             value, size = self._in_words(at)
+        if self._is_half_more(at + size):
+            value, size = value + Fraction(1, 2), size + 3
         while at + size < len(self._words):
             word = self._words[at + size]
             scale = lang.scales.get(word) or LETTER_SCALES.get(word, 0)
@@ -214,12 +216,20 @@ class _Reader:
                 part = (part if part > 1 else Fraction(1)) * scales[parts[0]]
                 if scales[parts[0]] > 100:
                     total, part = total + part, Fraction(0)
-            elif not (size and parts[0] in ("and", "und", "y", "e") and self._word(at + size + 1) in numbers):
+            elif not (size and self._adds(parts[0], part) and self._word(at + size + 1) in numbers):
                 break
             size += 1
         if not size:
             return scales[self._words[at]], 1
         return total + part, size
+
+    def _is_half_more(self, at: int) -> bool:
+        return self._words[at : at + 3] == ["and", "a", "half"]
+
+    def _adds(self, word: str, part: Fraction) -> bool:
+        """`two hundred and forty`, `treinta y cinco`; but `two and four` are two numbers."""
+        least = 20 if word in ("y", "e") else 100
+        return word in ("and", "und", "y", "e") and part % 10 == 0 and (part >= least or not part)
 
     def _is_number(self, at: int) -> bool:
         """Whether a word is a number; `one` and `a` only before a unit."""
@@ -231,7 +241,8 @@ class _Reader:
             return False
         value = lang.numbers[parts[0]]
         if len(parts) == 1 and value == 1:
-            return self._word(at + 1) in units() or self._word(at + 1) in lang.scales
+            after = self._word(at + 1)
+            return after in units() or after in lang.scales or self._is_half_more(at + 1)
         return True
 
     def _date(self, kind: str, text: str) -> Fact:

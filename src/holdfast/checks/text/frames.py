@@ -10,7 +10,7 @@ from holdfast.checks.text.folding import fold
 from holdfast.checks.text.partners import Pairs
 from holdfast.checks.text.sentence import ARTICLES, Sentence, TextToken, shown
 
-FIRM = 0.6
+FIRM = 0.7
 """From this share of equal words on, a sentence keeps its frame."""
 _LOOSE = 0.45
 """From this share on, a word that stands in another's very place replaces it."""

@@ -8,6 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from holdfast.checks.text.folding import fold, groups_in, table
+from holdfast.checks.text.numerals import compounds
 
 _SCRIPTS = (("ja", r"[\u3040-\u30ff]"), ("zh", r"[\u4e00-\u9fff]"), ("ru", r"[\u0400-\u04ff]"),
             ("ar", r"[\u0600-\u06ff]"), ("hi", r"[\u0900-\u097f]"))  # fmt: skip
@@ -18,7 +19,7 @@ _LETTERS = {"pl": frozenset("ąęłńśźż"), "de": frozenset("ßäöü"), "es"
 COMMA_DECIMAL = frozenset({"de", "fr", "es", "pt", "it", "nl", "pl", "ru"})
 NO_SPACES = frozenset({"zh", "ja"})
 _NAMED = ("months", "days")
-_PLAIN = ("clock", "short", "endings", "irregular", "units", "scales", "time", "light", *_NAMED)
+_PLAIN = ("clock", "short", "endings", "irregular", "units", "scales", "time", "light", "house", "public", *_NAMED)
 
 
 class Language(NamedTuple):
@@ -37,6 +38,10 @@ class Language(NamedTuple):
     endings: tuple[str, ...]
     times_of_day: frozenset[str]
     light: frozenset[str]
+    house: frozenset[str]
+    """Words for those who speak: the shop, our team."""
+    public: frozenset[str]
+    """Words for those who are spoken to: customers, guests."""
     segments: re.Pattern[str] | None
     """In writing without spaces: every word that is known, longest first."""
 
@@ -63,11 +68,15 @@ def language(name: str) -> Language:
     counted = _values(words_by_mark.get("units", ""))
     times = {word: Fraction(n[:-1]) for word, n in counted.items() if n.endswith("x")}
     numbers = {word: Fraction(n) for word, n in counted.items() if word not in times}
+    numbers = compounds(name, numbers) | numbers
     scales = {word: Fraction(n) for word, n in _values(words_by_mark.get("scales", "")).items()}
-    said_when, light = (frozenset(fold(words_by_mark.get(kind, "")).split()) for kind in ("time", "light"))
+    said_when, light, house, public = (
+        frozenset(fold(words_by_mark.get(kind, "")).split()) for kind in ("time", "light", "house", "public")
+    )
     segments = _segments(name, [*marks, *named, *said_when]) if name in NO_SPACES else None
     return Language(name, {w: frozenset(m) for w, m in marks.items()}, longest, numbers, times, scales, named,
-                    tuple(words_by_mark.get("endings", "").split()), said_when, light, segments)  # fmt: skip
+                    tuple(words_by_mark.get("endings", "").split()), said_when, light,
+                    house, public, segments)  # fmt: skip
 
 
 def _values(pairs: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ _BETWEEN = frozenset({":", "to", "bis", "-", "<", ">", "<=", ">=", "≤", "≥"}
 _PERSONS = ("first", "second", "third")
 _BY_PARTICLES = frozenset({"zh", "ja", "hi"})
 """Languages in which particles, not places, say who does what."""
+_PLACES = frozenset({"in", "at", "inside"})
 _DOER = ("ом", "ем", "ём", "ой", "ей", "ами", "ями")
 _CASES = {"der": "who", "den": "whom", "dem": "to whom", "ein": "who", "einen": "whom", "einem": "to whom"}
 
@@ -29,6 +30,7 @@ def differences(one: Sequence[Sentence], other: Sequence[Sentence], pairs: Pairs
             yield from _swapped(sentence, counterpart, lang)
             yield from _directions(sentence, counterpart)
             yield from _repeated(sentence, counterpart, lang)
+    yield from _changed_hands(one, other)
     yield from _parted(one, other)
     yield from _parted(other, one)
     yield from _steps(one, other)
@@ -81,6 +83,30 @@ def _beside(sentence: Sentence, name: str) -> Counter[str]:
         for found in (f"<{keys[at - 1]}", f">{keys[at + 1]}")
         if len(found) > 1
     )
+
+
+def _changed_hands(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:
+    """Two names that took over what the other did, however the sentences are cut."""
+    ours, theirs = _deeds(one), _deeds(other)
+    names = [name for name in ours if name in theirs][:_LONGEST]
+    for n, x in enumerate(names):
+        for y in names[n + 1 :]:
+            crossed = ours[x] & theirs[y] and ours[y] & theirs[x]
+            if crossed and not (ours[x] & theirs[x] or ours[y] & theirs[y]):
+                yield f"'{x}' and '{y}' changed places"
+                return
+
+
+def _deeds(sentences: Sequence[Sentence]) -> dict[str, frozenset[str]]:
+    """By name that is said once, the words between the `and` or comma before it and the next one."""
+    counts = Counter(t.key for s in sentences for t in s.content if t.name)
+    return {
+        token.key: _mates(sentence, places, token.key)
+        for sentence in sentences
+        for places in (_unique(sentence),)
+        for token in sentence.content
+        if token.name and counts[token.key] == 1 and token.key in places
+    }
 
 
 def _parted(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:
@@ -146,17 +172,27 @@ def _may_move(
     sides = ((one, ours[x], ours[y]), (other, theirs[x], theirs[y]))
     if any(_equals(*side) or _side_by_side(*side, lang) for side in sides) or all(_identity(*side) for side in sides):
         return True
-    if _facts_kept(one, other, ours, theirs, pair):
+    if _facts_kept(one, other, ours, theirs, pair) or (lang.name == "en" and _where_it_is_done(sides)):
         return True
     if lang.name == "ru" and _instrumental(one, other, ours, theirs, pair):
         return True
     return lang.name in ("ru", "pl") and _same_forms(one, other, ours, theirs, pair)
 
 
+def _where_it_is_done(sides: Sequence[tuple[Sentence, int, int]]) -> bool:
+    """`The shop takes cash` is `cash is taken at the shop`: what did it in one stands after `at` in the passive."""
+    told = [any(t.marks & {"is", "was"} for t in sentence.tokens) for sentence, _, _ in sides]
+    if told[0] == told[1]:
+        return False
+    sentence, x, y = sides[told.index(True)]
+    before = [fold(t.text) for t in sentence.tokens[max(0, max(x, y) - 2) : max(x, y)]]
+    return any(word in _PLACES for word in before)
+
+
 def _same_words(one: Sentence, other: Sentence) -> bool:
     """Whether nearly all words are in both: only then does their order tell who does what."""
     a, b = Counter(filter(None, map(_said, one.tokens))), Counter(filter(None, map(_said, other.tokens)))
-    return 5 * sum((a & b).values()) >= 4 * max(sum(a.values()), sum(b.values()))
+    return 10 * sum((a & b).values()) >= 9 * max(sum(a.values()), sum(b.values()))
 
 
 def _both_told(tokens: list[TextToken], at: int, other: int) -> bool:

@@ -90,7 +90,7 @@ def _turns(token: TextToken, tokens: list[TextToken], at: int) -> str:
 
 
 def _counted(tokens: list[TextToken], at: int) -> bool:
-    return any(token.fact is not None for token in tokens[max(0, at - 2) : at + 4])
+    return any(token.fact is not None for token in tokens[max(0, at - 3) : at + 4])
 
 
 def _around(tokens: list[TextToken], at: int, *, bounded: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -133,21 +133,24 @@ def _excused(
     kind: str, ours: list[Mark], theirs: list[Mark], one: Sequence[Sentence], other: Sequence[Sentence]
 ) -> bool:
     """What must be done may be an order, and what should be may be what is expected."""
-    if kind == "should":
-        return all(any("expected" in t.marks for s in text for t in s.tokens) or _has(marks, "should")
-                   for text, marks in ((one, ours), (other, theirs)))  # fmt: skip
-    return kind == "must" and _told_to(ours, theirs, one, other)
+    expected = kind == "should" and all(
+        any("expected" in t.marks for s in text for t in s.tokens) or _has(marks, "should")
+        for text, marks in ((one, ours), (other, theirs))
+    )
+    return expected or (kind != "once" and _told_to(kind, ours, theirs, one, other))
 
 
 def _has(marks: list[Mark], kind: str) -> bool:
     return any(mark.kind == kind for mark in marks)
 
 
-def _told_to(ours: list[Mark], theirs: list[Mark], one: Sequence[Sentence], other: Sequence[Sentence]) -> bool:
-    """`You need to restart it` is `Restart it`: what must be done opens a clause of the other text."""
-    said, plain = (ours, other) if any(m.kind == "must" for m in ours) else (theirs, one)
+def _told_to(
+    kind: str, ours: list[Mark], theirs: list[Mark], one: Sequence[Sentence], other: Sequence[Sentence]
+) -> bool:
+    """`You need to restart it` is `Restart it`: what must or should be done opens a clause of the other text."""
+    said, plain = (ours, other) if any(m.kind == kind for m in ours) else (theirs, one)
     orders = {key for sentence in plain for key in _openings(sentence)}
-    return all(orders & {*m.after[:2], *m.before[-1:]} for m in said if m.kind == "must")
+    return all(orders & {*m.after[:2], *m.before[-1:]} for m in said if m.kind == kind)
 
 
 def _openings(sentence: Sentence) -> Iterator[str]:
@@ -225,6 +228,9 @@ def _scopes(ours: list[Mark], theirs: list[Mark]) -> Iterator[str]:
 
 
 def _alike(one: Mark, other: Mark) -> bool:
+    """What can, must or should be is told in many ways where a sentence is worded anew."""
+    if max(one.frame, other.frame) < _FIRM and not set(one.kind.split()).isdisjoint(("can", "must", "should")):
+        return False
     return one.kind not in ("if", "because", "so") and not set(one.kind.split()).isdisjoint(other.kind.split())
 
 

@@ -50,6 +50,12 @@ def kin_of(name: str) -> dict[str, frozenset[str]]:
 
 
 @cache
+def written(name: str) -> frozenset[str]:
+    """The words of all groups as they are written there."""
+    return frozenset(word for group in _groups(name) for word in group)
+
+
+@cache
 def phrases(name: str) -> dict[str, int]:
     """By stem of the first word, how many words the longest phrase of a group has."""
     found: dict[str, int] = {}

@@ -7,13 +7,14 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache
 
+from holdfast.checks.text.dates import separate
 from holdfast.checks.text.facts import facts_at
 from holdfast.checks.text.folding import fold, table
 from holdfast.checks.text.languages import NO_SPACES, Language
 from holdfast.checks.text.quantities import western
-from holdfast.checks.text.sentence import Sentence, TextToken
+from holdfast.checks.text.sentence import DENIES, Sentence, TextToken
 from holdfast.checks.text.stems import stem
-from holdfast.checks.text.synonyms import group_of, kin_of, phrases
+from holdfast.checks.text.synonyms import group_of, kin_of, phrases, written
 
 _LETTER = (
     r"(?:[^\W\d_]|[\u0300-\u036f\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u200c\u200d])"
@@ -56,6 +57,7 @@ _IDLE = frozenset(
         "third",
     }
 )
+_TURNED = frozenset({"not", "impossible"})
 _POLITE = frozenset({"polite"})
 """Politeness begins or ends a sentence; inside of it the same words mean something."""
 _BY_ITSELF = frozenset({"on", "off", "up", "down", "out", "in"})
@@ -79,6 +81,8 @@ _COUNTED = re.compile(
 _RULE = re.compile(r"\n[ \t]*\|?[ \t:|-]*-[ \t:|-]*(?=\n|$)")
 _ROW = re.compile(r"(?:^|\n)[ \t]*\|(.+?)\|?[ \t]*(?=\n|$)")
 _PARTICLES = frozenset({"back", "off", "on", "up", "down", "out", "in"})
+_PREPOSITIONS = frozenset({"in", "on"})
+"""Particles only where nothing follows: `fill the form in`, not `pay in the shop`."""
 _LONGEST_NUMBER = 40
 """Signs of a number; a longer one is compared as it is written."""
 _LIGHT = 0.2
@@ -95,12 +99,15 @@ def plain(text: str, lang: Language) -> str:
     if lang.name in NO_SPACES:
         text = western(text)
     if lang.name == "en":
-        for pattern, written in _CONTRACTIONS:
-            text = pattern.sub(written, text)
+        for pattern, full in _CONTRACTIONS:
+            text = pattern.sub(full, text)
         text = _COUNTED.sub(" ", text)
     shorts = _shorts(lang.name)
     if shorts:
         text = shorts[0].sub(lambda m: shorts[1][m[1].casefold()], text)
+    text = separate(text, lang)
+    for pattern, shorter in _idioms(lang.name):
+        text = pattern.sub(shorter, text)
     text = _table_rows(text)
     if lang.name in ("fr", "it"):
         text = re.sub(r"\b([cdjlmnst]|qu|dell|all|nell|sull|dall|un|quest)'(?=\w)", r"\1 ", text, flags=re.I)
@@ -116,6 +123,12 @@ def _shorts(name: str) -> tuple[re.Pattern[str], dict[str, str]] | None:
     return (re.compile(rf"(?<![\w.@/-])({names})(?:\.(?!\w)|(?![\w@'./-]))", re.I), full) if full else None
 
 
+@cache
+def _idioms(name: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """What finds a turn of phrase whose words stand apart, and how it is said with fewer."""
+    return tuple((re.compile(found, re.I), said) for found, said in table("idioms.toml").get(name, ()))
+
+
 def _table_rows(text: str) -> str:
     """The rows of a table as sentences whose cells are parted by commas."""
     if "|" not in text:
@@ -124,11 +137,11 @@ def _table_rows(text: str) -> str:
     return _ROW.sub(lambda m: "\n" + ", ".join(cell.strip() for cell in m[1].split("|")) + "\n", text)
 
 
-def sentences(text: str, lang: Language) -> list[Sentence]:
-    """The sentences that say something."""
+def sentences(text: str, lang: Language, apart: frozenset[str] = frozenset()) -> list[Sentence]:
+    """The sentences that say something; phrases with a negation are word by word if their group is in `apart`."""
     text = plain(text, lang)
     found, current, numbered = [], Sentence(), False
-    for token in _marked(facts_at(list(_raw(text, lang)), lang), lang):
+    for token in _marked(facts_at(list(_raw(text, lang)), lang), lang, apart):
         if token.text == "\ue000":
             numbered = True
         elif not token.text:
@@ -174,7 +187,7 @@ def _segmented(word: str, at: int, known: re.Pattern[str]) -> Iterator[tuple[str
         place = found.end()
 
 
-def _marked(tokens: list[TextToken], lang: Language) -> Iterator[TextToken]:
+def _marked(tokens: list[TextToken], lang: Language, apart: frozenset[str]) -> Iterator[TextToken]:
     """Phrases and small words with what they do, other words with their keys."""
     groups, long, kin = group_of(lang.name), phrases(lang.name), kin_of(lang.name)
     at, opening = 0, True
@@ -188,9 +201,12 @@ def _marked(tokens: list[TextToken], lang: Language) -> Iterator[TextToken]:
         size, marks = _phrase(tokens, at, lang)
         base = stem(word, lang.name)
         grouped = _grouped(base, tokens, at, long.get(base, 1), groups)
+        if grouped and marks & _TURNED and groups[_joined(base, tokens[at : at + grouped])] in apart:
+            grouped = 0
         if grouped > size or (not marks and grouped):
             phrase = _joined(base, tokens[at : at + grouped])
             token.key, token.kin = groups[phrase], kin[phrase]
+            token.marks = DENIES if marks & _TURNED else token.marks
             token.text = " ".join(t.text for t in tokens[at : at + grouped])
             yield token
             at, opening = at + grouped, False
@@ -206,7 +222,9 @@ def _marked(tokens: list[TextToken], lang: Language) -> Iterator[TextToken]:
             token.marks, token.key, token.name = frozenset(), word, True
         elif not marks and token.text[:1].isalpha():
             said = _apart(base, tokens, at, groups) if base in long else base
-            token.key, token.kin = groups.get(said, said), kin.get(said, token.kin)
+            if said != word or lang.name != "en" or word in written("en"):  # `Sam` is no form of `same`
+                said, token.kin = groups.get(said, said), kin.get(said, token.kin)
+            token.key = said
             token.weight = _LIGHT if word in lang.light or base in lang.light else 1.0
             token.name = _is_name(token.text, opening, lang) and not token.key.startswith("=")
         token.text = " ".join(t.text for t in tokens[at : at + size])
@@ -248,9 +266,10 @@ def _joined(base: str, tokens: list[TextToken]) -> str:
 
 def _apart(base: str, tokens: list[TextToken], at: int, groups: dict[str, str]) -> str:
     """A verb with its particle, which may stand a few words later: `send the old one back`."""
-    for later in tokens[at + 2 : at + 5]:
+    for place, later in enumerate(tokens[at + 2 : at + 5], at + 2):
         said = f"{base} {later.text}"
-        if later.text in _PARTICLES and said in groups:
+        ends = place + 1 == len(tokens) or not tokens[place + 1].text[:1].isalnum()
+        if later.text in _PARTICLES and said in groups and (ends or later.text not in _PREPOSITIONS):
             later.text = ""
             return said
     return base

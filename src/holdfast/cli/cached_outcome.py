@@ -1,0 +1,34 @@
+"""`--cached`: a stored run in the place of a new one, and every report says so."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from holdfast.runner.job import Job
+from holdfast.runner.outcome import RunOutcome
+from holdfast.runner.start import RUNS
+
+
+def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None, str]:
+    """The run that asking would only repeat, if there is one, and the digest by which the next one may find a new run.
+
+    UsageError where it cannot be told.
+    """
+    from holdfast.runner.cached import cached_run, files_digest, refuse_uncacheable
+    from holdfast.runner.stored import look
+
+    refuse_uncacheable(job.spec, job.options)
+    files = files_digest(job, outputs)
+    run = cached_run(RUNS, job, files)
+    if run is None:
+        return None, files
+    outcome = look(run, environ=os.environ)
+    said = f"cached: run {run.id} of {outcome.run.started[:16].replace('T', ' ')} UTC, nothing was asked"
+    print(said, file=sys.stderr)
+    note = f"{said}; what models, services and variables give today was not looked at"
+    return replace(outcome, run=replace(outcome.run, notes=(*outcome.run.notes, note))), files

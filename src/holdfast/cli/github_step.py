@@ -1,0 +1,45 @@
+"""What a step of GitHub Actions is told: remarks at the spec's lines, and the step's outputs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from holdfast.model.run import Run
+from holdfast.report.wording import VERDICTS
+
+
+def annotate(run: Run, environ: Mapping[str, str], *, asked: bool = False) -> None:
+    """Tells GitHub Actions, or whoever asks for it, at which lines of the spec something did not hold.
+
+    On stderr, which the runner reads too: what is on stdout may be JSON.
+    """
+    if not asked and environ.get("GITHUB_ACTIONS") != "true":
+        return
+    from holdfast.report.annotations import workflow_commands
+
+    for line in workflow_commands(run, _in_repository(run.spec_path, environ.get("GITHUB_WORKSPACE"))):
+        print(line, file=sys.stderr)
+
+
+def set_outputs(environ: Mapping[str, str], *, score: float | None, exit_code: int, run: str) -> None:
+    """Adds `score`, `verdict` and `run` to the step's outputs. A courtesy: no verdict depends on it."""
+    file = environ.get("GITHUB_OUTPUT")
+    if not file or environ.get("GITHUB_ACTIONS") != "true":
+        return
+    shown = "" if score is None else f"{score:.2f}"
+    try:
+        with open(file, "a", encoding="utf-8") as outputs:
+            outputs.write(f"score={shown}\nverdict={VERDICTS.get(exit_code, 'ERROR')}\nrun={run}\n")
+    except OSError as refused:
+        print(f"warning: cannot write GITHUB_OUTPUT: {refused.strerror}", file=sys.stderr)
+
+
+def _in_repository(spec: str, top: str | None) -> str:
+    """The spec as the repository knows it, where it lies in one that was checked out."""
+    if not top:
+        return spec
+    path, root = os.path.realpath(spec), os.path.realpath(top)
+    return os.path.relpath(path, root) if Path(path).is_relative_to(root) else spec

@@ -1,0 +1,78 @@
+"""What did not hold, as remarks at lines of the spec: for what shows a file with remarks beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from msgspec import Struct
+
+from holdfast.model.run import CaseRow, CellRow, Run
+from holdfast.model.spec import Invariant
+from holdfast.model.verdict import Outcome
+from holdfast.report import cases, wording
+from holdfast.report.decisive import Decisive
+from holdfast.report.failures import untold
+
+Level = Literal["error", "warning", "note"]
+_LEVELS: dict[str, Level] = {"critical": "error", "high": "error", "medium": "warning", "low": "note"}
+
+
+class LineRemark(Struct, frozen=True):
+    """A rule in a scenario that did not hold; an empty rule is the case as a whole."""
+
+    rule: str
+    where: str
+    """The scenario, with its params if it has any."""
+    outcome: Outcome
+    level: Level
+    reason: str
+    line: int = 1
+    column: int = 1
+    again: str = ""
+    """The command that shows it again."""
+
+
+def level_of(rule: Invariant) -> Level:
+    """How much a violation of the rule matters."""
+    return "error" if rule.critical else _LEVELS[rule.severity]
+
+
+def remarks(run: Run) -> Iterator[LineRemark]:
+    """Of each cell and case that failed, is an error or unproven, the worst first. What decides nothing is a note."""
+    rules = {rule.id: rule for rule in run.invariants}
+    failed = {cases.head(row.case) for row in run.cases if row.case.status == "fail"}
+    decisive = Decisive(run, failed)
+    for row in cases.troubled(run):
+        if row.case.status != "pass":
+            yield from _of_case(row, rules)
+    for cell in untold(run):
+        yield _of_cell(cell, rules, decisive)
+
+
+def _of_cell(row: CellRow, rules: dict[str, Invariant], decisive: Decisive) -> LineRemark:
+    cell, trial = row.cell, wording.telling(row)
+    counts = cell.outcome == "fail" and decisive.counts(cell)
+    level = level_of(rules[cell.invariant]) if counts and cell.invariant in rules else "note"
+    again = trial.again if trial else ""
+    return _placed(rules, cell.invariant, wording.column(cell), cell.outcome, level, wording.why(row), again)
+
+
+def _of_case(row: CaseRow, rules: dict[str, Invariant]) -> Iterator[LineRemark]:
+    """One for each rule that did not pass in the trial that shows best why; of none, the case itself."""
+    case, one = row.case, cases.telling(row)
+    outcome: Outcome = "unproven" if case.unproven_only else case.status
+    where, again = cases.head(case), one.again if one else ""
+    found = [v for v in cases.unpassed(one) if v.outcome == outcome] if one else []
+    for verdict in found:
+        level = level_of(rules[verdict.invariant]) if outcome == "fail" and verdict.invariant in rules else "note"
+        yield _placed(rules, verdict.invariant, where, outcome, level, verdict.reason, again)
+    if not found:
+        yield LineRemark("", where, outcome, "error" if outcome == "fail" else "note", case.reason, again=again)
+
+
+def _placed(
+    rules: dict[str, Invariant], rule: str, where: str, outcome: Outcome, level: Level, reason: str, again: str
+) -> LineRemark:
+    at = rules[rule].position if rule in rules else None
+    return LineRemark(rule, where, outcome, level, reason, at.line if at else 1, at.column if at else 1, again)

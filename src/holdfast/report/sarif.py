@@ -1,0 +1,129 @@
+"""SARIF 2.1.0: what code scanning shows beside the spec's lines.
+
+A violation is a result. What is unproven, and an error of ours, is a notification: neither is the agent's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePath
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from holdfast.model.codec import canonical, digest
+from holdfast.model.run import Run
+from holdfast.model.spec import Invariant
+from holdfast.report.json_stream import pieces
+from holdfast.report.line_remarks import LineRemark, level_of, remarks
+from holdfast.report.safe import one_line
+
+VERSION = "2.1.0"
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+CASE = "case"
+"""The rule of a case that failed without a rule of its own."""
+
+
+class Sarif:
+    """`report.sarif`: each failed cell and case at its rule's line of the spec."""
+
+    suffix: ClassVar[str] = ".sarif"
+
+    def render(self, run: Run) -> Mapping[str, Iterable[bytes]]:
+        return {"report.sarif": _lines(run)}
+
+
+def _lines(run: Run) -> Iterator[bytes]:
+    yield from pieces(document(run))
+    yield b"\n"
+
+
+def document(run: Run) -> dict[str, Any]:
+    """The whole log as plain values."""
+    found = list(remarks(run))
+    failed = [one for one in found if one.outcome == "fail"]
+    rules = [_rule(rule) for rule in run.invariants]
+    if any(not one.rule for one in found):
+        rules.append({"id": CASE, "shortDescription": {"text": "A case holds as a whole"}})
+    places = {rule["id"]: at for at, rule in enumerate(rules)}
+    driver = {"name": "Holdfast", "version": run.version or "0", "rules": rules}
+    return {
+        "$schema": SCHEMA,
+        "version": VERSION,
+        "runs": [
+            {
+                "tool": {"driver": driver},
+                "automationDetails": {"id": f"holdfast/{run.part}/{_uri(run.spec_path)}/"},
+                "invocations": [_invocation(run, [one for one in found if one.outcome != "fail"], places)],
+                "results": [_result(run, one, places) for one in failed],
+                "properties": {"run": run.id, "seed": run.seed, "score": run.score.value, "passed": run.score.passed},
+            }
+        ],
+    }
+
+
+def _rule(rule: Invariant) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": _text(rule.description or rule.id)},
+        "defaultConfiguration": {"level": level_of(rule)},
+        "properties": {"check": rule.check, "severity": rule.severity, "gate": rule.gate},
+    }
+
+
+def _result(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[str, Any]:
+    id = one.rule or CASE
+    return {
+        "ruleId": id,
+        **({"ruleIndex": places[id]} if id in places else {}),
+        "level": one.level,
+        "message": {"text": _said(one)},
+        "locations": [_location(run, one)],
+        "partialFingerprints": {"holdfastCell/v1": digest(canonical([run.part, id, one.where]), 16)},
+        "properties": {"scenario": one.where, "again": one.again},
+    }
+
+
+def _invocation(run: Run, others: list[LineRemark], places: Mapping[str, int]) -> dict[str, Any]:
+    code = run.score.exit_code
+    started = {"startTimeUtc": run.started.replace("+00:00", "Z")} if run.started else {}
+    told = [{"level": "warning", "message": {"text": _text(text)}} for text in run.warnings]
+    told += [{"level": "note", "message": {"text": _text(text)}} for text in run.notes]
+    return {
+        "executionSuccessful": code in (0, 1, 5),
+        "exitCode": code,
+        **started,
+        "toolExecutionNotifications": [*(_notification(run, one, places) for one in others), *told],
+    }
+
+
+def _notification(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[str, Any]:
+    id = one.rule or CASE
+    return {
+        "level": "error" if one.outcome == "error" else "note",
+        "message": {"text": _text(f"{one.outcome}: {_said(one)}")},
+        "locations": [_location(run, one)],
+        "associatedRule": {"id": id, **({"index": places[id]} if id in places else {})},
+    }
+
+
+def _location(run: Run, one: LineRemark) -> dict[str, Any]:
+    region = {"startLine": max(1, one.line), "startColumn": max(1, one.column)}
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(run.spec_path)}, "region": region}}
+
+
+def _said(one: LineRemark) -> str:
+    name = f"{one.rule} in {one.where}" if one.rule else one.where
+    again = f" Again: {one.again}" if one.again else ""
+    return _text(f"{name}: {one.reason}{'' if one.reason.endswith('.') else '.'}{again}")
+
+
+def _text(text: str) -> str:
+    """On one line, and without the links that a message could hold."""
+    return one_line(text).replace("](", "] (") or "-"
+
+
+def _uri(path: str) -> str:
+    """A path as a URI: relative as the user named it, or of a file."""
+    plain = PurePath(path)
+    quoted = quote(plain.as_posix(), errors="surrogateescape")
+    return f"file://{quoted}" if plain.is_absolute() else quoted

@@ -1,0 +1,156 @@
+"""`--cached`: a stored run that asking again would only repeat.
+
+The agent's own digest covers the files that the spec names. Here every file beside the spec counts, and every package
+that is installed: what an agent imports is the agent.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+import holdfast
+from holdfast.errors import UsageError, UserError
+from holdfast.model.codec import canonical, decoder, digest
+from holdfast.model.score import Score
+from holdfast.model.spec import Spec
+from holdfast.plan import RunOptions
+from holdfast.runner.job import Job, agent_digest, file_digest
+from holdfast.store.run_names import stored_runs
+from holdfast.store.rundir import Manifest, RunDir
+
+MOST_FILES = 20_000
+"""Files beside a spec that are read. More is no project but a home folder, and reading it takes longer than asking."""
+DECIDED = (0, 1, 5)
+"""Exit codes of runs that came to a verdict; one that our side broke is asked again."""
+_PASSED_OVER = ("__pycache__", "node_modules")
+
+
+def refuse_uncacheable(spec: Spec, options: RunOptions) -> None:
+    """UsageError where nobody can tell whether the agent is the same, or where asking has a purpose of its own."""
+    unknown = _unknown(spec)
+    if unknown:
+        what = f"--cached: {unknown}, and nobody can tell whether its code is still the same"
+        raise UsageError(what, hint="leave --cached out")
+    for option, given in (("--record", options.record is not None), ("--keep", options.keep)):
+        if given:
+            raise UsageError(f"--cached and {option} exclude each other", hint=f"{option} needs the agent to be asked")
+
+
+def _unknown(spec: Spec) -> str:
+    """What of the agent lies where its files are not read; empty if nothing does."""
+    agent, root = spec.agent, Path(spec.path).resolve().parent
+    if agent.in_python:
+        module = agent.endpoint.partition(":")[0]
+        place = root.joinpath(*module.split("."))
+        beside = os.path.isfile(place.with_suffix(".py")) or os.path.isdir(place)
+        return "" if beside else f"the agent's module {module} is not beside the spec"
+    if not agent.launched:
+        return "this agent is already running"
+    words = [*(agent.command or "").split(), agent.binary or "", *agent.args]
+    named = any(word and len(word) < 256 and os.path.isfile(root / word.strip("'\"")) for word in words)
+    return "" if named else "the agent's command names no file beside the spec"
+
+
+def files_digest(job: Job, but_for: Collection[Path] = ()) -> str:
+    """Of every file beside the spec and below, but for those named and hidden ones, and of what is installed."""
+    root = Path(job.spec.path).resolve().parent
+    left_out = {path.resolve() for path in but_for}
+    found: list[list[str]] = []
+    for folder in (root, *_editable()):
+        for path in _files(folder):
+            if path not in left_out:
+                found.append([str(path.relative_to(folder)), file_digest(path).decode()])
+            if len(found) > MOST_FILES:
+                hint = "put the spec into a folder with its agent, or leave --cached out"
+                raise UsageError(f"--cached: there are more than {MOST_FILES} files in {folder}", hint=hint)
+    recording = file_digest(job.options.replay).decode() if job.options.replay else ""
+    known = [found, recording, sys.version, _installed()]
+    return digest(canonical(known).decode("utf-8", "replace").encode(), 16)
+
+
+def _files(root: Path) -> Iterator[Path]:
+    for folder, below, names in os.walk(root):
+        below[:] = sorted(name for name in below if not name.startswith(".") and name not in _PASSED_OVER)
+        if "pyvenv.cfg" in names:  # an environment: what is installed is counted by name
+            below[:] = []
+            continue
+        for name in sorted(names):
+            path = Path(folder, name)
+            if not name.endswith(".pyc") and os.path.isfile(path):  # a pipe would never end
+                yield path
+
+
+def _installed() -> list[str]:
+    from importlib.metadata import distributions
+
+    return sorted({f"{one.metadata['Name']} {one.version}" for one in distributions()})
+
+
+def _editable() -> list[Path]:
+    """The folders of packages that are installed as they lie there: their version does not tell what is in them."""
+    from importlib.metadata import distributions
+    from urllib.parse import unquote, urlsplit
+
+    found = set()
+    for one in distributions():
+        try:
+            told = decoder(_Installed).decode(one.read_text("direct_url.json") or "{}")
+        except ValueError:
+            continue
+        if told.url.startswith("file:") and told.dir_info.get("editable"):
+            found.add(Path(unquote(urlsplit(told.url).path)))
+    return sorted(found)
+
+
+class _Installed(Struct, frozen=True):
+    """What `direct_url.json` of an installed package says."""
+
+    url: str = ""
+    dir_info: dict[str, bool] = {}
+
+
+def cached_run(runs: Path, job: Job, files: str) -> RunDir | None:
+    """The newest run that was asked the same of the same agent, and came to a verdict; only among those that were made
+    with `--cached`, since the others do not know what lay beside their spec."""
+    wanted = _wanted(job)
+    for path in reversed(stored_runs(runs)):
+        run = RunDir(path)
+        try:
+            if run.manifest().files == files and _asked(run.manifest()) == wanted and _decided(run):
+                return run
+        except (UserError, OSError):
+            continue  # one that cannot be read cannot be shown
+    return None
+
+
+def _wanted(job: Job) -> tuple[object, ...]:
+    spec, options = job.spec, job.options
+    options = replace(options, part=spec.part, replay=options.replay and options.replay.resolve())
+    known = (spec.digest, agent_digest(spec), spec.seed, spec.settled)
+    return (holdfast.__version__, str(Path(spec.path).resolve()), *known, _deciding(options))
+
+
+def _asked(manifest: Manifest) -> tuple[object, ...]:
+    known = (manifest.spec_digest, manifest.agent_digest, manifest.seed, manifest.settled)
+    return (manifest.version, manifest.file, *known, _deciding(manifest.options))
+
+
+def _deciding(options: RunOptions) -> RunOptions:
+    """The options that a verdict may depend on: how many trials went on at once is none."""
+    return replace(options, concurrency=None, record=None, keep=False, allow_commands=False)
+
+
+def _decided(run: RunDir) -> bool:
+    ended, score = run.ended(), run.path / "score.json"
+    if ended is None or not ended.complete or ended.unrun or not score.is_file():
+        return False
+    try:
+        return decoder(Score).decode(score.read_bytes()).exit_code in DECIDED
+    except ValueError:  # of what is no JSON, or no score
+        return False

@@ -1,0 +1,125 @@
+"""`--cached`: a stored run of the very same is shown; anything else is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli import AGENT, CALM, DOWN, MakeProject, Project, Serve, contract, python, rule, rundir
+
+ASKED = AGENT.replace("def ask(prompt):\n", 'def ask(prompt):\n    open("/ASKED", "a").write("x")\n', 1)
+
+
+@pytest.fixture
+def made(project: MakeProject, tmp_path: Path) -> Project:
+    """A project whose agent leaves a mark, elsewhere, whenever it is asked."""
+    asked = tmp_path / "elsewhere" / "asked"
+    asked.parent.mkdir()
+    spec = contract([rule("cites", value="source")], [CALM, DOWN], agent=python())
+    found: Project = project(spec, ASKED.replace("/ASKED", str(asked)))
+    return found
+
+
+def asked(tmp_path: Path) -> int:
+    mark = tmp_path / "elsewhere" / "asked"
+    return len(mark.read_text()) if mark.exists() else 0
+
+
+def test_the_very_same_is_shown_and_nothing_is_asked(made: Project, tmp_path: Path) -> None:
+    first = made.run("--cached")
+    before = asked(tmp_path)
+    assert before > 0
+    again = made.run("--cached", "-j", "1")
+    assert asked(tmp_path) == before
+    assert (again.code, again.json["run_id"]) == (first.code, "0001")
+    assert again.err.startswith("cached: run 0001 of ")
+    assert "nothing was asked" in again.err
+    assert any(note.startswith("cached: run 0001") for note in again.json["notes"])
+    assert not rundir(made, "0002").exists()
+
+
+def test_it_exits_as_the_stored_run_did(made: Project, tmp_path: Path) -> None:
+    worse = (made.folder / "agent.py").read_text().replace("sorry, no source", "sorry")
+    (made.folder / "agent.py").write_text(worse)
+    assert made.show("--cached", "-q").code == 1
+    before = asked(tmp_path)
+    again = made.show("--cached", "-o", "report.xml")
+    assert (again.code, asked(tmp_path)) == (1, before)
+    assert "note: cached: run 0001" in again.out
+    assert "cached: run 0001" in made.read("report.xml")
+
+
+def test_without_it_everything_is_asked_as_ever(made: Project) -> None:
+    made.run("--cached")
+    assert made.run().json["run_id"] == "0002"
+    assert made.run("--cached").json["run_id"] == "0001"
+
+
+def test_a_run_that_was_made_without_it_is_not_taken(made: Project) -> None:
+    made.run()
+    assert made.run("--cached").json["run_id"] == "0002"
+
+
+CHANGES: dict[str, Callable[[Project], object]] = {
+    "the spec": lambda made: made.write(made.read("holdfast.yaml") + "# another\n"),
+    "the agent": lambda made: (made.folder / "agent.py").write_text(made.read("agent.py") + "# another\n"),
+    "what it imports": lambda made: (made.folder / "tools.py").write_text("x = 1\n"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_change_is_asked(made: Project, what: str) -> None:
+    made.run("--cached")
+    CHANGES[what](made)
+    assert made.run("--cached").json["run_id"] == "0002"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--seed", "3"), ("--replicas", "2"), ("--scenario", "calm"), ("--strict",), ("--min-score", "50"), ("-x",)],
+)
+def test_another_option_is_asked(made: Project, words: tuple[str, ...]) -> None:
+    made.run("--cached")
+    assert made.run("--cached", *words).json["run_id"] == "0002"
+    assert made.run("--cached", *words).json["run_id"] == "0002"
+
+
+def test_reports_that_it_writes_itself_are_no_change(made: Project) -> None:
+    made.run("--cached", "-o", "report.html", "-o", "out/report.sarif")
+    assert made.run("--cached", "-o", "report.html", "-o", "out/report.sarif").json["run_id"] == "0001"
+
+
+def test_a_run_that_was_left_is_not_taken(made: Project) -> None:
+    made.run("--cached")
+    (rundir(made) / "ended.json").unlink()
+    assert made.run("--cached").json["run_id"] == "0002"
+
+
+def test_a_run_that_cannot_be_read_is_passed_over(made: Project) -> None:
+    made.run("--cached")
+    (rundir(made) / "score.json").write_text("{")
+    assert made.run("--cached").json["run_id"] == "0002"
+    (rundir(made, "0002") / "run.json").write_text("{")
+    assert made.run("--cached").json["run_id"] == "0003"
+
+
+def test_a_running_agent_is_refused_since_nobody_knows_its_code(project: MakeProject, serve: Serve) -> None:
+    server = serve(lambda asked: (200, '{"output": "a source"}'))
+    made = project(contract([rule("cites", value="source")], agent=server.section()))
+    refused = made.show("--cached")
+    assert (refused.code, server.requests) == (4, [])
+    assert "already running" in refused.err
+
+
+def test_an_agent_that_lies_elsewhere_is_refused(project: MakeProject) -> None:
+    made = project(contract([rule("cites", value="source")], agent={"type": "command", "command": "cat"}))
+    refused = made.show("--cached")
+    assert (refused.code, "names no file beside the spec" in refused.err) == (4, True)
+
+
+@pytest.mark.parametrize("words", [("--resume", "latest"), ("--lf",), ("--keep",), ("--record", "calls.jsonl")])
+def test_what_needs_the_agent_excludes_it(made: Project, words: tuple[str, ...]) -> None:
+    made.run()
+    refused = made.show("--cached", *words)
+    assert (refused.code, "error: --" in refused.err) == (4, True)

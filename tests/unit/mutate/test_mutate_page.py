@@ -1,0 +1,41 @@
+"""docs/mutation.md: every type with its weight, and examples that were really produced."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mutate_kit import SHOWN, mutated, shown
+
+from holdfast.model.mutation import INTENT_KEPT, MODEL_MUTATIONS, MUTATION_WEIGHTS, MUTATIONS, REQUEST_MUTATIONS
+from holdfast.mutate.corpus import corpus
+from holdfast.mutate.mutators import CORPORA
+
+PAGE = (Path(__file__).parents[3] / "docs/mutation.md").read_text("utf-8")
+ROWS = {
+    row[1]: [cell.strip() for cell in re.split(r"(?<!\\)\|", row[2])[:-1]]
+    for row in re.finditer(r"^\| `(\w+)` \|(.*)$", PAGE, re.MULTILINE)
+}
+
+
+def test_the_page_has_every_type_with_its_weight() -> None:
+    assert {type: float(cells[0]) for type, cells in ROWS.items()} == MUTATION_WEIGHTS
+
+
+def test_the_page_tells_attacks_from_what_keeps_the_intent() -> None:
+    kept = PAGE.split("Intent kept:\n")[1].split("\nAttacks:\n")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", kept, re.MULTILINE)) == INTENT_KEPT
+
+
+def test_the_examples_are_what_comes_out() -> None:
+    assert SHOWN in PAGE
+    templates = {"angry": "I have waited for a week now! {prompt}"}
+    for type in MUTATIONS:
+        if type not in MODEL_MUTATIONS | REQUEST_MUTATIONS:
+            made = mutated([type], [SHOWN], count=14, seed=0, templates=templates).tasks
+            assert ROWS[type][2] in {shown(task) for task in made}, type
+
+
+def test_the_page_says_how_many_attacks_there_are() -> None:
+    assert {len(corpus(type)) for type in CORPORA} == {13, 14}
+    assert "13 or 14 a type" in PAGE

@@ -1,0 +1,52 @@
+"""What of a prompt is exact, what is a name, and what may be changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.mutate.words import exact_parts, free_words, gaps, names
+
+
+@pytest.mark.parametrize(
+    ("prompt", "parts"),
+    [
+        ("Where is order A-1234?", ["A-1234"]),
+        ('The "Blue Lamp" for $49.90, please', ["Blue Lamp", "$49.90"]),
+        ("Write to ann@example.com (by 2026-05-17).", ["ann@example.com", "2026-05-17"]),
+        ("See https://example.com/a?b=c and /etc/hosts", ["https://example.com/a?b=c", "/etc/hosts"]),
+        ("Was ist „blau“, was ist «bleu»?", ["blau", "bleu"]),
+        ("city: Oslo\nguests: 4", ["city", "guests", "4"]),
+        ("Fill in {name} for {{ params.who }}", ["{name}", "{{ params.who }}"]),
+        ("It's the user's own", []),
+        ("我的订单A-1234在哪里？", ["A-1234"]),
+    ],
+)
+def test_exact_parts(prompt: str, parts: list[str]) -> None:
+    assert exact_parts(prompt) == parts
+
+
+@pytest.mark.parametrize(
+    ("prompt", "found"),
+    [
+        ("Tell Maria that the NASA team is in Oslo.", ["Maria", "NASA", "Oslo"]),
+        ("When I'm in town, may I come?", []),
+        ("Hello. Where is it?", []),
+        ("WHERE IS MY ORDER NOW", []),
+        ("How To Cancel My Plan", []),
+        ("我的订单", []),
+    ],
+)
+def test_names(prompt: str, found: list[str]) -> None:
+    assert names(prompt) == found
+
+
+def test_free_words_are_neither_names_nor_exact_unless_nothing_else_is_left() -> None:
+    assert [word.text for word in free_words('Tell Maria about "the lamp" A-1 now')] == ["about", "now"]
+    assert [word.text for word in free_words("Hi")] == ["Hi"]
+    assert [word.text for word in free_words("WHERE IS IT NOW")] == ["WHERE", "IS", "IT", "NOW"]
+    assert free_words("我的订单 42") == []
+
+
+def test_gaps_are_not_inside_of_what_is_exact() -> None:
+    prompt = 'a "b c" d'
+    assert [prompt[:at] for at in gaps(prompt)] == ["a", 'a "b c"']

@@ -1,0 +1,220 @@
+"""SARIF as its 2.1.0 schema has it, pointing at the spec's lines."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from msgspec.structs import replace
+from report_cases_sample import alone, with_matrix
+from report_sample import HOSTILE, sample, whole
+
+from holdfast.model.run import Run
+from holdfast.report.sarif import Sarif
+
+LEVEL = {"enum": ["none", "note", "warning", "error"]}
+TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}}
+LOCATION = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["physicalLocation"],
+    "properties": {
+        "physicalLocation": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["artifactLocation", "region"],
+            "properties": {
+                "artifactLocation": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["uri"],
+                    "properties": {"uri": {"type": "string", "pattern": r"^[^\s\\<>\"]+$"}},
+                },
+                "region": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["startLine"],
+                    "properties": {
+                        "startLine": {"type": "integer", "minimum": 1},
+                        "startColumn": {"type": "integer", "minimum": 1},
+                    },
+                },
+            },
+        }
+    },
+}
+RULE = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["id"],
+    "properties": {
+        "id": {"type": "string"},
+        "shortDescription": TEXT,
+        "defaultConfiguration": {"type": "object", "properties": {"level": LEVEL}, "additionalProperties": False},
+        "properties": {"type": "object"},
+    },
+}
+RESULT = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["message", "ruleId", "locations", "partialFingerprints"],
+    "properties": {
+        "ruleId": {"type": "string"},
+        "ruleIndex": {"type": "integer", "minimum": -1},
+        "level": LEVEL,
+        "message": TEXT,
+        "locations": {"type": "array", "items": LOCATION, "minItems": 1},
+        "partialFingerprints": {"type": "object", "additionalProperties": {"type": "string"}},
+        "properties": {"type": "object"},
+    },
+}
+NOTIFICATION = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["message"],
+    "properties": {
+        "level": LEVEL,
+        "message": TEXT,
+        "locations": {"type": "array", "items": LOCATION},
+        "associatedRule": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["id"],
+            "properties": {"id": {"type": "string"}, "index": {"type": "integer", "minimum": -1}},
+        },
+    },
+}
+INVOCATION = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["executionSuccessful"],
+    "properties": {
+        "executionSuccessful": {"type": "boolean"},
+        "exitCode": {"type": "integer"},
+        "startTimeUtc": {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"},
+        "toolExecutionNotifications": {"type": "array", "items": NOTIFICATION},
+    },
+}
+LOG = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["version", "runs"],
+    "properties": {
+        "$schema": {"type": "string"},
+        "version": {"enum": ["2.1.0"]},
+        "runs": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["tool"],
+                "properties": {
+                    "tool": {
+                        "type": "object",
+                        "additionalProperties": False,
+                        "required": ["driver"],
+                        "properties": {
+                            "driver": {
+                                "type": "object",
+                                "additionalProperties": False,
+                                "required": ["name"],
+                                "properties": {
+                                    "name": {"type": "string"},
+                                    "version": {"type": "string"},
+                                    "rules": {"type": "array", "items": RULE, "uniqueItems": True},
+                                },
+                            }
+                        },
+                    },
+                    "automationDetails": {"type": "object", "properties": {"id": {"type": "string"}}},
+                    "invocations": {"type": "array", "items": INVOCATION},
+                    "results": {"type": "array", "items": RESULT},
+                    "properties": {"type": "object"},
+                },
+            },
+        },
+    },
+}
+"""The part of the official schema that a log of ours uses: what it requires, its enums, nothing it does not know."""
+
+
+def log(run: Run) -> Any:
+    made = json.loads(whole(Sarif(), run))
+    jsonschema_rs.validator_for(LOG).validate(made)
+    return made["runs"][0]
+
+
+@pytest.mark.parametrize("make", [sample, alone, with_matrix])
+def test_a_log_fits_the_schema_and_its_rules_are_where_it_says(make: Any) -> None:
+    made = log(make())
+    rules = [rule["id"] for rule in made["tool"]["driver"]["rules"]]
+    assert made["results"]
+    for result in made["results"]:
+        assert rules[result["ruleIndex"]] == result["ruleId"]
+
+
+def test_a_failed_cell_is_a_result_at_its_rules_line() -> None:
+    made = log(sample())
+    cited = next(one for one in made["results"] if one["properties"]["scenario"] == "llm-degraded")
+    place = cited["locations"][0]["physicalLocation"]
+    assert place == {"artifactLocation": {"uri": "finance.yaml"}, "region": {"startLine": 12, "startColumn": 1}}
+    assert cited["level"] == "error"
+    assert cited["message"]["text"].startswith("always-cite-source in llm-degraded: ")
+    assert "Again: holdfast contract run --trial" in cited["message"]["text"]
+
+
+def test_levels_follow_severity_and_a_gate_is_an_error() -> None:
+    levels = {rule["id"]: rule["defaultConfiguration"]["level"] for rule in log(sample())["tool"]["driver"]["rules"]}
+    assert levels == {
+        "always-cite-source": "error",
+        "never-fabricate": "error",
+        "max-latency": "warning",
+        "holds-<b>up</b>|`x`": "error",
+    }
+
+
+def test_errors_and_what_is_unproven_are_notifications_and_no_results() -> None:
+    made = log(sample())
+    told = made["invocations"][0]["toolExecutionNotifications"]
+    by_word = {one["message"]["text"].split(":")[0]: one["level"] for one in told if "associatedRule" in one}
+    assert by_word == {"error": "error", "unproven": "note"}
+    assert not any(one["message"]["text"].startswith(("error:", "unproven:")) for one in made["results"])
+
+
+def test_a_run_that_our_side_broke_was_no_successful_execution() -> None:
+    run = sample()
+    broken = replace(run, score=replace(run.score, exit_code=3))
+    assert log(run)["invocations"][0]["executionSuccessful"] is True
+    assert log(broken)["invocations"][0]["executionSuccessful"] is False
+
+
+def test_what_is_tolerated_is_a_note() -> None:
+    run = sample()
+    held = replace(run, score=replace(run.score, exit_code=0, passed=True))
+    assert {one["level"] for one in log(held)["results"]} == {"note"}
+
+
+def test_fingerprints_stay_the_same_in_another_run_and_differ_by_cell() -> None:
+    first, second = log(sample()), log(replace(sample(), id="0099", seed=8, started="2026-01-01T00:00:00+00:00"))
+    marks = [[one["partialFingerprints"]["holdfastCell/v1"] for one in made["results"]] for made in (first, second)]
+    assert marks[0] == marks[1]
+    assert len(set(marks[0])) == len(marks[0])
+
+
+def test_a_hostile_text_is_shown_and_is_no_link() -> None:
+    run = sample()
+    rules = tuple(replace(rule, description=HOSTILE) for rule in run.invariants)
+    made = whole(Sarif(), replace(run, invariants=rules, notes=(HOSTILE,), spec_path="a b/<x>.yaml")).decode()
+    jsonschema_rs.validator_for(LOG).validate(json.loads(made))
+    assert "](" not in made
+    assert "\x1b" not in made
+    assert '"uri": "a%20b/%3Cx%3E.yaml"' in made
+
+
+def test_a_spec_by_its_absolute_path_is_a_file_uri() -> None:
+    made = log(replace(sample(), spec_path="/a b/finance.yaml"))
+    place = made["results"][0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "file:///a%20b/finance.yaml"
