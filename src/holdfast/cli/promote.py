@@ -28,7 +28,7 @@ def command(trial: str, run: str, force: bool) -> int:
     """
     from msgspec.structs import replace
 
-    from holdfast.cli.replay import FOLDER
+    from holdfast.cli.replay_sessions import FOLDER
     from holdfast.errors import UsageError
     from holdfast.replay.session_file import write_sessions
     from holdfast.runner.outcome import shown_path
