@@ -170,3 +170,75 @@ def test_verify_asks_without_a_user(project: MakeProject) -> None:
     (made.folder / "play.yaml").write_text("replies: [{status: 500}]\n")
     result = made.cli("verify", "-c", "holdfast.yaml")
     assert (result.code, "Noted." in result.out) == (0, True), result.err
+
+
+COMMAND = """
+import json, sys
+messages = json.load(sys.stdin)
+said = " ".join(one["content"] for one in messages if one["role"] == "user")
+where = "where" in messages[-1]["content"].lower()
+print(("Order 4411 is on its way." if "4411" in said else "Which order?") if where else "Noted.")
+"""
+
+
+@pytest.mark.parametrize(
+    ("agent", "section"),
+    [
+        (AGENT, {**SECTION, "sandbox": True}),
+        (COMMAND, {"type": "command", "command": "python3 agent.py", "prompt": "messages", "sandbox": True}),
+    ],
+    ids=["python", "command"],
+)
+def test_a_sandboxed_agent_holds_a_conversation(project: MakeProject, agent: str, section: dict[str, Any]) -> None:
+    made = project(talking(SCRIPTED, agent=section), agent)
+    (made.folder / "user.txt").write_text("Where is it?\n")
+    result = made.run("--backend", "process")
+    assert result.code == 0, result.err + result.out
+    assert [turn["asked"] for turn in result.trials[0]["turns"]] == ["My order is 4411.", "Where is it?"]
+
+
+def test_a_running_http_agent_gets_the_messages(tmp_path: Path) -> None:
+    got: list[Any] = []
+
+    def say(request: Got) -> str:
+        got.append(request.body["messages"])
+        return "Order 4411 is on its way." if "Where" in got[-1][-1]["content"] else "Noted."
+
+    template = '{"model": "desk", "messages": {messages}, "stream": false}'
+    with judging(say) as server:
+        section = {
+            "endpoint": f"{server.url}/v1/chat/completions",
+            "request_template": template,
+            "response_path": "$.choices[0].message.content",
+        }
+        made = Project(tmp_path, talking(SCRIPTED, agent=section), AGENT)
+        (made.folder / "user.txt").write_text("Where is it?\n")
+        result = made.run()
+    assert result.code == 0, result.err + result.out
+    assert [one["content"] for one in got[1]] == ["My order is 4411.", "Noted.", "Where is it?"]
+
+
+def test_a_scenario_holds_a_conversation_and_its_page_shows_every_turn(project: MakeProject) -> None:
+    spec = {
+        "version": 1,
+        "id": "order-desk",
+        "task": {"prompt": "My order is 4411.", "user": SCRIPTED},
+        "agent": SECTION,
+        "invariants": {"remembers": {"description": "x", "weight": 1, "check": {"type": "contains", "value": "4411"}}},
+    }
+    made = project(spec, FORGETS)
+    (made.folder / "user.txt").write_text("Where is it?\n")
+    result = made.cli("run", "-o", "r.html", "-o", "r.xml")
+    assert result.code == 1
+    assert "turn 2    Where is it? → Which order?" in result.out
+    assert "turn 2" in made.read("r.html")
+    assert "turn 2: Where is it? → Which order?" in made.read("r.xml")
+
+
+def test_a_stored_conversation_is_judged_without_its_script(project: MakeProject) -> None:
+    made = project(talking(SCRIPTED), FORGETS)
+    (made.folder / "user.txt").write_text("Where is it?\n")
+    assert made.run().code == 1
+    (made.folder / "user.txt").unlink()
+    again = made.cli("judge", "0001", "--json")
+    assert (again.code, again.outcomes) == (1, {("remembers", "calm"): "fail", ("never-asks-again", "calm"): "fail"})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from cli import AGENT, CALM, DOWN, MakeProject, Project, contract, rule
+from cli import AGENT, CALM, DOWN, MakeProject, Project, Serve, contract, rule
 
 from holdfast.spec.replays import read_sessions
 
@@ -212,3 +212,56 @@ def test_a_trial_that_did_not_fail_is_no_session(made: Project) -> None:
     assert "those that failed: " in refused.err
     assert made.cli("promote", "").code == 4
     assert not (made.folder / "replays").exists()
+
+
+# -- the wire -------------------------------------------------------------------------------------
+WEB = """
+import urllib.error
+import urllib.request
+
+
+def get(url):
+    try:
+        with urllib.request.urlopen(url, timeout=10) as reply:
+            return f"{reply.status} {reply.read().decode()}"
+    except urllib.error.HTTPError as refused:
+        return f"{refused.code} {refused.read().decode()}"
+    except OSError:
+        return "no connection"
+
+
+def ask(prompt):
+    return "; ".join(map(get, prompt.split()))
+"""
+
+
+def test_requests_answer_in_the_replay_as_they_did_in_the_run_though_their_server_is_gone(
+    project: MakeProject, serve: Serve
+) -> None:
+    server = serve(lambda asked: (200, '{"price": 40}'))
+    faults = [
+        {"tool": "price", "match_url": f"{server.url}/price", "mode": "error", "error_code": 503, "after_calls": 1},
+        {"tool": "gone", "match_url": f"{server.url}/gone", "mode": "error", "error_code": 404},
+    ]
+    prompt = f"{server.url}/price {server.url}/price {server.url}/gone"
+    never = rule("never", value="never said")
+    agent = {"type": "python", "endpoint": "agent:ask"}
+    made = project(contract([never], [{"name": "busy", "tool_faults": faults}], prompts=(prompt,), agent=agent), WEB)
+    first = made.run("--no-preflight").trial["answer"]
+    statuses = [part.split()[0] for part in first.split("; ")]
+    assert statuses[1:] == ["503", "404"]
+    assert made.cli("replay", "export", "--from-report", "latest", "-o", "out").out == "1 session in out\n"
+    asked = len(server.requests)
+    replayed = made.cli("replay", "run", "out", "--json", "--no-report").json["parts"]["replay"]["cases"]
+    again = replayed[0]["replicas"][0]["turns"][0]["text"]
+    assert [part.split()[0] for part in again.split("; ")] == statuses
+    assert again.split("; ")[0] == first.split("; ")[0]
+    assert len(server.requests) == asked
+
+
+def test_a_run_of_several_parts_is_exported_whole(project: MakeProject) -> None:
+    spec = contract([SAYS], [CALM, DOWN], replays={"sessions": [{"id": "a", "input": "hello"}]})
+    made = project(spec)
+    assert made.cli("ci", "--no-report").code == 1
+    done = made.cli("replay", "export", "--from-report", "latest", "-o", "out")
+    assert (done.code, done.out) == (0, "2 sessions in out\n"), done.err

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from holdfast.errors import UserError
 from holdfast.plan import RunOptions
@@ -64,8 +65,8 @@ def spec_of(command, /, **sections):
     return {**base, **sections}
 
 
-def ran(folder, spec, *, backend="bubblewrap", environ=None, files=None, **options):
-    """Runs a spec, written beside these files, in a folder."""
+def ran(folder, spec, *, backend="bubblewrap", environ=None, files=None, tasks=(), **options):
+    """Runs a spec, written beside these files, in a folder; asks other tasks than its own if there are any."""
     for name, content in (files or {}).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +75,7 @@ def ran(folder, spec, *, backend="bubblewrap", environ=None, files=None, **optio
     environ = {**os.environ, **(environ or {})}
     loaded, _ = load(folder / "spec.yaml", environ=environ, part="scenario")
     given = RunOptions(backend=backend, preflight=False, part="scenario", **options)
-    job = Job(loaded, given, environ)
+    job = Job(replace(loaded, tasks=tuple(tasks) or loaded.tasks), given, environ)
     rundir = begin(job, folder / ".holdfast" / "runs")
     try:
         running = run(job, rundir, lambda event: None)

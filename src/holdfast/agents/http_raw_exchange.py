@@ -140,5 +140,6 @@ class RawExchange:
         self.slept_s += self._loop.time() - start
 
     async def _pause(self, seconds: float) -> None:
-        self.slept_s += seconds
+        start = self._loop.time()
         await asyncio.sleep(seconds)
+        self.slept_s += self._loop.time() - start

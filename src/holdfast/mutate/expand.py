@@ -63,7 +63,7 @@ def _possible(
     why: dict[MutationType, str] = {}
     for type in settings.types:
         if type in MODEL_MUTATIONS and write is None:
-            why[type] = "it is written by a model, and the file has no model:"
+            why[type] = "it is written by a model, and the file names none in model:"
         elif type in REQUEST_MUTATIONS and not http:
             why[type] = "it changes the HTTP request, and the agent is not asked by HTTP"
         elif type == "custom" and not settings.custom_templates:

@@ -47,9 +47,7 @@ def _model(reader: Reader, file: File) -> ModelSpec | None:
         return None
     at = section.at
     if not section.name:
-        if file.run_rules and file.golden_prompts:  # else nothing asks it
-            hint = "the model's name at its provider, or a name of models:"
-            reader.error(at, "model.name", "missing", hint=hint, code="missing-key")
+        _nameless(reader, file, at)
         return None
     if section.base_url is not None and (wrong := url_fault(section.base_url)):
         found = f"{wrong}, found {section.base_url[:60]!r}"
@@ -67,6 +65,19 @@ def _model(reader: Reader, file: File) -> ModelSpec | None:
         base_url=section.base_url,
         temperature=section.temperature,
     )
+
+
+def _nameless(reader: Reader, file: File, at: Node) -> None:
+    """Such a model cannot be asked: an error where the file lists types that it is to write."""
+    if reader.failed("model"):
+        return
+    hint = "the model's name at its provider, or a name of models:"
+    listed = file.mutations is not None and file.mutations.at.has("types")
+    if listed and file.mutations is not None and not MODEL_MUTATIONS.isdisjoint(file.mutations.types):
+        reader.error(at, "model.name", "missing", hint=hint, code="missing-key")
+    elif file.run_rules and not listed:
+        message = "has no name: no mutation is written by it"
+        reader.warn(at, "model", message, hint=hint, code="lint-nameless-model")
 
 
 def _types(reader: Reader, file: File, at: Node, made: MutationSpec) -> None:

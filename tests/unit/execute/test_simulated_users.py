@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +18,7 @@ from holdfast.model.task import DialogueMessage, SimulatedUser, Task
 from holdfast.model.trial import Trial
 from holdfast.protocols import Advice
 from holdfast.spec.user_script import SayRule, UserScript, read_script
+from holdfast.world.boxed_world import BoxedWorld
 
 
 class Asked:
@@ -194,6 +196,9 @@ def test_a_model_that_cannot_be_asked_is_our_error(tmp_path: Path, asked: Asked,
 def test_the_time_of_the_user_is_not_the_agents(tmp_path: Path) -> None:
     _, context = talk(SimulatedUsers(tmp_path, Asked("a", END)), by_model(), ["x", "y"])
     assert context.user_s > 0
+    spec = SimpleNamespace(resources=SimpleNamespace(timeout_ms=1_000))
+    context.user_s = 500.0
+    assert BoxedWorld.time_left_s(SimpleNamespace(spec=spec, context=context)) > 490  # type: ignore[arg-type]
 
 
 def test_a_task_with_a_user_and_nobody_to_play_it_is_an_error() -> None:

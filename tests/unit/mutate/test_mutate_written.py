@@ -99,6 +99,17 @@ def test_what_is_missing_is_asked_for_again_naming_what_is_there() -> None:
     assert [len(asked(one.prompt).get("other_than", ())) for one in pen.asked] == [0, 1, 2]  # type: ignore[arg-type]
 
 
+def test_of_a_long_prompt_more_replies_are_asked_for_and_not_fewer_mutations_made() -> None:
+    def one_text(one: Assignment) -> str:
+        want = asked(one.prompt)
+        assert want["count"] == 1
+        return json.dumps([str(want["text"]) + f" This is text {want.get('number_of_the_first', 1)}."])
+
+    pen = Pen(one_text)
+    made = mutated(["paraphrase"], ["Tell me of the harbour. " * 100], count=7, write=pen)
+    assert (len(made.tasks), made.notes, len(pen.asked)) == (7, (), 7)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -15,7 +15,6 @@ from holdfast.model.verdict import Verdict
 from holdfast.replay.foreign_trace import LeftOutTrace
 from holdfast.replay.trial_session import TrialSession, failures, trial_session
 
-
 HELLO = Task(("hello",))
 
 

@@ -89,7 +89,7 @@ def test_a_model_that_models_knows_is_that_entry() -> None:
         (HTTP + "mutations:\n  types: [custom]\n  custom_templates: {a: '{prompt}'}", "mutations.custom_templates.a", 5,
          "is the prompt as it is"),
         (HTTP + "mutations:\n  types: [noise]\n  weights: {noise: 0}", "mutations.weights", 5, "every weight is 0"),
-        (HTTP + "invariants: [{type: contains, value: x}]\nmodel: {provider: openai}", "model.name", 4, "missing"),
+        (HTTP + "model: {provider: openai}\nmutations: {types: [tone_shift]}", "model.name", 3, "missing"),
         (HTTP + "model: {name: m, base_url: nowhere}", "model.base_url", 3, "found 'nowhere'"),
     ],
 )  # fmt: skip
@@ -104,6 +104,7 @@ def test_what_cannot_be_done_is_an_error_at_its_place(text: str, path: str, line
     [
         (HTTP + "mutations: {types: [noise], weights: {custom: 2}}", "mutations.weights.custom", "lint-unused-weight"),
         (HTTP + "mutations: {types: [noise, noise]}", "mutations.types[1]", "lint-repeated-type"),
+        (HTTP + "invariants: [{type: contains, value: x}]\nmodel: {provider: openai}", "model", "lint-nameless-model"),
         (HTTP + 'mutations: {custom_templates: {a: "x {prompt}"}}', "mutations.custom_templates",
          "lint-unused-templates"),
     ],
@@ -111,6 +112,11 @@ def test_what_cannot_be_done_is_an_error_at_its_place(text: str, path: str, line
 def test_what_means_nothing_is_warned_of(text: str, path: str, code: str) -> None:
     problem = only(text)
     assert (problem.severity, problem.path, problem.code) == ("warning", path, code)
+
+
+def test_a_model_without_a_name_that_nobody_asks_is_none() -> None:
+    made, problems = read(HTTP + "model: {api_key: '${KEY}'}\nmutations: {types: [noise]}\n")
+    assert (made.model, problems) == (None, [])
 
 
 def test_a_type_that_is_listed_twice_is_taken_once() -> None:

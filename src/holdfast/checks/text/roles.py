@@ -87,8 +87,9 @@ def _beside(sentence: Sentence, name: str) -> Counter[str]:
 
 def _changed_hands(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:
     """Two names that took over what the other did, however the sentences are cut."""
-    ours, theirs = _deeds(one), _deeds(other)
-    names = [name for name in ours if name in theirs][:_LONGEST]
+    said, told = _said_once(one), _said_once(other)
+    names = [name for name in said if name in told][:_LONGEST]
+    ours, theirs = ({name: _deeds(where[name], name) for name in names} for where in (said, told))
     for n, x in enumerate(names):
         for y in names[n + 1 :]:
             crossed = ours[x] & theirs[y] and ours[y] & theirs[x]
@@ -97,16 +98,16 @@ def _changed_hands(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterat
                 return
 
 
-def _deeds(sentences: Sequence[Sentence]) -> dict[str, frozenset[str]]:
-    """By name that is said once, the words between the `and` or comma before it and the next one."""
+def _said_once(sentences: Sequence[Sentence]) -> dict[str, Sentence]:
+    """By name that is said once: its sentence."""
     counts = Counter(t.key for s in sentences for t in s.content if t.name)
-    return {
-        token.key: _mates(sentence, places, token.key)
-        for sentence in sentences
-        for places in (_unique(sentence),)
-        for token in sentence.content
-        if token.name and counts[token.key] == 1 and token.key in places
-    }
+    return {t.key: s for s in sentences for t in s.content if t.name and counts[t.key] == 1}
+
+
+def _deeds(sentence: Sentence, name: str) -> frozenset[str]:
+    """The words between the `and` or comma before a name and the next one."""
+    places = _unique(sentence)
+    return _mates(sentence, places, name) if name in places else frozenset()
 
 
 def _parted(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:

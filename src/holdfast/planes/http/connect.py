@@ -87,11 +87,13 @@ class ConnectRequest:
             await self._open()
             return
         rules.note_bypassed(self.context, origin)
-        rules.policy.permit(origin.host, origin.port)
+        answered = self.context.replayed and rules.looks_into(origin)  # what is let out all the same needs leave then
+        if not answered:
+            rules.policy.permit(origin.host, origin.port)
         if self.context.faces("http", str(origin)):
             await self.context.through(self._call(), _reached, _never, untouched=_reached)
         if rules.looks_into(origin):
-            if not self.context.replayed:  # refused, or not found, before the client is told that all is well
+            if not answered:  # refused, or not found, before the client is told that all is well
                 await rules.connector.addresses(origin)
             await self._open()
         else:

@@ -101,7 +101,7 @@ class File(Struct, frozen=True, kw_only=True):
     agent: Annotated[AgentSection, about("The agent under test.")]
     agents: Annotated[dict[str, str], about("Local meaning of stored agents: name to folder.")] = {}
     golden_prompts: Annotated[tuple[GoldenPrompt, ...], about("What the agent is asked.", min_length=1)] = ()
-    task: Annotated[TaskSection | None, about("What is asked, in the scenario spelling.")] = None
+    task: Annotated[TaskSection | None, about("The same in the scenario spelling: one such entry.")] = None
     invariants: Annotated[
         tuple[RuleEntry, ...], _TOP_RULES, about("A map: rules of the scenario; a list: of run.")
     ] = ()

@@ -12,6 +12,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.util.retry import Retry
 
 from holdfast.model.spec import Injection, Schedule
+from holdfast.planes.egress_policy import Policy
 from holdfast.planes.llm.codecs.formats import asks_model
 from planes_kit import answer, replay, uses
 
@@ -155,3 +156,20 @@ def test_a_fault_acts_around_the_recording(bench, plain):
         assert trial.get(url).status_code == 502
         assert trial.get(url).text == "recorded"
         assert uses(trial.context.recorded) == [(url, 1, 200)]
+
+
+def test_a_fault_of_connecting_acts_before_the_recording(bench):
+    storm = [Injection("http", f"{NOWHERE}/*", "tls_error", {}, Schedule(times=1))]
+    with replaying(bench, answer(f"{NOWHERE}/*", "recorded"), injections=storm) as trial:
+        with pytest.raises(requests.exceptions.SSLError):
+            trial.get(f"{NOWHERE}/rows")
+        assert trial.get(f"{NOWHERE}/rows").text == "recorded"
+        assert trial.met == [("http", "tls_error", "met")]
+
+
+def test_what_a_live_replay_lets_out_needs_the_networks_leave(bench, secure):
+    policy = Policy(default="deny")
+    with replaying(bench, answer(f"{secure.url}/rows", 1), live=True, policy=policy) as trial:
+        assert trial.get(f"{secure.url}/rows").json() == 1
+        assert trial.get(f"{secure.url}/rows").status_code == 403
+    assert secure.seen == []

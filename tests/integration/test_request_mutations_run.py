@@ -1,0 +1,108 @@
+"""Request-level mutations as tasks of a whole run: planned, asked of a started agent, judged."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.model.events import Event, VerdictGiven
+from holdfast.model.task import Task, Variation
+from holdfast.mutate.request import REQUEST_MUTATORS
+from holdfast.plan import RunOptions
+from holdfast.runner.job import Job
+from holdfast.runner.run import run
+from holdfast.runner.start import begin
+from holdfast.spec import load
+
+PROMPT = "Where is my parcel?"
+SERVER = """
+import http.server, json, os
+
+class Agent(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        length = int(self.headers["Content-Length"])
+        if length > 10_000:
+            TOO_LARGE
+        self.rfile.read(length)
+        self.reply(200, {"output": "Your parcel is on its way."})
+    def reply(self, status, value):
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_): pass
+
+http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Agent).serve_forever()
+"""
+SPEC = f"""
+version: "2.0"
+agent:
+  type: http
+  endpoint: http://127.0.0.1:{{port}}/ask
+  command: {sys.executable} agent.py
+golden_prompts: ["{PROMPT}"]
+contract:
+  name: parcels
+  invariants:
+    - {{id: answers, type: contains, value: parcel}}
+    - {{id: private, type: excludes_pii}}
+chaos_matrix:
+  - name: calm
+"""
+
+
+def mutated(kind: str, variant: str) -> Task:
+    for n in range(20):
+        made = REQUEST_MUTATORS[kind].mutate(PROMPT, n, Random(1))
+        if made is not None and made.name == variant:
+            return Task(made.turns, "mutation", Variation(kind, PROMPT, variant, attack=True, request=made.request))
+    raise LookupError(variant)
+
+
+def verdicts(folder: Path, too_large: str) -> dict[tuple[str, str], tuple[str, str]]:
+    """By variant and rule, outcome and reason of a run against an agent that does so with large bodies."""
+    (folder / "holdfast.yaml").write_text(SPEC)
+    (folder / "agent.py").write_text(SERVER.replace("TOO_LARGE", too_large))
+    spec, _ = load(folder / "holdfast.yaml", environ={})
+    tasks = (mutated("payload_size_attack", "blanks_behind"), mutated("http_header_injection", "crlf"))
+    job = Job(replace(spec, tasks=tasks), RunOptions(), dict(os.environ))
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def listen(event: Event) -> None:
+        if isinstance(event, VerdictGiven):
+            variation, verdict = event.trial.task.variation, event.verdict
+            assert isinstance(variation, Variation)
+            found[variation.name, verdict.invariant] = verdict.outcome, verdict.reason
+
+    rundir = begin(job, folder / "runs")
+    try:
+        run(job, rundir, listen)
+    finally:
+        rundir.unlock()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("too_large", "outcome", "reason"),
+    [
+        ("return self.reply(413, {})", "pass", "refused with 413"),
+        ("return self.reply(500, {})", "fail", "HTTP 500"),
+        ("os._exit(9)", "fail", "exited with code 9"),
+        ("return None", "fail", "closed before an answer"),
+    ],
+)
+def test_the_ending_of_a_changed_request_decides_every_rule_of_its_trial(
+    tmp_path: Path, too_large: str, outcome: str, reason: str
+) -> None:
+    found = verdicts(tmp_path, too_large)
+    assert len(found) == 4
+    for rule in ("answers", "private"):
+        assert found["blanks_behind", rule][0] == outcome
+        assert reason in found["blanks_behind", rule][1]
+        assert found["crlf", rule][0] == "pass"
