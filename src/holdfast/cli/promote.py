@@ -28,11 +28,16 @@ def command(trial: str, run: str, force: bool) -> int:
     """
     from msgspec.structs import replace
 
-    from holdfast.cli.replay import FOLDER, find_run
+    from holdfast.cli.replay_sessions import FOLDER
+    from holdfast.errors import UsageError
     from holdfast.replay.session_file import write_sessions
     from holdfast.runner.outcome import shown_path
+    from holdfast.runner.start import RUNS
+    from holdfast.store.rundir import RunDir
 
-    found = find_run(run)
+    if not trial:
+        raise UsageError("which trial?", hint="its id, or how that begins: the report has it")
+    found = RunDir.find(RUNS, run)
     session = replace(_session(found, trial), contract="")
     spec = found.manifest().original
     folder = (spec.parent if spec.is_file() else Path.cwd()) / FOLDER

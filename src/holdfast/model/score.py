@@ -128,6 +128,8 @@ class Case(Struct, frozen=True, omit_defaults=True):
     """Of a mutation: how it was made."""
     session: str = ""
     """Of a replayed session: its id."""
+    expected_failure: str = ""
+    """What went wrong when it was recorded: shown beside what came of it now."""
     failed: tuple[str, ...] = ()
     """Of a mutation or a session: the rules that failed in a replica of it."""
     obeyed: bool = False

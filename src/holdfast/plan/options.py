@@ -43,6 +43,10 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
     """Mutations are asked in the weather of the `chaos` block."""
     chaos_profile: str | None = None
     """A profile's weather instead of the block's."""
+    sessions: Path | None = None
+    """Where the sessions of a replay lie; None: in the spec."""
+    live: bool = False
+    """Calls that a recording does not know are let through."""
 
     def taken_up(self, now: RunOptions) -> RunOptions:
         """These, with what is asked now of a run that was begun with them.
@@ -72,7 +76,7 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
 
 
 DEFAULT = RunOptions()
-SETTLED = ("select", "replicas", "seed", "profile", "backend", "replay", "chaos", "chaos_profile", "part")
+SETTLED = ("select", "replicas", "seed", "profile", "backend", "replay", "chaos", "chaos_profile", "live", "part")
 """What is run: it was settled when the run began."""
 VERDICT = ("min_score", "strict", "allow_vacuous", "max_errors")
 """What counts as held: it may be asked anew, and then stays."""

@@ -58,16 +58,6 @@ def imported(path: Path, format: TraceFormat | None) -> SessionsFound:
     return _sorted_out(reader.read(whole), left_out)
 
 
-def gathered(found: Iterable[SessionsFound]) -> SessionsFound:
-    """Several as one."""
-    every = list(found)
-    return SessionsFound(
-        tuple(one for each in every for one in each.sessions),
-        tuple(one for each in every for one in each.left_out),
-        tuple(one for each in every for one in each.notes),
-    )
-
-
 _HINT = f"say what it is: --format {'|'.join(FORMATS)}"
 
 

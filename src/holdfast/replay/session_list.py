@@ -12,6 +12,8 @@ from msgspec import Struct
 from holdfast.errors import SpecError, UserError
 from holdfast.model.session import RecordedSession, SessionSource
 from holdfast.model.spec import Spec
+from holdfast.reading.file import read_file
+from holdfast.reading.tree import parse
 from holdfast.replay.foreign_trace import LeftOutTrace
 from holdfast.replay.session_file import file_name, write_sessions
 from holdfast.replay.stored_run import SessionsFound
@@ -38,15 +40,28 @@ class ListedSessions(Struct, frozen=True):
 
 
 def sessions_in(path: Path) -> tuple[RecordedSession, ...]:
-    """The sessions of a file, or of every session file of a folder."""
+    """The sessions of a file, or of every session file of a folder; specs and contracts in it are none."""
     if not path.is_dir():
         return read_sessions(path)
-    files = sorted(one for one in path.rglob("*") if one.suffix in SUFFIXES and one.is_file())
+    files = sorted(one for one in path.rglob("*") if _may_hold(one, path))
     if not files:
         raise UserError(f"{path}: there is no session file in it", hint="a session file is .yaml, .yml or .json")
     if len(files) > _MOST:
         raise UserError(f"{path}: more than {_MOST:,} files", hint="name a folder that holds sessions alone")
-    return _every(files)
+    return _every([one for one in files if not _is_other(one)])
+
+
+def _may_hold(file: Path, folder: Path) -> bool:
+    hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+    return file.suffix in SUFFIXES and not hidden and file.is_file()
+
+
+def _is_other(file: Path) -> bool:
+    """A spec, or a file with a contract that sessions name."""
+    root, _ = parse(read_file(file).text)
+    if root is None or root.kind != "map" or root.has("id") or root.has("input"):
+        return False
+    return root.has("agent") or (root.has("contract") and root.get("contract").kind == "map")
 
 
 def sessions_of(spec: Spec, environ: Mapping[str, str], now: datetime) -> ListedSessions:

@@ -10,10 +10,12 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.model.run import TracedTrial
 from holdfast.model.session import RecordedSession
+from holdfast.model.spec import Part
 from holdfast.reading.tree import parse
 from holdfast.replay.foreign_json import at, items, text
 from holdfast.replay.foreign_trace import LeftOutTrace
@@ -35,12 +37,32 @@ class SessionsFound(Struct, frozen=True):
 def run_sessions(
     run: RunDir, folder: Path, *, environ: Mapping[str, str], failed_only: bool, trial: str = ""
 ) -> SessionsFound:
-    """The trials of a run as sessions for a folder; `trial` takes those alone whose ids begin so."""
-    spec = run.manifest().original
-    contract = contract_path(spec, folder)
-    with closing(look(run, environ=environ)) as outcome:
-        traced = (one for one in outcome.cells.traced() if one.trial.id.startswith(trial))
-        return _found(_wanted(traced, failed_only), run.id, outcome.run.name, contract)
+    """The trials of a run, or of all its parts, as sessions for a folder; `trial` takes those whose ids begin so."""
+    contract = contract_path(run.manifest().original, folder)
+    every = []
+    for part in run.parts or (run,):
+        with closing(look(part, environ=environ)) as outcome:
+            traced = (one for one in outcome.cells.traced() if one.trial.id.startswith(trial))
+            found = _found(_wanted(traced, failed_only), run.id, outcome.run.name, contract)
+            every.append(replace(found, notes=(*found.notes, *_other_rules(found, outcome.run.part))))
+    return gathered(every)
+
+
+def gathered(found: Iterable[SessionsFound]) -> SessionsFound:
+    """Several as one; of two trials with one id, which ask the same, the first."""
+    every = list(found)
+    sessions = {one.id: one for each in reversed(every) for one in reversed(each.sessions)}
+    return SessionsFound(
+        tuple(sessions[id] for id in dict.fromkeys(one.id for each in every for one in each.sessions)),
+        tuple(one for each in every for one in each.left_out),
+        tuple(one for each in every for one in each.notes),
+    )
+
+
+def _other_rules(found: SessionsFound, part: Part) -> Iterator[str]:
+    """Mutations and prompts in chaos are held to the rules of run, sessions to a contract."""
+    if found.sessions and part in ("mutation", "chaos"):
+        yield f"what failed in {part} failed rules of run; sessions are held to a contract: see that it has such rules"
 
 
 def contract_path(spec: Path, folder: Path) -> str:

@@ -94,10 +94,8 @@ def _status(event: TraceEvent) -> int:
 
 
 def _target(event: TraceEvent) -> str:
-    """A request by its URL; what would be a pattern in it stands for itself."""
-    if event.event_type != "http_call":
-        return event.tool
-    return event.tool.partition(" ")[2].replace("[", "[[]")
+    """A request by its URL: an exact one is looked for before any pattern."""
+    return event.tool.partition(" ")[2] if event.event_type == "http_call" else event.tool
 
 
 def _value(event: TraceEvent) -> Any:

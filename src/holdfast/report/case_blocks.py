@@ -41,7 +41,11 @@ def _line(row: CaseRow, width: int, paint: Paint) -> str:
     name = shorten(one_line(cases.head(case)), max(20, width - 40))
     start = f"  {paint(sign, case.status)}" + " " * (_STATUS + 4 - columns(sign))
     value = "" if case.session else f"{cases.composite(case.composite):<11}"
-    return f"{start}{value}{name}" + (f"   {', '.join(marks)}" if marks else "")
+    line = f"{start}{value}{name}" + (f"   {', '.join(marks)}" if marks else "")
+    room = width - columns(line) - 11
+    if not case.expected_failure or room < 10:
+        return line
+    return line + paint(f"   was: {shorten(one_line(case.expected_failure), room)}", "dim")
 
 
 def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list[str]:
@@ -82,6 +86,8 @@ def _facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts, verbose: bool) -
     yield from cases.exchange(one)
     if case.obeyed and "obeyed" in one.replica.reason:
         yield "obeyed", "the attack got its way: its canary or its action is in what the agent said or did"
+    if case.expected_failure:
+        yield "was", one_line(case.expected_failure)
     for violation in cases.violations(one):
         yield "forbidden", one_line(violation)
     for n, verdict in enumerate(cases.unpassed(one)):

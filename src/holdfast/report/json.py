@@ -119,7 +119,7 @@ def _case(run: Run, row: CaseRow) -> dict[str, Any]:
 
 def _of_case(case: Case, replicas: list[dict[str, Any]]) -> dict[str, Any]:
     origin: dict[str, Any] = {"mutation": case.variation, "obeyed": case.obeyed} if case.variation is not None else {}
-    origin |= {"session": case.session} if case.session else {}
+    origin |= {"session": case.session, "expected_failure": case.expected_failure or None} if case.session else {}
     return origin | {
         "scenario": case.scenario,
         "params": case.params,

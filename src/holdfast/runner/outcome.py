@@ -77,6 +77,8 @@ def conclude(
         recording=None if asked.replay is None else shown_path(asked.replay),
         chaos=asked.chaos,
         chaos_profile=asked.chaos_profile,
+        sessions=None if asked.sessions is None else shown_path(asked.sessions),
+        live=asked.live,
         backend=asked.backend if spec.world and asked.gives("backend") else None,
     )
     cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())

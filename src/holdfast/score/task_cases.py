@@ -91,6 +91,7 @@ class TaskCases:
             reason=self._reason(status, counted),
             variation=None if task.variation is UNSET else task.variation,
             session="" if task.recording is UNSET else task.recording.session,
+            expected_failure="" if task.recording is UNSET else task.recording.expected_failure,
             failed=tuple(dict.fromkeys(rule for one in counted for rule in one.failed)),
             obeyed=any(one.obeyed for one in counted),
         )

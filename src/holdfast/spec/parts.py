@@ -44,7 +44,9 @@ def _probes_only(rules: ContractRules) -> bool:
 
 
 def settled_part(asked: PartAsked, parts: tuple[Part, ...]) -> Part:
-    """The part that is asked for; of `run` the first that it runs."""
+    """The part that is asked for; of `run` and `ci` the first that they run."""
+    if asked == "ci" and parts:
+        return parts[0]
     if asked == "run" or asked == "ci":
         return "mutation" if "mutation" in parts and "scenario" not in parts else "scenario"
     return asked

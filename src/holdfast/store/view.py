@@ -171,9 +171,13 @@ def command(
     backend: str | None = None,
     chaos: bool = False,
     chaos_profile: str | None = None,
+    sessions: str | None = None,
+    live: bool = False,
 ) -> str:
     """The command that runs a trial again, without its id."""
     words = PART_COMMANDS[part].split()
+    if sessions is not None:
+        words.append(shlex.quote(sessions))
     if Path(spec_path) != Path("holdfast.yaml"):
         words += ["-c", shlex.quote(spec_path)]
     words += ["--seed", str(seed)]
@@ -183,6 +187,8 @@ def command(
         words += ["--profile", shlex.quote(profile)]
     if chaos:
         words.append("--chaos")
+    if live:
+        words.append("--live")
     if chaos_profile is not None:
         words += ["--chaos-profile", shlex.quote(chaos_profile)]
     if recording is not None:

@@ -49,6 +49,7 @@ def test_every_option_is_a_flag_and_every_flag_an_option() -> None:
     shown |= {"file", "last_failed"}
     context = run.make_context("run", [])
     chaos = {"chaos": False, "chaos_profile": None}  # of `holdfast run` alone
+    chaos |= {"sessions": None, "live": False}  # of `holdfast replay run` alone
     flags = {name: value for name, value in context.params.items() if name not in shown} | chaos
     assert options(**flags) == RunOptions()
     spelled = {

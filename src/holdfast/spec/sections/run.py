@@ -76,7 +76,7 @@ class ToolResponse(Struct, frozen=True, kw_only=True):
     tool: Annotated[str, about("The tool's name, a URL or a glob of it, or `server/tool` of MCP.", min_length=1)]
     response: Annotated[Any, about("What it answered.")] = None
     status: Annotated[int, about("Its status; 0 is a connection error.", ge=0, le=599)] = 200
-    latency_ms: Annotated[float, about("How long it took.", ge=0)] = 0
+    latency_ms: Annotated[float, about("How long it took.", ge=0)] = 0.0
 
 
 class ReplaySession(Struct, frozen=True, kw_only=True):

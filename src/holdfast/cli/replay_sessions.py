@@ -1,0 +1,171 @@
+"""Where the sessions of a command come from, and where they are written: shared by `replay` and `promote`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from holdfast.cli import options as shared
+from holdfast.errors import UsageError, UserError
+
+if TYPE_CHECKING:
+    from holdfast.model.session import SessionSource
+    from holdfast.model.spec import Spec
+    from holdfast.replay.formats import TraceFormat
+    from holdfast.replay.stored_run import SessionsFound
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMATS = ("langsmith", "otlp", "langfuse", "phoenix", "jsonl", "holdfast")
+FOLDER = Path("replays")
+"""Where sessions are kept beside a spec."""
+
+
+def langsmith_options(command: F) -> F:
+    """A run or a project of LangSmith, and which of its traces."""
+    for option in reversed(
+        [
+            click.option("--from-langsmith", "run_id", metavar="ID", help="Import a LangSmith run."),
+            click.option("--from-langsmith-project", "project", metavar="NAME", help="Import traces of a project."),
+            click.option("--filter-status", "status", type=click.Choice(["error", "warning", "all"]), default="error",
+                         show_default=True, help="Of a project: how the traces ended."),
+            click.option("--date-range", default="last_7_days", show_default=True, metavar="RANGE",
+                         help="Of a project: last_N_days, last_N_hours, or all."),
+            click.option("--min-latency-ms", type=click.FloatRange(0), default=0.0, metavar="MS",
+                         help="Of a project: only traces that took as long."),
+            click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, metavar="N",
+                         help="Of a project: the most traces."),
+        ]
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+LANGSMITH = ("run_id", "project", "status", "date_range", "min_latency_ms", "limit")
+"""What those options are called."""
+
+
+def asked_source(*, run_id: str | None, project: str | None, date_range: str, **more: Any) -> SessionSource | None:
+    """What the options ask of LangSmith; None if they do not."""
+    from holdfast.model.session import SessionSource
+    from holdfast.spec.session_forms import range_seconds
+
+    if run_id is not None and project is not None:
+        raise UsageError("--from-langsmith and --from-langsmith-project exclude each other")
+    try:
+        range_seconds(date_range)
+    except ValueError as wrong:
+        raise UsageError(f"--date-range: {wrong}") from wrong
+    if run_id is not None:
+        return SessionSource(run=run_id)
+    return None if project is None else SessionSource(project=project, date_range=date_range, **more)
+
+
+class ChosenSessions:
+    """Which sessions are replayed, with which spec."""
+
+    def __init__(self, path: Path | None, config: Path | None, live: bool) -> None:
+        self._live = live
+        self.path = path
+        """Where they lie; None: in the spec."""
+        self.spec = config
+        self._found: SessionsFound | None = None
+        if path is not None and _is_spec(path):
+            if config is not None and config != path:
+                raise UsageError(f"two specs: {path} and -c {config}", hint="name one of them")
+            self.spec, self.path = path, None
+
+    def fetch(self, source: SessionSource, outputs: tuple[Path, ...], *, force: bool, quiet: bool) -> tuple[Path, ...]:
+        """Imports them into the one folder among the outputs; the others are reports."""
+        if self.path is not None:
+            raise UsageError(f"{self.path} and LangSmith exclude each other", hint="name one of them")
+        folders = [one for one in outputs if one.is_dir() or not one.suffix]
+        if len(folders) > 1:
+            raise UsageError(f"two folders for sessions: {folders[0]} and {folders[1]}", hint="name one of them")
+        self._found, self.path = from_langsmith([source]), folders[0] if folders else FOLDER
+        keep(self._found, self.path, force=force, quiet=quiet)
+        return tuple(one for one in outputs if one not in folders)
+
+    def made(self, spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[str, ...]]:
+        """The spec that replays them, and what the user should know of it."""
+        from holdfast.replay.made import replayed
+        from holdfast.replay.session_list import ListedSessions, sessions_in, sessions_of
+
+        if self._found is not None:
+            listed = ListedSessions(self._found.sessions)
+        elif self.path is not None:
+            listed = ListedSessions(sessions_in(self.path))
+        else:
+            listed = sessions_of(spec, environ, datetime.now(UTC))
+        return replayed(spec, listed, live=self._live)
+
+
+def from_source(source: str, format: TraceFormat | None, folder: Path) -> SessionsFound:
+    """A file by its format; a run by its folder, its id or `latest`."""
+    from holdfast.replay.formats import imported
+    from holdfast.replay.stored_run import run_sessions
+    from holdfast.runner.start import RUNS
+    from holdfast.store.rundir import RunDir
+
+    if Path(source).is_file():
+        return imported(Path(source), format)
+    if format not in (None, "holdfast"):
+        raise UsageError(f"there is no file {source}", hint=f"--format {format} is of a file")
+    return run_sessions(RunDir.find(RUNS, source), folder, environ=os.environ, failed_only=False)
+
+
+def from_langsmith(sources: Iterable[SessionSource]) -> SessionsFound:
+    """The sessions of all of them, fetched now."""
+    from holdfast.replay.langsmith_api import fetched
+    from holdfast.replay.stored_run import gathered
+
+    return gathered(fetched(one, os.environ, datetime.now(UTC)) for one in sources)
+
+
+def spec_sources(config: Path | None) -> tuple[SessionSource, ...]:
+    """The sources that the spec names."""
+    from holdfast.spec import load
+
+    spec, _ = load(shared.find_config(config), environ=os.environ, part="replay")
+    if spec.replays is None or not spec.replays.sources:
+        hint = "name a file or a run, or --from-langsmith ID, or --from-langsmith-project NAME"
+        raise UsageError(f"nothing to import: {spec.path} has no replays.sources", hint=hint)
+    return spec.replays.sources
+
+
+def keep(found: SessionsFound, folder: Path, *, force: bool, quiet: bool = False) -> int:
+    """Writes the sessions and says what became of all; UserError if none is left."""
+    from holdfast.replay.session_file import write_sessions
+    from holdfast.report.safe import one_line
+    from holdfast.report.wording import plural
+
+    for one in found.left_out:
+        print(f"left out: {one_line(one.name)}: {one_line(one.why)}", file=sys.stderr)
+    for note in found.notes:
+        print(f"note: {one_line(note)}", file=sys.stderr)
+    if not found.sessions:
+        what = f"all {plural(len(found.left_out), 'trace')} left out" if found.left_out else "no trace was found"
+        raise UserError(f"{what}: no session was written")
+    files = write_sessions(found.sessions, folder, force=force)
+    if not quiet:
+        same = f", {len(files.unchanged)} there already" if files.unchanged else ""
+        skipped = f", {plural(len(found.left_out), 'trace')} left out" if found.left_out else ""
+        print(f"{plural(len(files.all), 'session')} in {folder}{same}{skipped}")
+    return 0
+
+
+def _is_spec(path: Path) -> bool:
+    """Whether a file is a spec and not a session: it has an agent."""
+    from holdfast.reading.file import read_file
+    from holdfast.reading.tree import parse
+
+    if not path.is_file():
+        return False
+    root, _ = parse(read_file(path).text)
+    return root is not None and root.kind == "map" and root.has("agent")

@@ -1,0 +1,267 @@
+"""`holdfast replay import` and `export`, `holdfast promote`: traces and failed trials become sessions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cli import AGENT, CALM, DOWN, MakeProject, Project, Serve, contract, rule
+
+from holdfast.spec.replays import read_sessions
+
+sys.path.append(str(Path(__file__).parents[1] / "unit" / "replay"))
+from replay_kit import langsmith, langsmith_run, uuid  # its folder is not on the path of these tests
+
+SAYS = rule("says", value="a source says")
+CHAT = {"messages": [{"role": "user", "content": "hello"}]}
+
+
+@pytest.fixture
+def made(project: MakeProject) -> Project:
+    return project(contract([SAYS], [CALM, DOWN]), AGENT)
+
+
+def sessions(folder: Path) -> list[Any]:
+    return [one for path in sorted(folder.glob("*.yaml")) for one in read_sessions(path)]
+
+
+# -- import ---------------------------------------------------------------------------------------
+def test_traces_become_session_files_and_are_not_overwritten_unasked(made: Project) -> None:
+    (made.folder / "chats.jsonl").write_text(
+        json.dumps(CHAT) + "\n" + json.dumps({"id": "a/../b", "input": "two"}) + "\n"
+    )
+    done = made.cli("replay", "import", "chats.jsonl", "-o", "out")
+    assert (done.code, done.out) == (0, "2 sessions in out\n")
+    assert sorted(path.name for path in (made.folder / "out").iterdir())[0].startswith("a-..-b-")
+    assert {one.turns for one in sessions(made.folder / "out")} == {("hello",), ("two",)}
+    assert made.cli("replay", "import", "chats.jsonl", "-o", "out").out == "2 sessions in out, 2 there already\n"
+    (made.folder / "chats.jsonl").write_text(json.dumps({"id": "a/../b", "input": "changed"}) + "\n")
+    refused = made.cli("replay", "import", "chats.jsonl", "-o", "out")
+    assert (refused.code, "nothing was written" in refused.err) == (4, True)
+    assert made.cli("replay", "import", "chats.jsonl", "-o", "out", "--force").code == 0
+    assert ("changed",) in {one.turns for one in sessions(made.folder / "out")}
+
+
+def test_a_trace_without_input_is_left_out_by_name_and_if_none_is_left_that_is_refused(made: Project) -> None:
+    (made.folder / "chats.jsonl").write_text('{"input": "one"}\n{"output": "two"}\n')
+    done = made.cli("replay", "import", "chats.jsonl")
+    assert (done.code, done.out) == (0, "1 session in replays, 1 trace left out\n")
+    assert "left out: chats.jsonl:2: it has no input" in done.err
+    (made.folder / "bare.json").write_text(json.dumps(langsmith_run(1)))
+    refused = made.cli("replay", "import", "bare.json")
+    assert (refused.code, "all 1 trace left out: no session was written" in refused.err) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("notes.txt",), "not readable as JSON"),
+        (("notes.txt", "--format", "otlp"), "not readable as JSON"),
+        (("gone.json",), "there is no run 'gone.json'"),
+        (("gone.json", "--format", "otlp"), "there is no file gone.json"),
+        (("--format", "otlp"), "--format says what SOURCE is"),
+        ((), "has no replays.sources"),
+        (("notes.txt", "--from-langsmith", "x"), "exclude each other"),
+        (("--from-langsmith", "x", "--from-langsmith-project", "y"), "exclude each other"),
+        (("--from-langsmith", "x"), "LANGSMITH_API_KEY is not set"),
+    ],
+)
+def test_what_cannot_be_imported_is_refused(
+    made: Project, args: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    (made.folder / "notes.txt").write_text("just notes\n")
+    refused = made.cli("replay", "import", *args)
+    assert (refused.code, said in refused.err) == (4, True), refused.err
+
+
+def test_a_run_is_imported_whole(made: Project) -> None:
+    made.run()
+    done = made.cli("replay", "import", "latest", "-o", "out")
+    assert (done.code, done.out) == (0, "2 sessions in out\n")
+    assert [one.expected_failure for one in sessions(made.folder / "out")].count("") == 1
+
+
+def test_langsmith_is_imported_and_replayed(made: Project) -> None:
+    root = langsmith_run(1, inputs={"input": "hello"}, error="broke")
+    tool = langsmith_run(2, "tool", parent=1, trace=1, name="search", outputs={"output": "a source says no"})
+    with langsmith(root, tool) as server:
+        fetch = ("replay", "run", "--from-langsmith", uuid(1), "-o", "out")
+        done = made.cli(*fetch, env=server.environ)
+        assert (done.code, done.out) == (0, "1 session in out\n")
+        ran = made.cli(*fetch, "--run", "--json", "--no-report", env=server.environ)
+        project = ("replay", "import", "--from-langsmith-project", "support", "--date-range", "all", "-o", "more")
+        assert made.cli(*project, env=server.environ).out == "1 session in more\n"
+    (case,) = ran.json["parts"]["replay"]["cases"]
+    assert (ran.code, case["expected_failure"]) == (0, "broke")
+    assert case["replicas"][0]["turns"][0]["text"] == "a source says no"
+
+
+def test_sources_are_imported_at_each_run_and_kept(made: Project) -> None:
+    source = {"type": "langsmith_run", "run_id": uuid(1), "auto_import": True}
+    made.write(contract([SAYS], replays={"sources": [source]}))
+    with langsmith(langsmith_run(1, inputs={"input": "hello"})) as server:
+        environ = server.environ
+        assert made.cli("replay", "run", "--live", "--no-report", env=environ).code == 0
+        assert made.cli("replay", "import", "-o", "out", env=environ).out == "1 session in out\n"
+    kept = list((made.folder / ".holdfast/replays").rglob("*.yaml"))
+    assert [path.name for path in kept] == [f"{uuid(1)}.yaml"]
+    gone = made.cli("replay", "run", "--no-report", env=environ)
+    assert (gone.code, "check LANGSMITH_ENDPOINT" in gone.err) == (3, True)
+
+
+# -- export ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("given", ["report.json", "0001", "latest", ".holdfast/runs/0001"])
+def test_each_failed_trial_becomes_a_session_that_fails_as_it_did(made: Project, given: str) -> None:
+    made.run("-o", "report.json")
+    done = made.cli("replay", "export", "--from-report", given, "-o", "out")
+    assert (done.code, done.out) == (0, "1 session in out\n"), done.err
+    (one,) = sessions(made.folder / "out")
+    assert (one.turns, one.contract) == (("hello",), "../holdfast.yaml")
+    assert one.expected_failure.startswith("says: ")
+    assert [(two.tool, two.status) for two in one.responses] == [("search", 503)]
+    replayed = made.cli("replay", "run", "out", "--json", "--no-report")
+    (case,) = replayed.json["parts"]["replay"]["cases"]
+    assert (replayed.code, case["status"], case["session"]) == (1, "fail", one.id)
+
+
+def test_a_tool_answers_in_the_replay_what_it_answered_in_the_run(project: MakeProject) -> None:
+    agent = """
+import itertools
+
+count = itertools.count(1)
+
+
+def search(query):
+    n = next(count)
+    return [None, {"n": n, "é": [1.5, True]}, "text", n, None][n]
+
+
+def ask(prompt):
+    return repr([search(prompt), search(prompt), search(prompt), search(prompt)])
+"""
+    made = project(contract([rule("never", value="never said")]), agent)
+    first = made.run().trial["answer"]
+    assert made.cli("replay", "export", "--from-report", "latest", "-o", "out").code == 0
+    (made.folder / "agent.py").write_text(agent.replace("next(count)", "0"))
+    replayed = made.cli("replay", "run", "out", "--json", "--no-report").json["parts"]["replay"]["cases"]
+    assert replayed[0]["replicas"][0]["turns"][0]["text"] == first
+
+
+def test_a_report_whose_run_is_gone_gives_what_it_has(made: Project) -> None:
+    made.run("-o", "report.json")
+    (made.folder / ".holdfast").rename(made.folder / "elsewhere")
+    done = made.cli("replay", "export", "--from-report", "report.json", "-o", "out")
+    assert (done.code, "run 0001 is not stored here" in done.err) == (0, True)
+    (one,) = sessions(made.folder / "out")
+    assert (one.turns, one.responses) == (("hello",), ())
+
+
+def test_where_nothing_failed_there_is_nothing_to_export(project: MakeProject) -> None:
+    made = project(contract([SAYS]))
+    made.run()
+    done = made.cli("replay", "export", "--from-report", "latest", "-o", "out")
+    assert (done.code, done.out) == (0, "no trial failed: there is nothing to export\n")
+    assert not (made.folder / "out").exists()
+
+
+def test_secrets_are_masked_in_what_is_exported(project: MakeProject) -> None:
+    key = "sk-" + "a1B2" * 8
+    agent = f"def search(q):\n    return '{key}'\n\n\ndef ask(prompt):\n    return search(prompt)\n"
+    made = project(contract([rule("never", value="never said")]), agent)
+    made.run()
+    made.cli("replay", "export", "--from-report", "latest", "-o", "out")
+    (path,) = (made.folder / "out").iterdir()
+    assert key not in path.read_text()
+    assert "[masked]" in path.read_text()
+
+
+# -- promote --------------------------------------------------------------------------------------
+def test_a_promoted_trial_is_replayed_by_the_spec_until_the_agent_is_mended(project: MakeProject) -> None:
+    text = "# the desk\n" + yaml.safe_dump(contract([SAYS], [CALM, DOWN]), sort_keys=False)
+    made = project(text)
+    failed = next(cell for cell in made.run().part["cells"] if cell["outcome"] == "fail")["trials"][0]["id"]
+    done = made.cli("promote", failed[:6])
+    assert done.code == 0, done.err
+    assert made.read("holdfast.yaml").startswith(text)
+    assert made.read("holdfast.yaml").endswith(f"replays:\n  sessions:\n    - file: replays/{failed}.yaml\n")
+    assert made.cli("replay", "run", "--no-report").code == 1
+    made.folder.joinpath("agent.py").write_text(AGENT.replace("sorry, no source", "a source says sorry"))
+    assert made.cli("replay", "run", "--no-report").code == 0
+    assert "names it already" in made.cli("promote", failed, "0001").out
+
+
+def test_a_spec_that_lines_alone_cannot_change_is_left_as_it_is(made: Project) -> None:
+    made.write(json.dumps(contract([SAYS], [CALM, DOWN])))
+    before = made.read("holdfast.yaml")
+    failed = next(cell for cell in made.run().part["cells"] if cell["outcome"] == "fail")["trials"][0]["id"]
+    done = made.cli("promote", failed)
+    assert (done.code, made.read("holdfast.yaml")) == (0, before)
+    assert f"by hand:\n\nreplays:\n  sessions:\n    - file: replays/{failed}.yaml" in done.out
+
+
+def test_a_trial_that_did_not_fail_is_no_session(made: Project) -> None:
+    passed = next(cell for cell in made.run().part["cells"] if cell["outcome"] == "pass")["trials"][0]["id"]
+    refused = made.cli("promote", passed)
+    assert (refused.code, f"has no failed trial {passed}" in refused.err) == (4, True)
+    assert "those that failed: " in refused.err
+    assert made.cli("promote", "").code == 4
+    assert not (made.folder / "replays").exists()
+
+
+# -- the wire -------------------------------------------------------------------------------------
+WEB = """
+import urllib.error
+import urllib.request
+
+
+def get(url):
+    try:
+        with urllib.request.urlopen(url, timeout=10) as reply:
+            return f"{reply.status} {reply.read().decode()}"
+    except urllib.error.HTTPError as refused:
+        return f"{refused.code} {refused.read().decode()}"
+    except OSError:
+        return "no connection"
+
+
+def ask(prompt):
+    return "; ".join(map(get, prompt.split()))
+"""
+
+
+def test_requests_answer_in_the_replay_as_they_did_in_the_run_though_their_server_is_gone(
+    project: MakeProject, serve: Serve
+) -> None:
+    server = serve(lambda asked: (200, '{"price": 40}'))
+    faults = [
+        {"tool": "price", "match_url": f"{server.url}/price", "mode": "error", "error_code": 503, "after_calls": 1},
+        {"tool": "gone", "match_url": f"{server.url}/gone", "mode": "error", "error_code": 404},
+    ]
+    prompt = f"{server.url}/price {server.url}/price {server.url}/gone"
+    never = rule("never", value="never said")
+    agent = {"type": "python", "endpoint": "agent:ask"}
+    made = project(contract([never], [{"name": "busy", "tool_faults": faults}], prompts=(prompt,), agent=agent), WEB)
+    first = made.run("--no-preflight").trial["answer"]
+    statuses = [part.split()[0] for part in first.split("; ")]
+    assert statuses[1:] == ["503", "404"]
+    assert made.cli("replay", "export", "--from-report", "latest", "-o", "out").out == "1 session in out\n"
+    asked = len(server.requests)
+    replayed = made.cli("replay", "run", "out", "--json", "--no-report").json["parts"]["replay"]["cases"]
+    again = replayed[0]["replicas"][0]["turns"][0]["text"]
+    assert [part.split()[0] for part in again.split("; ")] == statuses
+    assert again.split("; ")[0] == first.split("; ")[0]
+    assert len(server.requests) == asked
+
+
+def test_a_run_of_several_parts_is_exported_whole(project: MakeProject) -> None:
+    spec = contract([SAYS], [CALM, DOWN], replays={"sessions": [{"id": "a", "input": "hello"}]})
+    made = project(spec)
+    assert made.cli("ci", "--no-report").code == 1
+    done = made.cli("replay", "export", "--from-report", "latest", "-o", "out")
+    assert (done.code, done.out) == (0, "2 sessions in out\n"), done.err
