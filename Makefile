@@ -35,9 +35,10 @@ setup: $(VENV)/.dev ## What the tests need beyond Python: servers, a browser, No
 	@sh tests/setup.sh
 
 test-fast: $(VENV)/.dev ## Unit and golden tests, under a minute: all but those that start many programs
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not processes" tests/unit tests/golden
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not processes and not long" tests/unit tests/golden
 
-test-long: ## All tests and checks on every Python from 3.11 on that this machine has
+test-long: $(VENV)/.dev ## Simulations of the statistics, then all tests and checks on every Python from 3.11 on
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m long tests
 	@set -e; ran=; for python in $$(sh tests/pythons.sh); do \
 	  version=$$($$python -c 'import sys; print(*sys.version_info[:2], sep=".")'); \
 	  echo "== Python $$version: $$python"; \

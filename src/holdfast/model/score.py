@@ -9,6 +9,9 @@ from msgspec import Struct, field
 from holdfast.model.task import Variation
 from holdfast.model.verdict import Outcome
 
+ENOUGH_PROMPTS = 20
+"""From so many on an interval of a score is not called approximate."""
+
 
 class Interval(Struct, frozen=True, omit_defaults=True):
     """A 95 % interval and how it was made."""
@@ -16,10 +19,13 @@ class Interval(Struct, frozen=True, omit_defaults=True):
     low: float
     high: float
     method: Literal["wilson", "bootstrap", "kish"] = "wilson"
+    prompts: int = 0
+    """Of a score: how many prompts it rests on."""
 
     @property
     def approximate(self) -> bool:
-        return self.method == "kish"
+        """Whether it holds the truth in fewer than 93 % of runs, by simulation."""
+        return self.method == "kish" or (self.method == "bootstrap" and self.prompts < ENOUGH_PROMPTS)
 
 
 class Cell(Struct, frozen=True, omit_defaults=True):

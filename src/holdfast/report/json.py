@@ -286,4 +286,6 @@ def _fault(met: FaultMet) -> dict[str, Any]:
 
 
 def _interval(found: Interval | None) -> dict[str, Any] | None:
-    return {"low": found.low, "high": found.high, "method": found.method} if found else None
+    if found is None:
+        return None
+    return {"low": found.low, "high": found.high, "method": found.method, "approximate": found.approximate}

@@ -71,7 +71,8 @@ def interval(found: Interval | None) -> str:
         return ""
     digits = 0 if found.high - found.low >= 2 else 2  # a narrow one must not look like none
     ends = f"{found.low:.{digits}f}–{found.high:.{digits}f}"
-    return f"95 %: {ends}" + (", approximate" if found.approximate else "")
+    few = f": {plural(found.prompts, 'prompt')}" if found.method == "bootstrap" else ""
+    return f"95 %: {ends}" + (f", approximate{few}" if found.approximate else "")
 
 
 def warned(message: str) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import reduce
-from math import comb, fsum, sqrt
-from operator import or_
-from random import Random
+from collections.abc import Sequence
+from math import ceil, comb, floor, fsum, sqrt
 from typing import NamedTuple
 
 from holdfast.model.score import Interval
+from holdfast.score.exact import exact_limits
+
+_WIDER = 2.1
+"""In the place of 1.96 where two runs are compared whose cells may fail together: found by simulation."""
+PROMPTS_FOR_BOOTSTRAP = 8
+"""With fewer prompts there are too few different draws."""
 
 Z = 1.959963984540054
 """The normal quantile of 97.5 %: it leaves 2.5 % on either side."""
@@ -42,46 +45,72 @@ def pass_hat_k(c: int, n: int, k: int) -> float:
     return comb(c, k) / comb(n, k)
 
 
-class Failing(NamedTuple):
-    """A failed cell as resampling sees it; prompts are bits."""
+class PromptSum(NamedTuple):
+    """What one prompt adds to a score: the weights of all that was tried with it."""
 
-    stratum: int
-    """Which set of prompts it was asked."""
-    failed: int
-    undecided: int
-    proven: bool
-    """Whether it would count as passed, had its failed prompts not been asked."""
+    weight_passed: float
+    weight_total: float
+    squares: float = 0.0
+    """The sum of the squared weights of the tries; 0: they count as one try."""
 
 
-def cluster_bootstrap(
-    passed: float, failing: Mapping[Failing, float], sizes: Sequence[int], seed: int, *, resamples: int = 1000
-) -> Interval | None:
-    """A score's interval, 0 to 100, by drawing prompts anew; None if every draw gives the same score.
+def score_interval(groups: Sequence[PromptSum]) -> Interval | None:
+    """The interval of a score, 0 to 100, as the mean over all prompts like these; None if nothing was tried.
 
-    A draw leaves some prompts out, so a cell that needs all of them passes more often: the draws lie too high
-    as a whole. They are moved by their mean distance from the score.
+    The spread is that of a bootstrap that draws prompts anew, worked out instead of drawn: it says how many
+    independent tries the prompts are worth. The limits are the exact ones of so many tries. By simulation this holds
+    the truth in 93 % of runs or more from 20 prompts on, in 90 % below (`tests/unit/score/test_score_coverage.py`).
     """
-    if not failing:
+    known = [one for one in groups if one.weight_total > 0]
+    if not known:
         return None
-    total = passed + fsum(failing.values())
-    rng, cells = Random(seed), sorted(failing.items())
-    draws = sorted(_draw(passed, cells, sizes, rng) for _ in range(resamples))
-    if not total or draws[0] == draws[-1]:
-        return None
-    score = 100.0 * passed / total
-    shift = fsum(draws) / len(draws) - score
-    edge = len(draws) // 40
-    low, high = draws[edge] - shift, draws[-1 - edge] - shift
-    return Interval(max(0.0, min(low, score)), min(100.0, max(high, score)), "bootstrap")
+    total = fsum(one.weight_total for one in known)
+    rate = min(1.0, fsum(one.weight_passed for one in known) / total)
+    n = _worth(known, total, rate)
+    low, high = exact_limits(round(min(rate * n, n), 6), round(n, 6))
+    return rounded(100.0 * low, 100.0 * high, len(known))
 
 
-def _draw(passed: float, cells: Sequence[tuple[Failing, float]], sizes: Sequence[int], rng: Random) -> float:
-    """The score of one draw of as many prompts as there are, with replacement."""
-    drawn = [reduce(or_, (1 << rng.randrange(size) for _ in range(size)), 0) for size in sizes]
-    held, lost = passed, 0.0
-    for (stratum, failed, undecided, proven), weight in cells:
-        if failed & drawn[stratum]:
-            lost += weight
-        elif proven and not undecided & drawn[stratum]:
-            held += weight
-    return 100.0 * held / (held + lost) if held + lost else 0.0
+def rounded(low: float, high: float, prompts: int) -> Interval:
+    """An interval of a score as it is shown: with two decimals, and never of zero width."""
+    low, high = max(0.0, floor(low * 100) / 100), min(100.0, ceil(high * 100) / 100)
+    return Interval(low, high, "bootstrap" if prompts >= PROMPTS_FOR_BOOTSTRAP else "kish", prompts)
+
+
+def _worth(groups: Sequence[PromptSum], total: float, rate: float) -> float:
+    """How many independent tries these are worth, by how much alike the tries of one prompt are."""
+    tries = total * total / fsum(one.squares or one.weight_total**2 for one in groups)
+    prompts = total * total / fsum(one.weight_total**2 for one in groups)
+    most = tries / prompts
+    if most <= 1.0:
+        return prompts
+    spread = rate * (1 - rate)
+    off = fsum((one.weight_passed - rate * one.weight_total) ** 2 for one in groups) / total**2
+    off *= len(groups) / max(1, len(groups) - 1)
+    seen = (off * tries / spread - 1) / (most - 1) if spread > 1e-12 else 0.0
+    telling = sum(_telling(one, rate) for one in groups)
+    return tries / (1 + shrunk(seen, telling) * (most - 1))
+
+
+def shrunk(alike: float, telling: int) -> float:
+    """How much alike the tries of a group are, 0 to 1, where so many groups tell: with none of them, as much as can be.
+
+    Where nothing failed, nobody knows whether failures would come alone.
+    """
+    return (telling * min(1.0, max(0.0, alike)) + 1) / (telling + 1)
+
+
+def _telling(one: PromptSum, rate: float) -> bool:
+    """Whether the prompt has tries of the rarer outcome."""
+    return one.weight_passed < one.weight_total if rate >= 0.5 else one.weight_passed > 0
+
+
+def next_run(rate: float, n: float) -> tuple[float, float]:
+    """Where the rate of a new run will lie, 0 to 1, if both runs have so many independent tries.
+
+    The limits are those rates that a test of two proportions at 5 % would not tell from this one.
+    """
+    a = 2 * _WIDER * _WIDER / n
+    b = a * (1 - 2 * rate) / 2
+    root = sqrt(b * b + (4 + a) * a * rate * (1 - rate))
+    return max(0.0, rate + (b - root) / (2 + a / 2)), min(1.0, rate + (b + root) / (2 + a / 2))

@@ -8,13 +8,19 @@ from math import fsum
 from holdfast.model.score import Interval, Score
 from holdfast.model.verdict import OUTCOMES
 from holdfast.score.cell import Tries
-from holdfast.score.intervals import Failing, cluster_bootstrap, kish, pass_hat_k, wilson
+from holdfast.score.intervals import (
+    PROMPTS_FOR_BOOTSTRAP,
+    kish,
+    next_run,
+    pass_hat_k,
+    rounded,
+    shrunk,
+    wilson,
+)
 from holdfast.score.ruling import Reason, ScoreOptions, rule
 from holdfast.score.summary import Summary
 from holdfast.score.tally import Tally
-
-PROMPTS_FOR_BOOTSTRAP = 8
-"""With fewer prompts there are too few different draws."""
+from holdfast.score.together import Together
 
 _DEFAULT = ScoreOptions()
 
@@ -74,18 +80,25 @@ def _by_cells(n: float, score: float) -> Interval:
 
 
 def _by_prompts(tally: Tally, summary: Summary) -> Interval | None:
-    plan = tally.plan
-    asked = {rule: plan.tasks(rule) for rule in sorted(summary.rules)}
-    if not plan.whole or len({task for tasks in asked.values() for task in tasks}) < PROMPTS_FOR_BOOTSTRAP:
+    """Where the score of a new run on the same prompts will lie; None if there are too few of them."""
+    plan, score = tally.plan, summary.sums().score
+    prompts = len({task for rule in summary.rules for task in plan.tasks(rule)})
+    if score is None or prompts < PROMPTS_FOR_BOOTSTRAP or not plan.whole:
         return None
-    strata = {tasks: i for i, tasks in enumerate(dict.fromkeys(asked.values()))}
-    stratum = {rule: strata[tasks] for rule, tasks in asked.items()}
-    failing: dict[Failing, float] = {}
+    low, high = next_run(score / 100.0, _independent(tally, summary))
+    return rounded(100.0 * low, 100.0 * high, prompts)
+
+
+def _independent(tally: Tally, summary: Summary) -> float:
+    """How many independent cells the counted ones are worth: those that share trials may fail together."""
+    cells = kish(summary.weights())
+    groups = kish([(weight, 1) for weight in summary.group_weights])
+    most = cells / groups
+    lost = Together(tally.spec.cell_rules)
     for cell, decision in summary.failed:
-        proven = not cell.chaos or cell.met
-        key = Failing(stratum[cell.invariant], decision.failed, decision.undecided, proven)
-        failing[key] = failing.get(key, 0.0) + cell.weight
-    return cluster_bootstrap(summary.sums().passed, failing, [len(tasks) for tasks in strata], tally.spec.seed)
+        lost.add(cell, decision.failed)
+    alike = (lost.heap - 1) / (most - 1) if most > 1 else 0.0
+    return cells / (1 + shrunk(alike, lost.events) * max(0.0, most - 1))
 
 
 def _pass_hat(alike: Mapping[Tries, int], replicas: int) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from typing import NamedTuple
 
 from holdfast.model.score import Cell
@@ -37,11 +38,16 @@ class Summary:
         self.tries: Counter[Tries] = Counter()
         """Of counted cells with several replicas."""
         self.flaky = 0
+        self.group_weights: Collection[float] = ()
+        """The weights of counted cells, added up over those that share trials."""
         self._beside: dict[str, float] = {}
         """Weights by outcome of cells that are no part of the score."""
         self._kinds: dict[tuple[str, bool, float], int] = {}
         rules, open_ = set(), {}
         kinds = self._kinds
+        own, width = frozenset(tally.spec.cell_rules), len(tally.spec.params)
+        height = width * len(tally.plan.invariants)
+        groups: dict[int, float] = {}
         beside = tally.spec.beside
         for position, column, chaos, decision in tally.decided():
             outcome = decision.outcome
@@ -55,10 +61,14 @@ class Summary:
                 self.failed.append((tally.cell(position, decision), decision))
             if outcome in ("pass", "fail"):
                 rules.add(column)
+                alone = column.rule.id in own or column.rule.probes
+                group = position if alone else -1 - position // height * width - position % width
+                groups[group] = groups.get(group, 0.0) + column.weight
                 if decision.tries:
                     self.tries[decision.tries] += 1
             elif outcome != "n/a" and column.critical:
                 open_[column] = column.rule.id
+        self.group_weights = groups.values()
         self.rules = {column.rule.id for column in rules}
         """Rules of which a cell counted."""
         self.uncounted = tuple(name for column, name in open_.items() if column not in rules)

@@ -11,7 +11,11 @@ def test_a_wide_interval_is_told_in_whole_numbers() -> None:
 
 
 def test_a_narrow_interval_never_looks_like_none() -> None:
-    assert interval(Interval(99.96, 100.0, "bootstrap")) == "95 %: 99.96–100.00"
+    assert interval(Interval(99.96, 100.0, "bootstrap", 20)) == "95 %: 99.96–100.00"
+
+
+def test_an_interval_of_few_prompts_says_how_many() -> None:
+    assert interval(Interval(25.1, 87.4, "bootstrap", 8)) == "95 %: 25–87, approximate: 8 prompts"
 
 
 def test_the_documented_warning_keeps_its_own_first_word() -> None:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.score.intervals import Failing, cluster_bootstrap, kish, pass_hat_k, wilson
+from holdfast.score.exact import exact_limits
+from holdfast.score.intervals import PromptSum, kish, next_run, pass_hat_k, score_interval, wilson
 
 
 def test_wilson_gives_known_values():
@@ -54,25 +55,53 @@ def test_pass_hat_k_refuses_more_tries_than_there_were():
         pass_hat_k(2, 3, 4)
 
 
-def test_bootstrap_repeats_with_its_seed_and_holds_the_score():
-    failing = {Failing(0, 0b1, 0, True): 3.0, Failing(0, 0b110, 0, True): 2.0}
-    first = cluster_bootstrap(5.0, failing, [10], 7)
-    assert first is not None
-    assert first == cluster_bootstrap(5.0, dict(reversed(failing.items())), [10], 7)
-    assert first != cluster_bootstrap(5.0, failing, [10], 8)
-    assert 0.0 <= first.low <= 50.0 <= first.high <= 100.0
-    assert first.method == "bootstrap"
+def test_a_score_of_prompts_holds_its_rate_and_says_what_it_rests_on():
+    found = score_interval([PromptSum(3.0, 4.0, 4.0)] * 10)
+    assert found is not None
+    assert 0.0 < found.low < 75.0 < found.high < 100.0
+    assert (found.method, found.prompts, found.approximate) == ("bootstrap", 10, True)
+    few, many = score_interval([PromptSum(1.0, 1.0)] * 7), score_interval([PromptSum(1.0, 1.0)] * 20)
+    assert few is not None
+    assert many is not None
+    assert (few.method, few.approximate, many.method, many.approximate) == ("kish", True, "bootstrap", False)
+    assert few.low < many.low < 100.0 == many.high
+    assert score_interval([]) is None
+    assert score_interval([PromptSum(0.0, 0.0)]) is None
 
 
-def test_bootstrap_where_every_prompt_fails_says_nothing():
-    assert cluster_bootstrap(5.0, {Failing(0, 0b11111111, 0, True): 1.0}, [8], 1) is None
-    assert cluster_bootstrap(5.0, {}, [8], 1) is None
+def test_tries_of_one_prompt_that_agree_are_worth_one():
+    apart = score_interval([PromptSum(5.0, 10.0, 10.0)] * 20)
+    alike = score_interval([PromptSum(10.0, 10.0, 10.0)] * 10 + [PromptSum(0.0, 10.0, 10.0)] * 10)
+    single = score_interval([PromptSum(1.0, 1.0)] * 10 + [PromptSum(0.0, 1.0)] * 10)
+    assert apart is not None
+    assert alike is not None
+    assert single is not None
+    assert apart.high - apart.low < 0.5 * (alike.high - alike.low)
+    assert (alike.low, alike.high) == (single.low, single.high)
 
 
-def test_a_failed_cell_without_its_fault_met_never_counts_as_passed_in_a_draw():
-    other = {Failing(0, 0b10, 0, True): 3.0}
-    proven = cluster_bootstrap(1.0, {Failing(0, 0b1, 0, True): 1.0} | other, [8], 1)
-    unmet = cluster_bootstrap(1.0, {Failing(0, 0b1, 0, False): 1.0} | other, [8], 1)
-    undecided = cluster_bootstrap(1.0, {Failing(0, 0b1, 0b11111110, True): 1.0} | other, [8], 1)
-    assert proven != unmet
-    assert unmet == undecided
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.floats(0.1, 9.0)), min_size=1, max_size=30))
+def test_no_score_has_an_interval_of_zero_width(tried):
+    groups = [PromptSum(c * w, (c + f) * w, (c + f) * w * w) for c, f, w in tried if c + f]
+    found = score_interval(groups)
+    if found is None:
+        assert not groups
+        return
+    rate = 100.0 * sum(one.weight_passed for one in groups) / sum(one.weight_total for one in groups)
+    assert 0.0 <= found.low <= rate + 0.01
+    assert rate - 0.01 <= found.high <= 100.0
+    assert found.low < found.high
+
+
+def test_the_next_run_may_differ_even_where_nothing_failed():
+    low, high = next_run(1.0, 20.0)
+    assert 0.7 < low < 0.9
+    assert high == 1.0
+    assert next_run(0.0, 20.0) == (0.0, pytest.approx(1 - low))
+
+
+def test_exact_limits_give_known_values():
+    assert exact_limits(8, 10) == (pytest.approx(0.44390, abs=1e-5), pytest.approx(0.97479, abs=1e-5))
+    assert exact_limits(0, 20) == (0.0, pytest.approx(0.16843, abs=1e-5))
+    assert exact_limits(20, 20) == (pytest.approx(1 - 0.16843, abs=1e-5), 1.0)
