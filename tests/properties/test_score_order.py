@@ -116,6 +116,17 @@ def test_the_order_of_adding_never_changes_the_result(run, rng):
 
 
 @unhurried
+@given(runs(), st.randoms(use_true_random=False))
+def test_cells_that_stop_once_decided_are_the_same_in_any_order(run, rng):
+    spec, _, results = run
+    made = plan(spec, sequential=True)
+    shuffled = rng.sample(results, len(results))
+    one, other = tallied(spec, made, results), tallied(spec, made, shuffled)
+    assert list(one.cells()) == list(other.cells())
+    assert resilience(one) == resilience(other)
+
+
+@unhurried
 @given(runs())
 def test_cells_decided_as_results_come_are_those_of_the_end(run):
     spec, made, results = run

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 import click
 from msgspec.structs import replace
 
+from holdfast.cli.amounts import AUTO, MAX_REPLICAS, Dollars, ReplicaCount, Seconds
 from holdfast.errors import UsageError
 from holdfast.model.spec import Problem, Spec
 from holdfast.plan import RunOptions, Select
@@ -53,8 +54,15 @@ config_option = _CONFIG
 """The spec by -c alone."""
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON on stdout, and nothing else.")
 
-_REPLICAS = click.option("--replicas", type=click.IntRange(1, 100_000), metavar="N", help="Ask each prompt N times.")
-_SEED = click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N", help="The luck of the run.")
+_REPEATED = [
+    click.option(
+        "--replicas", type=ReplicaCount(), metavar="N|auto", help="Ask each prompt N times, or until decided."
+    ),
+    click.option(
+        "--max-replicas", type=click.IntRange(1, 100_000), metavar="N", help="The most of --replicas auto: 20."
+    ),
+    click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N", help="The luck of the run."),
+]
 _WHAT = [
     click.option("--scenario", "scenarios", multiple=True, metavar="GLOB", help="Only these scenarios."),
     click.option("--invariant", "invariants", multiple=True, metavar="GLOB", help="Only these rules."),
@@ -62,13 +70,17 @@ _WHAT = [
     click.option("--lf", "--last-failed", "last_failed", is_flag=True, help="Only what failed in the last run."),
     click.option("--trial", "trials", multiple=True, metavar="ID", help="Only this trial: reproduces a failure."),
     click.option("--profile", metavar="NAME", help="Add a built-in chaos profile as a scenario."),
-    _REPLICAS,
-    _SEED,
+    *_REPEATED,
 ]
 _HOW: list[Any] = [
     click.option("-j", "--concurrency", type=click.IntRange(1), metavar="N", help="Trials at once."),
     click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Keep every model call in FILE."),
     click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer model calls from FILE."),
+    click.option("--max-cost", type=Dollars(), metavar="USD", help="Begin no trial once this is spent."),
+    click.option("--max-trials", type=click.IntRange(1), metavar="N", help="Run no more trials than this."),
+    click.option(
+        "--max-time", "max_time_s", type=Seconds(), metavar="T", help="Begin no trial after this: 90, 5m, 1h."
+    ),
     click.option("-x", "--fail-fast", is_flag=True, help="Stop at the first failure."),
     click.option("--no-preflight", is_flag=True, help="Do not ask the agent once first."),
     click.option("--resume", metavar="RUN", help="Go on with a run that was left."),
@@ -142,8 +154,7 @@ def run_options_beside(command: F) -> F:
 
 def whole_options(command: F) -> F:
     """What decides a run of every part: nothing that is about one of them."""
-    of_every_part = [option for option in _WHAT if option in (_REPLICAS, _SEED)]
-    for option in reversed([config, *of_every_part, *_HOW, *_WORLD, *_VERDICT]):
+    for option in reversed([config, *_REPEATED, *_HOW, *_WORLD, *_VERDICT]):
         command = option(command)
     return command
 
@@ -176,9 +187,18 @@ def options(
     trials: tuple[str, ...] = (),
     keywords: str = "",
     no_preflight: bool = False,
+    replicas: int | str | None = None,
+    max_replicas: int | None = None,
     **given: Any,
 ) -> RunOptions:
     """The command line as a value; `given` are fields of Options by their own names."""
+    if replicas == AUTO:
+        most = max_replicas or MAX_REPLICAS
+        given |= {"replicas": most, "max_replicas": most}
+    elif max_replicas is not None:
+        raise UsageError("--max-replicas is of --replicas auto", hint="give both, or --replicas N")
+    else:
+        given |= {"replicas": replicas}
     return RunOptions(select=Select(scenarios, invariants, trials, keywords), preflight=not no_preflight, **given)
 
 

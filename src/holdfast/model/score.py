@@ -190,6 +190,8 @@ class Score(Struct, frozen=True, omit_defaults=True):
     """Cells by outcome."""
     trials: int = 0
     replicas: int = 1
+    unasked: int = 0
+    """Trials that a budget left out."""
     critical_failed: tuple[str, ...] = ()
     """`invariant in scenario` of each critical cell that failed."""
     tolerated: tuple[str, ...] = ()

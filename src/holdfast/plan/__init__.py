@@ -5,7 +5,7 @@ from holdfast.plan.ids import agent_json, identity
 from holdfast.plan.lazy import Lazy
 from holdfast.plan.matrix import CellKey, Plan, plan
 from holdfast.plan.options import RunOptions
-from holdfast.plan.planners import FailFast, Once
+from holdfast.plan.planners import FailFast, Once, Rounds
 from holdfast.plan.select import EVERYTHING, Select
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Lazy",
     "Once",
     "Plan",
+    "Rounds",
     "RunOptions",
     "Select",
     "agent_json",

@@ -35,8 +35,10 @@ class CellKey(NamedTuple):
 class Plan:
     """What a run will do, in an order that never changes: scenario, rule, prompt, params, replica."""
 
-    def __init__(self, spec: Spec, select: Select = EVERYTHING) -> None:
+    def __init__(self, spec: Spec, select: Select = EVERYTHING, *, sequential: bool = False) -> None:
+        """`sequential`: replicas of a prompt stop once they have decided; the spec has the most there may be."""
         self.spec = spec
+        self.sequential = sequential
         self.scenarios, self.invariants = _chosen(spec, select)
         self.whens: frozenset[When] = frozenset(rule.when for rule in self.invariants)
         self._rows = {s.name: i for i, s in enumerate(self.scenarios)}
@@ -216,9 +218,9 @@ class Plan:
         return Trial(id, "control", CONTROL, task, 0, params, EVERY_RULE, spec.seed)
 
 
-def plan(spec: Spec, select: Select = EVERYTHING) -> Plan:
+def plan(spec: Spec, select: Select = EVERYTHING, *, sequential: bool = False) -> Plan:
     """The plan of a spec, or of the part of it that is selected."""
-    return Plan(spec, select)
+    return Plan(spec, select, sequential=sequential)
 
 
 def case_rules(spec: Spec) -> tuple[Invariant, ...]:

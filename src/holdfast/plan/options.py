@@ -24,6 +24,14 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
     max_errors: int = 0
     allow_vacuous: bool = False
     replicas: int | None = None
+    max_replicas: int | None = None
+    """Of `--replicas auto`: `replicas` is the same, and a prompt's stop once they have decided."""
+    max_cost: float | None = None
+    """US dollars, by the estimate, that the whole run may take."""
+    max_trials: int | None = None
+    """Trials that the whole run may take; controls are not counted."""
+    max_time_s: float | None = None
+    """How long trials may be begun, from the first on."""
     seed: int | None = None
     profile: str | None = None
     record: Path | None = None
@@ -47,6 +55,11 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
     """Where the sessions of a replay lie; None: in the spec."""
     live: bool = False
     """Calls that a recording does not know are let through."""
+
+    @property
+    def auto(self) -> bool:
+        """Whether replicas stop once they have decided."""
+        return self.max_replicas is not None
 
     def taken_up(self, now: RunOptions) -> RunOptions:
         """These, with what is asked now of a run that was begun with them.
@@ -76,7 +89,19 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
 
 
 DEFAULT = RunOptions()
-SETTLED = ("select", "replicas", "seed", "profile", "backend", "replay", "chaos", "chaos_profile", "live", "part")
+SETTLED = (
+    "select",
+    "replicas",
+    "max_replicas",
+    "seed",
+    "profile",
+    "backend",
+    "replay",
+    "chaos",
+    "chaos_profile",
+    "live",
+    "part",
+)
 """What is run: it was settled when the run began."""
 VERDICT = ("min_score", "strict", "allow_vacuous", "max_errors")
 """What counts as held: it may be asked anew, and then stays."""

@@ -1,10 +1,12 @@
-"""Planners: what to run next, given what has been judged. Pure: they keep no count of their own."""
+"""Planners: what to run next, given what has been judged."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Sequence
 
 from holdfast.model.trial import Judged, Trial
+from holdfast.plan.lazy import Lazy
 
 
 class Once:
@@ -28,3 +30,33 @@ class FailFast:
 
     def next(self, judged: Judged) -> Sequence[Trial]:
         return () if judged.failed else self._trials[judged.done : judged.done + self._width]
+
+
+class Rounds:
+    """Answers a replica of every prompt that is not decided yet, then the next one.
+
+    All of a round is judged before the next is made: what is run depends neither on the order in which trials end
+    nor on how many run at once. `wants` says of a trial whether it would tell more; `fail_fast` ends the run after the
+    round in which it was lost.
+    """
+
+    def __init__(self, trials: Sequence[Trial], wants: Callable[[Trial], bool], *, fail_fast: bool = False) -> None:
+        self._trials = trials
+        self._wants = wants
+        self._fail_fast = fail_fast
+        self._rounds: list[array[int]] = []
+        """By replica: where its trials lie."""
+        for place, trial in enumerate(trials):
+            while len(self._rounds) <= trial.replica:
+                self._rounds.append(array("L"))
+            self._rounds[trial.replica].append(place)
+        self._round = 0
+
+    def next(self, judged: Judged) -> Sequence[Trial]:
+        while self._round < len(self._rounds) and not (self._fail_fast and judged.failed):
+            places = self._rounds[self._round]
+            self._round += 1
+            wanted = array("L", (place for place in places if self._wants(self._trials[place])))
+            if wanted:
+                return Lazy(self._trials.__getitem__, wanted)
+        return ()

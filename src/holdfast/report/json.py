@@ -183,6 +183,7 @@ def _contract(run: Run, score: Score) -> dict[str, Any]:
         "total": score.total,
         "trials": score.trials,
         "replicas": score.replicas,
+        "unasked": score.unasked,
         "flaky": score.flaky,
         "pass_hat": score.pass_hat,
         "vacuous": score.vacuous,

@@ -34,7 +34,7 @@ class Job:
         self.options = options
         self.environ = environ
         self.warnings = (*warnings, *shown_values(spec, environ))
-        self.plan: Plan = plan(spec, options.select)
+        self.plan: Plan = plan(spec, options.select, sequential=options.auto)
         self.secrets = world_secrets(spec, options, environ)
         """Values of the world's secrets by name."""
 

@@ -57,7 +57,7 @@ def conclude(
     `verdicts` is the file of a run that was judged anew, `judged_by` says whose rules, `page` is where its HTML page is
     or will be.
     """
-    rules = score_options(options, interrupted=not ended.complete, unrun=ended.unrun, planned=len(plan.trials))
+    rules = score_options(options, ended, planned=len(plan.trials))
     contract, deciding = beside_cases(tally, rules)
     cases = tuple(tally.cases.all()) if spec.by_cases else ()
     if spec.part in ("mutation", "replay"):
@@ -104,15 +104,16 @@ def store_score(rundir: RunDir, score: Score) -> None:
     write_json(rundir.path / "score.json", score)
 
 
-def score_options(options: RunOptions, *, interrupted: bool, unrun: int, planned: int) -> ScoreOptions:
+def score_options(options: RunOptions, ended: RunEnd, *, planned: int) -> ScoreOptions:
     """What the score's verdict depends on besides the cells and the spec."""
     return ScoreOptions(
         min_score=options.min_score,
         strict=options.strict,
         allow_vacuous=options.allow_vacuous,
         max_errors=options.max_errors,
-        interrupted=interrupted,
-        unrun=unrun,
+        interrupted=not ended.complete,
+        unrun=ended.unrun,
+        unasked=ended.unasked,
         planned=planned,
     )
 
@@ -136,7 +137,7 @@ def _view(
         invariants=tuple(plan.invariants),
         scenarios=tuple(plan.scenarios),
         cells=cells,
-        complete=ended.complete and not ended.unrun,
+        complete=ended.complete and not ended.unrun and not ended.unasked,
         warnings=ended.warnings,
         notes=(
             *standing_notes(spec, manifest.options.backend),

@@ -58,7 +58,9 @@ def judge_again(run: RunDir, *, config: Path | None, options: RunOptions, enviro
     run.lock()
     try:
         with closing(StoredTrials(run)) as stored:
-            plan = StoredPlan(spec, options.select, (trial for _, trial in stored), before.replicas)
+            plan = StoredPlan(
+                spec, options.select, (trial for _, trial in stored), before.replicas, sequential=options.auto
+            )
             tally = Tally(spec, plan)
             hear = hearing(Consultations(spec, environ, run), StoredAdvice(run) if config is None else None)
             path = _judge_all(run, plan, tally, _verdicts(run, plan, tally, stored, hear))

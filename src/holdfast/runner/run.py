@@ -14,8 +14,9 @@ from holdfast.execute.options import ModelOptions, WorldOptions
 from holdfast.execute.plane_needs import unmet_recordings, unused_proxy
 from holdfast.execute.site import Site
 from holdfast.model.trial import Judged
-from holdfast.plan import FailFast, Once
+from holdfast.plan import FailFast, Once, Rounds
 from holdfast.processes.scratch import sweep
+from holdfast.runner.budget import Budget
 from holdfast.runner.intake import Intake
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
@@ -83,7 +84,8 @@ class RunInProgress:
     async def _trials(self, site: Site, stored: StoredRun) -> None:
         """All that have no record yet, in batches, and what their ends tell of the whole."""
         job, intake = self.job, self.intake
-        planner = FailFast(stored.left, site.concurrency) if job.options.fail_fast else Once(stored.left)
+        planner = self._planner(stored, site.concurrency)
+        budget = Budget(job.options, stored.done, lambda: intake.tally.spending.usd, time.monotonic)
         done, alone = 0, site.concurrency == 1
         asked = [job.asked_first] if job.asked_first is not None else []
         calm = None
@@ -91,8 +93,10 @@ class RunInProgress:
             from holdfast.runner.calm_answers import calm_answers
 
             calm = calm_answers(job.spec, [*asked, *job.plan.controls], intake.controls)
+        left = 0
         while batch := planner.next(Judged(done, intake.violated)):
-            begun = intake.begun(batch)
+            begun = budget.within(intake.begun(batch))
+            left = len(batch) + done
             ended = execute(
                 site, begun, started=intake.started, on_fault=intake.met, on_call=intake.saw, store=intake.store
             )
@@ -104,14 +108,47 @@ class RunInProgress:
                         calm.add(trial, seen)
                     done += 1
             await intake.settle()
+            if budget.ended_by:
+                break
         self.log.note(*intake.kept.notes)
-        if done < len(stored.left):
+        if job.options.max_cost is not None:
+            self._warn_of_unpriced()
+        if budget.ended_by:
+            self.log.unasked = (left if job.options.auto else len(stored.left)) - done
+            self.log.note(_stopped(budget.ended_by, stored.done + done, self.log.unasked, auto=job.options.auto))
+        elif job.options.auto:
+            self._note_replicas(done + stored.done)
+        elif done < len(stored.left):
             self.log.unrun = len(stored.left) - done
             self.log.note(f"stopped at the first failure: {done} of {len(stored.left)} trials were run")
         if calm is not None and calm.warning:
             self.log.warn(intake.masker.text(calm.warning))
         for why, count in intake.troubled.items():
             self.log.warn(f"our side or a provider failed in {count} trials, of which only passes count: {why}")
+
+    def _planner(self, stored: StoredRun, concurrency: int) -> Once | FailFast | Rounds:
+        options = self.job.options
+        if options.auto:
+            return Rounds(stored.left, self.intake.tally.wants, fail_fast=options.fail_fast)
+        return FailFast(stored.left, concurrency) if options.fail_fast else Once(stored.left)
+
+    def _note_replicas(self, asked: int) -> None:
+        """How many replicas were enough; where fail-fast ended the run, some are missing."""
+        plan = self.job.plan
+        self.log.note(f"replicas auto: {asked} of at most {len(plan.trials)} trials decided")
+        if self.job.options.fail_fast and self.intake.violated:
+            self.log.unrun = len(plan.trials) - asked
+            self.log.note("stopped at the first failure")
+
+    def _warn_of_unpriced(self) -> None:
+        """A budget that cannot see what is spent must not look like one that held."""
+        spent = self.intake.tally.spending.result()
+        if spent is None or (spent.cost_usd is None and not spent.unpriced):
+            self.log.warn(
+                "--max-cost: no call with a known price was seen; what the agent spends elsewhere is not counted"
+            )
+        elif spent.unpriced:
+            self.log.warn(f"--max-cost: the price of {', '.join(spent.unpriced)} is not known, and was not counted")
 
     async def _controls(self, site: Site) -> None:
         """The preflight, then one calm answer for each task that a rule compares with."""
@@ -124,6 +161,12 @@ class RunInProgress:
         async with aclosing(execute(site, intake.begun(missing))) as ended:
             async for trial, seen in ended:
                 intake.keep(trial, seen)
+
+
+def _stopped(option: str, asked: int, left: int, *, auto: bool) -> str:
+    """What a budget left out, in words."""
+    open_ = f"at least {left} more would have been" if auto else f"{left} of {asked + left} were not"
+    return f"stopped by {option}: {asked} trial{'' if asked == 1 else 's'} asked, {open_}; --resume goes on"
 
 
 async def _go(running: RunInProgress, beat: Callable[[], None] | None) -> None:

@@ -23,6 +23,8 @@ class RunLog:
         self.notes: tuple[str, ...] = before.notes if before else ()
         self.unrun = 0
         """Trials that fail-fast left out."""
+        self.unasked = 0
+        """Trials that a budget left out."""
 
     def announce(self, concurrency: int, done: int) -> None:
         job = self._job
@@ -67,6 +69,13 @@ class RunLog:
         conditions = self._intake.conditions
         notes = tuple(dict.fromkeys((*self.notes, *conditions.notes)))
         ended = RunEnd(
-            complete, duration_s, tuple(self.warnings), notes, sealed or {}, conditions.isolation, self.unrun
+            complete,
+            duration_s,
+            tuple(self.warnings),
+            notes,
+            sealed or {},
+            conditions.isolation,
+            self.unrun,
+            self.unasked,
         )
         write_json(self._run.path / "ended.json", ended)

@@ -20,7 +20,7 @@ def look(run: RunDir, *, environ: Mapping[str, str]) -> RunOutcome:
     manifest = run.manifest()
     said = check(run)
     spec, _ = stored_spec(run, manifest, None, environ)
-    made = plan(spec, manifest.options.select)
+    made = plan(spec, manifest.options.select, sequential=manifest.options.auto)
     tally = Tally(spec, made)
     replay(run, made, tally, keep_errors=True)
     page = run.path / "report.html"

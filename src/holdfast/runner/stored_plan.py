@@ -26,8 +26,10 @@ class StoredPlan(Plan):
 
     whole = False
 
-    def __init__(self, spec: Spec, select: Select, stored: Iterable[Trial], replicas: int) -> None:
-        super().__init__(spec, select)
+    def __init__(
+        self, spec: Spec, select: Select, stored: Iterable[Trial], replicas: int, *, sequential: bool = False
+    ) -> None:
+        super().__init__(spec, select, sequential=sequential)
         self._replicas = replicas
         """That the run was to have: those it never came to are missing, not left out."""
         self._every = tuple(dict.fromkeys(task for rule in self.invariants for task in self.tasks(rule.id)))

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.model.observation import Observation
-from holdfast.model.score import Case, Replica
+from holdfast.model.score import Case, Replica, Status
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -18,6 +18,7 @@ from holdfast.model.when import meeting
 from holdfast.plan import CellKey, Plan
 from holdfast.score.composite import UNMET, composite, proven
 from holdfast.score.replicas import mean, settled
+from holdfast.score.sequential import SequentialTest
 
 NEVER_MET = "no trial met a fault that its rules need: nothing is proven"
 _Key = tuple[str, Task, int]
@@ -75,8 +76,31 @@ class Cases:
             self.lost = self.lost or self._has_failed(key, judged)
 
     def _has_failed(self, key: _Key, judged: dict[int, _Judged]) -> bool:
-        replicas = [one.replica for one in judged.values()]
-        return settled(replicas, self._expected(key, len(replicas)), self._spec.scoring)[0] == "fail"
+        replicas = [one.replica for _, one in sorted(judged.items())]
+        return self._settled(replicas, self._expected(key, len(replicas)))[0] == "fail"
+
+    def _settled(self, replicas: Sequence[Replica], expected: int) -> tuple[Status, str]:
+        """What the replicas come to: those up to the one that decided, where they stop by a test."""
+        scoring = self._spec.scoring
+        if not self._plan.sequential or scoring.replica_aggregation.kind == "mean":
+            return settled(replicas, expected, scoring)
+        found = SequentialTest(scoring.replica_aggregation, expected).stop(one.status for one in replicas)
+        if found.outcome == "pass":
+            return "pass", ""
+        first = next((one.reason for one in replicas if one.status == found.outcome), "")
+        if found.outcome == "fail":
+            return "fail", f"{found.passes} of {found.used} replicas passed: {first}"
+        return "error", first or f"undecided after {found.used} of at most {expected} replicas"
+
+    def open(self, trial: Trial) -> bool:
+        """Whether another replica of the trial's case would tell more."""
+        key = (trial.scenario, trial.task, self._plan.params_index(trial.params))
+        judged = self._judged.get(key)
+        if judged is None:
+            return False  # it is no part of a case
+        replicas = [one.replica for _, one in sorted(judged.items())]
+        expected = self._expected(key, len(replicas))
+        return len(replicas) < expected and self._settled(replicas, expected)[0] == "error"
 
     def all(self) -> Iterator[Case]:
         """Every case that was begun, in plan order."""
@@ -97,8 +121,8 @@ class Cases:
         if vacuous:
             counted = [replace(one, status="error") if one.status == "pass" else one for one in counted]
         flaky = {"pass", "fail"} <= {one.status for one in whole}
-        as_judged, why = settled(whole, expected, scoring)
-        status, reason = settled(counted, expected, scoring)
+        as_judged, why = self._settled(whole, expected)
+        status, reason = self._settled(counted, expected)
         if as_judged == "pass" and (status != "pass" or vacuous):
             return _unproven(replace(case, flaky=flaky, replicas=tuple(counted)), judged)
         if as_judged == "error" and status != "pass":  # ours, whatever was met

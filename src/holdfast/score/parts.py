@@ -43,6 +43,7 @@ def with_cases(contract: Score, matrix: Sequence[Reason] | None, cases: Sequence
         counts=contract.counts,
         trials=contract.trials,
         replicas=contract.replicas,
+        unasked=contract.unasked,
         reasons=said,
         attacks=contract.attacks,
         spent=contract.spent,
@@ -85,10 +86,14 @@ def _reasons(cases: Sequence[Case], options: ScoreOptions, unproven: int) -> Ite
 
 
 def _broken(case: Case, options: ScoreOptions) -> bool:
-    """Whether our side broke it; one that waits for trials which fail-fast left out is not broken."""
+    """Whether our side broke it; one that waits for trials which were left out is not broken."""
     if case.status != "error" or case.unproven_only:
         return False
-    return not options.unrun or not case.replicas or any(one.status == "error" for one in case.replicas)
+    return (
+        not (options.unrun or options.unasked)
+        or not case.replicas
+        or any(one.status == "error" for one in case.replicas)
+    )
 
 
 def _undecided(cases: Sequence[Case], options: ScoreOptions) -> Iterator[Reason]:

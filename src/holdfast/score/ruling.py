@@ -33,6 +33,8 @@ class ScoreOptions(Struct, frozen=True):
     interrupted: bool = False
     unrun: int = 0
     """Trials that fail-fast left out: they may have failed."""
+    unasked: int = 0
+    """Trials that a budget left out: their cells are unproven, and the rest decides."""
     planned: int = 0
     """Trials of the plan, those among them."""
 

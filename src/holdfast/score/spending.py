@@ -47,6 +47,11 @@ class SpendingTally:
         elif (cost.input_tokens or cost.output_tokens) and len(self._unpriced) < MODELS_NAMED:
             self._unpriced.add(cost.model or event.tool)
 
+    @property
+    def usd(self) -> float:
+        """What is known to have been paid so far."""
+        return self._nano_usd / _NANO
+
     def result(self) -> Spent | None:
         """None where no call was seen."""
         if not self._calls and not self._retries:

@@ -19,6 +19,7 @@ from holdfast.score.attacks import AttackTally, succeeded
 from holdfast.score.cases import Cases
 from holdfast.score.cell import CellCount, Decision, Tries
 from holdfast.score.intervals import wilson
+from holdfast.score.sequential_cell import SequentialCount
 from holdfast.score.spending import SpendingTally
 from holdfast.score.task_cases import TaskCases
 
@@ -41,7 +42,7 @@ class _Column:
         self.places: Mapping[Task, int] = {task: place for place, task in enumerate(tasks)}
         self.asked = (spec.replicas,) * len(tasks)
         self.expected = sum(self.asked)
-        self.alone = self.expected == 1 and plan.whole
+        self.alone = self.expected == 1 and plan.whole and not plan.sequential
         """Each of its cells has one trial."""
         self.weight = rule.severity_weight
         self.critical = rule.critical
@@ -143,7 +144,8 @@ class Tally:
                 self._done[position] = _PASSED_CONCURRENT if observation.concurrent else _PASSED
                 return position
             cell = self._begin(position, column)
-        cell.count(column.places[trial.task], trial.replica, verdict)
+        place = column.places[trial.task]
+        cell.count(place, trial.replica, verdict)
         if row.chaos:
             if not cell.met:
                 self._weather(row, column, cell, observation)
@@ -155,6 +157,8 @@ class Tally:
         row.ran = True
         if verdict.outcome == "fail" and column.how.kind == "all":
             self._lose(column)  # no other verdict can mend it
+        if isinstance(cell, SequentialCount):
+            return self._stopped(position, row, column, cell)
         if cell.left:
             return None
         del self._open[position]
@@ -165,6 +169,27 @@ class Tally:
             self._lose(column)
         self._done[position] = decision
         return position
+
+    def _stopped(self, position: int, row: _Row, column: _Column, cell: SequentialCount) -> int | None:
+        """The position, if every prompt of the cell is decided by now; it may hear more, of trials that others need."""
+        if self._done[position] is None and not cell.first_decided():
+            return None
+        first = self._done[position] is None
+        decision = self._done[position] = self._decide(row, column, cell)
+        if decision.outcome == "fail":
+            self._lose(column)
+        return position if first else None
+
+    def wants(self, trial: Trial) -> bool:
+        """Whether the trial would tell more: one of its cells, or its case, is not decided yet by earlier replicas."""
+        row = self._rows[trial.scenario]
+        number = self.plan.params_index(trial.params)
+        for rule in self.plan.rules(trial):
+            column = self._columns[rule.id]
+            cell = self._open.get(row.offset + column.offset + number)
+            if not isinstance(cell, SequentialCount) or cell.open_at(column.places[trial.task]):
+                return True
+        return self._cased and self.cases.open(trial)
 
     def _lose(self, column: _Column) -> None:
         self.lost = True
@@ -204,7 +229,8 @@ class Tally:
         if not self._whole:
             asked = self.plan.asked(self.plan.key_at(position))
             expected = sum(asked)
-        cell = self._open[position] = CellCount(asked, expected)
+        cell = SequentialCount(asked, column.how) if self.plan.sequential else CellCount(asked, expected)
+        self._open[position] = cell
         return cell
 
     def _too_many(self, position: int) -> HarnessError:
@@ -230,7 +256,8 @@ class Tally:
         asked = self.plan.asked(key)
         if not any(asked):
             return Decision("unproven", "nothing was asked")
-        return self._decide(row, column, self._open.get(position) or CellCount(asked, sum(asked)))
+        empty = SequentialCount(asked, column.how) if self.plan.sequential else CellCount(asked, sum(asked))
+        return self._decide(row, column, self._open.get(position) or empty)
 
     def _failing_in_calm(self) -> set[tuple[str, int]]:
         """Rule and params of every cell that failed without chaos."""

@@ -118,6 +118,8 @@ class RunEnd(Struct, frozen=True, omit_defaults=True):
     """What the sandboxes of its trials enforced, and what not."""
     unrun: int = 0
     """Trials of its plan that were not run, since fail-fast stopped it."""
+    unasked: int = 0
+    """Trials of its plan that a budget left out."""
 
 
 def read_lines(path: Path) -> Iterator[bytes]:

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.model.task import Task
 from holdfast.model.trial import Judged, Trial
-from holdfast.plan import FailFast, Once
+from holdfast.plan import FailFast, Once, Rounds
 
 TRIALS = [Trial(f"{i:012x}", "contract", "s", Task(("q",)), replica=i) for i in range(5)]
 
@@ -33,3 +33,27 @@ def test_planners_are_pure():
 def test_fail_fast_refuses_a_width_that_never_ends():
     with pytest.raises(ValueError, match="at least 1"):
         FailFast(TRIALS, width=0)
+
+
+def test_rounds_ask_a_replica_of_all_that_is_open_before_the_next():
+    trials = [Trial(f"{task}{n}", "contract", "calm", Task((task,)), n) for task in "ab" for n in range(3)]
+    closed: set[str] = set()
+    rounds = Rounds(trials, lambda trial: trial.task.prompt not in closed)
+    assert [trial.id for trial in rounds.next(Judged())] == ["a0", "b0"]
+    closed.add("a")
+    assert [trial.id for trial in rounds.next(Judged(2, True))] == ["b1"]
+    closed.add("b")
+    assert list(rounds.next(Judged(3))) == []
+
+
+def test_rounds_of_a_run_that_was_taken_up_fill_the_gaps():
+    trials = [Trial(f"a{n}", "contract", "calm", Task(("a",)), n) for n in (1, 4)]
+    rounds = Rounds(trials, lambda trial: True)
+    assert [[trial.id for trial in rounds.next(Judged())] for _ in range(3)] == [["a1"], ["a4"], []]
+
+
+def test_rounds_stop_after_the_one_that_lost_the_run():
+    trials = [Trial(f"a{n}", "contract", "calm", Task(("a",)), n) for n in range(3)]
+    rounds = Rounds(trials, lambda trial: True, fail_fast=True)
+    assert len(rounds.next(Judged())) == 1
+    assert list(rounds.next(Judged(1, True))) == []

@@ -1,0 +1,47 @@
+"""Amounts on the command line: replicas, money, time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+AUTO = "auto"
+MAX_REPLICAS = 20
+"""Of `--replicas auto`, unless something else is asked."""
+
+
+class ReplicaCount(click.IntRange):
+    """A number of replicas, or `auto`."""
+
+    def __init__(self) -> None:
+        super().__init__(1, 100_000)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return AUTO if value == AUTO else super().convert(value, param, ctx)
+
+
+class Dollars(click.FloatRange):
+    """A number over 0, and a real one: nothing is ever more than `nan`."""
+
+    def __init__(self) -> None:
+        super().__init__(0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not number < float("inf"):
+            self.fail(f"{value!r} is no amount", param, ctx)
+        return number
+
+
+class Seconds(click.FloatRange):
+    """Seconds, or a number with a unit: 90s, 5m, 1h."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from holdfast.reading.durations import duration_ms
+
+        text = str(value)
+        found = duration_ms(f"{text}s" if text.replace(".", "", 1).isdecimal() else text)
+        if not found:
+            self.fail(f"{value!r} is not a time: write 90 (seconds), 90s, 5m or 1h", param, ctx)
+        return found / 1000
