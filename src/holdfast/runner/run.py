@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.local import execute
@@ -16,7 +17,6 @@ from holdfast.execute.site import Site
 from holdfast.model.trial import Judged
 from holdfast.plan import FailFast, Once, Rounds
 from holdfast.processes.scratch import sweep
-from holdfast.runner.budget import Budget
 from holdfast.runner.intake import Intake
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
@@ -24,6 +24,9 @@ from holdfast.runner.preflight import preflight, was_stateful
 from holdfast.runner.run_log import RunLog
 from holdfast.store.replay import StoredRun, replay
 from holdfast.store.rundir import RunDir
+
+if TYPE_CHECKING:
+    from holdfast.runner.budget import Budget
 
 BEAT_S = 0.2
 """A clock that moves five times a second looks alive."""
@@ -85,7 +88,7 @@ class RunInProgress:
         """All that have no record yet, in batches, and what their ends tell of the whole."""
         job, intake = self.job, self.intake
         planner = self._planner(stored, site.concurrency)
-        budget = Budget(job.options, stored.done, lambda: intake.tally.spending.usd, time.monotonic)
+        budget = self._budget(stored.done)
         done, alone = 0, site.concurrency == 1
         asked = [job.asked_first] if job.asked_first is not None else []
         calm = None
@@ -95,7 +98,7 @@ class RunInProgress:
             calm = calm_answers(job.spec, [*asked, *job.plan.controls], intake.controls)
         left = 0
         while batch := planner.next(Judged(done, intake.violated)):
-            begun = budget.within(intake.begun(batch))
+            begun = intake.begun(batch) if budget is None else budget.within(intake.begun(batch))
             left = len(batch) + done
             ended = execute(
                 site, begun, started=intake.started, on_fault=intake.met, on_call=intake.saw, store=intake.store
@@ -108,12 +111,12 @@ class RunInProgress:
                         calm.add(trial, seen)
                     done += 1
             await intake.settle()
-            if budget.ended_by:
+            if budget is not None and budget.ended_by:
                 break
         self.log.note(*intake.kept.notes)
         if job.options.max_cost is not None:
             self._warn_of_unpriced()
-        if budget.ended_by:
+        if budget is not None and budget.ended_by:
             self.log.unasked = (left if job.options.auto else len(stored.left)) - done
             self.log.note(_stopped(budget.ended_by, stored.done + done, self.log.unasked, auto=job.options.auto))
         elif job.options.auto:
@@ -131,6 +134,15 @@ class RunInProgress:
         if options.auto:
             return Rounds(stored.left, self.intake.tally.wants, fail_fast=options.fail_fast)
         return FailFast(stored.left, concurrency) if options.fail_fast else Once(stored.left)
+
+    def _budget(self, done: int) -> Budget | None:
+        """What the run may take; None: as much as it needs."""
+        options, tally = self.job.options, self.intake.tally
+        if (options.max_cost, options.max_trials, options.max_time_s) == (None, None, None):
+            return None
+        from holdfast.runner.budget import Budget
+
+        return Budget(options, done, lambda: tally.spending.usd, time.monotonic)
 
     def _note_replicas(self, asked: int) -> None:
         """How many replicas were enough; where fail-fast ended the run, some are missing."""

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from holdfast.model.score import PairedDifference
-from holdfast.model.spec import Invariant, Scenario
+from holdfast.model.spec import Invariant
 from holdfast.score.cell import Decision
 from holdfast.score.paired import RatePair, paired_difference
 from holdfast.score.tally import NOTHING_ASKED, Tally
 
 MOST = 200_000
 """Rules on prompts that did not hold somewhere: with more of them the difference is not worked out."""
-
-
-def has_both(scenarios: Iterable[Scenario]) -> bool:
-    """Whether there is calm, and chaos beside it."""
-    return {scenario.calm for scenario in scenarios} == {True, False}
 
 
 class BesideCalm:
@@ -27,20 +22,20 @@ class BesideCalm:
 
     def __init__(self, tally: Tally) -> None:
         self._plan = tally.plan
-        self._cells: dict[tuple[str, bool], int] = {}
-        """By rule, and whether it was chaos: cells that count."""
+        self.counted: dict[tuple[str, bool], int] = {}
+        """By rule, and whether it was chaos: cells that count, those that passed among them."""
         self._lost: dict[tuple[str, bool, int], int] = {}
         """By the same and the place of a prompt: how many of them it failed in."""
         self._open: dict[tuple[str, bool, int], int] = {}
         """The same: how many of them left it undecided."""
 
     def add(self, rule: Invariant, chaos: bool, decision: Decision) -> None:
-        """A decided cell. One that passed without its fault met counts nowhere."""
+        """A cell that did not pass. One that passed without its fault met counts nowhere."""
         idle = not decision.failed and not decision.undecided
         if (decision.outcome in ("unproven", "error") and idle) or decision.reason == NOTHING_ASKED:
             return
         key = rule.id, chaos
-        self._cells[key] = self._cells.get(key, 0) + 1
+        self.counted[key] = self.counted.get(key, 0) + 1
         if idle or len(self._lost) + len(self._open) > MOST:
             return
         for place in range(max(decision.failed, decision.undecided).bit_length()):
@@ -57,7 +52,7 @@ class BesideCalm:
     def _pairs(self) -> Iterator[RatePair]:
         numbers: dict[object, int] = {}
         for rule in self._plan.invariants:
-            if not self._cells.get((rule.id, False)) or not self._cells.get((rule.id, True)):
+            if not self.counted.get((rule.id, False)) or not self.counted.get((rule.id, True)):
                 continue
             for place, task in enumerate(self._plan.tasks(rule.id)):
                 calm, chaos = self._rate(rule.id, False, place), self._rate(rule.id, True, place)
@@ -65,5 +60,5 @@ class BesideCalm:
                     yield RatePair(numbers.setdefault(task, len(numbers)), calm, chaos)
 
     def _rate(self, rule: str, chaos: bool, place: int) -> float | None:
-        decided = self._cells[rule, chaos] - self._open.get((rule, chaos, place), 0)
+        decided = self.counted[rule, chaos] - self._open.get((rule, chaos, place), 0)
         return 1 - self._lost.get((rule, chaos, place), 0) / decided if decided else None

@@ -18,7 +18,6 @@ from holdfast.model.when import meeting
 from holdfast.plan import CellKey, Plan
 from holdfast.score.composite import UNMET, composite, proven
 from holdfast.score.replicas import mean, settled
-from holdfast.score.sequential import SequentialTest
 
 NEVER_MET = "no trial met a fault that its rules need: nothing is proven"
 _Key = tuple[str, Task, int]
@@ -84,6 +83,8 @@ class Cases:
         scoring = self._spec.scoring
         if not self._plan.sequential or scoring.replica_aggregation.kind == "mean":
             return settled(replicas, expected, scoring)
+        from holdfast.score.sequential import SequentialTest
+
         found = SequentialTest(scoring.replica_aggregation, expected).stop(one.status for one in replicas)
         if found.outcome == "pass":
             return "pass", ""

@@ -69,6 +69,14 @@ class CellCount:
             if first is None or (place, replica) < first[:2]:
                 self.firsts[outcome] = (place, replica, verdict.reason)
 
+    def open_at(self, place: int) -> bool:
+        """Whether another replica of the prompt is expected."""
+        return sum(self.counts[4 * place : 4 * place + 4]) < self.asked[place]
+
+    def first_decided(self) -> bool:
+        """Whether it waits for nothing any more."""
+        return not self.left
+
     def weather(self, observation: Observation, scenario: Scenario, needs: frozenset[int]) -> None:
         """Notes whether one of the injections needed was met in this trial, and if not, how near it came."""
         for fault in observation.ledger:

@@ -7,7 +7,6 @@ from math import ceil, comb, floor, fsum, sqrt
 from typing import NamedTuple
 
 from holdfast.model.score import Interval
-from holdfast.score.exact import exact_limits
 
 _WIDER = 2.1
 """In the place of 1.96 where two runs are compared whose cells may fail together: found by simulation."""
@@ -67,6 +66,8 @@ def score_interval(groups: Sequence[PromptSum]) -> Interval | None:
     total = fsum(one.weight_total for one in known)
     rate = min(1.0, fsum(one.weight_passed for one in known) / total)
     n = _worth(known, total, rate)
+    from holdfast.score.exact import exact_limits
+
     low, high = exact_limits(round(min(rate * n, n), 6), round(n, 6))
     return rounded(100.0 * low, 100.0 * high, len(known))
 

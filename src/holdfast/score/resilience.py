@@ -20,7 +20,6 @@ from holdfast.score.intervals import (
 from holdfast.score.ruling import Reason, ScoreOptions, rule
 from holdfast.score.summary import Summary
 from holdfast.score.tally import Tally
-from holdfast.score.together import Together
 
 _DEFAULT = ScoreOptions()
 
@@ -96,6 +95,8 @@ def _independent(tally: Tally, summary: Summary) -> float:
     cells = kish(summary.weights())
     groups = kish([(weight, 1) for weight in summary.group_weights])
     most = cells / groups
+    from holdfast.score.together import Together
+
     lost = Together(tally.spec.cell_rules)
     for cell, decision in summary.failed:
         lost.add(cell, decision.failed)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.model.score import Cell
-from holdfast.score.beside_calm import BesideCalm, has_both
 from holdfast.score.cell import Decision, Tries
 from holdfast.score.tally import Tally
+
+if TYPE_CHECKING:
+    from holdfast.score.beside_calm import BesideCalm
 
 
 class Sums(NamedTuple):
@@ -50,11 +52,14 @@ class Summary:
         height = width * len(tally.plan.invariants)
         groups: dict[int, float] = {}
         outside = tally.spec.beside
-        beside = self.beside = BesideCalm(tally) if tally.plan.whole and has_both(tally.plan.scenarios) else None
+        beside = self.beside = _beside_calm(tally)
         for position, column, chaos, decision in tally.decided():
             outcome = decision.outcome
             if beside is not None and outcome != "n/a":
-                beside.add(column.rule, chaos, decision)
+                if outcome == "pass":
+                    beside.counted[column.rule.id, chaos] = beside.counted.get((column.rule.id, chaos), 0) + 1
+                else:
+                    beside.add(column.rule, chaos, decision)
             if outside and tally.plan.key_at(position).scenario in outside:
                 self._outside[outcome] = self._outside.get(outcome, 0.0) + column.weight
                 continue
@@ -98,3 +103,12 @@ class Summary:
     def weights(self) -> list[tuple[float, int]]:
         """The weights of counted cells, each with how many have it."""
         return [(weight, n) for (outcome, _, weight), n in self._kinds.items() if outcome in ("pass", "fail")]
+
+
+def _beside_calm(tally: Tally) -> BesideCalm | None:
+    """Where chaos is to be put beside calm: only where a whole plan has both."""
+    if not tally.plan.whole or len({scenario.calm for scenario in tally.plan.scenarios}) < 2:
+        return None
+    from holdfast.score.beside_calm import BesideCalm
+
+    return BesideCalm(tally)

@@ -19,7 +19,6 @@ from holdfast.score.attacks import AttackTally, succeeded
 from holdfast.score.cases import Cases
 from holdfast.score.cell import CellCount, Decision, Tries
 from holdfast.score.intervals import wilson
-from holdfast.score.sequential_cell import SequentialCount
 from holdfast.score.spending import SpendingTally
 from holdfast.score.task_cases import TaskCases
 
@@ -77,6 +76,7 @@ class Tally:
         width = len(spec.params)
         self._many = width > 1
         self._whole = plan.whole
+        self._sequential = plan.sequential
         self._columns = {r.id: _Column(r, spec, plan, i * width) for i, r in enumerate(plan.invariants)}
         height = len(plan.invariants) * width
         self._rows = {s.name: _Row(s, plan, i * height) for i, s in enumerate(plan.scenarios)}
@@ -158,7 +158,7 @@ class Tally:
         row.ran = True
         if verdict.outcome == "fail" and column.how.kind == "all":
             self._lose(column)  # no other verdict can mend it
-        if isinstance(cell, SequentialCount):
+        if self._sequential:
             return self._stopped(position, row, column, cell)
         if cell.left:
             return None
@@ -171,7 +171,7 @@ class Tally:
         self._done[position] = decision
         return position
 
-    def _stopped(self, position: int, row: _Row, column: _Column, cell: SequentialCount) -> int | None:
+    def _stopped(self, position: int, row: _Row, column: _Column, cell: CellCount) -> int | None:
         """The position, if every prompt of the cell is decided by now; it may hear more, of trials that others need."""
         if self._done[position] is None and not cell.first_decided():
             return None
@@ -188,7 +188,7 @@ class Tally:
         for rule in self.plan.rules(trial):
             column = self._columns[rule.id]
             cell = self._open.get(row.offset + column.offset + number)
-            if not isinstance(cell, SequentialCount) or cell.open_at(column.places[trial.task]):
+            if cell is None or cell.open_at(column.places[trial.task]):
                 return True
         return self._cased and self.cases.open(trial)
 
@@ -230,9 +230,15 @@ class Tally:
         if not self._whole:
             asked = self.plan.asked(self.plan.key_at(position))
             expected = sum(asked)
-        cell = SequentialCount(asked, column.how) if self.plan.sequential else CellCount(asked, expected)
-        self._open[position] = cell
+        cell = self._open[position] = self._counter(asked, expected, column)
         return cell
+
+    def _counter(self, asked: Sequence[int], expected: int, column: _Column) -> CellCount:
+        if not self._sequential:
+            return CellCount(asked, expected)
+        from holdfast.score.sequential_cell import SequentialCount
+
+        return SequentialCount(asked, column.how)
 
     def _too_many(self, position: int) -> HarnessError:
         key = self.plan.key_at(position)
@@ -257,8 +263,7 @@ class Tally:
         asked = self.plan.asked(key)
         if not any(asked):
             return Decision("unproven", NOTHING_ASKED)
-        empty = SequentialCount(asked, column.how) if self.plan.sequential else CellCount(asked, sum(asked))
-        return self._decide(row, column, self._open.get(position) or empty)
+        return self._decide(row, column, self._open.get(position) or self._counter(asked, sum(asked), column))
 
     def _failing_in_calm(self) -> set[tuple[str, int]]:
         """Rule and params of every cell that failed without chaos."""
