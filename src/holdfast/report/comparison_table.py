@@ -83,8 +83,12 @@ def _row(one: RuleComparison) -> tuple[str, ...]:
     before, after = (f"{passed}/{one.pairs}" for passed in (one.passed_before, one.passed_after))
     return (
         one_line(_name(one)), before, after, str(one.lost), str(one.gained),
-        f"{one.p:.3f}", f"{one.p_holm:.3f}", verdict(one),
+        _p(one.p), _p(one.p_holm), verdict(one),
     )  # fmt: skip
+
+
+def _p(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 
 def _name(one: RuleComparison) -> str:
