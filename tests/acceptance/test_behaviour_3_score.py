@@ -242,3 +242,15 @@ def test_3_a_selection_scores_only_what_was_selected(project: MakeProject) -> No
     assert made.run("--scenario", "calm").json["score"] == 100.0
     assert made.run("--scenario", "d*").json["score"] == 0.0
     assert made.run("--scenario", "calm", "--scenario", "down").json["score"] == 50.0
+
+
+# "paired difference, per rule and prompt, chaos minus calm, in points"
+def test_3_chaos_stands_beside_calm_as_a_paired_difference(project: MakeProject) -> None:
+    rules = [rule("sourced", value="source"), rule("says", value="a source says")]
+    made = project(contract(rules, [CALM, DOWN], agent=python(), prompts=("a", "b"), isolation="scenario"))
+    paired = made.run().part["paired"]
+    assert (paired["points"], paired["pairs"]) == (-50.0, 4)
+    assert paired["interval"]["low"] < -50 < paired["interval"]["high"]
+    assert "chaos costs 50.0 points (95 %: " in made.show("--no-report").out
+    calm = project(contract(rules, [CALM], agent=python()), name="calm")
+    assert calm.run().part["paired"] is None

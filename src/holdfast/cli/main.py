@@ -33,6 +33,7 @@ COMMANDS = {
     "runs": "List the stored runs",
     "show": "Show a stored run, or the newest",
     "trend": "Scores over time; when a rule began to fail",
+    "compare": "Two runs, rule by rule: worse, better, cannot tell",
     "validate": "Check any spec file, run nothing",
     "verify": "Ask the agent once: is it there?",
     "doctor": "Try every way to meet this agent's calls",

@@ -55,9 +55,7 @@ config_option = _CONFIG
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON on stdout, and nothing else.")
 
 _REPEATED = [
-    click.option(
-        "--replicas", type=ReplicaCount(), metavar="N|auto", help="Ask each prompt N times, or until decided."
-    ),
+    click.option("--replicas", type=ReplicaCount(), metavar="N|auto", help="Ask each prompt N times, or till decided."),
     click.option(
         "--max-replicas", type=click.IntRange(1, 100_000), metavar="N", help="The most of --replicas auto: 20."
     ),

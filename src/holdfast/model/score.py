@@ -18,14 +18,24 @@ class Interval(Struct, frozen=True, omit_defaults=True):
 
     low: float
     high: float
-    method: Literal["wilson", "bootstrap", "kish"] = "wilson"
+    method: Literal["wilson", "bootstrap", "kish", "paired"] = "wilson"
     prompts: int = 0
     """Of a score: how many prompts it rests on."""
 
     @property
     def approximate(self) -> bool:
         """Whether it holds the truth in fewer than 93 % of runs, by simulation."""
-        return self.method == "kish" or (self.method == "bootstrap" and self.prompts < ENOUGH_PROMPTS)
+        return self.method == "kish" or (self.method != "wilson" and self.prompts < ENOUGH_PROMPTS)
+
+
+class PairedDifference(Struct, frozen=True, omit_defaults=True):
+    """Chaos minus calm on the same prompts, in points of 100."""
+
+    points: float
+    """Below 0: chaos costs so many."""
+    interval: Interval
+    pairs: int
+    """Rules on prompts that were decided in calm and under chaos."""
 
 
 class Cell(Struct, frozen=True, omit_defaults=True):
@@ -182,6 +192,8 @@ class Score(Struct, frozen=True, omit_defaults=True):
     interval: Interval | None = None
     calm: float | None = None
     chaos: float | None = None
+    paired: PairedDifference | None = None
+    """Chaos beside calm; None where a scenario of either kind is missing."""
     judged: int = 0
     """Cells that counted: passed or failed."""
     total: int = 0

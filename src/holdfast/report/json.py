@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
-from holdfast.model.score import Attacks, Case, Interval, Score, Share, Spent
+from holdfast.model.score import Attacks, Case, Interval, PairedDifference, Score, Share, Spent
 from holdfast.model.world import Isolation
 from holdfast.report.cases import reproducer
 from holdfast.report.json_stream import pieces
@@ -179,6 +179,7 @@ def _contract(run: Run, score: Score) -> dict[str, Any]:
         "interval": _interval(score.interval),
         "calm": score.calm,
         "chaos": score.chaos,
+        "paired": score.paired and _paired(score.paired),
         "judged": score.judged,
         "total": score.total,
         "trials": score.trials,
@@ -284,6 +285,10 @@ def _fault(met: FaultMet) -> dict[str, Any]:
         "note": met.note,
         "retry": met.retry,
     }
+
+
+def _paired(found: PairedDifference) -> dict[str, Any]:
+    return {"points": found.points, "interval": _interval(found.interval), "pairs": found.pairs}
 
 
 def _interval(found: Interval | None) -> dict[str, Any] | None:

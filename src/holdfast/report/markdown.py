@@ -93,6 +93,9 @@ def _numbers(run: Run) -> Iterator[str]:
     parts += [f"· under chaos {wording.number(score.chaos)}"] if score.chaos is not None else []
     yield " ".join(parts)
     yield ""
+    if score.paired is not None:
+        yield f"**{wording.paired(score.paired)}**"
+        yield ""
     sample = f" · {wording.ONE_SAMPLE}" if score.replicas == 1 else ""
     yield f"{wording.judged(score)} · seed {run.seed}{sample}"
     yield ""

@@ -54,6 +54,8 @@ def _numbers(run: Run, paint: Paint, quiet: bool) -> Iterator[str]:
         yield f"{paint(cases.counted(run), 'bold')}{sample}"
     if wording.has_matrix(run):
         yield _score(run, paint)
+        if run.score.paired is not None:
+            yield wording.paired(run.score.paired)
         yield wording.judged(run.score) if quiet else _sample(run)
     if not quiet:
         yield from _about_calls(run)

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import CellRow, Run, TrialRow
-from holdfast.model.score import Cell, Interval, Score
+from holdfast.model.score import Cell, Interval, PairedDifference, Score
 from holdfast.model.spec import PART_COMMANDS, Injection
 from holdfast.report.safe import one_line
 from holdfast.score.cell import NOT_RUN
@@ -73,6 +73,17 @@ def interval(found: Interval | None) -> str:
     ends = f"{found.low:.{digits}f}–{found.high:.{digits}f}"
     few = f": {plural(found.prompts, 'prompt')}" if found.method == "bootstrap" else ""
     return f"95 %: {ends}" + (f", approximate{few}" if found.approximate else "")
+
+
+def paired(found: PairedDifference) -> str:
+    """`chaos costs 12.5 points (95 %: 4–21)`: the paired difference as a sentence."""
+    cost, low, high = -found.points, -found.interval.high, -found.interval.low
+    digits = 0 if high - low >= 2 else 2
+    between = "–" if low >= 0 else " to "
+    ends = f"{low + 0.0:.{digits}f}{between}{high:.{digits}f}".replace("-0 ", "0 ")
+    few = f", approximate: {plural(found.interval.prompts, 'prompt')}" if found.interval.approximate else ""
+    word = f"costs {cost:.1f}" if cost > 0 else f"gains {-cost:.1f}" if cost < 0 else "costs no"
+    return f"chaos {word} points (95 %: {ends}{few})"
 
 
 def warned(message: str) -> str:

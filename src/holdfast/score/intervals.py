@@ -101,8 +101,9 @@ def shrunk(alike: float, telling: int) -> float:
 
 
 def _telling(one: PromptSum, rate: float) -> bool:
-    """Whether the prompt has tries of the rarer outcome."""
-    return one.weight_passed < one.weight_total if rate >= 0.5 else one.weight_passed > 0
+    """Whether most tries of the prompt have the rarer outcome: single ones say nothing of prompts that fail whole."""
+    half = one.weight_total / 2
+    return one.weight_passed <= half if rate >= 0.5 else one.weight_passed >= half
 
 
 def next_run(rate: float, n: float) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from holdfast.model.score import Cell
+from holdfast.score.beside_calm import BesideCalm, has_both
 from holdfast.score.cell import Decision, Tries
 from holdfast.score.tally import Tally
 
@@ -40,7 +41,7 @@ class Summary:
         self.flaky = 0
         self.group_weights: Collection[float] = ()
         """The weights of counted cells, added up over those that share trials."""
-        self._beside: dict[str, float] = {}
+        self._outside: dict[str, float] = {}
         """Weights by outcome of cells that are no part of the score."""
         self._kinds: dict[tuple[str, bool, float], int] = {}
         rules, open_ = set(), {}
@@ -48,11 +49,14 @@ class Summary:
         own, width = frozenset(tally.spec.cell_rules), len(tally.spec.params)
         height = width * len(tally.plan.invariants)
         groups: dict[int, float] = {}
-        beside = tally.spec.beside
+        outside = tally.spec.beside
+        beside = self.beside = BesideCalm(tally) if tally.plan.whole and has_both(tally.plan.scenarios) else None
         for position, column, chaos, decision in tally.decided():
             outcome = decision.outcome
-            if beside and tally.plan.key_at(position).scenario in beside:
-                self._beside[outcome] = self._beside.get(outcome, 0.0) + column.weight
+            if beside is not None and outcome != "n/a":
+                beside.add(column.rule, chaos, decision)
+            if outside and tally.plan.key_at(position).scenario in outside:
+                self._outside[outcome] = self._outside.get(outcome, 0.0) + column.weight
                 continue
             kind = outcome, chaos, column.weight
             kinds[kind] = kinds[kind] + 1 if kind in kinds else 1
@@ -87,9 +91,9 @@ class Summary:
         return Sums(*by.values())
 
     @property
-    def beside(self) -> Sums:
+    def outside(self) -> Sums:
         """Of the cells that are only compared with."""
-        return Sums(*(self._beside.get(outcome, 0.0) for outcome in ("pass", "fail", "error")))
+        return Sums(*(self._outside.get(outcome, 0.0) for outcome in ("pass", "fail", "error")))
 
     def weights(self) -> list[tuple[float, int]]:
         """The weights of counted cells, each with how many have it."""

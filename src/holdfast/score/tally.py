@@ -23,6 +23,7 @@ from holdfast.score.sequential_cell import SequentialCount
 from holdfast.score.spending import SpendingTally
 from holdfast.score.task_cases import TaskCases
 
+NOTHING_ASKED = "nothing was asked"
 _PASSED = Decision("pass", passes=1)
 _PASSED_CONCURRENT = Decision("pass", passes=1, concurrent=True)
 _rate = lru_cache(maxsize=4096)(wilson)
@@ -255,7 +256,7 @@ class Tally:
             return Decision("n/a", f"`when: {column.rule.when}` is not met here")
         asked = self.plan.asked(key)
         if not any(asked):
-            return Decision("unproven", "nothing was asked")
+            return Decision("unproven", NOTHING_ASKED)
         empty = SequentialCount(asked, column.how) if self.plan.sequential else CellCount(asked, sum(asked))
         return self._decide(row, column, self._open.get(position) or empty)
 

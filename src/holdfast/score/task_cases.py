@@ -19,6 +19,7 @@ from holdfast.plan import Plan
 from holdfast.score.combine import needed, settle
 from holdfast.score.composite import UNMET
 from holdfast.score.obeyed import obeyed
+from holdfast.score.sequential import SequentialTest
 
 _Key = tuple[str, Task, int]
 _Outcome: TypeAlias = Literal["pass", "fail", "error", "unproven"]
@@ -63,14 +64,25 @@ class TaskCases:
         self._met[key] |= {fault.index for fault in seen.ledger if fault.effect == "met"}
         self._judged.setdefault(key, {})[trial.replica] = one
         if one.outcome == "fail":
-            self.lost = self.lost or self._settled(list(self._judged[key].values())) == "fail"
+            self.lost = self.lost or self._settled(self._in_order(key)) == "fail"
+
+    def open(self, trial: Trial) -> bool:
+        """Whether another replica of the trial's case would tell more."""
+        key = (trial.scenario, trial.task, self._plan.params_index(trial.params))
+        if key not in self._judged:
+            return False
+        judged = self._in_order(key)
+        return len(judged) < self._expected(len(judged)) and self._settled(judged) not in ("pass", "fail")
+
+    def _in_order(self, key: _Key) -> list[_JudgedTrial]:
+        return [one for _, one in sorted(self._judged[key].items())]
 
     def all(self) -> Iterator[Case]:
         """Every case that was begun, in plan order."""
         scenarios = {scenario.name: n for n, scenario in enumerate(self._plan.scenarios)}
         tasks = {task: n for n, task in enumerate(self._spec.tasks)}
         for key in sorted(self._judged, key=lambda k: (scenarios[k[0]], tasks.get(k[1], 0), k[2])):
-            yield self._case(key, [one for _, one in sorted(self._judged[key].items())])
+            yield self._case(key, self._in_order(key))
 
     def _case(self, key: _Key, judged: Sequence[_JudgedTrial]) -> Case:
         scenario, task, params = key
@@ -116,6 +128,11 @@ class TaskCases:
         count = {kind: sum(one.outcome == kind for one in counted) for kind in _STATUS}
         expected = self._expected(len(counted))
         how = self._spec.scoring.replica_aggregation
+        if self._plan.sequential:
+            stopped = SequentialTest(how, expected).stop(_STATUS[one.outcome] for one in counted).outcome
+            if stopped in ("pass", "fail"):
+                return "pass" if stopped == "pass" else "fail"
+            return "unproven" if count["unproven"] and not count["error"] else "error"
         undecided = count["error"] + count["unproven"]
         found = settle(count["pass"], count["fail"], undecided, expected, needed(how, expected))
         if found in ("pass", "fail"):

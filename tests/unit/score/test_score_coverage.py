@@ -11,6 +11,8 @@ from holdfast.score.intervals import PromptSum, next_run, pass_hat_k, score_inte
 RATES = (0.02, 0.5, 0.9, 0.99)
 LUMPS = (0.0, 0.5, 1.0)
 """How much alike the tries of one prompt are: not at all, by a beta distribution, entirely."""
+BAD = -1.0
+"""A few prompts fail whole, beside single failures of the others."""
 WEIGHTS = ("equal", "mutations", "prompts")
 FIVE_SIGMA = 5.0
 
@@ -18,6 +20,8 @@ FIVE_SIGMA = 5.0
 def prompt_rate(rng: Random, rate: float, lump: float) -> float:
     if lump == 0.0:
         return rate
+    if lump == BAD:
+        return 0.95 if rng.random() < rate / 0.95 else 0.0
     if lump == 1.0:
         return float(rng.random() < rate)
     return rng.betavariate(rate * (1 / lump - 1), (1 - rate) * (1 / lump - 1))
@@ -50,7 +54,7 @@ def least(prompts: int, runs: int) -> float:
 
 
 @pytest.mark.parametrize("prompts", [3, 8, 20])
-@pytest.mark.parametrize(("rate", "lump"), [(0.5, 0.5), (0.9, 1.0), (0.99, 0.0)])
+@pytest.mark.parametrize(("rate", "lump"), [(0.5, 0.5), (0.9, 1.0), (0.99, 0.0), (0.855, BAD)])
 def test_the_interval_of_a_score_holds_the_truth(prompts, rate, lump):
     assert coverage(prompts, 3, rate, lump, "mutations", 120) >= least(prompts, 120)
 
@@ -63,6 +67,14 @@ def test_the_interval_of_a_score_holds_the_truth(prompts, rate, lump):
 @pytest.mark.parametrize("prompts", [3, 5, 8, 12, 20, 50, 200])
 def test_the_interval_of_a_score_holds_the_truth_whatever_the_agent(prompts, tries, rate, lump, weights):
     assert coverage(prompts, tries, rate, lump, weights, 1500) >= least(prompts, 1500)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rate", [0.7, 0.855, 0.9, 0.93])
+@pytest.mark.parametrize("tries", [3, 10])
+@pytest.mark.parametrize("prompts", [5, 8, 12, 20, 50])
+def test_prompts_that_fail_whole_are_allowed_for_before_they_are_seen(prompts, tries, rate):
+    assert coverage(prompts, tries, rate, BAD, "equal", 1500) >= least(prompts, 1500)
 
 
 def next_score_held(cells: int, rate: float, lump: float, runs: int) -> float:

@@ -1,0 +1,44 @@
+"""holdfast compare A B"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from holdfast.cli import options as shared
+
+
+@click.command(name="compare")
+@click.argument("before")
+@click.argument("after")
+@shared.as_json
+@click.option("--exit-code", "exits", is_flag=True, help="Exit 1 if a rule is worse.")
+def command(before: str, after: str, as_json: bool, exits: bool) -> int:
+    """Compare two stored runs rule by rule, on what both of them asked.
+
+    A rule is worse or better only where chance is no explanation at 5 %, all rules together.
+
+    \b
+      holdfast compare 0003 0007
+      holdfast compare 0003 latest --exit-code
+    """
+    from holdfast.cli import screen
+    from holdfast.report.comparison_table import document, lines
+    from holdfast.report.paint import painter
+    from holdfast.report.safe import ascii_only
+    from holdfast.report.terminal import can_show_signs
+    from holdfast.runner.comparison import compare_runs
+    from holdfast.runner.start import RUNS
+    from holdfast.store.rundir import RunDir
+
+    found = compare_runs(RunDir.find(RUNS, before), RunDir.find(RUNS, after), environ=os.environ)
+    if as_json:
+        from holdfast.model.codec import encode
+
+        sys.stdout.write(encode(document(found)).decode() + "\n")
+    else:
+        text = "\n".join(lines(found, painter(screen.wants_color(sys.stdout)))) + "\n"
+        sys.stdout.write(text if can_show_signs(sys.stdout.encoding) else ascii_only(text))
+    return int(exits and bool(found.of("worse")))

@@ -1,0 +1,91 @@
+"""Two runs compared, as text for a terminal and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.model.comparison import Comparison, RuleComparison
+from holdfast.report.paint import Paint
+from holdfast.report.safe import one_line
+from holdfast.report.wording import plural
+
+_HEAD = ("rule", "before", "after", "lost", "gained", "p", "by Holm", "")
+_TONES = {"worse": "fail", "better": "pass"}
+
+
+def lines(found: Comparison, paint: Paint) -> Iterator[str]:
+    """A row for every rule, then what was left out and why."""
+    rows = [_HEAD, *map(_row, found.rules)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD) - 1)]
+    for row, one in zip(rows, (None, *found.rules), strict=True):
+        shown = [
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=False))
+        ]
+        said = row[-1] if one is None else paint(row[-1], _TONES.get(one.change, ""))
+        yield "   ".join([*shown, said]).rstrip()
+    yield ""
+    yield from (f"not compared: {one_line(text)}" for text in found.left_out)
+    for count, run in ((found.only_before, found.before), (found.only_after, found.after)):
+        if count:
+            yield f"{plural(count, 'verdict')} of run {run} without a partner: not compared"
+    yield from (f"note: {one_line(text)}" for text in found.notes)
+    yield summary(found)
+
+
+def summary(found: Comparison) -> str:
+    """`0003 → 0007: 1 rule worse, 2 better, 4 the same, 1 cannot tell`."""
+    words = {"worse": "worse", "better": "better", "same": "the same", "cannot tell": "cannot tell"}
+    counts = [(len([one for one in found.rules if one.change == change]), word) for change, word in words.items()]
+    said = ", ".join(f"{count} {word}" for count, word in counts if count)
+    return f"{found.before} → {found.after}: of {plural(len(found.rules), 'rule')} {said}"
+
+
+def verdict(one: RuleComparison) -> str:
+    """`worse`, or `cannot tell, about 12 more replicas would`."""
+    if one.more_replicas is None:
+        return one.change
+    return f"cannot tell, about {plural(one.more_replicas, 'more replica')} would"
+
+
+def document(found: Comparison) -> dict[str, Any]:
+    """The same as JSON."""
+    return {
+        "before": found.before,
+        "after": found.after,
+        "worse": [_name(one) for one in found.of("worse")],
+        "better": [_name(one) for one in found.of("better")],
+        "rules": [_entry(one) for one in found.rules],
+        "only_before": found.only_before,
+        "only_after": found.only_after,
+        "left_out": found.left_out,
+        "notes": found.notes,
+    }
+
+
+def _entry(one: RuleComparison) -> dict[str, Any]:
+    return {
+        "rule": one.rule,
+        "part": one.part or None,
+        "change": one.change,
+        "pairs": one.pairs,
+        "passed_before": one.passed_before,
+        "passed_after": one.passed_after,
+        "lost": one.lost,
+        "gained": one.gained,
+        "p": one.p,
+        "p_holm": one.p_holm,
+        "more_replicas": one.more_replicas,
+    }
+
+
+def _row(one: RuleComparison) -> tuple[str, ...]:
+    before, after = (f"{passed}/{one.pairs}" for passed in (one.passed_before, one.passed_after))
+    return (
+        one_line(_name(one)), before, after, str(one.lost), str(one.gained),
+        f"{one.p:.3f}", f"{one.p_holm:.3f}", verdict(one),
+    )  # fmt: skip
+
+
+def _name(one: RuleComparison) -> str:
+    return f"{one.part}: {one.rule}" if one.part else one.rule

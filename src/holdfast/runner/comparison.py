@@ -1,0 +1,134 @@
+"""Comparing two stored runs: what was asked in both, rule by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from holdfast.errors import UsageError, UserError
+from holdfast.model.codec import canonical
+from holdfast.model.comparison import Comparison
+from holdfast.model.spec import Invariant, Spec
+from holdfast.runner.start import stored_spec
+from holdfast.score.comparison import PairCounts, compare_rules
+from holdfast.store.pairs import StoredPair, part_folders, stored_pairs
+from holdfast.store.rundir import RunDir
+
+_Rule = tuple[str, str]
+"""A part and a rule of it."""
+
+
+class Changed(NamedTuple):
+    """What has one name in both runs, and does not mean the same: by part and name."""
+
+    rules: frozenset[_Rule] = frozenset()
+    scenarios: frozenset[tuple[str, str]] = frozenset()
+
+
+def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -> Comparison:
+    """What changed from one run to the other; UsageError if they have nothing in common."""
+    changed = _changed(before, after, environ)
+    earlier = {one.key: one for one in _kept(before, changed)}
+    later = {one.key: one for one in _kept(after, changed)}
+    counts = _counted(earlier, later)
+    if not any(one.pairs for one in counts):
+        what = f"runs {before.id} and {after.id} have no decided verdict in common"
+        raise UsageError(what, hint=_why(before, after))
+    common = sum(one.pairs for one in counts)
+    return Comparison(
+        before.id,
+        after.id,
+        compare_rules(counts),
+        len(earlier) - common,
+        len(later) - common,
+        (*_left_out(changed), *_in_one_only(earlier, later, before, after)),
+        tuple(_notes(before, after)),
+    )
+
+
+def _kept(run: RunDir, changed: Changed) -> Iterator[StoredPair]:
+    for one in stored_pairs(run):
+        if (one.part, one.rule) not in changed.rules and (one.part, one.scenario) not in changed.scenarios:
+            yield one
+
+
+def _counted(earlier: Mapping[int, StoredPair], later: Mapping[int, StoredPair]) -> list[PairCounts]:
+    """By rule, in the order in which the later run has them."""
+    found: dict[_Rule, list[int]] = {}
+    for key, now in later.items():
+        was = earlier.get(key)
+        if was is not None:
+            counts = found.setdefault((now.part, now.rule), [0, 0, 0, 0, 1])
+            counts[2 * (not was.passed) + (was.passed != now.passed)] += 1
+            counts[4] = max(counts[4], now.replica + 1)
+    return [
+        PairCounts(rule, part, both, lost, gained, neither, replicas)
+        for (part, rule), (both, lost, neither, gained, replicas) in found.items()
+    ]
+
+
+def _changed(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> Changed:
+    """Rules and scenarios that were written anew between the two; their verdicts are of two kinds."""
+    rules: set[_Rule] = set()
+    scenarios: set[tuple[str, str]] = set()
+    for part, one, other in _specs(before, after, environ):
+        then = {rule.id: _meaning(rule) for rule in one.invariants}
+        rules |= {(part, r.id) for r in other.invariants if then.get(r.id, b"") not in (b"", _meaning(r))}
+        weather = {scenario.name: canonical(scenario.content) for scenario in one.scenarios}
+        scenarios |= {
+            (part, s.name) for s in other.scenarios if weather.get(s.name, b"") not in (b"", canonical(s.content))
+        }
+    return Changed(frozenset(rules), frozenset(scenarios))
+
+
+def _meaning(rule: Invariant) -> bytes:
+    """What decides its verdicts: neither its weight nor its words."""
+    return canonical((rule.check, rule.settings, rule.negate, rule.over, rule.attacks_only))
+
+
+def _specs(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> Iterator[tuple[str, Spec, Spec]]:
+    """The specs of each part that both have, where their files differ."""
+    earlier = {"": before} | {path.name: RunDir(path) for path in part_folders(before)}
+    later = {"": after} | {path.name: RunDir(path) for path in part_folders(after)}
+    for part, run in later.items():
+        other = earlier.get(part)
+        if other is None or other.manifest().spec_digest == run.manifest().spec_digest:
+            continue
+        try:
+            one, two = (stored_spec(each, each.manifest(), None, environ)[0] for each in (other, run))
+        except UserError:
+            continue  # a copy that cannot be read alone; its notes say that the files differ
+        yield part, one, two
+
+
+def _left_out(changed: Changed) -> Iterator[str]:
+    for _, rule in sorted(changed.rules):
+        yield f"rule {rule}: it was written anew between the runs"
+    for _, scenario in sorted(changed.scenarios):
+        yield f"scenario {scenario}: its faults are not the same in both"
+
+
+def _in_one_only(
+    earlier: Mapping[int, StoredPair], later: Mapping[int, StoredPair], before: RunDir, after: RunDir
+) -> Iterator[str]:
+    then, now = ({(one.part, one.rule) for one in run.values()} for run in (earlier, later))
+    for which, missing in ((before, then - now), (after, now - then)):
+        yield from (f"rule {rule}: decided in run {which.id} only" for _, rule in sorted(missing))
+
+
+def _notes(before: RunDir, after: RunDir) -> Iterator[str]:
+    one, other = before.manifest(), after.manifest()
+    if one.spec_digest != other.spec_digest:
+        yield "the specs differ: what has the same name and meaning in both is compared"
+    if one.seed != other.seed:
+        yield f"the seeds differ ({one.seed} and {other.seed}): pairs met other luck"
+    for run in (before, after):
+        ended = run.ended()
+        if ended is None or not ended.complete or ended.unrun or ended.unasked:
+            yield f"run {run.id} is unfinished: it is compared as far as it goes"
+
+
+def _why(before: RunDir, after: RunDir) -> str:
+    if before.manifest().spec_digest != after.manifest().spec_digest:
+        return "they are of two specs: a baseline must be a run of the same rules, scenarios and prompts"
+    return "one of them decided nothing, or they were run with other selections"

@@ -1,0 +1,89 @@
+"""`holdfast compare A B`: a pair is (rule, scenario, prompt, replica); p is shown raw and by Holm."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+from cli import CALM, DOWN, MakeProject, contract, python, rule, rundir
+
+PROMPTS = tuple(f"p{n}" for n in range(8))
+RULES = [rule("sourced", value="source"), rule("says", value="says")]
+AGENT = "def search(query):\n    return 'a source says ' + query\n\n\ndef ask(prompt):\n    return {}\n"
+
+
+def two_runs(project: MakeProject, after: str = "'a source: ' + prompt", **changes):
+    made = project(contract(RULES, [CALM], prompts=PROMPTS, agent=python()), AGENT.format("search(prompt)"))
+    made.run()
+    (made.folder / "agent.py").write_text(AGENT.format(after))
+    if changes:
+        made.write(
+            contract(changes.get("rules", RULES), [CALM], prompts=changes.get("prompts", PROMPTS), agent=python())
+        )
+    made.run("--seed", "7") if changes.get("seed") else made.run()
+    return made
+
+
+def test_a_rule_that_lost_every_pair_is_worse(project: MakeProject) -> None:
+    made = two_runs(project)
+    found = json.loads(made.cli("compare", "1", "2", "--json").out)
+    by_rule = {one["rule"]: one for one in found["rules"]}
+    assert found["worse"] == ["says"]
+    assert (by_rule["says"]["lost"], by_rule["says"]["gained"], by_rule["says"]["pairs"]) == (8, 0, 8)
+    assert by_rule["says"]["p"] == 0.0078125
+    assert by_rule["says"]["p_holm"] == 0.015625
+    assert by_rule["sourced"]["change"] == "same"
+    shown = made.cli("compare", "0001", "0002")
+    assert shown.code == 0
+    assert "0001 → 0002: of 2 rules 1 worse, 1 the same" in shown.out
+    assert made.cli("compare", "0001", "0002", "--exit-code").code == 1
+    assert made.cli("compare", "0002", "0001", "--exit-code").code == 0
+    assert json.loads(made.cli("compare", "2", "1", "--json").out)["better"] == ["says"]
+
+
+def test_too_little_to_tell_says_how_much_more_would_be_needed(project: MakeProject) -> None:
+    made = two_runs(project, after="'a source: ' if prompt == 'p1' else search(prompt)")
+    assert "cannot tell, about " in made.cli("compare", "1", "2").out
+    assert made.cli("compare", "1", "2", "--exit-code").code == 0
+
+
+def test_what_is_in_one_run_only_is_said(project: MakeProject) -> None:
+    rules = [RULES[0], rule("new", value="source"), rule("says", value="said")]
+    made = two_runs(project, rules=rules, prompts=(*PROMPTS[:6], "other"), seed=True)
+    shown = made.cli("compare", "1", "2").out
+    assert "not compared: rule says: it was written anew between the runs" in shown
+    assert "not compared: rule new: decided in run 0002 only" in shown
+    assert "2 verdicts of run 0001 without a partner" in shown
+    assert "the specs differ" in shown
+    assert "the seeds differ (0 and 7)" in shown
+
+
+def test_a_baseline_of_another_spec_is_refused_in_clear_words(project: MakeProject) -> None:
+    made = two_runs(project, prompts=("something else",))
+    refused = made.cli("compare", "1", "2")
+    assert refused.code == 4
+    assert "have no decided verdict in common" in refused.err
+    assert "of two specs" in refused.err
+    assert made.cli("compare", "1", "9").code == 4
+
+
+def test_unproven_and_broken_verdicts_are_no_pairs(project: MakeProject) -> None:
+    made = project(contract([rule("no", "excludes_pattern", patterns=["x"]), RULES[0]], [CALM, DOWN], agent=python()))
+    made.run()
+    made.write(contract([rule("no", "excludes_pattern", patterns=["x"]), RULES[0]], [CALM, DOWN], agent=python()))
+    made.run()
+    found = json.loads(made.cli("compare", "1", "2", "--json").out)
+    assert {one["rule"]: one["pairs"] for one in found["rules"]} == {"no": 2, "sourced": 2}
+
+
+def test_runs_of_several_parts_are_paired_part_by_part(project: MakeProject) -> None:
+    made = two_runs(project)
+    for run in ("0001", "0002"):
+        folder = rundir(made, run)
+        parent = folder.with_name("9" + run)
+        shutil.copytree(folder, parent / "parts" / "contract")
+        shutil.copytree(folder, parent / "parts" / "chaos")
+        shutil.copy(folder / "run.json", parent / "run.json")
+    found = json.loads(made.cli("compare", "90001", "90002", "--json").out)
+    assert found["worse"] == ["chaos: says", "contract: says"]
+    assert {one["part"] for one in found["rules"]} == {"chaos", "contract"}
