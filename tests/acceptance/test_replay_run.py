@@ -225,6 +225,13 @@ def test_an_agent_that_dies_of_a_recorded_failure_is_judged_and_no_preflight_ref
     assert (result.code, statuses(result)) == (1, {"a": "fail"})
 
 
+def test_a_session_is_selected_by_its_id_or_its_name(shop: Project) -> None:
+    keep(shop, "replays/a.yaml", session("incident-1", name="the first"))
+    keep(shop, "replays/b.yaml", session("incident-2", name="the other"))
+    assert list(statuses(replay(shop, "replays", "-k", "incident-2"))) == ["incident-2"]
+    assert list(statuses(replay(shop, "replays", "-k", "first"))) == ["incident-1"]
+
+
 def test_replicas_of_a_session_are_told_together(shop: Project, tmp_path: Path) -> None:
     keep(shop, "s.yaml", session("a", tool_responses=[response({"price": 42})]))
     result = replay(shop, "s.yaml", "--replicas", "3", "-o", str(tmp_path / "report.json"))

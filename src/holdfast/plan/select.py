@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError
@@ -70,9 +70,9 @@ class TaskFilter:
             return False
         if self._fits is None:
             return True
-        return self._fits(
-            (rule, scenario, *task.turns, *(f"{name}={param_text(value)}" for name, value in params.items()))
-        )
+        session = () if task.recording is UNSET else (task.recording.session, task.recording.name)
+        given = (f"{name}={param_text(value)}" for name, value in params.items())
+        return self._fits((rule, scenario, *session, *task.turns, *given))
 
     def _failed_on(self, rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> bool:
         exact = failed_task(rule, scenario, task, params)

@@ -15,8 +15,12 @@ from holdfast.replay.foreign_messages import AskedQuestion, ForeignMessage, ques
 from holdfast.replay.session_file import DEEPEST, too_deep
 
 NO_INPUT = "it has no input: nothing says what was asked"
+_LONGEST = 86_400_000.0
+"""Milliseconds of a day: what took longer was not timed well."""
 _STATUS = re.compile(r"(?<![\d.])([45]\d\d)(?![\d.])")
 _UNREACHED = re.compile(r"(?i)connection|timed? ?out|unreachable|refused|reset by peer|name or service")
+UNNAMED = "trace"
+"""The id of a trace that has none; of several, formats.py numbers them."""
 _FAILURE = 400
 """Characters of what went wrong that a session keeps."""
 
@@ -61,13 +65,14 @@ def session_of(trace: ForeignTrace) -> Found:
     """The session of a trace, or why there is none."""
     asked = _asked(trace.asked)
     if asked is None:
-        return LeftOutTrace(trace.id, NO_INPUT)
-    responses = tuple(map(response_of, sorted(trace.tools, key=lambda one: one.began)))
+        return LeftOutTrace(trace.id or UNNAMED, NO_INPUT)
+    named = sorted((use for use in trace.tools if use.tool), key=lambda one: one.began)
+    responses = tuple(map(response_of, named))
     deep = next((one.tool for one in responses if too_deep(one)), None)
     if deep is not None:
         return LeftOutTrace(trace.id, f"what {deep} answered is nested deeper than {DEEPEST} levels")
     return RecordedSession(
-        id=trace.id,
+        id=trace.id or UNNAMED,
         turns=asked.turns,
         name=trace.name,
         source=trace.source,
@@ -80,11 +85,13 @@ def session_of(trace: ForeignTrace) -> Found:
 
 def response_of(use: ToolUse) -> RecordedResponse:
     """What a tool answered; an error has a status, and itself as the answer where there is no other."""
+    latency = use.latency_ms if 0 <= use.latency_ms < _LONGEST else 0.0
+    said_status = use.status if use.status is not None and 0 <= use.status <= 599 else None
     if not use.error:
-        return RecordedResponse(use.tool, as_json(use.output), use.status or 200, use.latency_ms)
-    status = use.status if use.status is not None else error_status(use.error)
+        return RecordedResponse(use.tool, as_json(use.output), said_status or 200, latency)
+    status = said_status if said_status is not None else error_status(use.error)
     said = use.output if use.output not in (None, "") else one_failure(use.error)
-    return RecordedResponse(use.tool, as_json(said), status, use.latency_ms)
+    return RecordedResponse(use.tool, as_json(said), status, latency)
 
 
 def error_status(error: str) -> int:

@@ -60,5 +60,9 @@ def _response(one: Any) -> ToolUse:
         output=decoded(at(one, "response")),
         error=f"status {status}" if failed else "",
         status=status if known else None,
-        latency_ms=float(text(one, "latency_ms") or 0),
+        latency_ms=_number(at(one, "latency_ms")),
     )
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
