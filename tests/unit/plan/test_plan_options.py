@@ -46,7 +46,7 @@ def test_a_settled_option_that_is_given_otherwise_is_named(now: RunOptions, flag
 
 def test_every_option_is_a_flag_and_every_flag_an_option() -> None:
     shown = {"config", "resume", "force", "outputs", "otlp", "as_json", "quiet", "verbose", "dry_run", "no_report"}
-    shown |= {"file", "last_failed"}
+    shown |= {"file", "last_failed", "annotations", "cached"}
     context = run.make_context("run", [])
     chaos = {"chaos": False, "chaos_profile": None}  # of `holdfast run` alone
     chaos |= {"sessions": None, "live": False}  # of `holdfast replay run` alone
