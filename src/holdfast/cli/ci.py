@@ -11,11 +11,13 @@ from typing import Any
 import click
 
 from holdfast.cli import options as shared
+from holdfast.errors import UsageError
 from holdfast.plan import RunOptions
 
 
 @click.command(name="ci")
 @shared.whole_options
+@click.option("--baseline", metavar="RUN|last", help="Fail if a rule is worse than in that run.")
 @shared.whole_output
 def command(
     config: Path | None,
@@ -26,6 +28,9 @@ def command(
     quiet: bool,
     verbose: bool,
     no_report: bool,
+    annotations: bool,
+    baseline: str | None,
+    cached: bool,
     **given: Any,
 ) -> int:
     """Run every part that the file configures, and answer: may this agent ship?
@@ -36,11 +41,23 @@ def command(
     \b
       holdfast ci
       holdfast ci --min-score 90 -o reports
+      holdfast ci --baseline last
       holdfast ci --resume 0007
     """
     options = shared.options(part="ci", **given)
     return run_several(
-        config, resume, force, options, outputs, as_json=as_json, quiet=quiet, verbose=verbose, report=not no_report
+        config,
+        resume,
+        force,
+        options,
+        outputs,
+        as_json=as_json,
+        quiet=quiet,
+        verbose=verbose,
+        report=not no_report,
+        baseline=baseline,
+        cached=cached,
+        annotations=annotations,
     )
 
 
@@ -55,18 +72,24 @@ def run_several(
     quiet: bool = False,
     verbose: bool = False,
     report: bool = True,
+    baseline: str | None = None,
+    cached: bool = False,
+    annotations: bool = False,
 ) -> int:
     """Runs the parts and shows them; the exit code."""
     from holdfast.cli.run_job import Screen
-    from holdfast.cli.whole_run import plan_whole, run_whole, show_overall, write_overall
+    from holdfast.cli.whole_run import plan_whole, run_whole, show_overall, tell_whole_step, write_overall
     from holdfast.report.whole_files import check_output
 
     for path in outputs:
         check_output(path)
-    plan = plan_whole(config, options, resume, force)
+    if cached and resume is not None:
+        raise UsageError("--cached and --resume exclude each other", hint="--resume asks what is left to ask")
+    plan = plan_whole(config, options, resume, force, baseline=baseline, cached=cached)
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
     with closing(run_whole(plan, screen, report=report)) as found:
         missing = write_overall(found, outputs, report=report)
+        tell_whole_step(found, annotations=annotations)
         show_overall(found, as_json=as_json, quiet=quiet, page=found.shown_page if report else "")
     for trouble in missing:
         print(f"error: {trouble}", file=sys.stderr)

@@ -122,6 +122,10 @@ whole_files = click.option(
 )
 _QUIET = click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict.")
 _VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Every failure in full.")
+_ANNOTATIONS = click.option(
+    "--annotations", is_flag=True, help="GitHub workflow commands, as where GITHUB_ACTIONS=true."
+)
+_CACHED = click.option("--cached", is_flag=True, help="Show a stored run of the very same; ask if there is none.")
 _NO_REPORT = click.option("--no-report", is_flag=True, help="Do not write report.html into the run's folder.")
 _OUTPUT = [
     output_files,
@@ -131,8 +135,8 @@ _OUTPUT = [
     _VERBOSE,
     click.option("--dry-run", is_flag=True, help="Count the trials; run nothing."),
     _NO_REPORT,
-    click.option("--annotations", is_flag=True, help="Workflow commands of GitHub, as where GITHUB_ACTIONS=true."),
-    click.option("--cached", is_flag=True, help="Show a stored run of the very same; ask if there is none."),
+    _ANNOTATIONS,
+    _CACHED,
 ]  # fmt: skip
 
 
@@ -159,7 +163,7 @@ def whole_options(command: F) -> F:
 
 def whole_output(command: F) -> F:
     """Where and how the result of every part is shown."""
-    for option in reversed([whole_files, as_json, _QUIET, _VERBOSE, _NO_REPORT]):
+    for option in reversed([whole_files, as_json, _QUIET, _VERBOSE, _NO_REPORT, _ANNOTATIONS, _CACHED]):
         command = option(command)
     return command
 

@@ -197,7 +197,7 @@ def with_reports(
     missing = [trouble for path, by in asked if (trouble := _tried(outcome, path, by))]
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step and step_summary:
-        _append(Path(step), next(iter(named("markdown").render(outcome.run).values())))
+        append_summary(Path(step), next(iter(named("markdown").render(outcome.run).values())))
     return replace(outcome, unwritten=tuple(missing))
 
 
@@ -219,7 +219,7 @@ def ending(outcome: RunOutcome) -> int:
     return outcome.score.exit_code or (HARNESS if outcome.unwritten else 0)
 
 
-def _append(step: Path, rendered: Iterable[bytes]) -> None:
+def append_summary(step: Path, rendered: Iterable[bytes]) -> None:
     """Adds to the summary of a CI job. It is a courtesy: the verdict does not depend on it."""
     from holdfast.report.safe import one_line
 
@@ -288,8 +288,18 @@ def run_and_show(
         from holdfast.cli.ci import run_several
 
         _check_several(asked, dry_run=dry_run, last_failed=last_failed, otlp=otlp, cached=cached)
-        shown = {"as_json": as_json, "quiet": quiet, "verbose": verbose, "report": not no_report}
-        return run_several(config, resume, force, asked, outputs, **shown)
+        return run_several(
+            config,
+            resume,
+            force,
+            asked,
+            outputs,
+            as_json=as_json,
+            quiet=quiet,
+            verbose=verbose,
+            report=not no_report,
+            annotations=annotations,
+        )
     if dry_run:
         return screen.dry_run(prepared.job, prepared.rundir)
     again = None

@@ -26,8 +26,9 @@ from holdfast.runner.outcome import RunOutcome, shown_path
 from holdfast.runner.preflight import was_stateful
 from holdfast.runner.start import RUNS, begin_whole, take_up
 from holdfast.runner.whole import NOT_DECLARED, ORDER, overall, part_results, skipped, store_overall, stored_overall
+from holdfast.runner.whole_history import baseline_run, compared, regressions_named
 from holdfast.score.overall import interrupted
-from holdfast.score.ruling import INTERRUPTED
+from holdfast.score.ruling import INTERRUPTED, UNPROVEN, Reason
 from holdfast.store.rundir import RunDir
 
 
@@ -41,6 +42,10 @@ class WholePlan(Struct, frozen=True):
     """Parts that are not run, and why."""
     whole: RunDir | None = None
     """The run that is taken up; None: a new one."""
+    baseline: RunDir | None = None
+    """The run that this one must not be worse than."""
+    cached: bool = False
+    """A stored run of the very same part stands for asking it again."""
 
 
 class WholeOutcome(Struct, frozen=True):
@@ -61,7 +66,15 @@ class WholeOutcome(Struct, frozen=True):
         self.stack.close()
 
 
-def plan_whole(config: Path | None, given: RunOptions, resume: str | None, force: bool) -> WholePlan:
+def plan_whole(
+    config: Path | None,
+    given: RunOptions,
+    resume: str | None,
+    force: bool,
+    *,
+    baseline: str | None = None,
+    cached: bool = False,
+) -> WholePlan:
     """Everything that can be refused is refused here, before the agent is started."""
     whole = RunDir.find(RUNS.absolute(), resume) if resume is not None else None
     if whole is not None and not whole.manifest().parts:
@@ -84,7 +97,8 @@ def plan_whole(config: Path | None, given: RunOptions, resume: str | None, force
             jobs[part] = _prepared(part, spec, given, whole, force, warned=not jobs)
         except NothingProven as idle:  # sessions that no rule judges, or a source without any
             left[part] = str(idle)
-    return WholePlan(spec, given, jobs, left, whole)
+    before = baseline_run(RUNS.absolute(), baseline, spec, whole) if baseline is not None else None
+    return WholePlan(spec, given, jobs, left, whole, before, cached)
 
 
 def _file_of(whole: RunDir) -> Path:
@@ -144,9 +158,12 @@ def run_whole(plan: WholePlan, screen: Screen, *, report: bool) -> WholeOutcome:
             if interrupted(results):
                 results.append(skipped(part, "the run was interrupted before it", plan.spec.weights))
                 continue
+            settled, used_up = _after(prepared, outcomes, plan.options, time.monotonic() - began)
+            if used_up:
+                results.append(skipped(part, f"{used_up} is used up", plan.spec.weights, UNPROVEN))
+                continue
             screen.heading(part)
-            settled = _after(prepared, outcomes)
-            outcome = execute(settled, screen, (), report=report, at=whole.part(part))
+            outcome = _outcome(settled, screen, plan.cached, report=report, at=whole.part(part))
             stack.enter_context(closing(outcome))
             outcomes[part] = outcome
             results += part_results(outcome, whole, plan.spec.weights)
@@ -157,23 +174,62 @@ def run_whole(plan: WholePlan, screen: Screen, *, report: bool) -> WholeOutcome:
         raise
     least = plan.options.min_score if plan.options.min_score is not None else plan.spec.scoring.min_score
     scored = plan.options.part == "ci"
+    reasons, notes = _beside(plan, whole, outcomes) if scored and not interrupted(results) else ([], [])
     found = overall(
-        whole, plan.spec, results, least=least if scored else None, duration_s=time.monotonic() - began, scored=scored
+        whole,
+        plan.spec,
+        results,
+        least=least if scored else None,
+        duration_s=time.monotonic() - began,
+        found=reasons,
+        notes=notes,
+        scored=scored,
     )
     store_overall(whole, found)
     whole.unlock()
     return WholeOutcome(found, outcomes, whole, stack)
 
 
-def _after(prepared: PreparedJob, before: dict[Part, RunOutcome]) -> PreparedJob:
-    """A part after others: the agent was reached, and is not asked whether it is there; what it showed holds."""
+def _after(
+    prepared: PreparedJob, before: dict[Part, RunOutcome], given: RunOptions, took_s: float
+) -> tuple[PreparedJob, str]:
+    """A part after others, with what they left of the budgets; the option that left nothing, if one did.
+
+    The agent was reached, and is not asked whether it is there; what it showed holds.
+    """
     if not before:
-        return prepared
+        return prepared, ""
+    trials = sum(outcome.score.trials for outcome in before.values())
+    spent = sum((o.score.spent.cost_usd or 0.0) if o.score.spent else 0.0 for o in before.values())
+    left = {
+        "max_trials": None if given.max_trials is None else given.max_trials - trials,
+        "max_cost": None if given.max_cost is None else given.max_cost - spent,
+        "max_time_s": None if given.max_time_s is None else given.max_time_s - took_s,
+    }
+    used_up = next((name for name, rest in left.items() if rest is not None and rest <= 0), "")
     job = prepared.job
     stateful = any(was_stateful(outcome.run.warnings) for outcome in before.values())
-    options = replace(job.options, preflight=False, concurrency=1 if stateful else job.options.concurrency)
-    job.options = options
-    return PreparedJob(job, prepared.rundir)
+    concurrency = 1 if stateful else job.options.concurrency
+    job.options = replace(job.options, preflight=False, concurrency=concurrency, **left)
+    return prepared, f"--{used_up.removesuffix('_s').replace('_', '-')}" if used_up else ""
+
+
+def _outcome(prepared: PreparedJob, screen: Screen, cached: bool, *, report: bool, at: RunDir) -> RunOutcome:
+    """The part as it was run, or the stored run that running it would only repeat."""
+    if not cached or prepared.rundir is not None:
+        return execute(prepared, screen, (), report=report, at=at)
+    from holdfast.cli.cached_outcome import cached_outcome
+
+    again, files = cached_outcome(prepared.job, ())
+    return again or execute(replace(prepared, files=files), screen, (), report=report, at=at)
+
+
+def _beside(plan: WholePlan, whole: RunDir, outcomes: dict[Part, RunOutcome]) -> tuple[Sequence[Reason], Sequence[str]]:
+    """What the run is compared with: the baseline that was named, else the last good run of each part."""
+    if plan.baseline is not None:
+        return compared(plan.baseline, whole, os.environ)
+    ids = [outcome.run.id for outcome in outcomes.values()]
+    return [], regressions_named(RUNS.absolute(), ids)
 
 
 def _discard(whole: RunDir, new: bool) -> None:
@@ -240,3 +296,21 @@ def write_overall(found: WholeOutcome, outputs: Sequence[Path], *, report: bool)
     if trouble:
         print(f"warning: {trouble}", file=sys.stderr)
     return [trouble for path in outputs if (trouble := write_whole(found.overall, runs, path, home=home))]
+
+
+def tell_whole_step(found: WholeOutcome, *, annotations: bool) -> None:
+    """Tells a step of GitHub Actions, or whoever asks for annotations, what came of every part."""
+    step = os.environ.get("GITHUB_STEP_SUMMARY")
+    if step:
+        from holdfast.cli.run_job import append_summary
+        from holdfast.report.overall import markdown
+
+        append_summary(Path(step), [markdown(found.overall).encode("utf-8", "replace")])
+    if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
+        return
+    from holdfast.cli.github_step import annotate, set_outputs
+
+    for outcome in found.outcomes.values():
+        annotate(outcome.run, os.environ, asked=annotations)
+    last = found.overall
+    set_outputs(os.environ, score=last.score, exit_code=last.exit_code, run=last.run)

@@ -21,7 +21,7 @@ from holdfast.model.score import Score
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.job import Job, agent_digest, file_digest
-from holdfast.store.run_names import stored_runs
+from holdfast.store.run_names import parts_of, stored_runs
 from holdfast.store.rundir import Manifest, RunDir
 
 MOST_FILES = 20_000
@@ -119,7 +119,7 @@ def cached_run(runs: Path, job: Job, files: str) -> RunDir | None:
     """The newest run that was asked the same of the same agent, and came to a verdict; only among those that were made
     with `--cached`, since the others do not know what lay beside their spec."""
     wanted = _wanted(job)
-    for path in reversed(stored_runs(runs)):
+    for path in reversed([one for run in stored_runs(runs) for one in (run, *parts_of(run))]):
         run = RunDir(path)
         try:
             if run.manifest().files == files and _asked(run.manifest()) == wanted and _decided(run):

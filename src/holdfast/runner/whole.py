@@ -81,9 +81,9 @@ def _cases_said(cases: Sequence[Case]) -> str:
     return f"{passed} of {len(cases)} case{'' if len(cases) == 1 else 's'} passed"
 
 
-def skipped(part: Part, why: str, weights: PartWeights) -> PartResult:
-    """A part that did not run."""
-    return PartResult(part, weight=weight_of(part, weights), skipped=why)
+def skipped(part: Part, why: str, weights: PartWeights, exit_code: int = 0) -> PartResult:
+    """A part that did not run; with an exit code where that is no part of the file's own doing."""
+    return PartResult(part, weight=weight_of(part, weights), skipped=why, exit_code=exit_code)
 
 
 def overall(

@@ -67,8 +67,8 @@ def _mean(parts: Sequence[PartResult], *, best: bool) -> float | None:
 
 def _of_parts(parts: Sequence[PartResult]) -> Iterator[Reason]:
     for part in parts:
-        if part.ran and part.exit_code != HELD:
-            yield part.exit_code, f"{part.part}: {', '.join(part.reasons)}"
+        if part.exit_code != HELD:
+            yield part.exit_code, f"{part.part}: {part.skipped or ', '.join(part.reasons)}"
 
 
 def _below(value: float | None, best: float | None, least: float | None) -> Iterator[Reason]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.model.score import Case, Interval, MutationScore, Score, Share, TypeShare
 from holdfast.model.spec import Spec
-from holdfast.score.intervals import kish, wilson
+from holdfast.score.intervals import PromptSum, score_interval, wilson
 from holdfast.score.ruling import (
     BROKEN,
     HELD,
@@ -161,13 +161,19 @@ def _plural(count: int, noun: str) -> str:
 
 
 def _interval(cases: Sequence[Case]) -> Interval | None:
-    decided = [case for case in cases if case.status in ("pass", "fail")]
-    value = _value(decided)
-    if value is None:
-        return None
-    n = kish([(_weight(case), 1) for case in decided])
-    found = wilson(n * value / 100.0, n)
-    return Interval(round(100.0 * found.low, 2), round(100.0 * found.high, 2), "kish")
+    """Of the mean over all prompts like these: mutations of one prompt are no independent tries."""
+    by: dict[str, list[Case]] = {}
+    for case in cases:
+        if case.status in ("pass", "fail"):
+            by.setdefault(case.session or (case.variation.source if case.variation else case.prompt), []).append(case)
+    return score_interval([_prompt_sum(found) for found in by.values()])
+
+
+def _prompt_sum(cases: Sequence[Case]) -> PromptSum:
+    weights = [(_weight(case), case.status == "pass") for case in cases]
+    return PromptSum(
+        sum(w for w, passed in weights if passed), sum(w for w, _ in weights), sum(w * w for w, _ in weights)
+    )
 
 
 def _mutation(cases: Sequence[Case]) -> MutationScore:

@@ -1,0 +1,94 @@
+"""What a whole run is compared with: a baseline that decides, and the last good run, which is only named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.model.comparison import RuleComparison
+from holdfast.model.spec import Spec
+from holdfast.runner.whole import OVERALL
+from holdfast.score.ruling import BROKEN, VIOLATED, Reason
+from holdfast.store.run_names import stored_runs
+from holdfast.store.rundir import RunDir
+
+LAST = ("last", "latest")
+SHOWN = 5
+"""Regressions and rules that are named one by one."""
+
+
+def baseline_run(runs: Path, name: str, spec: Spec, but_for: RunDir | None = None) -> RunDir:
+    """The run that a new one is compared with: by its name, or the last of several parts on the same file.
+
+    UsageError if there is none, or if it is of another file.
+    """
+    original = Path(spec.path).resolve()
+    if name in LAST:
+        for path in reversed(stored_runs(runs)):
+            run = RunDir(path)
+            ended = (run.path / OVERALL).is_file() and (but_for is None or run.path != but_for.path)
+            if ended and run.manifest().original == original:
+                return run
+        raise UsageError(f"--baseline {name}: no earlier ci run of {spec.path} is stored", hint="name a run by its id")
+    found = RunDir.find(runs, name)
+    manifest = found.manifest()
+    if manifest.original != original and manifest.spec_digest != spec.digest:
+        what = f"--baseline {name}: run {found.id} is of another file, {manifest.spec_path}"
+        raise UsageError(what, hint="name a run of the same file; holdfast runs lists them")
+    return found
+
+
+def compared(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]) -> tuple[list[Reason], list[str]]:
+    """What decides: rules that are worse than in the baseline; and what is only told."""
+    from holdfast.runner.comparison import compare_runs
+
+    try:
+        found = compare_runs(baseline, whole, environ=environ)
+    except HoldfastError as refused:
+        return [(BROKEN, f"the baseline {baseline.id} could not be compared: {refused}")], []
+    reasons = [
+        (VIOLATED, f"{_rule(one)} is worse than in run {baseline.id}: {_change(one)}") for one in found.of("worse")
+    ]
+    notes = [f"{_rule(one)} is better than in run {baseline.id}: {_change(one)}" for one in found.of("better")]
+    unsure = found.of("cannot tell")
+    notes += [f"{_rule(one)}: cannot tell from run {baseline.id}, {_change(one)}{_more(one)}" for one in unsure[:SHOWN]]
+    if len(unsure) > SHOWN:
+        notes.append(f"{len(unsure) - SHOWN} more rules cannot be told: holdfast compare {baseline.id} {whole.id}")
+    if not reasons and not notes:
+        notes.append(f"no rule differs from run {baseline.id}")
+    return reasons, notes
+
+
+def _rule(one: RuleComparison) -> str:
+    return f"{one.part}: {one.rule}" if one.part else one.rule
+
+
+def _change(one: RuleComparison) -> str:
+    passed = f"{one.passed_before} of {one.pairs} passed then, {one.passed_after} now"
+    return f"{passed} (p {one.p:.2g}, {one.p_holm:.2g} for all rules)"
+
+
+def _more(one: RuleComparison) -> str:
+    return "" if one.more_replicas is None else f"; about {one.more_replicas} more replicas would"
+
+
+def regressions_named(runs: Path, ids: Sequence[str]) -> list[str]:
+    """Rules that passed in the last good run of a part and fail now, with the commit at which that began."""
+    from holdfast.runner.history import history, regressed
+
+    notes: list[str] = []
+    try:
+        with history(runs, notes.append) as found:
+            for id in ids:
+                good, worse = regressed(found, id)
+                notes += [
+                    f"{id}: {one.rule} in {one.scenario} passed in run {good}, the last good one"
+                    + (f"; it fails since commit {one.commit[:10]}" if one.commit else "")
+                    for one in worse[:SHOWN]
+                ]
+                if len(worse) > SHOWN:
+                    notes.append(f"{id}: {len(worse) - SHOWN} more rules that passed in run {good} fail now")
+    except (HoldfastError, OSError, StopIteration) as refused:
+        notes.append(f"the history could not be read: {refused}")
+    return notes
