@@ -170,22 +170,25 @@ def _unmatched_facts(found: Sequence[Sentence]) -> list[TextToken]:
 def _alone(found: Sequence[Sentence], for_sure: bool) -> Iterator[str]:
     """Clauses that have no counterpart in the other text; a single word is one if the other text has no word left."""
     for sentence in found:
-        for clause in _clauses(sentence):
+        for joined, clause in _clauses(sentence):
             left = [token for token in clause if not token.matched]
-            word = for_sure and len(left) == len(clause) == 1 and left[0].weight == 1.0
+            alone = len(left) == len(clause) == 1 or (joined and left[:1] == clause[:1])
+            word = for_sure and alone and bool(left) and left[0].weight == 1.0
             if word or (len(left) > 1 and 2 * len(left) > len(clause)):
                 yield shown(left)
 
 
-def _clauses(sentence: Sentence) -> Iterator[list[TextToken]]:
+def _clauses(sentence: Sentence) -> Iterator[tuple[bool, list[TextToken]]]:
+    """Each with whether `and` stands before it: `your account and your backups`."""
     clause: list[TextToken] = []
+    joined = False
     for token in sentence.tokens:
         if token.text in (",", ":", "(", ")") or "and" in token.marks:
-            yield clause
-            clause = []
+            yield joined, clause
+            clause, joined = [], "and" in token.marks and token.text != ","
         elif token.key:
             clause.append(token)
-    yield clause
+    yield joined, clause
 
 
 def _shared(one: Sequence[Sentence], other: Sequence[Sentence]) -> float:

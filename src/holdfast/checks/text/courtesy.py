@@ -53,6 +53,8 @@ def _parts(sentence: Sentence, known: Courtesy) -> Iterator[Sentence]:
             sentence.tokens = tokens = tokens[at + 1 :]
             break
     for at in range(max(1, len(tokens) - _LONGEST), len(tokens) - 1):
+        if "if" in tokens[0].marks:
+            break  # `If you call us, we can help you` offers nothing else
         if tokens[at].text in _BREAKS and _says(tokens[:at]) and _is_courtesy(tokens[at + 1 :], known):
             sentence.tokens = tokens[:at]
             break

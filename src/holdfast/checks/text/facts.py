@@ -110,6 +110,8 @@ class _Reader:
 
     def _is_rate(self, at: int) -> bool:
         """`100 requests a minute`"""
+        if "empty" in self._lang.marks.get(self._word(at - 1), ()):
+            return False
         return any(self._kind(n) == "number" or self._word(n) in self._lang.numbers for n in range(at - 3, at))
 
     def _is_label(self, at: int) -> bool:

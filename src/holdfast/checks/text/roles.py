@@ -12,6 +12,8 @@ from holdfast.checks.text.sentence import ARTICLES, Sentence, TextToken
 
 _LONGEST = 40
 """Content words of a sentence whose places are compared pair by pair."""
+_LONG = 150
+"""Tokens of a sentence in which it is looked who does what."""
 _REACH = 2
 _BETWEEN = frozenset({":", "to", "bis", "-", "<", ">", "<=", ">=", "≤", "≥"})
 """What stands between two things whose order counts."""
