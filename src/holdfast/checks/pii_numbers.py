@@ -15,6 +15,10 @@ _GROUPS = re.compile(  # letters may stand right before it: 'Visa4111…'
     r"(?<![0-9])(?<![0-9][.,-])"
     rf"(?:[0-9]{{12,19}}|[0-9]{{4,8}}([ .-])[0-9]{{4,}}(?:\1[0-9]+){{0,6}}){_RIGHT}"
 )
+_CARD_SHAPE = re.compile(  # signs that part other numbers, too: only where the groups are those of a card
+    r"(?<![0-9])(?:[0-9]{4}([/_]|[ \t]*\r?\n[ \t]*)(?:[0-9]{4}\1){2}[0-9]{4}"
+    r"|[0-9]{4}([/_]|[ \t]*\r?\n[ \t]*)[0-9]{6}\2[0-9]{5})(?![0-9])"
+)
 _ISSUER = re.compile(
     r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})"  # Visa
     r"|(?:5[1-5][0-9]{2}|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}"  # Mastercard
@@ -48,6 +52,9 @@ def cards(text: str) -> Iterator[Span]:
             (match.start() + group.start(), match.start() + group.end()) for group in re.finditer("[0-9]+", match[0])
         ]
         yield from _cards_among(text, groups)
+    for match in _CARD_SHAPE.finditer(text):
+        if _is_card(match[0], [4, 4]):
+            yield match.span()
 
 
 def _cards_among(text: str, groups: list[Span]) -> Iterator[Span]:

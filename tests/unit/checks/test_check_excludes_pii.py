@@ -66,6 +66,7 @@ NOT_PII = [
     "timestamp 1700000000 and 1700000000000",
     "https://example.com:8080/path",
     "2024-2025-2026-2027",
+    "2024/2025/2026/2027",
 ]
 
 
@@ -151,7 +152,7 @@ def test_national_phone_numbers_are_found(text):
     assert [s.kind for s in sightings(text, FINDERS)] == ["phone"]
 
 
-@pytest.mark.parametrize("space", [" ", "\u00a0", "\u202f", "\u2009", "-", "\u2011", ".", ""])
+@pytest.mark.parametrize("space", [" ", "\u00a0", "\u202f", "\u2009", "-", "\u2011", ".", "", "/", "_", "\n"])
 @pytest.mark.parametrize(
     "words",
     [

@@ -88,6 +88,19 @@ SAME = [
     ("The bridge is closed.", "The bridge is not open."),
     ("We cannot ship batteries.", "Batteries are not shipped."),
     ("| Size | Stock |\n|---|---|\n| S | 4 |\n| M | 9 |", "Size: S, stock: 4. Size: M, stock: 9."),
+    ("The sale runs from 1 to 5 June.", "The sale is on from June 1 until June 5."),
+    ("The deadline is Friday, 5 April 2024.", "The deadline is 5 April 2024."),
+    ("The shop opens on the twenty-first of May.", "The shop opens on May 21st."),
+    ("It takes two and a half hours.", "It takes 150 minutes."),
+    ("Es kamen zweiundzwanzig Gäste.", "Es kamen 22 Gäste."),
+    ("Ci sono ventidue posti.", "Ci sono 22 posti."),
+    ("Delivery takes two to four days.", "Delivery takes between two and four days."),
+    ("The lift is out of order.", "The lift isn't working."),
+    ("Our offices are closed on public holidays.", "We are not open on public holidays."),
+    ("The app requires iOS 15 or later.", "You need at least iOS 15 to run the app."),
+    ("The results are ready.", "I'm delighted to say that the results are ready. We're here if you need us."),
+    ("Vergessen Sie Ihren Ausweis nicht.", "Bringen Sie Ihren Ausweis mit."),
+    ("In 2019 Anna moved to Rome.", "Anna moved to Rome in 2019."),
 ]
 DIFFER = [
     ("| Rope | 4 |\n| Tent | 9 |", "| Rope | 9 |\n| Tent | 4 |"),
@@ -238,6 +251,14 @@ DIFFER = [
     ("I will pay you tomorrow.", "You will pay me tomorrow."),
     ("他借给我钱。", "我借给他钱。"),
     ("Ich schulde dir Geld.", "Du schuldest mir Geld."),
+    ("You need Python 3.10.", "You need Python 3.1."),
+    ("The trip is from 12 to 14 May.", "The trip is from 12 to 14 June."),
+    ("The deadline is Friday, 5 April.", "The deadline is Monday, 5 April."),
+    ("One of the files is broken.", "Both of the files are broken."),
+    ("Sam is away. Mia runs the project.", "Now Mia is away and Sam runs the project."),
+    ("Delivery takes two to four days.", "Delivery takes six days."),
+    ("The results are ready.", "I'm delighted to say that the results are late."),
+    ("The lift is out of order.", "The lift is in order."),
 ]
 
 

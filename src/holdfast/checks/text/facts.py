@@ -39,6 +39,11 @@ _RANKED = frozenset(["finished", "came", "placed", "ranked", "in", "was", "were"
 _DETERMINED = frozenset(["the", "this", "that", "my", "your", "his", "her", "its", "our", "their", "every", "each"])
 _LABELS = frozenset({"section", "version", "chapter", "release", "clause", "article", "v", "abschnitt", "kapitel"})
 """Before a number whose last zero counts: section 3.10 is not section 3.1."""
+_NAMED_SO = """python node node.js java ruby php go rust perl swift kotlin typescript django rails react angular vue
+numpy pandas postgresql postgres mysql mariadb sqlite redis kafka nginx apache docker kubernetes helm terraform ansible
+linux kernel ubuntu debian fedora ios ipados android macos windows chrome firefox safari tls http bluetooth usb api sdk"""
+_PRODUCTS = frozenset(_NAMED_SO.split())
+"""What has versions: Python 3.10 is not Python 3.1."""
 
 
 def facts_at(raw: list[Raw], lang: Language) -> list[TextToken]:
@@ -119,7 +124,11 @@ class _Reader:
         text = self._raw[at][1].lstrip("-−")
         if text.count(".") > 1:
             return not re.fullmatch(r"\d{1,3}(?:\.\d{3})+", text) and "," not in text
-        return "." in text and self._word(at - 1) in _LABELS
+        if "." not in text or self._word(at - 1) in _LABELS:
+            return "." in text
+        named = at > 1 and self._kind(at - 2) == "word" and self._raw[at - 1][1][:1].isupper()
+        product = self._word(at - 1) in _PRODUCTS or (named and self._lang.name != "de")
+        return product and bool(re.fullmatch(r"\d{1,2}\.\d{1,2}", text)) and not self._unit(at + 1)[0]
 
     def _is_ordinal(self, at: int) -> bool:
         """`the second option`, `he finished second`; elsewhere such a word puts steps in order or is a unit."""

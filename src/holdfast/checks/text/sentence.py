@@ -12,7 +12,7 @@ _THE = """the a an der die das den dem des ein eine einen einem einer le la les 
 as um uma de het een"""
 ARTICLES = frozenset(_THE.split())
 DENIES = frozenset({"denies"})
-"""Of a phrase with a negation inside, such as `out of order`: one word only if the other text has one of its group."""
+"""Of a phrase with a negation, such as `out of order`: one word only if the other text has a word of its group."""
 _LOOSE = re.compile(r"(?<=[\u3040-\u30ff\u3400-\u9fff]) (?=[\u3040-\u30ff\u3400-\u9fff])")
 
 
