@@ -41,7 +41,8 @@ _LABELS = frozenset({"section", "version", "chapter", "release", "clause", "arti
 """Before a number whose last zero counts: section 3.10 is not section 3.1."""
 _NAMED_SO = """python node node.js java ruby php go rust perl swift kotlin typescript django rails react angular vue
 numpy pandas postgresql postgres mysql mariadb sqlite redis kafka nginx apache docker kubernetes helm terraform ansible
-linux kernel ubuntu debian fedora ios ipados android macos windows chrome firefox safari tls http bluetooth usb api sdk"""
+linux kernel ubuntu debian fedora ios ipados android macos windows chrome firefox safari tls http bluetooth usb
+api sdk"""
 _PRODUCTS = frozenset(_NAMED_SO.split())
 """What has versions: Python 3.10 is not Python 3.1."""
 
