@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import fsum
 
+from msgspec.structs import replace
+
 from holdfast.model.score import Interval, Score
 from holdfast.model.verdict import OUTCOMES
 from holdfast.score.cell import Tries
@@ -72,7 +74,7 @@ def _interval(tally: Tally, summary: Summary) -> Interval | None:
     if score is None:
         return None
     found = _by_prompts(tally, summary) or _by_cells(kish(summary.weights()), score)
-    return Interval(round(found.low, 2), round(found.high, 2), found.method)
+    return replace(found, low=round(found.low, 2), high=round(found.high, 2))
 
 
 def _by_cells(n: float, score: float) -> Interval:

@@ -222,6 +222,16 @@ def test_from_8_prompts_on_the_interval_is_a_bootstrap_by_prompt():
     assert seven.interval.method == "kish"
 
 
+def test_from_20_prompts_on_the_interval_is_not_called_approximate():
+    twenty = tuple(Task((f"q{i}",)) for i in range(20))
+    found = score([rule("a"), rule("b")], "p" * 20 + "f" + "p" * 19, tasks=twenty).interval
+    assert found is not None
+    assert (found.method, found.prompts, found.approximate) == ("bootstrap", 20, False)
+    few = score([rule("a")], "p" * 19, tasks=twenty[:19]).interval
+    assert few is not None
+    assert (few.prompts, few.approximate) == (19, True)
+
+
 def test_eight_prompts_that_all_agree_still_have_an_error_bar():
     found = score([rule("a")], "p" * 8, tasks=tuple(Task((f"q{i}",)) for i in range(8)))
     assert found.interval is not None
