@@ -11,7 +11,7 @@ from holdfast.model.comparison import Comparison
 from holdfast.model.spec import Invariant, Spec
 from holdfast.runner.start import stored_spec
 from holdfast.score.comparison import PairCounts, compare_rules
-from holdfast.store.pairs import StoredPair, part_folders, stored_pairs
+from holdfast.store.pairs import part_folders, stored_pairs
 from holdfast.store.rundir import RunDir
 
 _Rule = tuple[str, str]
@@ -28,8 +28,7 @@ class Changed(NamedTuple):
 def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -> Comparison:
     """What changed from one run to the other; UsageError if they have nothing in common."""
     changed = _changed(before, after, environ)
-    earlier = {one.key: one for one in _kept(before, changed)}
-    later = {one.key: one for one in _kept(after, changed)}
+    earlier, later = _Verdicts(before, changed), _Verdicts(after, changed)
     counts = _counted(earlier, later)
     if not any(one.pairs for one in counts):
         what = f"runs {before.id} and {after.id} have no decided verdict in common"
@@ -39,32 +38,46 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
         before.id,
         after.id,
         compare_rules(counts),
-        len(earlier) - common,
-        len(later) - common,
+        len(earlier.codes) - common,
+        len(later.codes) - common,
         (*_left_out(changed), *_in_one_only(earlier, later, before, after)),
         tuple(_notes(before, after)),
     )
 
 
-def _kept(run: RunDir, changed: Changed) -> Iterator[StoredPair]:
-    for one in stored_pairs(run):
-        if (one.part, one.rule) not in changed.rules and (one.part, one.scenario) not in changed.scenarios:
-            yield one
+class _Verdicts:
+    """The decided verdicts of one run by key, each as a number: which rule, and whether it passed."""
+
+    def __init__(self, run: RunDir, changed: Changed) -> None:
+        self.rules: dict[_Rule, int] = {}
+        self.replicas: dict[int, int] = {}
+        """By the number of a rule: the most that a prompt has."""
+        self.codes: dict[int, int] = {}
+        for one in stored_pairs(run):
+            if (one.part, one.rule) in changed.rules or (one.part, one.scenario) in changed.scenarios:
+                continue
+            rule = self.rules.setdefault((one.part, one.rule), len(self.rules))
+            self.replicas[rule] = max(self.replicas.get(rule, 1), one.replica + 1)
+            self.codes[one.key] = 2 * rule + one.passed
 
 
-def _counted(earlier: Mapping[int, StoredPair], later: Mapping[int, StoredPair]) -> list[PairCounts]:
+def _counted(earlier: _Verdicts, later: _Verdicts) -> list[PairCounts]:
     """By rule, in the order in which the later run has them."""
-    found: dict[_Rule, list[int]] = {}
-    for key, now in later.items():
-        was = earlier.get(key)
+    counts = [[0, 0, 0, 0] for _ in later.rules]
+    for key, code in later.codes.items():
+        was = earlier.codes.get(key)
         if was is not None:
-            counts = found.setdefault((now.part, now.rule), [0, 0, 0, 0, 1])
-            counts[2 * (not was.passed) + (was.passed != now.passed)] += 1
-            counts[4] = max(counts[4], now.replica + 1)
+            rule, passed = divmod(code, 2)
+            counts[rule][2 * (was % 2) + passed] += 1
     return [
-        PairCounts(rule, part, both, lost, gained, neither, replicas)
-        for (part, rule), (both, lost, neither, gained, replicas) in found.items()
+        PairCounts(rule, part, both, lost, gained, neither, min(later.replicas[number], _replicas(earlier, part, rule)))
+        for ((part, rule), number), (neither, gained, lost, both) in zip(later.rules.items(), counts, strict=True)
     ]
+
+
+def _replicas(run: _Verdicts, part: str, rule: str) -> int:
+    number = run.rules.get((part, rule))
+    return 1 if number is None else run.replicas[number]
 
 
 def _changed(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> Changed:
@@ -108,10 +121,8 @@ def _left_out(changed: Changed) -> Iterator[str]:
         yield f"scenario {scenario}: its faults are not the same in both"
 
 
-def _in_one_only(
-    earlier: Mapping[int, StoredPair], later: Mapping[int, StoredPair], before: RunDir, after: RunDir
-) -> Iterator[str]:
-    then, now = ({(one.part, one.rule) for one in run.values()} for run in (earlier, later))
+def _in_one_only(earlier: _Verdicts, later: _Verdicts, before: RunDir, after: RunDir) -> Iterator[str]:
+    then, now = earlier.rules.keys(), later.rules.keys()
     for which, missing in ((before, then - now), (after, now - then)):
         yield from (f"rule {rule}: decided in run {which.id} only" for _, rule in sorted(missing))
 
