@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cli import CALM, MakeProject, contract, rule
+from cli import CALM, MakeProject, contract, python, rule, tool_fault
 
 FLAKY = """
 import os
@@ -78,6 +78,18 @@ def test_report_judge_and_resume_see_the_same_as_the_run(project: MakeProject) -
     judged = made.cli("judge", "0001", "--json")
     assert shown.cell["outcome"] == judged.cell["outcome"] == ended.cell["outcome"]
     assert (shown.cell["passes"], shown.cell["fails"]) == (ended.cell["passes"], ended.cell["fails"])
+
+
+def test_a_cell_whose_fault_was_not_met_is_asked_on(project: MakeProject) -> None:
+    matrix = [tool_fault(probability=0.02)]
+    rules = [rule("says", value="o", replica_aggregation="any")]
+    made = project(contract(rules, matrix, agent=python(), isolation="cell"))
+    result = made.run("--replicas", "auto", "--max-replicas", "5", "--allow-vacuous")
+    assert result.cell["outcome"] == "unproven"
+    assert len(made.contract_trials()) == 5
+    often = project(contract(rules, [tool_fault()], agent=python(), isolation="cell"), name="often")
+    assert often.run("--replicas", "auto").cell["outcome"] == "pass"
+    assert len(often.contract_trials()) == 1
 
 
 def test_max_replicas_alone_is_refused(project: MakeProject) -> None:

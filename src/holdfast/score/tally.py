@@ -190,6 +190,8 @@ class Tally:
             cell = self._open.get(row.offset + column.offset + number)
             if cell is None or cell.open_at(column.places[trial.task]):
                 return True
+            if row.needs[rule.when] and not cell.met and self._decide(row, column, cell).outcome == "unproven":
+                return True  # it passes, but for a fault that another replica may meet
         return self._cased and self.cases.open(trial)
 
     def _lose(self, column: _Column) -> None:
