@@ -66,7 +66,8 @@ def test_the_interval_of_a_score_holds_the_truth(prompts, rate, lump):
 @pytest.mark.parametrize("tries", [1, 3, 10])
 @pytest.mark.parametrize("prompts", [3, 5, 8, 12, 20, 50, 200])
 def test_the_interval_of_a_score_holds_the_truth_whatever_the_agent(prompts, tries, rate, lump, weights):
-    assert coverage(prompts, tries, rate, lump, weights, 1500) >= least(prompts, 1500)
+    runs = 1500 if prompts <= 50 else 300  # many prompts take long, and are the easy case
+    assert coverage(prompts, tries, rate, lump, weights, runs) >= least(prompts, runs)
 
 
 @pytest.mark.long
