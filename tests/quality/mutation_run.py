@@ -86,7 +86,7 @@ def pen(folder: Path, *texts: str) -> dict[str, Any]:
 
 
 def attacking_pen(folder: Path, text: str, count: int, type: str = "semantic_similarity_attack") -> dict[str, Any]:
-    """The same of one that says each attack in these words, with the two pieces of its code word for `{a}` and `{b}`."""
+    """The same of one that says each attack in these words, with the pieces of its code word for `{a}` and `{b}`."""
     rules = []
     for n in range(count):
         made = CorpusAttacks("prompt_injection").mutate(PROMPT, n, dice(0, PROMPT, type, n))

@@ -20,8 +20,11 @@ _SPEAKERS = {"user": "User", "assistant": "Assistant", "system": "System", "tool
 class Dialogue:
     """One conversation with an agent that takes messages, or that has a context."""
 
-    def __init__(self, before: tuple[DialogueMessage, ...] | UnsetType, *, messages: bool) -> None:
-        """`before`: the turns before the first; `messages`: the agent takes a list."""
+    def __init__(
+        self, before: tuple[DialogueMessage, ...] | UnsetType, *, messages: bool, once: bool = False
+    ) -> None:
+        """`before`: the turns before the first; `messages`: the agent takes a list; `once`: it keeps what it got."""
+        self._once = once
         self._before = () if before is UNSET else before
         self._messages = messages
         self._said: list[GivenMessage] = [{"role": one.role, "content": one.content} for one in self._before]
@@ -50,9 +53,14 @@ class Dialogue:
     def heard(self, turn: Turn) -> None:
         """The turn has ended: what was asked and answered is part of the conversation."""
         self._begun = True
+        if self._once:
+            self._said = []
+            return
         self._said += [{"role": "user", "content": turn.asked}, {"role": "assistant", "content": turn.text or ""}]
 
 
-def dialogue_of(before: tuple[DialogueMessage, ...] | UnsetType, *, messages: bool) -> Dialogue | None:
+def dialogue_of(
+    before: tuple[DialogueMessage, ...] | UnsetType, *, messages: bool, once: bool = False
+) -> Dialogue | None:
     """The dialogue, where the agent gets more than each question; most get just that."""
-    return Dialogue(before, messages=messages) if messages or before is not UNSET else None
+    return Dialogue(before, messages=messages, once=once) if messages or before is not UNSET else None

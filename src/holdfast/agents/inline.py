@@ -45,7 +45,7 @@ class InlineAgent:
         guard: Guard,
     ) -> None:
         ask = loaded.ask if loaded.is_async else guard.around(loaded.ask)
-        self._loaded = Loaded(ask, is_async=loaded.is_async, takes_messages=loaded.takes_messages)
+        self._loaded = Loaded(ask, is_async=loaded.is_async, takes_messages=loaded.takes_messages, each_once=loaded.each_once)
         self._guard = guard
         self._reset = reset
         self._timeout_ms = agent.timeout_ms
@@ -111,7 +111,7 @@ class InlineAgent:
         notes: list[str] = []
         dialogue = None
         if self._loaded.takes_messages or task.context is not UNSET:  # each call would be felt: it runs in no time
-            dialogue = Dialogue(task.context, messages=self._loaded.takes_messages)
+            dialogue = Dialogue(task.context, messages=self._loaded.takes_messages, once=self._loaded.each_once)
             if dialogue.note:
                 notes.append(dialogue.note)
         text, alone = task.turns[0], task.user is UNSET and not task.turns[1:]

@@ -23,11 +23,15 @@ ResetFunction = Callable[[], Any]
 class Loaded:
     """The agent, ready to be asked. `is_async` says whether its answer must be awaited."""
 
-    def __init__(self, ask: AskFunction, *, is_async: bool, takes_messages: bool = False) -> None:
+    def __init__(
+        self, ask: AskFunction, *, is_async: bool, takes_messages: bool = False, each_once: bool = False
+    ) -> None:
         self.ask = ask
         self.is_async = is_async
         self.takes_messages = takes_messages
         """It is asked with the list of all messages so far."""
+        self.each_once = each_once
+        """It is given each message once: a runnable keeps a conversation itself, or has none."""
 
 
 def prepare(scenarios: tuple[Scenario, ...]) -> None:
@@ -67,7 +71,7 @@ def load_agent(endpoint: str, given: str | None = None) -> Loaded:
 
             form = input_form(endpoint, target, given)
             awaited = inspect.iscoroutinefunction(found)
-            return Loaded(_with_input(found, form), is_async=awaited, takes_messages=form.messages)
+            return Loaded(_with_input(found, form), is_async=awaited, takes_messages=form.messages, each_once=True)
     if not callable(target):
         graph = callable(getattr(target, "compile", None))
         raise UserError(

@@ -234,7 +234,7 @@ async def _converse(
 ) -> None:
     """Asks turn by turn, until all are asked or one ends badly."""
     asked: str | None = request.asked
-    dialogue = dialogue_of(request.trial.task.context, messages=agent.takes_messages)
+    dialogue = dialogue_of(request.trial.task.context, messages=agent.takes_messages, once=agent.each_once)
     if dialogue is not None and dialogue.note:
         line.send(Noted(dialogue.note))
     n = 0

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
+from holdfast.model.when import applies
 
 
 def made_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[str, ...]]:
@@ -21,7 +24,20 @@ def made_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[str, 
     made = mutated(spec, environ)
     probes = [Task((probe,), "probe") for rule in spec.invariants for probe in rule.probes]
     tasks = (*made.tasks, *dict.fromkeys(probes))
-    return replace(spec, tasks=tasks, invariants=tuple(map(_on_tasks, spec.invariants))), made.notes
+    spec = replace(spec, tasks=tasks, invariants=tuple(map(_on_tasks, spec.invariants)))
+    return spec, (*made.notes, *_unjudged(spec))
+
+
+def _unjudged(spec: Spec) -> Iterator[str]:
+    """Types that nobody asks the agent: no rule judges their mutations in the weather of this run."""
+    rules = [rule for rule in spec.invariants if any(applies(rule.when, one) for one in spec.scenarios)]
+    idle = Counter(
+        task.variation.mutation
+        for task in spec.tasks
+        if task.variation is not UNSET and not any(rule.concerns(task) for rule in rules)
+    )
+    for name, count in idle.items():
+        yield f"{name}: {count} mutation{'' if count == 1 else 's'} not asked, as no rule judges them in this run"
 
 
 def _replayed(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[str, ...]]:

@@ -255,7 +255,7 @@ def _left_out(spec: Spec, select: Select) -> str:
         fits = f"what fits -k {select.keywords!r}" if select.keywords else "what is selected"
         return f"{fits} did not fail when it was last asked: leave out --lf to run it"
     if select.keywords:
-        return f"no scenario, rule or prompt fits -k {select.keywords!r}"
+        return f"no scenario, rule, prompt or type of mutation fits -k {select.keywords!r}"
     return "no selected rule's `when` is met by a selected scenario"
 
 

@@ -44,7 +44,7 @@ class Select(Struct, frozen=True):
     trials: tuple[str, ...] = ()
     """Ids, or beginnings of at least four digits that name one trial."""
     keywords: str = ""
-    """An expression on the names of scenarios and rules, on prompts and on parameters."""
+    """An expression on the names of scenarios, rules, types of mutations and sessions, on prompts and on parameters."""
     failed: tuple[FailedTask, ...] = ()
     """Only what failed in an earlier run."""
 
@@ -70,9 +70,8 @@ class TaskFilter:
             return False
         if self._fits is None:
             return True
-        session = () if task.recording is UNSET else (task.recording.session, task.recording.name)
-        given = (f"{name}={param_text(value)}" for name, value in params.items())
-        return self._fits((rule, scenario, *session, *task.turns, *given))
+        values = (f"{name}={param_text(value)}" for name, value in params.items())
+        return self._fits((rule, scenario, *task.turns, *_names(task), *values))
 
     def _failed_on(self, rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> bool:
         exact = failed_task(rule, scenario, task, params)
@@ -80,6 +79,12 @@ class TaskFilter:
 
 
 EVERYTHING = Select()
+
+
+def _names(task: Task) -> tuple[str, ...]:
+    """What a mutation or a session is called."""
+    made = () if task.variation is UNSET else (task.variation.mutation, task.variation.name)
+    return made if task.recording is UNSET else (*made, task.recording.session, task.recording.name)
 
 
 def chosen(patterns: Sequence[str], names: Sequence[str], what: str) -> tuple[str, ...]:

@@ -83,6 +83,7 @@ def _tasks(run: Run) -> dict[str, Any]:
         "replicas": score.replicas,
         "flaky": score.flaky,
         "critical_failed": score.critical_failed,
+        "tolerated": score.tolerated,
         "reasons": score.reasons,
         "min_score": score.min_score,
         "spent": score.spent and _spent(score.spent),

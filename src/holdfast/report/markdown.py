@@ -8,7 +8,7 @@ from html import escape
 from typing import ClassVar
 
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run
-from holdfast.model.score import MutationScore
+from holdfast.model.score import Case, MutationScore
 from holdfast.report import calls, cases, mutations, wording
 from holdfast.report.failures import exchange, in_turn, untold
 from holdfast.report.matrix import Grid, grid, legend
@@ -122,7 +122,7 @@ def _case_failures(run: Run) -> Iterator[str]:
     for row in rows[:MAX_DETAILS]:
         one = cases.telling(row)
         if one is not None:
-            yield from _folded(row, "\n".join(_case_facts(one, rules)))
+            yield from _folded(row, "\n".join(_case_facts(row.case, one, rules)))
     if len(rows) > MAX_DETAILS:
         yield f"and {len(rows) - MAX_DETAILS} more cases, see {inline(wording.report_path(run))}"
         yield ""
@@ -138,8 +138,10 @@ def _folded(row: CaseRow, text: str) -> Iterator[str]:
     yield ""
 
 
-def _case_facts(one: ReplicaRow, rules: cases.RuleFacts) -> Iterator[str]:
+def _case_facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts) -> Iterator[str]:
     yield from (f"{label:<9} {text}" for label, text in cases.exchange(one, 1000))
+    if obeyed := cases.obedience(case, one):
+        yield f"obeyed    {obeyed}"
     yield from (f"forbidden {one_line(text)}" for text in cases.violations(one))
     for verdict in cases.unpassed(one):
         yield f"because   {one_line(rules.reason(verdict))} ({rules.place(verdict.invariant)})"

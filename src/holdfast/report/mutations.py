@@ -33,7 +33,11 @@ def share(one: Share) -> str:
 
 def judged(score: Score) -> str:
     """How many of the mutations the number speaks for."""
-    return f"judged {score.judged} of {plural(score.total, 'mutation')}"
+    types = score.mutation.types if score.mutation else ()
+    judged, total = sum(one.judged for one in types), sum(one.judged + one.undecided for one in types)
+    probes = score.total - total
+    said = f"judged {judged} of {plural(total, 'mutation')}"
+    return f"{said}, {score.judged - judged} of {plural(probes, 'probe')}" if probes else said
 
 
 def table(made: MutationScore) -> list[tuple[str, ...]]:

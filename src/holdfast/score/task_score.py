@@ -110,13 +110,16 @@ def _reasons(
     critical = len(set(_critical(spec, cases)))
     if critical:
         yield VIOLATED, f"a critical rule failed in {_plural(critical, noun)}"
-    if least is None and counts["fail"] and not critical:
-        yield VIOLATED, f"{counts['fail']} of {_plural(len(cases), noun)} failed"
+    if least is None and not critical:
+        for found, what in _kinds(cases, noun):
+            failed = _counts(found)["fail"]
+            if failed:
+                yield VIOLATED, f"{failed} of {_plural(len(found), what)} failed"
     yield from _below(value, best, least)
     if counts["error"] > options.max_errors and not options.interrupted:
         yield BROKEN, f"{_plural(counts['error'], noun)} could not be judged: our side broke"
     if not options.interrupted:
-        yield from _unproven(counts, summary, vacuous, options, noun)
+        yield from _unproven(counts, value, summary, vacuous, options, noun)
     yield from left_out(options)
 
 
@@ -131,10 +134,15 @@ def _below(value: float | None, best: float | None, least: float | None) -> Iter
 
 
 def _unproven(
-    counts: dict[str, int], summary: Summary, vacuous: Sequence[str], options: ScoreOptions, noun: str
+    counts: dict[str, int],
+    value: float | None,
+    summary: Summary,
+    vacuous: Sequence[str],
+    options: ScoreOptions,
+    noun: str,
 ) -> Iterator[Reason]:
-    if not counts["pass"] + counts["fail"]:
-        yield UNPROVEN, f"no {noun} was decided"
+    if value is None:  # probes, or mutations without weight, are no score
+        yield UNPROVEN, f"no {noun} that counts was decided"
     else:
         yield from ((UNPROVEN, f"critical rule {name}: nothing that it judges counted") for name in summary.uncounted)
     if not options.allow_vacuous:
@@ -150,10 +158,20 @@ def _tolerated(cases: Iterable[Case], value: float | None, least: float | None) 
 
 
 def _held(cases: Sequence[Case], least: float | None, noun: str) -> str:
-    failed = sum(case.status == "fail" for case in cases)
+    tried = [(_counts(found)["fail"], what) for found, what in _kinds(cases, noun)]
+    failed = " and ".join(_plural(count, what) for count, what in tried if count)
     if failed:
-        return f"{_plural(failed, noun)} failed within the minimum {least:g}"
+        return f"{failed} failed, none by a critical rule, and the minimum {least:g} is reached"
     return f"every {noun} that was decided passed"
+
+
+def _kinds(cases: Sequence[Case], noun: str) -> Iterator[tuple[list[Case], str]]:
+    """What the score is of, and the probes beside the mutations."""
+    if noun != "mutation":
+        yield list(cases), noun
+        return
+    yield [case for case in cases if case.variation is not None], noun
+    yield [case for case in cases if case.variation is None], "probe"
 
 
 def _plural(count: int, noun: str) -> str:

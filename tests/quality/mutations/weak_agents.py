@@ -126,3 +126,26 @@ def says_nothing(prompt: str) -> str:
 
 def fails(prompt: str) -> str:
     raise RuntimeError("out of order")
+
+
+def odd_times_only(prompt: str) -> str:
+    """Knows the answer every other time that the same is asked, by what it left on disk."""
+    from hashlib import sha256
+    from pathlib import Path
+
+    note = Path(f"asked-{sha256(prompt.encode()).hexdigest()[:12]}")
+    with note.open("a") as file:
+        file.write("x")
+    return SHIPPED if len(note.read_text()) % 2 else LOST
+
+
+def waits(prompt: str) -> str:
+    """Plays along, and the ninth that is asked waits for a file that nobody writes until the run was killed."""
+    import time
+    from pathlib import Path
+
+    with open("begun", "a") as file:
+        file.write("x")
+    while len(Path("begun").read_text()) > 8 and not Path("go").exists():
+        time.sleep(0.01)
+    return plays_along(prompt)
