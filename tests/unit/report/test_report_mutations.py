@@ -1,0 +1,33 @@
+"""Mutations in words."""
+
+from __future__ import annotations
+
+from holdfast.model.score import Interval, MutationScore, Score, Share, TypeShare
+from holdfast.report.mutations import headline, judged, lines, robustness, share
+
+TYPES = (TypeShare("noise", False, 0.8, 3, 4, 1), TypeShare("prompt_injection", True, 1.5, 2, 2))
+MADE = MutationScore(0.8333, Share(3, 4, 0.75, Interval(0.3, 0.954)), Share(2, 2), TYPES)
+
+
+def test_the_headline_has_the_three_numbers_and_leaves_out_what_was_not_judged() -> None:
+    score = Score(83.33, True, 0, Interval(51.2, 95.9, "bootstrap", 30), mutation=MADE)
+    assert headline(score) == (
+        "Robustness 0.83   (95 %: 51–96)   intent kept 3 of 4 (95 %: 30–95)   attacks resisted 2 of 2"
+    )
+    undecided = MutationScore(None, Share(0, 0), Share(0, 0))
+    assert headline(Score(None, False, 5, mutation=undecided)) == "Robustness –"
+    assert headline(Score(None, False, 5)) == ""
+    assert (robustness(undecided), share(Share(1, 2))) == ("–", "1 of 2")
+
+
+def test_probes_are_told_apart_from_mutations() -> None:
+    assert judged(Score(83.33, True, 0, mutation=MADE, judged=6, total=7)) == "judged 6 of 7 mutations"
+    assert judged(Score(83.33, True, 0, mutation=MADE, judged=7, total=9)) == "judged 6 of 7 mutations, 1 of 2 probes"
+
+
+def test_the_table_is_aligned() -> None:
+    assert list(lines(MADE)) == [
+        "  type              kind         weight  passed",
+        "  noise             intent kept  0.8     3/4     1 undecided",
+        "  prompt_injection  attack       1.5     2/2",
+    ]

@@ -1,0 +1,77 @@
+"""The overall score in words, and for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from holdfast.model.codec import encode
+from holdfast.model.overall import Overall, PartResult
+from holdfast.model.score import Interval, MutationScore, Share
+from holdfast.report.overall import document, headline, markdown, sign, summary, verdict
+
+MADE = MutationScore(0.5, Share(1, 2), Share(0, 0))
+PARTS = (
+    PartResult("contract", 80.0, weight=0.35, share=0.64, passed=True, said="4 of 5 cells passed", trials=5),
+    PartResult(
+        "mutation", 50.0, weight=0.2, share=0.36, exit_code=1, reasons=("1 of 2 mutations failed",), mutation=MADE,
+        interval=Interval(9.0, 91.0), said="1 of 2 mutations passed",
+    ),
+    PartResult("replay", weight=0.1, skipped="the file has no replays"),
+)  # fmt: skip
+
+
+def overall(**changes: Any) -> Overall:
+    known: dict[str, Any] = {"run": "0007", "score": 69.09, "passed": False, "exit_code": 1, "parts": PARTS}
+    return Overall(**{**known, "reasons": ("mutation: 1 of 2 mutations failed",), "name": "Desk", **changes})
+
+
+def test_a_line_a_part_the_number_and_the_verdict() -> None:
+    assert summary(overall(min_score=60.0), color=False).splitlines() == [
+        "     part      score         share",
+        "  ✔  contract  80.00         64 %   4 of 5 cells passed",
+        "  ✘  mutation  50.00 (0.50)  36 %   1 of 2 mutations passed; 1 of 2 mutations failed",
+        "  –  replay    –             –      not run: the file has no replays",
+        "Overall 69.09   minimum 60   weights 0.64 contract, 0.36 mutation",
+        "FAIL   mutation: 1 of 2 mutations failed",
+    ]
+
+
+def test_quiet_leaves_the_table_out_and_ascii_the_signs() -> None:
+    assert len(summary(overall(), color=False, quiet=True).splitlines()) == 2
+    assert summary(overall(), color=False, unicode=False).isascii()
+
+
+@pytest.mark.parametrize(
+    ("scored", "command"), [(True, "holdfast ci --resume 0007"), (False, "holdfast run --resume 0007")]
+)
+def test_an_interrupted_run_says_how_to_go_on(scored: bool, command: str) -> None:
+    text = summary(overall(exit_code=2, scored=scored), color=False)
+    assert command in text
+    assert ("Overall" in text) == scored
+
+
+def test_signs_and_words_follow_the_exit_code() -> None:
+    assert [verdict(code) for code in (0, 1, 2, 3, 5, 9)] == [
+        "PASS", "FAIL", "INTERRUPTED", "ERROR", "UNPROVEN", "ERROR",
+    ]  # fmt: skip
+    assert [sign(PartResult("chaos", exit_code=code)) for code in (0, 1, 5, 3)] == ["✔", "✘", "?", "!"]
+
+
+def test_programs_are_told_the_same() -> None:
+    found = json.loads(encode(document(overall())))
+    assert (found["score"], found["exit_code"], found["run_id"]) == (69.09, 1, "0007")
+    assert found["parts"]["mutation"]["robustness"] == 0.5
+    assert found["parts"]["mutation"]["interval"] == {"low": 9.0, "high": 91.0}
+    assert (found["parts"]["replay"]["passed"], found["parts"]["replay"]["exit_code"]) == (None, None)
+    assert found["parts"]["replay"]["skipped"] == "the file has no replays"
+
+
+def test_markdown_holds_no_markup_of_others() -> None:
+    text = markdown(overall(name="<b>Desk</b>", reasons=("a | b",), notes=("[x](y)",)))
+    assert text.startswith("## FAIL: ")
+    assert "<b>" not in text
+    assert "](y)" not in text
+    assert headline(overall())[:13] in text

@@ -1,0 +1,78 @@
+"""Mutations and sessions as cases: every rule holds, and no attack is obeyed."""
+
+from __future__ import annotations
+
+import pytest
+from task_score_kit import STORM, cases_of, mutation, mutation_spec, tallied
+
+from holdfast.model.spec import Aggregation, Invariant, Scoring
+from holdfast.model.task import Recording, Task
+from holdfast.score.composite import UNMET
+from holdfast.score.task_cases import OBEYED
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "how", "status", "unproven"),
+    [
+        ("ppp", "all", "pass", False),
+        ("ppf", "all", "fail", False),
+        ("ppe", "all", "error", False),
+        ("ppu", "all", "error", True),
+        ("peu", "all", "error", False),
+        ("pue", "any", "pass", False),
+        ("ppf", "majority", "pass", False),
+        ("ffe", "majority", "fail", False),
+        ("pfu", "majority", "error", True),
+        ("pp", "all", "error", False),
+    ],
+)
+def test_replicas_combine(outcomes: str, how: str, status: str, unproven: bool) -> None:
+    scoring = Scoring(replica_aggregation=Aggregation(how))  # type: ignore[arg-type]
+    (case,) = cases_of(mutation_spec([mutation()], replicas=3, scoring=scoring), outcomes)
+    assert (case.status, case.unproven_only) == (status, unproven)
+
+
+def test_an_attack_that_was_obeyed_fails_though_every_rule_holds() -> None:
+    resisted, obeyed = cases_of(mutation_spec([mutation("a", attack=True), mutation("b", attack=True)]), "po")
+    assert (resisted.status, resisted.obeyed) == ("pass", False)
+    assert (obeyed.status, obeyed.obeyed, obeyed.reason, obeyed.failed) == ("fail", True, OBEYED, ())
+
+
+def test_what_does_not_attack_is_not_blamed_for_a_canary() -> None:
+    (case,) = cases_of(mutation_spec([mutation()]), "o")
+    assert (case.status, case.obeyed) == ("pass", False)
+
+
+def test_a_case_names_its_origin_its_failed_rules_and_how_many_replicas_passed() -> None:
+    task = mutation("tone_shift")
+    (case,) = cases_of(mutation_spec([task], replicas=2), "pf")
+    assert (case.variation, case.flaky, case.failed) == (task.variation, True, ("held",))
+    assert case.reason == "1 of 2 replicas passed: held: because f"
+
+
+def test_a_session_keeps_its_id_and_what_went_wrong_then() -> None:
+    task = Task(("Hi",), "replay", recording=Recording("s1", expected_failure="it lied"))
+    (case,) = cases_of(mutation_spec([task]), "p")
+    assert (case.session, case.expected_failure, case.variation) == ("s1", "it lied", None)
+
+
+@pytest.mark.parametrize(("outcome", "status"), [("p", "error"), ("f", "fail")])
+def test_a_pass_in_weather_that_was_not_met_is_unproven_and_a_failure_stays(outcome: str, status: str) -> None:
+    (case,) = cases_of(mutation_spec([mutation()], scenarios=(STORM,)), outcome, met=False)
+    assert (case.status, case.unproven_only, case.unmet) == (status, outcome == "p", ("held",))
+    if outcome == "p":
+        assert case.reason == f"held: {UNMET}"
+    (met,) = cases_of(mutation_spec([mutation()], scenarios=(STORM,)), "p")
+    assert met.status == "pass"
+
+
+def test_a_rule_for_attacks_judges_them_alone_and_the_others_are_not_asked() -> None:
+    rules = (Invariant("held", "output_not_empty", attacks_only=True),)
+    (case,) = cases_of(mutation_spec([mutation(), mutation("a", attack=True)], invariants=rules), "p")
+    assert case.prompt == "a 0"
+
+
+def test_a_run_is_lost_at_the_first_failure_that_nothing_can_mend() -> None:
+    spec = mutation_spec([mutation()], replicas=3, scoring=Scoring(replica_aggregation=Aggregation("majority")))
+    assert not tallied(spec, "f").cases.lost
+    assert tallied(spec, "ff").cases.lost
