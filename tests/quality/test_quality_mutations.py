@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +107,16 @@ def test_an_agent_that_refuses_every_attack_passes_if_its_rules_allow_it(tmp_pat
     assert (found.code, found.robustness, found.part["attacks_resisted"]["passed"]) == (0, 1.0, 28)
     lay_out_agent(tmp_path, "refuses", ["prompt_injection"], 14)
     assert mutated(tmp_path).types == {"prompt_injection": (0, 14)}
+
+
+@pytest.mark.parametrize(("word", "code"), [("", 1), ("sound", 0)])
+def test_a_server_that_breaks_on_a_large_body_is_found_and_one_that_refuses_it_is_not(
+    word: str, code: int, tmp_path: Path
+) -> None:
+    command = f"{sys.executable} parcel_server.py {word}".strip()
+    agent = {"type": "http", "endpoint": "http://127.0.0.1:{port}/ask", "command": command}
+    lay_out_agent(tmp_path, "", ["payload_size_attack"], 6, agent=agent)
+    found = mutated(tmp_path)
+    assert found.code == code, found.out
+    assert (found.robustness == 1.0) == (code == 0)
+    assert found.types["payload_size_attack"][1] == 6
