@@ -61,12 +61,20 @@ def test_every_top_section_loads_and_a_contract_run_goes_by(tmp_path: Path, sect
     assert len(told.contract["cells"]) == 1
 
 
-@pytest.mark.parametrize("command", ["run", "ci", "replay", "score"])
-def test_commands_that_would_need_other_sections_refuse(tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize("command", [("run",), ("run", "--chaos-only"), ("replay", "run")])
+def test_commands_that_would_need_other_sections_refuse(tmp_path: Path, command: tuple[str, ...]) -> None:
     project(tmp_path, SPEC + SECTIONS["mutations"] + "\n")
-    told = tell(tmp_path, command)
-    assert told.code == 4
-    assert command in told.err
+    told = tell(tmp_path, *command)
+    assert told.code == 4, told
+    assert told.err
+
+
+def test_ci_runs_what_the_file_has(tmp_path: Path) -> None:
+    project(tmp_path, SPEC + SECTIONS["mutations"] + "\n")
+    told = tell(tmp_path, "ci", "--json")
+    assert (told.code, told.json["score"]) == (0, 100.0)
+    assert [name for name, part in told.json["parts"].items() if part["ran"]] == ["contract"]
+    assert tell(tmp_path, "score").out == "100.00\n"
 
 
 REFUSED = {

@@ -207,11 +207,12 @@ def test_a_missing_key_is_told_with_its_place(tmp_path: Path, key: str) -> None:
     assert not (tmp_path / "imported").exists()
 
 
-def test_a_mutation_run_is_refused_and_says_so(tmp_path: Path) -> None:
+def test_golden_prompts_with_a_list_of_rules_are_mutated(tmp_path: Path) -> None:
     spec = 'agent: {type: python, endpoint: "bot:answer"}\ngolden_prompts: [x]\n'
-    project(tmp_path, spec + "invariants: [{type: contains, value: source}]\n")
+    project(tmp_path, spec + "mutations: {types: [noise], count: 2}\ninvariants: [{type: output_not_empty}]\n")
     told = tell(tmp_path, "run", "--json")
-    assert (told.code, [(e["path"], e["code"]) for e in told.json["errors"]]) == (4, [("invariants", "not-built")])
+    part = told.json["parts"]["mutation"]
+    assert (told.code, part["robustness"], part["types"][0]["type"]) == (0, 1.0, "noise")
 
 
 def test_a_minimum_score_needs_a_matrix(tmp_path: Path) -> None:

@@ -61,13 +61,12 @@ def test_what_one_command_runs_is_valid(tmp_path: Path, spec: str, size: str) ->
     assert (told.code, told.out) == (0, f"holdfast.yaml: {size}. It is valid.\n"), told.err
 
 
-def test_what_this_release_cannot_run_is_a_marked_warning(tmp_path: Path) -> None:
+def test_every_part_that_a_file_declares_is_checked(tmp_path: Path) -> None:
     project(tmp_path, PYTHON + "invariants: [{type: completes}]\n")
+    assert tell(tmp_path, "validate", "--json").json["valid"]
+    project(tmp_path, PYTHON + "invariants: [{type: completes}]\nchaos: {tool_faults: [{tool: x, mode: error}]}\n")
     told = tell(tmp_path, "validate", "--json")
-    assert told.code == 0
-    assert [(w["code"], "a run would be refused" in w["message"]) for w in told.json["warnings"]] == [
-        ("not-built", True)
-    ]
+    assert (told.code, [e["code"] for e in told.json["errors"]]) == (4, ["unreachable-fault"])
 
 
 def test_the_rule_that_lacks_probes_is_pointed_at(tmp_path: Path) -> None:

@@ -20,9 +20,7 @@ _SPEAKERS = {"user": "User", "assistant": "Assistant", "system": "System", "tool
 class Dialogue:
     """One conversation with an agent that takes messages, or that has a context."""
 
-    def __init__(
-        self, before: tuple[DialogueMessage, ...] | UnsetType, *, messages: bool, once: bool = False
-    ) -> None:
+    def __init__(self, before: tuple[DialogueMessage, ...] | UnsetType, *, messages: bool, once: bool = False) -> None:
         """`before`: the turns before the first; `messages`: the agent takes a list; `once`: it keeps what it got."""
         self._once = once
         self._before = () if before is UNSET else before

@@ -45,7 +45,9 @@ class InlineAgent:
         guard: Guard,
     ) -> None:
         ask = loaded.ask if loaded.is_async else guard.around(loaded.ask)
-        self._loaded = Loaded(ask, is_async=loaded.is_async, takes_messages=loaded.takes_messages, each_once=loaded.each_once)
+        self._loaded = Loaded(
+            ask, is_async=loaded.is_async, takes_messages=loaded.takes_messages, each_once=loaded.each_once
+        )
         self._guard = guard
         self._reset = reset
         self._timeout_ms = agent.timeout_ms

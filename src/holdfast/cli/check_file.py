@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from holdfast.cli.problems import show_problems
-from holdfast.model.spec import Problem, Spec
+from holdfast.model.spec import Part, Problem, Spec
 from holdfast.report.wording import plural
 from holdfast.spec import Checked, check, requires_contract
 from holdfast.spec.needed import not_built
@@ -42,12 +42,25 @@ def _contract(path: Path) -> Checked:
 def _either(path: Path) -> Checked:
     """The file as one of the commands takes it; where none does, what the likelier one says."""
     loaded = check(path, environ=os.environ)
+    if loaded.spec is not None and loaded.spec.declares:
+        return _declared(path, loaded.spec.declares)
     if loaded.spec is None or not (lacking := requires_contract(loaded.spec)):
         return loaded
     scenario = check(path, environ=os.environ, part="scenario")
     if scenario.spec is not None or any(task.kind == "task" for task in loaded.spec.tasks):
         return scenario
     return replace(loaded, spec=None, problems=(*loaded.problems, *lacking))
+
+
+def _declared(path: Path, parts: Sequence[Part]) -> Checked:
+    """Every part that the file configures, with all that is wrong with any of them."""
+    every = [check(path, environ=os.environ, part=part) for part in parts]
+    if len(every) > 1 and every[0].spec is None and parts[0] == "scenario" and every[1].spec is not None:
+        every = every[1:]  # its matrix is run by `contract run`, which needs less
+    problems = tuple(dict.fromkeys(problem for one in every for problem in one.problems))
+    problems = tuple(sorted(problems, key=lambda problem: (problem.line, problem.column)))
+    broken = any(one.spec is None for one in every)
+    return replace(every[0], spec=None if broken else every[0].spec, problems=problems)
 
 
 def _size(spec: Spec) -> str:
