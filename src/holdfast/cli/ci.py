@@ -77,7 +77,7 @@ def run_several(
     annotations: bool = False,
 ) -> int:
     """Runs the parts and shows them; the exit code."""
-    from holdfast.cli.run_job import Screen
+    from holdfast.cli.screen_output import Screen
     from holdfast.cli.whole_run import plan_whole, run_whole, show_overall, tell_whole_step, write_overall
     from holdfast.report.whole_files import check_output
 

@@ -67,7 +67,8 @@ def score(
     \b
       test "$(holdfast contract score)" = 100.00
     """
-    from holdfast.cli.run_job import Screen, execute, prepare
+    from holdfast.cli.run_job import execute, prepare
+    from holdfast.cli.screen_output import Screen
 
     prepared = prepare(config, resume, force, shared.options(**given), (), last_failed=last_failed)
     with closing(execute(prepared, Screen(silent=True), (), report=False)) as outcome:

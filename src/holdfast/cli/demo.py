@@ -53,7 +53,8 @@ def _where() -> str:
 
 def _show(version: Version, number: int) -> RunOutcome:
     """Runs one version as `contract run` would, and tells about it."""
-    from holdfast.cli.run_job import Screen, execute, prepare
+    from holdfast.cli.run_job import execute, prepare
+    from holdfast.cli.screen_output import Screen
     from holdfast.plan import RunOptions
     from holdfast.runner.outcome import shown_path
 

@@ -26,7 +26,8 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
       holdfast judge 0007                    the rules it was run with
       holdfast judge latest finance.yaml     the rules as they are now
     """
-    from holdfast.cli.run_job import Screen, ending, with_reports
+    from holdfast.cli.run_job import ending, with_reports
+    from holdfast.cli.screen_output import Screen
     from holdfast.report.files import reporter
     from holdfast.runner.rejudge import judge_again
     from holdfast.runner.start import RUNS

@@ -9,35 +9,29 @@ from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.cli import screen as terminal
 from holdfast.cli.options import find_config, load_part, option_warnings, options
 from holdfast.cli.part_spec import made_part
+from holdfast.cli.screen_output import Screen, warnings_only
 from holdfast.errors import AgentUnavailable, HoldfastError, UsageError, UserError
-from holdfast.model.events import Event, Warned
 from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
 from holdfast.protocols import Reporter
 from holdfast.report.files import left_out, named, reporter, suffix_of, write
-from holdfast.report.safe import unheeded
-from holdfast.report.terminal import can_show_signs, summary
-from holdfast.report.wording import plural, warned
 from holdfast.runner.consultations import check_judges
-from holdfast.runner.job import Job, Listen, told
+from holdfast.runner.job import Job, told
 from holdfast.runner.outcome import RunOutcome, conclude, store_score, unrun
 from holdfast.runner.start import RUNS, begin, take_up
 from holdfast.store.rundir import RunDir, RunEnd
 
-if TYPE_CHECKING:
-    from holdfast.report.live import Live
-
-
 MakePart = Callable[[Spec, Mapping[str, str]], tuple[Spec, tuple[str, ...]]]
 """What a command makes of the spec of a part, and what the user should know of it."""
+RunParts = Callable[..., int]
+"""What runs a file of several parts, as `holdfast.cli.ci.run_several` does; the exit code."""
 HARNESS = 3
 """The exit code of what our side could not do."""
 
@@ -149,7 +143,7 @@ def execute(
     if report and job.spec.agent.isolation != "inline":
         _load_ahead()
     try:
-        running = run(job, rundir, listen, beat=screen.beat, each_trial=listen is not _warnings_only)
+        running = run(job, rundir, listen, beat=screen.beat, each_trial=listen is not warnings_only)
     except BaseException as broken:
         screen.close()
         if isinstance(broken, AgentUnavailable) and prepared.rundir is None:
@@ -270,9 +264,13 @@ def run_and_show(
     annotations: bool,
     cached: bool,
     make: MakePart = made_part,
+    run_parts: RunParts | None = None,
     **given: Any,
 ) -> int:
-    """What `run` and `contract run` do with their command lines; the exit code."""
+    """What `run` and `contract run` do with their command lines; the exit code.
+
+    `run_parts` is given by a command that runs a task and mutations where a file has both.
+    """
     if otlp is not None:
         from holdfast.runner.export import check_target
 
@@ -282,24 +280,13 @@ def run_and_show(
         option = "--lf" if last_failed else "--resume"
         raise UsageError(f"--cached and {option} exclude each other", hint=f"{option} asks what is left to ask")
     asked = options(part=part, **given)
-    several = part == "run" and resume is not None and bool(RunDir.find(RUNS.absolute(), resume).manifest().parts)
+    several = run_parts and resume is not None and bool(RunDir.find(RUNS.absolute(), resume).manifest().parts)
     prepared = None if several else prepare(config, resume, force, asked, outputs, last_failed=last_failed, make=make)
-    if prepared is None or (part == "run" and resume is None and _several(prepared.job.spec)):
-        from holdfast.cli.ci import run_several
-
+    if run_parts and (prepared is None or (resume is None and _several(prepared.job.spec))):
         _check_several(asked, dry_run=dry_run, last_failed=last_failed, otlp=otlp, cached=cached)
-        return run_several(
-            config,
-            resume,
-            force,
-            asked,
-            outputs,
-            as_json=as_json,
-            quiet=quiet,
-            verbose=verbose,
-            report=not no_report,
-            annotations=annotations,
-        )
+        shown = {"as_json": as_json, "quiet": quiet, "verbose": verbose, "report": not no_report}
+        return run_parts(config, resume, force, asked, outputs, annotations=annotations, **shown)
+    assert prepared is not None
     if dry_run:
         return screen.dry_run(prepared.job, prepared.rundir)
     again = None
@@ -348,99 +335,3 @@ def tell_step(outcome: RunOutcome, *, annotations: bool = False) -> None:
     score = outcome.score
     annotate(outcome.run, os.environ, asked=annotations)
     set_outputs(os.environ, score=score.value, exit_code=score.exit_code, run=outcome.run.id)
-
-
-class Screen:
-    """Where a command speaks: a terminal, a pipe, JSON, or not at all."""
-
-    def __init__(
-        self, *, as_json: bool = False, quiet: bool = False, verbose: bool = False, silent: bool = False
-    ) -> None:
-        self._as_json = as_json
-        self._quiet = quiet
-        self._verbose = verbose
-        self._silent = silent
-        self._signs = can_show_signs(sys.stdout.encoding)
-        self._listen: Listen | None = None
-        self._live: Live | None = None
-
-    def listener(self) -> Listen:
-        """Hears the run's events."""
-        if self._as_json or self._silent or self._quiet:
-            self._listen = _warnings_only
-        elif terminal.is_live(sys.stdout):
-            from holdfast.report.live import Live
-
-            errors = None if sys.stderr.isatty() else sys.stderr
-            color = terminal.wants_color(sys.stderr)
-            self._listen = self._live = Live(sys.stdout, color=color, unicode=self._signs, errors=errors)
-        else:
-            from holdfast.report.plain import Plain
-
-            self._listen = Plain(sys.stdout, unicode=self._signs)
-        return self._listen
-
-    def warn(self, message: str) -> None:
-        print(warned(message), file=sys.stderr)
-
-    def beat(self) -> None:
-        """Time has passed, also where nothing has happened."""
-        if self._live is not None:
-            self._live.tick()
-
-    def close(self) -> None:
-        """Takes a live picture away."""
-        if self._live is not None:
-            self._live.close()
-
-    def heading(self, part: str) -> None:
-        """A part of several begins."""
-        if not (self._as_json or self._silent or self._quiet):
-            sys.stdout.write(f"\n== {part}\n")
-            sys.stdout.flush()
-
-    def part_ended(self, outcome: RunOutcome) -> None:
-        """The summary of a part of several."""
-        if not (self._as_json or self._silent or self._quiet):
-            self.finish(outcome)
-
-    def finish(self, outcome: RunOutcome) -> None:
-        """The summary, or the run as JSON."""
-        if self._as_json:
-            for piece in next(iter(named("json").render(outcome.run).values())):
-                sys.stdout.write(piece.decode())
-            return
-        heard = self._listen is not None  # warnings were told while it ran
-        text = summary(
-            replace(outcome.run, warnings=()) if heard else outcome.run,
-            width=terminal.width(sys.stdout),
-            color=terminal.wants_color(sys.stdout),
-            verbose=self._verbose,
-            quiet=self._quiet,
-            unicode=self._signs,
-        )
-        sys.stdout.write(unheeded(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text)
-
-    def dry_run(self, job: Job, rundir: RunDir | None) -> int:
-        """How much would be run: of a run that is taken up, what is missing."""
-        from holdfast.runner.dry_run import planned
-
-        plan, counts = job.plan, planned(job, rundir)
-        if self._as_json:
-            from holdfast.model.codec import encode
-
-            sys.stdout.write(encode({"dry_run": True, "seed": job.spec.seed, **counts}).decode() + "\n")
-            return 0
-        shape = f"{plural(len(plan.invariants), 'rule')} × {plural(len(plan.scenarios), 'scenario')}"
-        users = f", up to {plural(counts['user_calls'], 'call')} of simulated users" if counts["user_calls"] else ""
-        print(
-            f"{plural(counts['trials'], 'trial')} for {shape} = {plural(counts['cells'], 'cell')}, "
-            f"{plural(counts['controls'], 'control trial')}, {plural(counts['judge_calls'], 'judge call')}{users}. "
-            "Nothing was run."
-        )
-        return 0
-
-
-def _warnings_only(event: Event) -> None:
-    if isinstance(event, Warned):
-        print(warned(event.message), file=sys.stderr)

@@ -21,7 +21,7 @@ def command(config: Path | None, resume: str | None, force: bool, exit_zero: boo
     \b
       test "$(holdfast score)" = 100.00
     """
-    from holdfast.cli.run_job import Screen
+    from holdfast.cli.screen_output import Screen
     from holdfast.cli.whole_run import plan_whole, run_whole
 
     plan = plan_whole(config, shared.options(part="ci", **given), resume, force)

@@ -15,7 +15,7 @@ def show_stored(
     run: RunDir, outputs: Sequence[Path], *, as_json: bool = False, quiet: bool = False, verbose: bool = False
 ) -> int:
     """Writes the reports that are asked for; shows the run where none is, or as JSON. The exit code of the command."""
-    from holdfast.cli.run_job import Screen
+    from holdfast.cli.screen_output import Screen
     from holdfast.report.files import reporter, write
     from holdfast.runner.stored import look
 

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from holdfast.cli.options import find_config, load_part, option_warnings
 from holdfast.cli.part_spec import made_part
-from holdfast.cli.run_job import PreparedJob, Screen, execute
+from holdfast.cli.run_job import PreparedJob, execute
+from holdfast.cli.screen_output import Screen
 from holdfast.errors import NothingProven, UsageError
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.spec import Part, Spec

@@ -1,0 +1,119 @@
+"""The screen of a command that runs: a terminal, a pipe, JSON, or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from holdfast.cli import screen as terminal
+from holdfast.model.events import Event, Warned
+from holdfast.report.files import named
+from holdfast.report.safe import unheeded
+from holdfast.report.terminal import can_show_signs, summary
+from holdfast.report.wording import plural, warned
+from holdfast.runner.job import Job, Listen
+from holdfast.runner.outcome import RunOutcome
+from holdfast.store.rundir import RunDir
+
+if TYPE_CHECKING:
+    from holdfast.report.live import Live
+
+
+class Screen:
+    """Where a command speaks: a terminal, a pipe, JSON, or not at all."""
+
+    def __init__(
+        self, *, as_json: bool = False, quiet: bool = False, verbose: bool = False, silent: bool = False
+    ) -> None:
+        self._as_json = as_json
+        self._quiet = quiet
+        self._verbose = verbose
+        self._silent = silent
+        self._signs = can_show_signs(sys.stdout.encoding)
+        self._listen: Listen | None = None
+        self._live: Live | None = None
+
+    def listener(self) -> Listen:
+        """Hears the run's events."""
+        if self._as_json or self._silent or self._quiet:
+            self._listen = warnings_only
+        elif terminal.is_live(sys.stdout):
+            from holdfast.report.live import Live
+
+            errors = None if sys.stderr.isatty() else sys.stderr
+            color = terminal.wants_color(sys.stderr)
+            self._listen = self._live = Live(sys.stdout, color=color, unicode=self._signs, errors=errors)
+        else:
+            from holdfast.report.plain import Plain
+
+            self._listen = Plain(sys.stdout, unicode=self._signs)
+        return self._listen
+
+    def warn(self, message: str) -> None:
+        print(warned(message), file=sys.stderr)
+
+    def beat(self) -> None:
+        """Time has passed, also where nothing has happened."""
+        if self._live is not None:
+            self._live.tick()
+
+    def close(self) -> None:
+        """Takes a live picture away."""
+        if self._live is not None:
+            self._live.close()
+
+    def heading(self, part: str) -> None:
+        """A part of several begins."""
+        if not (self._as_json or self._silent or self._quiet):
+            sys.stdout.write(f"\n== {part}\n")
+            sys.stdout.flush()
+
+    def part_ended(self, outcome: RunOutcome) -> None:
+        """The summary of a part of several."""
+        if not (self._as_json or self._silent or self._quiet):
+            self.finish(outcome)
+
+    def finish(self, outcome: RunOutcome) -> None:
+        """The summary, or the run as JSON."""
+        if self._as_json:
+            for piece in next(iter(named("json").render(outcome.run).values())):
+                sys.stdout.write(piece.decode())
+            return
+        heard = self._listen is not None  # warnings were told while it ran
+        text = summary(
+            replace(outcome.run, warnings=()) if heard else outcome.run,
+            width=terminal.width(sys.stdout),
+            color=terminal.wants_color(sys.stdout),
+            verbose=self._verbose,
+            quiet=self._quiet,
+            unicode=self._signs,
+        )
+        sys.stdout.write(unheeded(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text)
+
+    def dry_run(self, job: Job, rundir: RunDir | None) -> int:
+        """How much would be run: of a run that is taken up, what is missing."""
+        from holdfast.runner.dry_run import planned
+
+        plan, counts = job.plan, planned(job, rundir)
+        if self._as_json:
+            from holdfast.model.codec import encode
+
+            sys.stdout.write(encode({"dry_run": True, "seed": job.spec.seed, **counts}).decode() + "\n")
+            return 0
+        shape = f"{plural(len(plan.invariants), 'rule')} × {plural(len(plan.scenarios), 'scenario')}"
+        users = f", up to {plural(counts['user_calls'], 'call')} of simulated users" if counts["user_calls"] else ""
+        print(
+            f"{plural(counts['trials'], 'trial')} for {shape} = {plural(counts['cells'], 'cell')}, "
+            f"{plural(counts['controls'], 'control trial')}, {plural(counts['judge_calls'], 'judge call')}{users}. "
+            "Nothing was run."
+        )
+        return 0
+
+
+def warnings_only(event: Event) -> None:
+    """Tells what the user must know, and nothing else."""
+    if isinstance(event, Warned):
+        print(warned(event.message), file=sys.stderr)
