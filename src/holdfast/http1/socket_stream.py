@@ -7,6 +7,7 @@ import re
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from holdfast.http1.failures import not_connected
@@ -160,15 +161,21 @@ class SocketStream(asyncio.Protocol):
             self.raw.abort()
 
     def cut(self, *, reset: bool) -> None:
-        """Breaks the connection under whatever protocol is spoken on it, behind what was sent; `reset` now, by RST."""
+        """Breaks the connection under whatever protocol is spoken on it, behind what was sent; `reset` now, by RST.
+
+        Without `reset` the other side meets an end, also where it has sent what was not read.
+        """
         if self.raw is None:
             return
+        sock: socket.socket = self.raw.get_extra_info("socket")
         if reset:
-            sock: socket.socket = self.raw.get_extra_info("socket")
             if sock.fileno() >= 0 and sock.family != socket.AF_UNIX:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.raw.abort()
         else:
+            if not self.raw.get_write_buffer_size():
+                with suppress(OSError):  # it is closed, or was reset
+                    sock.shutdown(socket.SHUT_WR)  # bytes that we have not read would make a mere close a reset
             self.part(CLOSE_S)
 
     def part(self, seconds: float) -> None:

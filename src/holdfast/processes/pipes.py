@@ -13,8 +13,11 @@ from holdfast.processes.nonblocking import DRAINS, read_now
 
 _GROUP_END = re.compile(r"\s*\+-+$")
 """How Python ends the traceback of a group of errors."""
+_GROUP_RULE = re.compile(r"\s*\+[-+]+")
+"""What stands before each error of one."""
 _GROUP_LINE = re.compile(r"\s*\| (?!Traceback \()(\S.*)$")
 """An error inside of one: what stands deeper is where it came from."""
+_GROUP_FRAME = re.compile(r'\s*\|   File "')
 
 
 class Sink(Protocol):
@@ -56,14 +59,24 @@ class Tail:
         """The last line with anything on it, of a group of errors the innermost's; empty if there is none."""
         lines = [line for line in reversed(self.text.splitlines()) if line.strip()]
         if lines and _GROUP_END.match(lines[0]):
-            named = (found[1] for line in lines if (found := _GROUP_LINE.match(line)))
-            return next(named, lines[0].strip())
+            return _innermost(lines[1:]) or lines[0].strip()
         return lines[0].strip() if lines else ""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader should know of the output."""
         return output_notes(self._read)
+
+
+def _innermost(lines: list[str]) -> str:
+    """The last error of a group, from its lines in reverse: the first line of what it says, behind its frames."""
+    named = ""
+    for line in lines:
+        if _GROUP_RULE.match(line) or (named and _GROUP_FRAME.match(line)):
+            break
+        if found := _GROUP_LINE.match(line):
+            named = found[1]  # a message of several lines has a bar before each from Python 3.13 on
+    return named
 
 
 class Head:

@@ -159,8 +159,9 @@ def test_a_client_that_gives_up_first_ends_the_hang(bench, plain):
 @BOTH
 def test_lost_reply_does_the_work_and_resets_the_connection(bench, server, scheme):
     with bench.trial([tool("lost_reply", f"{server.url}/*")]) as trial:
-        # Python's TLS tells of a reset as of an end.
-        with pytest.raises(requests.ConnectionError, match="Connection reset" if scheme == "plain" else "closed"):
+        # Python's TLS may tell of a reset as of an end: that depends on whether it reads or writes when it comes.
+        told = "Connection reset" if scheme == "plain" else "closed|Connection reset"
+        with pytest.raises(requests.ConnectionError, match=told):
             trial.ask("POST", server.url + "/orders", json={"item": 1})
         (event,) = trial.events()
     assert len(server.seen) == 1
