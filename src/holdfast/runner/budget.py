@@ -25,7 +25,10 @@ class Budget:
 
     def within(self, trials: Iterable[Trial]) -> Iterator[Trial]:
         """The trials, up to the one that nothing is left for."""
-        feed = iter(trials)
+        limits = (self._options.max_trials, self._options.max_cost, self._options.max_time_s)
+        return iter(trials) if limits == (None, None, None) else self._counted(iter(trials))
+
+    def _counted(self, feed: Iterator[Trial]) -> Iterator[Trial]:
         while not self.used_up():
             trial = next(feed, None)
             if trial is None:
