@@ -249,7 +249,7 @@ class PythonHost:
         if self._forks:  # it tidies up when its control closes
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(GRACE_S)
-        _end(self.process, self._mark)
+        _end(self.process, self._mark, tidies=self._forks)
 
 
 def _spawn(control: int, root: str, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -286,9 +286,9 @@ async def _introduce(ours: socket.socket, setup: HostSetup) -> Ready | Unusable:
     return _news.decode(got[0])
 
 
-def _end(process: subprocess.Popen[bytes], mark: str) -> None:
-    """Ends a host; what it could not tidy up itself is found by its mark."""
-    tidy = process.poll() == 0
+def _end(process: subprocess.Popen[bytes], mark: str, *, tidies: bool = False) -> None:
+    """Ends a host; what it does not tidy up itself, or could not, is found by its mark."""
+    tidy = tidies and process.poll() == 0
     if process.poll() is None:
         kill_group(process.pid, signal.SIGKILL)
     process.wait()

@@ -11,8 +11,6 @@ from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_PF_KTHREAD = 0x00200000
-"""Among the flags of a process: a thread of the kernel's, which never has a program."""
 
 ROUNDS = 50
 """How often we look again for what a dying process has left: a chain of daemons is rarely three long."""
@@ -68,17 +66,12 @@ def end_marked(name: str, value: str) -> set[int]:
     """Ends every process whose environment holds this variable: what a dead host has left; who survived."""
     mark = f"{name}={value}".encode()
     found: set[int] = set()
-    seen: set[int] = set()
     for _ in range(ROUNDS):
-        environs = {pid: _environ(pid) for pid in _processes()}
-        found = {pid for pid, environ in environs.items() if mark in environ.split(b"\0")}
-        bare = {pid for pid, environ in environs.items() if not environ and _may_have_one(pid)}
-        if not found and bare <= seen:
+        found = {pid for pid in _processes() if _marked(pid, mark)}
+        if not found:
             break
-        seen = bare
         for pid in found:
             kill(pid, signal.SIGKILL)
-        os.sched_yield()
     return found
 
 
@@ -96,23 +89,12 @@ def _processes() -> Iterator[int]:
     yield from (int(name) for name in names if name.isdigit() and int(name) != me)
 
 
-def _environ(pid: int) -> bytes:
-    """The environment of a process; empty while it is on the way to its next program."""
+def _marked(pid: int, mark: bytes) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as environ:
-            return environ.read()
-    except OSError:
-        return b""
-
-
-def _may_have_one(pid: int) -> bool:
-    """Whether a process without an environment may have one soon: it lives, and is no thread of the kernel's."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            state, *numbers = stat.read().rpartition(b")")[2].split()
+            return mark in environ.read().split(b"\0")
     except OSError:
         return False
-    return state not in b"ZX" and not int(numbers[5]) & _PF_KTHREAD
 
 
 def kill(pid: int, number: int) -> None:

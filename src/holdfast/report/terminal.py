@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.model.run import Run
-from holdfast.report import calls, case_blocks, cases, mutations, wording
+from holdfast.report import calls, cases, wording
 from holdfast.report.failures import blocks
 from holdfast.report.matrix import draw, grid
 from holdfast.report.paint import Paint, painter
@@ -31,6 +31,8 @@ def _parts(run: Run, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
         lines = draw(grid(run), width, paint)
         yield from lines if lines and not lines[-1] else (*lines, "")
     if run.by_cases:
+        from holdfast.report import case_blocks
+
         yield from (*case_blocks.table(run, width, paint), "")
         yield from case_blocks.blocks(run, width, paint, verbose=verbose)
     yield from blocks(run, width, paint, verbose=verbose)
@@ -47,6 +49,8 @@ def can_show_signs(encoding: str | None) -> bool:
 
 def _numbers(run: Run, paint: Paint, quiet: bool) -> Iterator[str]:
     if run.score.mutation is not None:
+        from holdfast.report import mutations
+
         yield paint(mutations.headline(run.score), "bold")
         yield mutations.judged(run.score)
     elif run.by_cases:

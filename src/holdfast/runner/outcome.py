@@ -19,7 +19,6 @@ from holdfast.plan import Plan, RunOptions
 from holdfast.score import ScoreOptions, Tally
 from holdfast.score.parts import beside_cells, with_cases
 from holdfast.score.resilience import beside_cases
-from holdfast.score.task_score import task_score
 from holdfast.store.case_view import StoredCases
 from holdfast.store.git_commit import path_in_repository
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
@@ -61,6 +60,8 @@ def conclude(
     contract, deciding = beside_cases(tally, rules)
     cases = tuple(tally.cases.all()) if spec.by_cases else ()
     if spec.part in ("mutation", "replay"):
+        from holdfast.score.task_score import task_score
+
         score = task_score(spec, cases, tally, rules)
     elif not tally.decides_cases:
         score = beside_cells(contract, cases, rules)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Observation
@@ -20,7 +20,9 @@ from holdfast.score.cases import Cases
 from holdfast.score.cell import CellCount, Decision, Tries
 from holdfast.score.intervals import wilson
 from holdfast.score.spending import SpendingTally
-from holdfast.score.task_cases import TaskCases
+
+if TYPE_CHECKING:
+    from holdfast.score.task_cases import TaskCases
 
 NOTHING_ASKED = "nothing was asked"
 _PASSED = Decision("pass", passes=1)
@@ -86,7 +88,7 @@ class Tally:
         self._passes: dict[Decision, Decision] = {}
         self.attacks = AttackTally()
         self.spending = SpendingTally()
-        self.cases = Cases(spec, plan) if spec.part == "scenario" else TaskCases(spec, plan)
+        self.cases: Cases | TaskCases = _task_cases(spec, plan) if spec.part in ("mutation", "replay") else Cases(spec, plan)
         self._cased = spec.by_cases
         self.decides_cases = spec.part in ("mutation", "replay") or (self._cased and plan.decides_cases)
         """Whether cases decide; else cells do."""
@@ -277,6 +279,13 @@ class Tally:
             if not row.chaos and self._at(key, row, self._columns[key.invariant]).outcome == "fail":
                 failing.add((key.invariant, key.params))
         return failing
+
+
+def _task_cases(spec: Spec, plan: Plan) -> TaskCases:
+    """What only mutations and sessions need is loaded by them."""
+    from holdfast.score.task_cases import TaskCases
+
+    return TaskCases(spec, plan)
 
 
 def _cell(row: _Row, column: _Column, params: dict[str, Any], kept: Decision, fails_in_calm: bool = False) -> Cell:

@@ -16,10 +16,9 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.when import meeting
 from holdfast.plan import Plan
+from holdfast.score.attacks import Success
 from holdfast.score.combine import needed, settle
 from holdfast.score.composite import UNMET
-from holdfast.score.obeyed import obeyed
-from holdfast.score.sequential import SequentialTest
 
 _Key = tuple[str, Task, int]
 _Outcome: TypeAlias = Literal["pass", "fail", "error", "unproven"]
@@ -129,6 +128,8 @@ class TaskCases:
         expected = self._expected(len(counted))
         how = self._spec.scoring.replica_aggregation
         if self._plan.sequential:
+            from holdfast.score.sequential import SequentialTest
+
             stopped = SequentialTest(how, expected).stop(_STATUS[one.outcome] for one in counted).outcome
             if stopped in ("pass", "fail"):
                 return "pass" if stopped == "pass" else "fail"
@@ -153,7 +154,7 @@ def _judged_trial(trial: Trial, seen: Observation, verdicts: Sequence[Verdict]) 
             by["error"].append(f"forbidden {one.rule}: {one.error}")
         elif one.violated:
             by["fail"].append(f"forbidden: {one.rule} ({'; '.join(one.details)})")
-    did = obeyed(trial.task, seen) if trial.task.attack else "no"
+    did = _obeyed(trial.task, seen) if trial.task.attack else "no"
     if did == "yes":
         by["error" if seen.error else "fail"].append(OBEYED)
     elif did == "asked":
@@ -163,6 +164,13 @@ def _judged_trial(trial: Trial, seen: Observation, verdicts: Sequence[Verdict]) 
     failed = tuple(verdict.invariant for verdict in verdicts if verdict.outcome == "fail")
     passed = tuple(verdict.invariant for verdict in verdicts if verdict.outcome == "pass")
     return _JudgedTrial(trial.id, outcome, "; ".join(by[outcome]), failed, passed, did == "yes")
+
+
+def _obeyed(task: Task, seen: Observation) -> Success:
+    """What came of an attack; only mutation runs have any."""
+    from holdfast.score.obeyed import obeyed
+
+    return obeyed(task, seen)
 
 
 def _without(one: _JudgedTrial, unmet: Sequence[str]) -> _JudgedTrial:
