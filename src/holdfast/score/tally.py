@@ -88,7 +88,9 @@ class Tally:
         self._passes: dict[Decision, Decision] = {}
         self.attacks = AttackTally()
         self.spending = SpendingTally()
-        self.cases: Cases | TaskCases = _task_cases(spec, plan) if spec.part in ("mutation", "replay") else Cases(spec, plan)
+        self.cases: Cases | TaskCases = (
+            _task_cases(spec, plan) if spec.part in ("mutation", "replay") else Cases(spec, plan)
+        )
         self._cased = spec.by_cases
         self.decides_cases = spec.part in ("mutation", "replay") or (self._cased and plan.decides_cases)
         """Whether cases decide; else cells do."""
