@@ -24,7 +24,7 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.base
 install: $(VENV)/.base ## Install Holdfast into .venv
 dev: $(VENV)/.dev ## ... with everything the tests need
 
-demo: $(VENV)/.base ## The finance agent, good and careless, through three scenarios
+demo: $(VENV)/.base ## The finance agent, good and careless: a contract, a mail sent twice, the overall score
 	@$(BIN)/holdfast demo
 
 test: $(VENV)/.dev ## All tests and checks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -11,7 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.demo.demo import CONVICTED, FILES, VERSIONS, surprise
+from holdfast.demo.demo import (
+    CARELESS,
+    CONVICTED,
+    FILES,
+    GOOD,
+    SCORED,
+    VERSIONS,
+    mail_surprise,
+    overall_surprise,
+    surprise,
+)
+from holdfast.model.overall import Overall, PartResult
 from holdfast.model.score import Cell
 
 HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
@@ -30,13 +42,31 @@ def _run(command: list[str], here: Path) -> subprocess.CompletedProcess[str]:
 def test_demo_holds_the_good_agent_and_convicts_the_careless_one(shown) -> None:
     _, done = shown
     assert (done.returncode, done.stderr) == (0, "")
-    good, careless = done.stdout.split("2. The careless agent")
+    good, careless = done.stdout.partition("\n3. ")[0].split("2. The careless agent")
     assert "Resilience 100.00" in good
     assert re.search(r"^PASS ", good, re.MULTILINE)
     assert "✘" not in good
     assert "Resilience 60.00" in careless
     assert re.search(r"^FAIL   2 critical cells failed", careless, re.MULTILINE)
     assert set(re.findall(r"^✘ (\S+) in (\S+)", careless, re.MULTILINE)) == CONVICTED
+
+
+def test_demo_shows_a_mail_sent_twice_by_the_careless_agent_alone(shown) -> None:
+    mails = shown[1].stdout.partition("\n3. ")[2].partition("\n4. ")[0]
+    good, careless = mails.split("The careless agent")
+    assert re.search(r"^PASS   every case passed", good, re.MULTILINE)
+    assert re.search(r"request_count .* is 2, not 1", careless)
+    assert re.search(r"met +http http://mail/mails call 1: lost_reply", careless)
+    assert re.search(r"^FAIL   1 of 2 cases failed", careless, re.MULTILINE)
+
+
+def test_demo_ends_with_the_overall_score_of_both_agents(shown) -> None:
+    here, done = shown
+    rows = [line.split() for line in done.stdout.partition("\n4. ")[2].splitlines() if "report.html" in line]
+    assert [(row[0], row[5], row[6]) for row in rows] == [("good", "100.00", "PASS"), ("careless", "46.67", "FAIL")]
+    for row in rows:
+        stored = json.loads((here / row[8]).with_name("overall.json").read_text())
+        assert f"{stored['score']:.2f}" == row[5]
 
 
 def test_demo_says_what_was_seen_and_what_to_do_next(shown) -> None:
@@ -49,7 +79,7 @@ def test_demo_says_what_was_seen_and_what_to_do_next(shown) -> None:
 def test_demo_writes_the_reports_it_names(shown) -> None:
     here, done = shown
     named = re.findall(r"·   (\S+report\.html)", done.stdout)
-    assert named == [".holdfast/runs/0001/report.html", ".holdfast/runs/0002/report.html"]
+    assert named == [f".holdfast/runs/000{n}/report.html" for n in range(1, 7)]
     for path in named:
         assert (here / path).read_text().lstrip().lower().startswith("<!doctype html")
 
@@ -57,7 +87,7 @@ def test_demo_writes_the_reports_it_names(shown) -> None:
 def test_every_reproduce_command_of_the_demo_works_when_pasted(shown) -> None:
     here, done = shown
     commands = [shlex.split(line) for line in re.findall(r"again +(.+)", done.stdout)]
-    assert len(commands) == len(CONVICTED)
+    assert len(commands) == len(CONVICTED) + 1  # and the mail
     for command in commands:
         again = _run([HOLDFAST, *command[1:]], here)
         assert again.returncode == 1, again.stderr
@@ -65,9 +95,11 @@ def test_every_reproduce_command_of_the_demo_works_when_pasted(shown) -> None:
 
 
 def test_the_two_specs_differ_in_the_agent_alone() -> None:
-    good, careless = (version.spec.read_text() for version in VERSIONS)
-    assert good != careless
-    assert good.replace("good finance", "careless finance").replace(":good", ":careless") == careless
+    for named in ("spec", "mail_spec"):
+        good, careless = (getattr(version, named).read_text() for version in VERSIONS)
+        assert good != careless
+        like = good.replace("The good", "The careless").replace(":good", ":careless")
+        assert like.replace("mail_agent.py good", "mail_agent.py careless") == careless
 
 
 def test_the_demo_runs_from_a_copy_in_a_folder_with_spaces(tmp_path: Path) -> None:
@@ -95,3 +127,30 @@ def test_anything_else_than_the_two_convictions_is_a_surprise(outcomes, told: st
     expected = dict.fromkeys(CONVICTED, "fail") | {("always-cite-source", "no-chaos"): "pass"} | outcomes
     cells = [Cell(rule, scenario, "critical", 3.0, outcome) for (rule, scenario), outcome in expected.items()]
     assert surprise(VERSIONS[1], cells) == (f"the careless agent: {told}" if told else "")
+
+
+def test_a_mail_that_was_not_sent_twice_is_a_surprise_too() -> None:
+    cells = [Cell("one_mail", "reply-lost", "critical", 3.0, "pass")]
+    assert mail_surprise(GOOD, cells) == ""
+    assert mail_surprise(CARELESS, cells) == "the careless mail agent: one_mail in reply-lost should have failed"
+
+
+@pytest.mark.parametrize(
+    ("version", "code", "told"),
+    [
+        (GOOD, 0, ""),
+        (GOOD, 1, "the good agent in ci: contract should have passed"),
+        (CARELESS, 1, ""),
+        (CARELESS, 3, "the careless agent in ci: contract should have failed"),
+    ],
+)
+def test_a_part_that_ends_otherwise_is_a_surprise(version, code: int, told: str) -> None:
+    usual = 1 if version is CARELESS else 0
+    parts = tuple(PartResult(part, exit_code=code if part == "contract" else usual) for part in SCORED)
+    assert overall_surprise(version, Overall("0001", None, False, code, parts)) == told
+
+
+def test_a_part_that_did_not_run_is_a_surprise() -> None:
+    parts = tuple(PartResult(part, skipped="no" if part == "replay" else "") for part in SCORED)
+    found = Overall("0001", 100.0, True, 0, parts)
+    assert overall_surprise(GOOD, found) == "the good agent in ci: replay was not run"

@@ -4,42 +4,135 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from holdfast.cli.screen_output import Screen
     from holdfast.demo.demo import Version
-    from holdfast.runner.outcome import RunOutcome
+    from holdfast.model.overall import Overall
+    from holdfast.model.score import Cell
+    from holdfast.plan import RunOptions
 
 _SEEN = "You saw one contract, held by a good agent and broken by a careless one; in calm the two look alike."
 _NEXT = "Next: holdfast init writes a spec and an agent of your own to start from."
 
 
+class _Left(Exception):
+    """The user has had enough."""
+
+
 @click.command(name="demo")
 def command() -> int:
-    """The finance agent, good and careless, through three scenarios. No network, no key.
+    """The finance agent, good and careless: a contract, a mail sent twice, and the overall score. No network, no key.
 
     \b
       holdfast demo
     """
-    from holdfast.demo.demo import VERSIONS, surprise
-
-    surprises = []
-    for number, version in enumerate(VERSIONS, start=1):
-        outcome = _show(version, number)
-        if outcome.score.exit_code == 2:
-            return 2
-        found = surprise(version, (row.cell for row in outcome.run.cells))
-        surprises += [found] if found else []
-        outcome.close()
+    try:
+        surprises = [found for found in _acts() if found]
+    except _Left:
+        return 2
     for line in surprises:
         print(f"error: not what the demo must show: {line}", file=sys.stderr)
     if surprises:
         return 1
     print(f"{_SEEN}\n{_NEXT}{_where()}")
     return 0
+
+
+def _acts() -> Iterable[str]:
+    """Shows one act after the other; what each showed that it must not, or an empty text."""
+    from holdfast.cli.screen_output import Screen
+    from holdfast.demo.demo import CARELESS, GOOD, VERSIONS, mail_surprise, surprise
+    from holdfast.plan import RunOptions
+
+    for number, version in enumerate(VERSIONS, start=1):
+        spec = _shown(version.spec)
+        print(f"{number}. The {version.name} agent: {version.about}.\n   holdfast contract run -c {_quoted(spec)}\n")
+        yield _show(version, spec, RunOptions(), Screen(), surprise)
+    print("3. What it leaves: a mail service takes a mail, and its answer is lost. Exactly one mail may be sent.")
+    boxed = RunOptions(part="scenario", backend="process")
+    for version, screen in ((GOOD, Screen(quiet=True)), (CARELESS, Screen())):
+        spec = _shown(version.mail_spec)
+        print(
+            f"   The {version.name} agent: {version.mailing}.\n   holdfast run -c {_quoted(spec)} --backend process\n"
+        )
+        yield _show(version, spec, boxed, screen, mail_surprise)
+    yield from _scored()
+
+
+def _show(
+    version: Version,
+    spec: Path,
+    options: RunOptions,
+    screen: Screen,
+    surprise: Callable[[Version, Iterable[Cell]], str],
+) -> str:
+    """Runs one spec as its command would, and tells about it; what is not as it must be."""
+    from holdfast.cli.run_job import execute, prepare
+
+    with closing(execute(prepare(spec, None, False, options, ()), screen, (), report=True)) as outcome:
+        screen.finish(outcome)
+        print()
+        if outcome.score.exit_code == 2:
+            raise _Left
+        return surprise(version, [row.cell for row in outcome.run.cells])
+
+
+def _scored() -> Iterable[str]:
+    """Every part of both files, and the overall scores side by side."""
+    from holdfast.demo.demo import VERSIONS, overall_surprise
+
+    print("4. May it ship? The contract, mutated prompts, chaos, and a recorded incident, as one score.")
+    for version in VERSIONS:
+        print(f"   holdfast ci -c {_quoted(_shown(version.spec))}")
+    print(flush=True)
+    found = {version: _ci(version) for version in VERSIONS}
+    _table([(version.name, overall) for version, overall in found.items()])
+    yield from (overall_surprise(version, overall) for version, overall in found.items())
+
+
+def _ci(version: Version) -> Overall:
+    """All parts of one file, as `ci` runs them, without a word."""
+    from holdfast.cli.screen_output import Screen
+    from holdfast.cli.whole_run import plan_whole, run_whole, write_overall
+    from holdfast.plan import RunOptions
+
+    plan = plan_whole(_shown(version.spec), RunOptions(part="ci"), None, False)
+    with closing(run_whole(plan, Screen(silent=True), report=True)) as found:
+        write_overall(found, (), report=True)
+        if found.overall.exit_code == 2:
+            raise _Left
+        return found.overall
+
+
+def _table(found: list[tuple[str, Overall]]) -> None:
+    """One line an agent: its parts, the number, the verdict, the page."""
+    from holdfast.demo.demo import SCORED
+    from holdfast.report.overall import verdict
+    from holdfast.report.safe import ascii_only
+    from holdfast.report.terminal import can_show_signs
+    from holdfast.report.wording import number
+
+    lines = [" " * 12 + "".join(part.rjust(10) for part in (*SCORED, "overall"))]
+    for name, one in found:
+        scores = {part.part: part.score for part in one.parts}
+        shown = "".join(number(value).rjust(10) for value in (*(scores.get(part) for part in SCORED), one.score))
+        lines.append(f"  {name:<10}{shown}   {verdict(one.exit_code)}   ·   .holdfast/runs/{one.run}/report.html")
+    text = "\n".join(lines)
+    print(text if can_show_signs(sys.stdout.encoding) else ascii_only(text), end="\n\n")
+
+
+def _shown(path: Path) -> Path:
+    """As the user would name it."""
+    from holdfast.runner.outcome import shown_path
+
+    return Path(shown_path(path))
 
 
 def _where() -> str:
@@ -49,22 +142,6 @@ def _where() -> str:
     if which("holdfast") is not None:
         return ""
     return f"\n`holdfast` is {_quoted(Path(os.path.relpath(sys.argv[0])))} here: put its folder on your PATH."
-
-
-def _show(version: Version, number: int) -> RunOutcome:
-    """Runs one version as `contract run` would, and tells about it."""
-    from holdfast.cli.run_job import execute, prepare
-    from holdfast.cli.screen_output import Screen
-    from holdfast.plan import RunOptions
-    from holdfast.runner.outcome import shown_path
-
-    spec = Path(shown_path(version.spec))
-    print(f"{number}. The {version.name} agent: {version.about}.\n   holdfast contract run -c {_quoted(spec)}\n")
-    screen = Screen()
-    outcome = execute(prepare(spec, None, False, RunOptions(), ()), screen, (), report=True)
-    screen.finish(outcome)
-    print()
-    return outcome
 
 
 def _quoted(path: Path) -> str:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from holdfast.model.overall import Overall
 from holdfast.model.score import Cell
+from holdfast.model.spec import Part
 
 FILES = Path(__file__).with_name("finance")
 """The specs and the agent: a folder to copy."""
@@ -20,33 +22,75 @@ CONVICTED = frozenset(
 )
 """Rule and scenario of every cell that the careless agent fails."""
 
+SENT_TWICE = frozenset({("one_mail", "reply-lost")})
+"""Where the careless agent mails twice."""
+
+SCORED: tuple[Part, ...] = ("contract", "mutation", "chaos", "replay")
+"""The parts of the overall score: the good agent holds in all of them, the careless one in none."""
+
 
 class Version(Struct, frozen=True):
     """One of the two agents: its spec, what it does, and the cells it fails."""
 
     name: str
     about: str
+    mailing: str
     fails: frozenset[tuple[str, str]] = frozenset()
+    fails_mail: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def spec(self) -> Path:
         return FILES / f"{self.name}.yaml"
 
+    @property
+    def mail_spec(self) -> Path:
+        return FILES / f"mail-{self.name}.yaml"
 
-VERSIONS = (
-    Version("good", "it says so when it has no figures, and never hands on half an answer"),
-    Version("careless", "it fills a gap with a figure it remembers, and hands on what it gets", CONVICTED),
+
+GOOD = Version(
+    "good",
+    "it says so when it has no figures, and never hands on half an answer",
+    "it asks whether the mail was sent before it sends again",
 )
+CARELESS = Version(
+    "careless",
+    "it fills a gap with a figure it remembers, and hands on what it gets",
+    "it takes a lost answer for a lost mail",
+    CONVICTED,
+    SENT_TWICE,
+)
+VERSIONS = (GOOD, CARELESS)
 
 
 def surprise(version: Version, cells: Iterable[Cell]) -> str:
     """What differs from what the example must show; empty if nothing does."""
+    return _surprise(version.name, version.fails, cells)
+
+
+def mail_surprise(version: Version, cells: Iterable[Cell]) -> str:
+    """The same of the mails that were sent."""
+    return _surprise(f"{version.name} mail", version.fails_mail, cells)
+
+
+def overall_surprise(version: Version, found: Overall) -> str:
+    """The same of all parts together."""
+    wanted = 1 if version.fails else 0
+    ran = {part.part: part for part in found.parts if part.ran}
+    wrong = [
+        f"{part} should have {'failed' if wanted else 'passed'}" if part in ran else f"{part} was not run"
+        for part in SCORED
+        if part not in ran or ran[part].exit_code != wanted
+    ]
+    return f"the {version.name} agent in ci: {', '.join(wrong)}" if wrong else ""
+
+
+def _surprise(name: str, fails: frozenset[tuple[str, str]], cells: Iterable[Cell]) -> str:
     judged = [cell for cell in cells if cell.outcome != "n/a"]
     failed = {(cell.invariant, cell.scenario) for cell in judged if cell.outcome == "fail"}
     undecided = {(cell.invariant, cell.scenario) for cell in judged if not cell.counted}
     parts = [
-        *(f"{rule} in {scenario} should have passed" for rule, scenario in sorted(failed - version.fails)),
-        *(f"{rule} in {scenario} should have failed" for rule, scenario in sorted(version.fails - failed - undecided)),
+        *(f"{rule} in {scenario} should have passed" for rule, scenario in sorted(failed - fails)),
+        *(f"{rule} in {scenario} should have failed" for rule, scenario in sorted(fails - failed - undecided)),
         *(f"{rule} in {scenario} was not decided" for rule, scenario in sorted(undecided)),
     ]
-    return f"the {version.name} agent: {', '.join(parts)}" if parts else ""
+    return f"the {name} agent: {', '.join(parts)}" if parts else ""

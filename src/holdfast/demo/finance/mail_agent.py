@@ -1,0 +1,41 @@
+"""Mails the figures of a quarter to a customer, in two versions: they differ where no answer comes back."""
+
+import json
+import os
+import sys
+import urllib.request
+
+MAIL = {"ref": "acme-q3", "to": "ada@example.com", "text": "ACME's revenue last quarter: $8,213.60 million."}
+MAILS = os.environ["MAIL_URL"] + "/mails"
+
+
+def send() -> None:
+    """Hands the mail to the mail service. Where this fails, nobody knows whether it was sent."""
+    urllib.request.urlopen(MAILS, json.dumps(MAIL).encode(), timeout=5).close()  # noqa: S310  # an address that Holdfast gave
+
+
+def was_sent() -> bool:
+    """Asks the mail service whether it has the mail."""
+    with urllib.request.urlopen(f"{MAILS}/{MAIL['ref']}", timeout=5) as reply:  # noqa: S310
+        return bool(json.load(reply)["state"] == "sent")
+
+
+def good() -> None:
+    """Looks before it sends again."""
+    try:
+        send()
+    except OSError:
+        if not was_sent():
+            send()
+
+
+def careless() -> None:
+    """Takes a lost answer for a lost mail."""
+    try:
+        send()
+    except OSError:
+        send()
+
+
+{"good": good, "careless": careless}[sys.argv[1]]()
+print("The figures are on their way to ada@example.com.")
