@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from holdfast.cli.options import find_config, load_part, option_warnings, options
 from holdfast.cli.part_spec import made_part
-from holdfast.cli.screen_output import Screen, warnings_only
+from holdfast.cli.screen_output import Screen
 from holdfast.errors import AgentUnavailable, HoldfastError, UsageError, UserError
 from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
@@ -143,7 +143,7 @@ def execute(
     if report and job.spec.agent.isolation != "inline":
         _load_ahead()
     try:
-        running = run(job, rundir, listen, beat=screen.beat, each_trial=listen is not warnings_only)
+        running = run(job, rundir, listen, beat=screen.beat, each_trial=screen.hears_trials)
     except BaseException as broken:
         screen.close()
         if isinstance(broken, AgentUnavailable) and prepared.rundir is None:

@@ -35,10 +35,25 @@ class Screen:
         self._signs = can_show_signs(sys.stdout.encoding)
         self._listen: Listen | None = None
         self._live: Live | None = None
+        self._told: set[str] = set()
+
+    @property
+    def hears_trials(self) -> bool:
+        """Whether single trials are shown, not only warnings."""
+        return not (self._as_json or self._silent or self._quiet)
 
     def listener(self) -> Listen:
-        """Hears the run's events."""
-        if self._as_json or self._silent or self._quiet:
+        """Hears the run's events; of several runs, the same warning once."""
+        heard = self._listener()
+
+        def once(event: Event) -> None:
+            if not isinstance(event, Warned) or self._is_new(event.message):
+                heard(event)
+
+        return once
+
+    def _listener(self) -> Listen:
+        if not self.hears_trials:
             self._listen = warnings_only
         elif terminal.is_live(sys.stdout):
             from holdfast.report.live import Live
@@ -53,7 +68,14 @@ class Screen:
         return self._listen
 
     def warn(self, message: str) -> None:
-        print(warned(message), file=sys.stderr)
+        if self._is_new(message):
+            print(warned(message), file=sys.stderr)
+
+    def _is_new(self, text: str) -> bool:
+        """Whether this was not told before."""
+        known = text in self._told
+        self._told.add(text)
+        return not known
 
     def beat(self) -> None:
         """Time has passed, also where nothing has happened."""
@@ -67,14 +89,15 @@ class Screen:
 
     def heading(self, part: str) -> None:
         """A part of several begins."""
-        if not (self._as_json or self._silent or self._quiet):
+        if self.hears_trials:
             sys.stdout.write(f"\n== {part}\n")
             sys.stdout.flush()
 
     def part_ended(self, outcome: RunOutcome) -> None:
-        """The summary of a part of several."""
-        if not (self._as_json or self._silent or self._quiet):
-            self.finish(outcome)
+        """The summary of a part of several; what was noted of an earlier one, too, is not said again."""
+        if self.hears_trials:
+            notes = tuple(note for note in outcome.run.notes if self._is_new(note))
+            self.finish(replace(outcome, run=replace(outcome.run, notes=notes)))
 
     def finish(self, outcome: RunOutcome) -> None:
         """The summary, or the run as JSON."""

@@ -69,6 +69,7 @@ def _context(run: Run) -> dict[str, Any]:
         "counted": mutations.headline(run.score) or (counted(run) if run.by_cases else ""),
         "types": mutations.table(run.score.mutation) if run.score.mutation else None,
         "noun": noun(run),
+        "composites": run.part not in ("mutation", "replay"),
         "data": packed(page.tables),
         "lacks": page.lacks,
         "script": script,

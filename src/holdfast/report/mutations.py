@@ -42,8 +42,8 @@ def judged(score: Score) -> str:
 
 def table(made: MutationScore) -> list[tuple[str, ...]]:
     """A row a type: its name, what it does, its weight, how many passed, and what was not decided."""
-    rows = [("type", "kind", "weight", "passed", "")]
-    return [*rows, *(_row(one) for one in made.types)]
+    rows = [("type", "kind", "weight", "passed", ""), *(_row(one) for one in made.types)]
+    return rows if any(row[-1] for row in rows) else [row[:-1] for row in rows]
 
 
 def _row(one: TypeShare) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,8 @@ from holdfast.report.mutations import robustness
 from holdfast.report.paint import painter
 from holdfast.report.safe import ascii_only, one_line
 
+_COUNTED = re.compile(r"\d+ of \d+ \w+ failed")
+"""Says again what stands before it: `15 of 24 mutations passed`."""
 WORDS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
 
 
@@ -19,11 +22,14 @@ def verdict(code: int) -> str:
     return WORDS.get(code, "ERROR")
 
 
+def verdict_sign(code: int) -> str:
+    """The sign for an exit code."""
+    return {0: "✔", 1: "✘", 5: "?"}.get(code, "!")
+
+
 def sign(part: PartResult) -> str:
     """The sign of a part's verdict."""
-    if not part.ran:
-        return "–"
-    return {0: "✔", 1: "✘", 5: "?"}.get(part.exit_code, "!")
+    return verdict_sign(part.exit_code) if part.ran else "–"
 
 
 def score(part: PartResult) -> str:
@@ -42,8 +48,8 @@ def said(part: PartResult) -> str:
     """What it came to, or why it did not run."""
     if not part.ran:
         return f"not run: {part.skipped}"
-    reasons = "; ".join(part.reasons) if part.exit_code else ""
-    return "; ".join(text for text in (part.said, reasons) if text)
+    reasons = [reason for reason in part.reasons if not _COUNTED.fullmatch(reason)] if part.exit_code else []
+    return "; ".join(text for text in (part.said, *reasons) if text)
 
 
 def rows(found: Overall) -> list[tuple[str, ...]]:

@@ -70,12 +70,12 @@ def _result(part: Part, score: Score, run: str, page: str, weights: PartWeights)
 
 def _said(part: Part, score: Score) -> str:
     counts = score.counts
-    noun = {"mutation": "mutations", "replay": "sessions"}.get(part, "cells")
+    noun = {"mutation": "mutation", "replay": "session"}.get(part, "cell")
     passed, total = counts.get("pass", 0), score.total
     if score.mutation is not None:  # probes stand beside them
         passed = sum(one.passed for one in score.mutation.types)
         total = sum(one.judged + one.undecided for one in score.mutation.types)
-    said = f"{passed} of {total} {noun} passed"
+    said = f"{passed} of {total} {noun}{'' if total == 1 else 's'} passed"
     open_ = [f"{counts[kind]} {kind}" for kind in ("error", "unproven") if counts.get(kind)]
     return ", ".join((said, *open_))
 
