@@ -1,0 +1,170 @@
+"""`holdfast ci`: every part, the overall score, its verdict, and what becomes of it when the world breaks."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from cli import CALM, DOWN, MakeProject, Project, contract, finish, kill_group, rule, wait_until
+
+RULES = [{"id": "sourced", "type": "contains", "value": "source"}, {"id": "hi", "type": "contains", "value": "says"}]
+SLOW = """
+import time
+
+
+def search(query):
+    return "a source says " + query
+
+
+def ask(prompt):
+    open("asked", "a").write(".")
+    time.sleep(0.05)
+    try:
+        return search(prompt)
+    except Exception as failure:
+        return f"sorry, no source: {failure}"
+"""
+
+
+def spec(**more: Any) -> dict[str, Any]:
+    """A file with a contract, mutations and chaos: `hi` fails where the tool does."""
+    made = contract([rule("cites", value="source")], [CALM, DOWN], prompts=("one", "two"))
+    parts = {
+        "invariants": RULES,
+        "mutations": {"types": ["noise", "prompt_injection"], "count": 4},
+        "chaos": {"tool_faults": [{"tool": "search", "mode": "error"}]},
+    }
+    return {**made, **parts, **more}
+
+
+def ci(made: Project, *args: str) -> Any:
+    """The overall result as JSON."""
+    return made.cli("ci", "--json", "--no-report", *args).json
+
+
+def test_every_part_has_its_verdict_and_weights_are_renormalised(project: MakeProject) -> None:
+    found = ci(project(spec()))
+    parts = found["parts"]
+    assert {name: part["score"] for name, part in parts.items()} == {
+        "scenario": None,
+        "contract": 100.0,
+        "mutation": 100.0,
+        "chaos": 50.0,
+        "replay": None,
+    }
+    assert {name: round(part["share"], 3) for name, part in parts.items() if part["ran"]} == {
+        "contract": 0.389,
+        "mutation": 0.222,
+        "chaos": 0.389,
+    }
+    assert (found["score"], found["exit_code"]) == (80.56, 1)
+    assert parts["replay"]["skipped"] == "the file has no replays"
+    assert found["reasons"] == ["chaos: 1 cell failed"]
+
+
+def test_a_minimum_is_for_the_overall_score(project: MakeProject) -> None:
+    made = project(spec())
+    assert (ci(made, "--min-score", "80.56")["exit_code"], ci(made, "--min-score", "80.57")["exit_code"]) == (0, 1)
+    critical = [RULES[0], {**RULES[1], "severity": "critical"}]
+    made.write(spec(invariants=critical))
+    found = ci(made, "--min-score", "1")
+    assert (found["exit_code"], found["parts"]["chaos"]["passed"]) == (1, False)
+
+
+def test_score_prints_the_number_and_exits_as_ci_does(project: MakeProject) -> None:
+    made = project(spec())
+    told = made.cli("score")
+    assert (told.code, told.out, told.err) == (1, "80.56\n", "chaos: 1 cell failed\n")
+    assert made.cli("score", "--exit-zero").code == 0
+
+
+def test_a_folder_of_reports_agrees_with_the_verdict(project: MakeProject) -> None:
+    made = project(spec())
+    assert made.cli("ci", "-q", "-o", "out", "-o", "all.xml").code == 1
+    parts = ("contract", "mutation", "chaos")
+    wanted = {f"{part}.{suffix}" for part in parts for suffix in ("html", "json", "xml", "md", "sarif")}
+    wanted |= {"report.html", "report.json", "report.md"}
+    assert {path.name for path in (made.folder / "out").iterdir()} == wanted
+    joined = ET.fromstring(made.read("all.xml"))
+    assert (joined.get("failures"), joined.get("errors")) == ("1", "0")
+    page = made.read("out/report.html")
+    assert all(f'href="{part}.html"' in page for part in parts)
+
+
+def test_a_stored_run_is_shown_as_it_ended(project: MakeProject) -> None:
+    made = project(spec())
+    first = ci(made)
+    assert made.cli("report", "latest", "--json").json == first
+    assert "Overall 80.56" in made.cli("show").out
+    assert made.cli("show", "0001/chaos").out.startswith("                        calm")
+
+
+def test_kill_9_in_the_middle_and_resume_give_the_same_overall_score(project: MakeProject) -> None:
+    made = project(spec(), SLOW)
+    whole = ci(made)
+    shutil.rmtree(made.folder / ".holdfast")
+    (made.folder / "asked").unlink()
+    process = made.start("ci", "--concurrency", "1")
+    wait_until(lambda: len(made.read("asked")) > 7)
+    kill_group(process)
+    asked = len(made.read("asked"))
+    assert "go on: holdfast ci --resume 0001" in made.cli("show").out
+    resumed = ci(made, "--resume", "0001")
+    drop = ("duration_s", "started")
+    assert {k: v for k, v in resumed.items() if k not in drop} == {k: v for k, v in whole.items() if k not in drop}
+    trials = sum(part["trials"] for part in whole["parts"].values())
+    assert len(made.read("asked")) <= asked + trials + 1 - 5
+
+
+def test_an_interrupt_stores_what_was_asked_and_exits_2(project: MakeProject) -> None:
+    made = project(spec(), SLOW)
+    process = made.start("ci", "--concurrency", "1")
+    wait_until(lambda: len(made.read("asked")) > 7)
+    process.send_signal(signal.SIGINT)
+    ended = finish(process)
+    assert (ended.code, "INTERRUPTED" in ended.out, "--resume 0001" in ended.out) == (2, True, True)
+    assert ci(made, "--resume", "1")["score"] == 80.56
+
+
+def test_budgets_span_the_parts_and_nothing_left_out_is_green(project: MakeProject) -> None:
+    found = ci(
+        project(spec(chaos={"tool_faults": [{"tool": "search", "mode": "slow", "delay_ms": 1}]})), "--max-trials", "8"
+    )
+    assert (found["exit_code"], found["parts"]["chaos"]["skipped"]) == (5, "--max-trials is used up")
+    assert sum(part["trials"] for part in found["parts"].values()) == 8
+
+
+def test_a_rule_that_is_worse_than_in_the_baseline_fails_whatever_the_minimum(project: MakeProject) -> None:
+    text = spec(mutations={"types": ["noise"], "count": 20})
+    del text["chaos"]
+    made = project(text)
+    agent = made.read("agent.py")
+    made.cli("ci", "-q")
+    (made.folder / "agent.py").write_text(agent.replace("a source says ", "a source tells "))
+    found = ci(made, "--min-score", "0", "--baseline", "last")
+    assert found["exit_code"] == 1
+    assert any("mutation: hi is worse than in run 0001" in reason for reason in found["reasons"])
+    assert ci(made, "--min-score", "0")["exit_code"] == 0
+    made.write(text, "other.yaml")
+    told = made.cli("ci", "-c", "other.yaml", "--baseline", "last")
+    assert (told.code, "no earlier ci run" in told.err) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"scoring": {"weights": {"mutation": 0.9}}}, "scoring.weights"),
+        ({"mutations": {"types": ["paraphrase"]}}, "paraphrase"),
+        ({"chaos": {}}, "chaos"),
+    ],
+)
+def test_what_is_wrong_with_any_part_is_told_before_the_agent_is_asked(
+    project: MakeProject, more: dict[str, Any], said: str
+) -> None:
+    made = project(spec(**more), SLOW)
+    told = made.cli("ci")
+    assert (told.code, said in told.err, made.read("asked")) == (4, True, "")
+    assert not (made.folder / ".holdfast" / "runs").exists() or not any((made.folder / ".holdfast/runs").iterdir())
