@@ -251,6 +251,6 @@ def test_3_chaos_stands_beside_calm_as_a_paired_difference(project: MakeProject)
     paired = made.run().part["paired"]
     assert (paired["points"], paired["pairs"]) == (-50.0, 4)
     assert paired["interval"]["low"] < -50 < paired["interval"]["high"]
-    assert "chaos costs 50.0 points (95 %: " in made.show("--no-report").out
+    assert "chaos costs 50.0 points on the same rules and prompts (95 %: " in made.show("--no-report").out
     calm = project(contract(rules, [CALM], agent=python()), name="calm")
     assert calm.run().part["paired"] is None

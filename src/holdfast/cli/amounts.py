@@ -34,8 +34,10 @@ class Dollars(click.FloatRange):
         return number
 
 
-class Seconds(click.FloatRange):
+class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic for the type checker alone
     """Seconds, or a number with a unit: 90s, 5m, 1h."""
+
+    name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from holdfast.reading.durations import duration_ms

@@ -87,7 +87,7 @@ def run_several(
         raise UsageError("--cached and --resume exclude each other", hint="--resume asks what is left to ask")
     plan = plan_whole(config, options, resume, force, baseline=baseline, cached=cached)
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
-    with closing(run_whole(plan, screen, report=report)) as found:
+    with closing(run_whole(plan, screen, report=report, outputs=outputs)) as found:
         missing = write_overall(found, outputs, report=report)
         tell_whole_step(found, annotations=annotations)
         show_overall(found, as_json=as_json, quiet=quiet, page=found.shown_page if report else "")

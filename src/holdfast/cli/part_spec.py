@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from holdfast.model.spec import Invariant, Spec
+from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.when import applies
 
@@ -24,7 +24,7 @@ def made_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[str, 
     made = mutated(spec, environ)
     probes = [Task((probe,), "probe") for rule in spec.invariants for probe in rule.probes]
     tasks = (*made.tasks, *dict.fromkeys(probes))
-    spec = replace(spec, tasks=tasks, invariants=tuple(map(_on_tasks, spec.invariants)))
+    spec = replace(spec, tasks=tasks, invariants=tuple(rule.on_tasks() for rule in spec.invariants))
     return spec, (*made.notes, *_unjudged(spec))
 
 
@@ -48,8 +48,3 @@ def _replayed(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[str, 
     from holdfast.replay.session_list import sessions_of
 
     return replayed(spec, sessions_of(spec, environ, datetime.now(UTC)), live=False)
-
-
-def _on_tasks(rule: Invariant) -> Invariant:
-    """A rule with probes is judged on them alone; they are tasks like the others here."""
-    return replace(rule, probes=(), asked_only=rule.probes) if rule.probes else rule

@@ -67,10 +67,15 @@ def prepare(
         return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
     spec, problems = load_part(find_config(config), given)
     spec, made = make(spec, os.environ)
-    _check_models(spec, given)
     warnings = [*told(spec, problems), *made, *option_warnings(spec, given), *filter(None, map(left_out, outputs))]
     if last_failed:
         given = _only_failed(spec, given, warnings)
+    return settled_job(spec, given, warnings)
+
+
+def settled_job(spec: Spec, given: RunOptions, warnings: Iterable[str]) -> PreparedJob:
+    """A new job, once every model that it needs is known."""
+    _check_models(spec, given)
     job = Job(spec, given, os.environ, tuple(warnings))
     check_judges(spec, job.plan.invariants, os.environ)
     if spec.has_users:

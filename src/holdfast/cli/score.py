@@ -23,6 +23,7 @@ def command(config: Path | None, resume: str | None, force: bool, exit_zero: boo
     """
     from holdfast.cli.screen_output import Screen
     from holdfast.cli.whole_run import plan_whole, run_whole
+    from holdfast.report.safe import one_line
 
     plan = plan_whole(config, shared.options(part="ci", **given), resume, force)
     with closing(run_whole(plan, Screen(silent=True), report=False)) as found:
@@ -30,5 +31,5 @@ def command(config: Path | None, resume: str | None, force: bool, exit_zero: boo
     if found.overall.score is not None:
         print(f"{found.overall.score:.2f}")
     for reason in found.overall.reasons if found.overall.exit_code else ():
-        print(reason, file=sys.stderr)
+        print(one_line(reason), file=sys.stderr)
     return 0 if exit_zero else found.overall.exit_code

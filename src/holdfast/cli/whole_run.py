@@ -15,21 +15,20 @@ from msgspec.structs import replace
 
 from holdfast.cli.options import find_config, load_part, option_warnings
 from holdfast.cli.part_spec import made_part
-from holdfast.cli.run_job import PreparedJob, execute
+from holdfast.cli.run_job import PreparedJob, execute, settled_job
 from holdfast.cli.screen_output import Screen
-from holdfast.errors import NothingProven, UsageError
+from holdfast.errors import HarnessError, NothingProven, UsageError
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
-from holdfast.runner.consultations import check_judges
-from holdfast.runner.job import Job, told
+from holdfast.runner.job import told
 from holdfast.runner.outcome import RunOutcome, shown_path
 from holdfast.runner.preflight import was_stateful
 from holdfast.runner.start import RUNS, begin_whole, take_up
 from holdfast.runner.whole import NOT_DECLARED, ORDER, overall, part_results, skipped, store_overall, stored_overall
 from holdfast.runner.whole_history import baseline_run, compared, regressions_named
 from holdfast.score.overall import interrupted
-from holdfast.score.ruling import INTERRUPTED, UNPROVEN, Reason
+from holdfast.score.ruling import BROKEN, INTERRUPTED, UNPROVEN, Reason
 from holdfast.store.rundir import RunDir
 
 
@@ -47,6 +46,10 @@ class WholePlan(Struct, frozen=True):
     """The run that this one must not be worse than."""
     cached: bool = False
     """A stored run of the very same part stands for asking it again."""
+    unfound: str = ""
+    """Why there is no baseline, where one was asked for."""
+    failed: dict[Part, str] = {}
+    """Parts that our side could not make, and why."""
 
 
 class WholeOutcome(Struct, frozen=True):
@@ -82,24 +85,34 @@ def plan_whole(
         command = "holdfast contract run" if whole.manifest().options.part == "contract" else "holdfast run"
         hint = f"go on with it: {command} --resume {whole.id}"
         raise UsageError(f"run {whole.id} is of one part", hint=hint)
-    if whole is not None and config is None:
-        config = _file_of(whole)
+    if whole is not None:
+        config = config or _file_of(whole)
+        other = whole.manifest().options.other(given)
+        if other:
+            raise UsageError(f"{other} cannot be changed when a run is taken up", hint="leave it out")
+        given = whole.manifest().options.taken_up(given)
     spec, _ = load_part(find_config(config), given)
     wanted = whole.manifest().parts if whole is not None else _wanted(spec, given)
     if not wanted:
         hint = "add golden_prompts with invariants, a contract with a chaos_matrix, a task, or replays"
         raise UsageError(f"{spec.path} declares nothing to run", hint=hint)
-    if whole is not None:
-        given = whole.manifest().options.taken_up(given)
     jobs: dict[Part, PreparedJob] = {}
+    failed: dict[Part, str] = {}
     left = {} if given.part == "run" else {p: NOT_DECLARED[p] for p in ORDER if p not in spec.declares}
     for part in wanted:
         try:
             jobs[part] = _prepared(part, spec, given, whole, force, warned=not jobs)
         except NothingProven as idle:  # sessions that no rule judges, or a source without any
             left[part] = str(idle)
+        except HarnessError as broken:  # a model that was to write mutations, a source that was to give sessions
+            failed[part] = str(broken)
+    if not jobs and failed:
+        raise HarnessError(next(iter(failed.values())))
     before = baseline_run(RUNS.absolute(), baseline, spec, whole) if baseline is not None else None
-    return WholePlan(spec, given, jobs, left, whole, before, cached)
+    unfound = ""
+    if baseline is not None and before is None:
+        unfound = f"--baseline {baseline}: no earlier ci run of {spec.path} is stored, so nothing was compared"
+    return WholePlan(spec, given, jobs, left, whole, before, cached, unfound, failed)
 
 
 def _file_of(whole: RunDir) -> Path:
@@ -131,9 +144,7 @@ def _prepared(
     own, made = made_part(own, os.environ)
     warnings = [*(told(own, problems) if warned else ()), *made]
     warnings += option_warnings(own, options) if warned else []
-    job = Job(own, options, os.environ, tuple(warnings))
-    check_judges(own, job.plan.invariants, os.environ)
-    return PreparedJob(job)
+    return settled_job(own, options, warnings)
 
 
 def part_options(part: Part, spec: Spec, given: RunOptions) -> RunOptions:
@@ -144,7 +155,7 @@ def part_options(part: Part, spec: Spec, given: RunOptions) -> RunOptions:
     return replace(given, part=part, min_score=None if least is None else 0.0)
 
 
-def run_whole(plan: WholePlan, screen: Screen, *, report: bool) -> WholeOutcome:
+def run_whole(plan: WholePlan, screen: Screen, *, report: bool, outputs: Sequence[Path] = ()) -> WholeOutcome:
     """Runs each part, stores what it came to, and all of them together."""
     began = time.monotonic()
     parts = tuple(plan.jobs)
@@ -154,6 +165,7 @@ def run_whole(plan: WholePlan, screen: Screen, *, report: bool) -> WholeOutcome:
     stack = ExitStack()
     outcomes: dict[Part, RunOutcome] = {}
     results: list[PartResult] = [skipped(part, why, plan.spec.weights) for part, why in plan.skipped.items()]
+    results += [skipped(part, why, plan.spec.weights, BROKEN) for part, why in plan.failed.items()]
     try:
         for part, prepared in plan.jobs.items():
             if interrupted(results):
@@ -164,7 +176,7 @@ def run_whole(plan: WholePlan, screen: Screen, *, report: bool) -> WholeOutcome:
                 results.append(skipped(part, f"{used_up} is used up", plan.spec.weights, UNPROVEN))
                 continue
             screen.heading(part)
-            outcome = _outcome(settled, screen, plan.cached, report=report, at=whole.part(part))
+            outcome = _outcome(settled, screen, plan.cached, outputs, report=report, at=whole.part(part))
             stack.enter_context(closing(outcome))
             outcomes[part] = outcome
             results += part_results(outcome, whole, plan.spec.weights)
@@ -215,14 +227,20 @@ def _after(
     return prepared, f"--{used_up.removesuffix('_s').replace('_', '-')}" if used_up else ""
 
 
-def _outcome(prepared: PreparedJob, screen: Screen, cached: bool, *, report: bool, at: RunDir) -> RunOutcome:
+def _outcome(
+    prepared: PreparedJob, screen: Screen, cached: bool, outputs: Sequence[Path], *, report: bool, at: RunDir
+) -> RunOutcome:
     """The part as it was run, or the stored run that running it would only repeat."""
     if not cached or prepared.rundir is not None:
         return execute(prepared, screen, (), report=report, at=at)
     from holdfast.cli.cached_outcome import cached_outcome
 
-    again, files = cached_outcome(prepared.job, ())
-    return again or execute(replace(prepared, files=files), screen, (), report=report, at=at)
+    again, files = cached_outcome(prepared.job, outputs)
+    if again is None:
+        return execute(replace(prepared, files=files), screen, (), report=report, at=at)
+    at.path.parent.mkdir(parents=True, exist_ok=True)
+    at.path.symlink_to(os.path.relpath(Path(again.run.path).absolute(), at.path.parent))
+    return again
 
 
 def _beside(plan: WholePlan, whole: RunDir, outcomes: dict[Part, RunOutcome]) -> tuple[Sequence[Reason], Sequence[str]]:
@@ -230,7 +248,8 @@ def _beside(plan: WholePlan, whole: RunDir, outcomes: dict[Part, RunOutcome]) ->
     if plan.baseline is not None:
         return compared(plan.baseline, whole, os.environ)
     ids = [outcome.run.id for outcome in outcomes.values()]
-    return [], regressions_named(RUNS.absolute(), ids)
+    told = [plan.unfound] if plan.unfound else []
+    return [], [*told, *regressions_named(RUNS.absolute(), ids)]
 
 
 def _discard(whole: RunDir, new: bool) -> None:

@@ -58,6 +58,9 @@ class Judge:
             outcome, found = self._hidden, Finding(None, hidden)
         if trial.task.variation is not UNSET and turns and not observation.error:
             outcome, found = self._by_request(rule, trial.task.variation, turns[-1], outcome, found)
+        if rule.negative and outcome == "pass" and rule.needs_text and len(turns) < len(trial.task.turns):
+            so_far = f"{len(turns)} of {len(trial.task.turns)} turns were asked"
+            outcome, found = "unproven", Finding(None, f"the conversation ended early, {so_far}; {found.reason}")
         score = found.score
         if outcome == "pass":
             score = 1.0 if score is None else score

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import UNSET, Struct, field
+from msgspec.structs import replace
 
 from holdfast.model.model_spec import ModelSpec as ModelSpec
 from holdfast.model.mutation import MutationSpec
@@ -140,8 +141,14 @@ class Invariant(Struct, frozen=True, omit_defaults=True):
     """`dangerous_prompts`: judged only on tasks that attack."""
     sessions: tuple[str, ...] = ()
     """Of a session's own contract: the sessions that it is for; empty: every task."""
+    needs_failure: bool = False
+    """Of a replay: a pass counts only where a recorded failure of a tool was met."""
     asked_only: tuple[str, ...] = ()
     """The probes that it is judged on, and nothing else, where they are tasks like the others."""
+
+    def on_tasks(self) -> Invariant:
+        """The rule where probes are tasks like the others: judged on them alone."""
+        return replace(self, probes=(), asked_only=self.probes) if self.probes else self
 
     @property
     def selective(self) -> bool:
@@ -251,6 +258,10 @@ class PartWeights(Struct, frozen=True, omit_defaults=True):
     chaos: float = 0.35
     contract: float = 0.35
     replay: float = 0.10
+
+    def of(self, part: Literal["mutation", "chaos", "contract", "replay"]) -> float:
+        """The share of a part."""
+        return {"mutation": self.mutation, "chaos": self.chaos, "contract": self.contract, "replay": self.replay}[part]
 
 
 class Problem(Struct, frozen=True, omit_defaults=True):

@@ -69,7 +69,7 @@ def _meant(named: str, own: str, folder: Path) -> str:
     place = folder / named
     beside = []
     if os.path.isdir(place.parent):
-        beside = [one.name for one in place.parent.iterdir() if one.suffix in (".yaml", ".yml", ".json")][:1000]
+        beside = [one.name for one in sorted(place.parent.iterdir()) if one.suffix in (".yaml", ".yml", ".json")][:1000]
     close = near(named, [own]) or near(place.name, beside)
     if close:
         return f"did you mean {close if close == own else os.path.join(os.path.dirname(named), close)}?"

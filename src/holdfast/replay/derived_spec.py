@@ -70,7 +70,9 @@ def _rules(groups: Iterable[HeldSessions], total: int) -> Iterator[Invariant]:
                 continue
             named = _unique(rule.id, group.label, taken)
             every = len(judged) == total
-            yield replace(rule, id=named, when="always", sessions=() if every else tuple(judged))
+            needs = rule.when in ("tool_faults_active", "any_chaos_active")
+            sessions = () if every else tuple(judged)
+            yield replace(rule, id=named, when="always", sessions=sessions, needs_failure=needs)
 
 
 def _applies(rule: Invariant, session: RecordedSession) -> bool:

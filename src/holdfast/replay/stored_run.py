@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -19,11 +20,15 @@ from holdfast.model.spec import Part
 from holdfast.reading.tree import parse
 from holdfast.replay.foreign_json import at, items, text
 from holdfast.replay.foreign_trace import LeftOutTrace
-from holdfast.replay.trial_session import failures, trial_session
+from holdfast.replay.trial_session import failures, only_obeyed, trial_session
 from holdfast.runner.stored import look
 from holdfast.store.rundir import RunDir
 
 _LARGEST = 512 << 20
+
+
+_ID = re.compile(r"\d+(/[a-z]+)?")
+"""The id of a run, or of a part of one, as a report has it."""
 
 
 class SessionsFound(Struct, frozen=True):
@@ -78,10 +83,13 @@ def report_sessions(path: Path, runs: Path, folder: Path, *, environ: Mapping[st
     """The failed trials of a JSON report: from the run it is of, where that is stored here, else from the report."""
     document = _report(path)
     id = text(document, "run_id")
-    stored = runs / id if id and "/" not in id else None
+    whole, _, part = id.partition("/")
+    stored = runs / whole / (f"parts/{part}" if part else "") if _ID.fullmatch(id) else None
     if stored is not None and (stored / "run.json").is_file():
         run = RunDir(stored)
-        if run.manifest().started == text(document, "started"):
+        known = run.manifest()
+        same = known.spec_digest == text(document, "spec_digest") if text(document, "spec_digest") else True
+        if same and known.started == text(document, "started"):
             return run_sessions(run, folder, environ=environ, failed_only=True)
     sessions = tuple(_reported(document, id, folder))
     note = f"run {id} is not stored here: what its tools answered is not in the report, and so not in the sessions"
@@ -89,7 +97,9 @@ def report_sessions(path: Path, runs: Path, folder: Path, *, environ: Mapping[st
 
 
 def _wanted(traced: Iterable[TracedTrial], failed_only: bool) -> Iterator[TracedTrial]:
-    return (one for one in traced if one.trial.kind == "contract" and (not failed_only or failures(one)))
+    for one in traced:
+        if one.trial.kind == "contract" and (not failed_only or failures(one) or only_obeyed(one)):
+            yield one
 
 
 def _found(traced: Iterable[TracedTrial], run: str, name: str, contract: str) -> SessionsFound:
@@ -136,15 +146,17 @@ def _reported(document: Any, run: str, folder: Path) -> Iterator[RecordedSession
 
 
 def _cells(document: Any) -> Iterator[tuple[str, str, str]]:
-    for cell in items(document, "parts", "contract", "cells"):
-        for trial in items(cell, "trials"):
-            if text(trial, "outcome") == "fail":
-                yield text(trial, "id"), text(trial, "prompt"), f"{text(cell, 'invariant')}: {text(trial, 'reason')}"
+    for where in (("contract",), ("contract", "details"), ("chaos",), ("chaos", "details")):
+        for cell in items(document, "parts", *where, "cells"):
+            for trial in items(cell, "trials"):
+                if text(trial, "outcome") == "fail":
+                    reason = f"{text(cell, 'invariant')}: {text(trial, 'reason')}"
+                    yield text(trial, "id"), text(trial, "prompt"), reason
 
 
 def _cases(document: Any) -> Iterator[tuple[str, str, str]]:
-    for part in ("scenario", "replay"):
-        for case in items(document, "parts", part, "cases"):
+    for where in (("scenario",), ("scenario", "details"), ("replay",), ("replay", "details")):
+        for case in items(document, "parts", *where, "cases"):
             for one in items(case, "replicas"):
                 if text(one, "status") == "fail":
                     yield text(one, "trial"), text(one, "prompt"), text(one, "reason")

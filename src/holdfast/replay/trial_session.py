@@ -17,6 +17,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.replay.foreign_json import as_json, iso
 from holdfast.replay.foreign_trace import LeftOutTrace
 from holdfast.replay.session_file import too_deep
+from holdfast.score.obeyed import obeyed
 from holdfast.spec.references import interpolate
 
 CUT = "…"
@@ -37,9 +38,17 @@ def failures(traced: TracedTrial) -> tuple[str, ...]:
     return tuple(found)
 
 
+def only_obeyed(traced: TracedTrial) -> bool:
+    """Whether nothing but an attack that got its way failed the trial."""
+    return traced.trial.task.attack and not failures(traced) and obeyed(traced.trial.task, traced.seen) == "yes"
+
+
 def trial_session(traced: TracedTrial, *, run: str, name: str = "", contract: str = "") -> TrialSession | LeftOutTrace:
     """The session of a trial. Its id is the trial's."""
     trial, seen = traced.trial, traced.seen
+    if only_obeyed(traced):
+        again = "holdfast run --trial asks it again"
+        return LeftOutTrace(trial.id, f"it failed by an attack that was obeyed, which no contract judges: {again}")
     task = trial.task
     events = list(_answered(seen.trace))
     got = {(met.plane, met.target, met.call): met.got for met in seen.met}
@@ -49,7 +58,7 @@ def trial_session(traced: TracedTrial, *, run: str, name: str = "", contract: st
         return LeftOutTrace(trial.id, f"what {deep} answered is nested too deeply for a session file")
     session = RecordedSession(
         id=trial.id,
-        turns=tuple(interpolate(turn, trial.params) for turn in task.turns),
+        turns=_asked(traced),
         name=name or trial.scenario,
         source=f"holdfast run {run}",
         captured_at=iso(seen.at) if seen.at else "",
@@ -59,6 +68,14 @@ def trial_session(traced: TracedTrial, *, run: str, name: str = "", contract: st
         contract=contract,
     )
     return TrialSession(session, tuple(_notes(trial.id, events, seen.trace)))
+
+
+def _asked(traced: TracedTrial) -> tuple[str, ...]:
+    """What was asked: of a simulated user, what it said then."""
+    trial = traced.trial
+    if trial.task.user is not UNSET and traced.seen.turns:
+        return tuple(turn.asked for turn in traced.seen.turns)
+    return tuple(interpolate(turn, trial.params) for turn in trial.task.turns)
 
 
 def _answered(trace: Iterable[TraceEvent]) -> Iterator[TraceEvent]:

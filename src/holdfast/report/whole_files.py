@@ -57,7 +57,7 @@ def _joined(found: Overall, runs: Runs, path: Path, home: Path) -> Iterable[byte
         return _document(found, runs)
     if suffix == ".md":
         return _markdown(found, runs)
-    return _junit(runs) if suffix == ".xml" else _sarif(runs)
+    return _junit(found, runs) if suffix == ".xml" else _sarif(runs)
 
 
 def _folder(found: Overall, runs: Runs, folder: Path) -> None:
@@ -109,8 +109,8 @@ def _markdown(found: Overall, runs: Runs) -> Iterator[bytes]:
         yield from next(iter(named("markdown").render(run).values()))
 
 
-def _junit(runs: Runs) -> Iterator[bytes]:
-    """The suites of all parts, each named by its part."""
+def _junit(found: Overall, runs: Runs) -> Iterator[bytes]:
+    """The suites of all parts, each named by its part, and one of the overall verdict."""
     root = ET.Element("testsuites")
     totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
     for part, run in runs.items():
@@ -122,6 +122,13 @@ def _junit(runs: Runs) -> Iterator[bytes]:
             root.append(suite)
         for key in totals:
             totals[key] += int(made.get(key) or 0)
+    suite = ET.SubElement(root, "testsuite", name="overall", tests="1")
+    case = ET.SubElement(suite, "testcase", classname="overall", name="verdict", time="0.000")
+    totals["tests"] += 1
+    kind = {0: "", 1: "failure", 5: "skipped"}.get(found.exit_code, "error")
+    if kind:
+        ET.SubElement(case, kind, message=one_line("; ".join(found.reasons)))
+        totals[{"failure": "failures", "skipped": "skipped"}.get(kind, "errors")] += 1
     for key, value in totals.items():
         root.set(key, str(value))
     yield b"<?xml version='1.0' encoding='utf-8'?>\n"
@@ -131,6 +138,6 @@ def _junit(runs: Runs) -> Iterator[bytes]:
 def _sarif(runs: Runs) -> Iterator[bytes]:
     """One document with a run of each part."""
     documents = [json.loads(b"".join(next(iter(named("sarif").render(run).values())))) for run in runs.values()]
-    first = documents[0]
+    first = documents[0] if documents else {"version": "2.1.0", "runs": []}
     first["runs"] = [run for one in documents for run in one["runs"]]
     yield json.dumps(first, indent=1, ensure_ascii=False).encode() + b"\n"

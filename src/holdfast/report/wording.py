@@ -83,8 +83,7 @@ def paired(found: PairedDifference) -> str:
     ends = f"{low + 0.0:.{digits}f}{between}{high:.{digits}f}".replace("-0 ", "0 ")
     few = f", approximate: {plural(found.interval.prompts, 'prompt')}" if found.interval.approximate else ""
     word = f"costs {cost:.1f}" if cost > 0 else f"gains {-cost:.1f}" if cost < 0 else "costs no"
-    which = "" if cost else " on rules that calm has too"
-    return f"chaos {word} points{which} (95 %: {ends}{few})"
+    return f"chaos {word} points on the same rules and prompts (95 %: {ends}{few})"
 
 
 def warned(message: str) -> str:

@@ -64,13 +64,14 @@ def files_digest(job: Job, but_for: Collection[Path] = ()) -> str:
     found: list[list[str]] = []
     for folder in (root, *_editable()):
         for path in _files(folder):
-            if path not in left_out:
+            if path not in left_out and not left_out.intersection(path.parents):
                 found.append([str(path.relative_to(folder)), file_digest(path).decode()])
             if len(found) > MOST_FILES:
                 hint = "put the spec into a folder with its agent, or leave --cached out"
                 raise UsageError(f"--cached: there are more than {MOST_FILES} files in {folder}", hint=hint)
     recording = file_digest(job.options.replay).decode() if job.options.replay else ""
-    known = [found, recording, sys.version, _installed()]
+    made = digest(canonical([job.spec.tasks, job.spec.invariants]), 16)
+    known = [found, recording, made, sys.version, _installed()]
     return digest(canonical(known).decode("utf-8", "replace").encode(), 16)
 
 
@@ -148,7 +149,7 @@ def _deciding(options: RunOptions) -> RunOptions:
 
 def _decided(run: RunDir) -> bool:
     ended, score = run.ended(), run.path / "score.json"
-    if ended is None or not ended.complete or ended.unrun or not score.is_file():
+    if ended is None or not ended.complete or ended.unrun or ended.unasked or not score.is_file():
         return False
     try:
         return decoder(Score).decode(score.read_bytes()).exit_code in DECIDED

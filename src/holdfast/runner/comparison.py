@@ -133,7 +133,7 @@ def _notes(before: RunDir, after: RunDir) -> Iterator[str]:
         yield "the specs differ: what has the same name and meaning in both is compared"
     if one.seed != other.seed:
         yield f"the seeds differ ({one.seed} and {other.seed}): pairs met other luck"
-    for run in (before, after):
+    for run in [one for whole in (before, after) for one in (whole.parts or (whole,))]:
         ended = run.ended()
         if ended is None or not ended.complete or ended.unrun or ended.unasked:
             yield f"run {run.id} is unfinished: it is compared as far as it goes"

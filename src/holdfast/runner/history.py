@@ -52,7 +52,9 @@ def history(runs: Path, tell: Tell) -> Iterator[History]:
 def regressed(found: History, id: str) -> tuple[str | None, tuple[Regression, ...]]:
     """The last good run of the same file and part before that one, and what got worse since; None if there is none."""
     runs = found.runs()
-    now = next(run for run in runs if run.id == id)
+    now = next((run for run in runs if run.id == id), None)
+    if now is None:
+        return None, ()
     good = last_good(runs, now.spec, now.part, before=id)
     if good is None:
         return None, ()
@@ -88,7 +90,7 @@ def ended_run(run: RunDir, outcome: RunOutcome) -> PastRun:
         complete=shown.complete,
         score=score.value,
         overall=_overall(run.path.parent.parent / OVERALL).score if "/" in run.id else None,
-        passed=score.passed,
+        passed=score.passed and ("/" not in run.id or _overall(run.path.parent.parent / OVERALL).passed),
         exit_code=score.exit_code,
         trials=score.trials,
         judged=score.judged,
@@ -115,10 +117,17 @@ def _cells(outcome: RunOutcome) -> Iterator[PastCell]:
             yield PastCell(cell.invariant, column(cell), cell.outcome, cell.critical, *counts)
 
 
+def _part(manifest: Manifest) -> str:
+    """The part, and the weather where that was asked for: other weather is no regression."""
+    options = manifest.options
+    weather = options.chaos_profile or ("chaos" if options.chaos else "")
+    return f"{options.part} in {weather}" if weather else options.part
+
+
 def _begun(run: RunDir, manifest: Manifest) -> PastRun:
     return PastRun(
         id=run.id,
-        part=manifest.options.part,
+        part=_part(manifest),
         started=manifest.started,
         spec=str(manifest.original),
         spec_digest=manifest.spec_digest,

@@ -171,7 +171,7 @@ def stored_spec(
         chaos_profile=manifest.options.chaos_profile,
         settled=None if anew or config is not None else manifest.settled,
     )
-    spec = with_part(run, spec)
+    spec = with_part(run, spec, own_rules=config is not None and not anew)
     if config is None:
         named = Path(manifest.spec_path)
         spec = replace(spec, path=str(named if named.resolve() == manifest.original else manifest.original))

@@ -8,35 +8,42 @@ from pathlib import Path
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.comparison import RuleComparison
 from holdfast.model.spec import Spec
-from holdfast.runner.whole import OVERALL
-from holdfast.score.ruling import BROKEN, VIOLATED, Reason
-from holdfast.store.run_names import stored_runs
+from holdfast.runner.whole import stored_overall
+from holdfast.score.ruling import BROKEN, INTERRUPTED, VIOLATED, Reason
+from holdfast.store.run_names import NEWEST, stored_runs
 from holdfast.store.rundir import RunDir
 
-LAST = ("last", "latest")
 SHOWN = 5
 """Regressions and rules that are named one by one."""
 
 
-def baseline_run(runs: Path, name: str, spec: Spec, but_for: RunDir | None = None) -> RunDir:
-    """The run that a new one is compared with: by its name, or the last of several parts on the same file.
+def baseline_run(runs: Path, name: str, spec: Spec, but_for: RunDir | None = None) -> RunDir | None:
+    """The run that a new one is compared with: by its name, or the last ci run on the same file that came to its end.
 
-    UsageError if there is none, or if it is of another file.
+    Of the last ones one that held comes first; None if there is none. UsageError if the run that is named is none, of
+    one part, or of another file.
     """
     original = Path(spec.path).resolve()
-    if name in LAST:
-        for path in reversed(stored_runs(runs)):
-            run = RunDir(path)
-            ended = (run.path / OVERALL).is_file() and (but_for is None or run.path != but_for.path)
-            if ended and run.manifest().original == original:
-                return run
-        raise UsageError(f"--baseline {name}: no earlier ci run of {spec.path} is stored", hint="name a run by its id")
+    if name in NEWEST:
+        ended = [run for run in map(RunDir, reversed(stored_runs(runs))) if _comparable(run, original, but_for)]
+        held = (run for run in ended if (overall := stored_overall(run)) and overall.passed)
+        return next(held, ended[0] if ended else None)
     found = RunDir.find(runs, name)
     manifest = found.manifest()
     if manifest.original != original and manifest.spec_digest != spec.digest:
         what = f"--baseline {name}: run {found.id} is of another file, {manifest.spec_path}"
         raise UsageError(what, hint="name a run of the same file; holdfast runs lists them")
+    if not manifest.parts:
+        raise UsageError(f"--baseline {name}: run {found.id} is of one part", hint="name a run of holdfast ci")
     return found
+
+
+def _comparable(run: RunDir, original: Path, but_for: RunDir | None) -> bool:
+    """Whether it is a ci run of the file that came to its end."""
+    overall = stored_overall(run) if but_for is None or run.path != but_for.path else None
+    if overall is None or overall.exit_code == INTERRUPTED or not overall.scored:
+        return False
+    return run.manifest().original == original
 
 
 def compared(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]) -> tuple[list[Reason], list[str]]:
@@ -55,8 +62,13 @@ def compared(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]) -> tup
     notes += [f"{_rule(one)}: cannot tell from run {baseline.id}, {_change(one)}{_more(one)}" for one in unsure[:SHOWN]]
     if len(unsure) > SHOWN:
         notes.append(f"{len(unsure) - SHOWN} more rules cannot be told: holdfast compare {baseline.id} {whole.id}")
-    if not reasons and not notes:
+    lacking = [*found.left_out, *found.notes]
+    if not reasons and not notes and not lacking:
         notes.append(f"no rule differs from run {baseline.id}")
+    notes += [f"compared with run {baseline.id}: {text}" for text in lacking]
+    alone = found.only_before + found.only_after
+    if alone:
+        notes.append(f"{alone} decided verdicts have no partner in run {baseline.id}, and are not compared")
     return reasons, notes
 
 
@@ -89,6 +101,6 @@ def regressions_named(runs: Path, ids: Sequence[str]) -> list[str]:
                 ]
                 if len(worse) > SHOWN:
                     notes.append(f"{id}: {len(worse) - SHOWN} more rules that passed in run {good} fail now")
-    except (HoldfastError, OSError, StopIteration) as refused:
+    except (HoldfastError, OSError) as refused:
         notes.append(f"the history could not be read: {refused}")
     return notes

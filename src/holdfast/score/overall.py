@@ -24,7 +24,7 @@ class OverallScore(Struct, frozen=True):
 
 def weight_of(part: Part, weights: PartWeights) -> float:
     """The configured share of a part; a scenario has none."""
-    return 0.0 if part == "scenario" else float(getattr(weights, part))
+    return 0.0 if part == "scenario" else weights.of(part)
 
 
 def overall_score(
@@ -36,7 +36,7 @@ def overall_score(
     baseline. Without `scored` the parts stand side by side.
     """
     shared = with_shares(parts)
-    value, best = _mean(shared, best=False), _mean(shared, best=True)
+    value, best = _mean(shared), _best(shared)
     reasons = [*_of_parts(shared), *found]
     if scored:
         reasons += _below(value, best, least)
@@ -56,13 +56,17 @@ def with_shares(parts: Sequence[PartResult]) -> tuple[PartResult, ...]:
     )
 
 
-def _mean(parts: Sequence[PartResult], *, best: bool) -> float | None:
-    scores = [
-        (part.share, part.best if best and part.best is not None else part.score)
-        for part in parts
-        if part.score is not None and part.share
-    ]
-    return fsum(share * score for share, score in scores if score is not None) if scores else None
+def _mean(parts: Sequence[PartResult]) -> float | None:
+    scores = [(part.share, part.score) for part in parts if part.score is not None and part.share]
+    return fsum(share * score for share, score in scores) if scores else None
+
+
+def _best(parts: Sequence[PartResult]) -> float | None:
+    """The overall score if every error of ours had passed: a part that only broke counts, too."""
+    known = [(part.weight, part.best if part.best is not None else part.score) for part in parts]
+    scores = [(weight, score) for weight, score in known if score is not None]
+    total = fsum(weight for weight, _ in scores)
+    return fsum(weight * score for weight, score in scores) / total if total else None
 
 
 def _of_parts(parts: Sequence[PartResult]) -> Iterator[Reason]:
@@ -73,6 +77,8 @@ def _of_parts(parts: Sequence[PartResult]) -> Iterator[Reason]:
 
 def _below(value: float | None, best: float | None, least: float | None) -> Iterator[Reason]:
     """The minimum is missed only if it would be so with every error of ours passed; compared as it is shown."""
+    if least is not None and value is None:
+        yield UNPROVEN, f"no part that counts has a score to hold against the minimum {least:g}"
     if least is None or value is None or round(value, 2) >= least:
         return
     short = f"overall {value:.2f} is below the minimum {least:g}"

@@ -18,8 +18,8 @@ from holdfast.score.ruling import (
     ScoreOptions,
     left_out,
 )
-from holdfast.score.summary import Summary
 from holdfast.score.tally import Tally
+from holdfast.score.task_cases import TaskCases
 
 _NOUNS = {"mutation": "mutation", "replay": "session"}
 
@@ -31,7 +31,7 @@ def task_score(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreOp
     value, best = _value(scored), _value(scored, errors_pass=True)
     least = options.min_score if options.min_score is not None else spec.scoring.min_score
     found = sorted(
-        _reasons(spec, cases, Summary(tally), tally.vacuous(), (value, best, least), options, noun),
+        _reasons(spec, cases, _uncounted(tally), tally.vacuous(), (value, best, least), options, noun),
         key=lambda one: PRECEDENCE.index(one[0]),
     )
     code = found[0][0] if found else HELD
@@ -57,6 +57,10 @@ def task_score(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreOp
         spent=tally.spending.result(),
         mutation=_mutation(scored) if spec.part == "mutation" else None,
     )
+
+
+def _uncounted(tally: Tally) -> Sequence[str]:
+    return tally.cases.uncounted() if isinstance(tally.cases, TaskCases) else ()
 
 
 def _value(cases: Iterable[Case], *, errors_pass: bool = False) -> float | None:
@@ -97,7 +101,7 @@ def _name(case: Case) -> str:
 def _reasons(
     spec: Spec,
     cases: Sequence[Case],
-    summary: Summary,
+    uncounted: Sequence[str],
     vacuous: Sequence[str],
     values: tuple[float | None, float | None, float | None],
     options: ScoreOptions,
@@ -107,7 +111,8 @@ def _reasons(
     counts = _counts(cases)
     if options.interrupted:
         yield INTERRUPTED, "the run was interrupted"
-    critical = len(set(_critical(spec, cases)))
+    grave = {rule.id for rule in spec.invariants if rule.critical}
+    critical = sum(case.status == "fail" and not grave.isdisjoint(case.failed) for case in cases)
     if critical:
         yield VIOLATED, f"a critical rule failed in {_plural(critical, noun)}"
     if least is None and not critical:
@@ -119,11 +124,13 @@ def _reasons(
     if counts["error"] > options.max_errors and not options.interrupted:
         yield BROKEN, f"{_plural(counts['error'], noun)} could not be judged: our side broke"
     if not options.interrupted:
-        yield from _unproven(counts, value, summary, vacuous, options, noun)
+        yield from _unproven(counts, value, uncounted, vacuous, options, noun)
     yield from left_out(options)
 
 
 def _below(value: float | None, best: float | None, least: float | None) -> Iterator[Reason]:
+    if least is not None and value is None:
+        yield UNPROVEN, f"nothing that counts was decided to hold against the minimum {least:g}"
     if least is None or value is None or round(value, 2) >= least:
         return
     short = f"score {value:.2f} is below the minimum {least:g}"
@@ -136,7 +143,7 @@ def _below(value: float | None, best: float | None, least: float | None) -> Iter
 def _unproven(
     counts: dict[str, int],
     value: float | None,
-    summary: Summary,
+    uncounted: Sequence[str],
     vacuous: Sequence[str],
     options: ScoreOptions,
     noun: str,
@@ -144,7 +151,7 @@ def _unproven(
     if value is None:  # probes, or mutations without weight, are no score
         yield UNPROVEN, f"no {noun} that counts was decided"
     else:
-        yield from ((UNPROVEN, f"critical rule {name}: nothing that it judges counted") for name in summary.uncounted)
+        yield from ((UNPROVEN, f"critical rule {name}: nothing that it judges counted") for name in uncounted)
     if not options.allow_vacuous:
         yield from ((UNPROVEN, f"scenario {name} met none of its faults") for name in vacuous)
     if options.strict and counts["unproven"]:

@@ -145,9 +145,9 @@ def _spec(
     _shape(reader, file, folder if copied_from is None else None)
     parts = declared(file, rules, weather)
     part = settled_part(overrides.part, parts)
-    if part == "scenario":
+    if part == "scenario" and (parts or overrides.part != "ci"):  # ci says itself that there is nothing to run
         scenario_problems(reader, file, path)
-    part_problems(reader, file, part)
+    part_problems(reader, file, part, overrides)
     held = part_rules(file, part, rules)
     blows = part_weather(reader, file, part, overrides, folder, weather)
     world_problems(reader, file, (*rules.all, *file.run_rules), (*weather.placed, *_added(weather, blows)))

@@ -128,9 +128,18 @@ def part_weights(file: File) -> PartWeights:
     return PartWeights(written.mutation, written.chaos, written.contract, written.replay)
 
 
-def part_problems(reader: Reader, file: File, part: Part) -> None:
+def part_problems(reader: Reader, file: File, part: Part, asked: Overrides) -> None:
     """What `run` needs for mutated prompts and prompts in chaos."""
+    if part == "scenario" and (asked.chaos or asked.chaos_profile is not None):
+        option = "--chaos-profile" if asked.chaos_profile is not None else "--chaos"
+        hint = "add a chaos_matrix: the task is then run in each of its scenarios"
+        message = f"{option} is for golden prompts with a list of invariants, and this file has a task"
+        reader.error(Node("null", 0, 0), option, message, hint=hint, code="conflict")
     if part not in ("mutation", "chaos"):
+        for key in ("mutations", "chaos"):
+            if file.at.has(key) and not (file.run_rules and file.golden_prompts):
+                hint = "add golden_prompts and a top-level list of invariants: the rules of run"
+                reader.warn(file.at.key(key), key, "no part asks it", hint=hint, code="lint-unused-section")
         return
     if not file.golden_prompts:
         hint = "add golden_prompts: what the agent is asked"

@@ -12,9 +12,6 @@ from holdfast.store.record import trials, verdicts
 from holdfast.store.rundir import RunDir
 from holdfast.store.stored_trials import StoredTrials
 
-PARTS = "parts"
-"""Where a run of several parts keeps them."""
-
 
 class StoredPair(NamedTuple):
     """Half of a pair: a verdict that passed or failed."""
@@ -41,8 +38,7 @@ def stored_pairs(run: RunDir) -> Iterator[StoredPair]:
 
 def part_folders(run: RunDir) -> list[Path]:
     """The run directories of a run of several parts; none of any other."""
-    folder = run.path / PARTS
-    return sorted(path for path in folder.iterdir() if (path / "run.json").is_file()) if folder.is_dir() else []
+    return [part.path for part in run.parts]
 
 
 def _pairs(run: RunDir, part: str) -> Iterator[StoredPair]:

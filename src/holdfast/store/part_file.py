@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast.errors import UsageError
 from holdfast.model.codec import decoder
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
@@ -26,10 +27,15 @@ def keep_part(run: RunDir, spec: Spec) -> None:
         write_json(run.path / _NAME, PartFile(spec.tasks, spec.invariants))
 
 
-def with_part(run: RunDir, spec: Spec) -> Spec:
-    """The spec with the tasks and rules that the run was begun with."""
+def with_part(run: RunDir, spec: Spec, *, own_rules: bool = False) -> Spec:
+    """The spec with the tasks that the run was begun with, and its rules; `own_rules`: with those of another file."""
     path = run.path / _NAME
     if not path.is_file():
         return spec
     kept = read_json(path, decoder(PartFile))
-    return replace(spec, tasks=kept.tasks, invariants=kept.invariants)
+    if not own_rules:
+        return replace(spec, tasks=kept.tasks, invariants=kept.invariants)
+    if spec.part == "replay":
+        hint = "replay the sessions anew: holdfast replay run -c FILE"
+        raise UsageError(f"run {run.id}: sessions are judged by the contracts that they name", hint=hint)
+    return replace(spec, tasks=kept.tasks, invariants=tuple(rule.on_tasks() for rule in spec.invariants))

@@ -74,11 +74,17 @@ def test_the_interval_holds_the_truth_whatever_chaos_does(prompts, least, rules,
 @pytest.mark.parametrize(
     ("pairs", "words"),
     [
-        ([RatePair(n, 1.0, float(n > 4)) for n in range(40)], "chaos costs 12.5 points (95 %: 0 to 24)"),
-        ([RatePair(n, 1.0, 1.0) for n in range(40)], "chaos costs no points on rules that calm has too (95 %: -7 to 7)"),
+        (
+            [RatePair(n, 1.0, float(n > 4)) for n in range(40)],
+            "chaos costs 12.5 points on the same rules and prompts (95 %: 0 to 24)",
+        ),
+        (
+            [RatePair(n, 1.0, 1.0) for n in range(40)],
+            "chaos costs no points on the same rules and prompts (95 %: -7 to 7)",
+        ),
         (
             [RatePair(n, float(n > 0), 1.0) for n in range(4)],
-            "chaos gains 25.0 points (95 %: -74 to 41, approximate: 4 prompts)",
+            "chaos gains 25.0 points on the same rules and prompts (95 %: -74 to 41, approximate: 4 prompts)",
         ),
     ],
 )

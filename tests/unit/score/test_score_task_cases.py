@@ -23,7 +23,7 @@ from holdfast.score.task_cases import OBEYED
         ("ppf", "majority", "pass", False),
         ("ffe", "majority", "fail", False),
         ("pfu", "majority", "error", True),
-        ("pp", "all", "error", False),
+        ("pp", "all", "error", True),
     ],
 )
 def test_replicas_combine(outcomes: str, how: str, status: str, unproven: bool) -> None:
