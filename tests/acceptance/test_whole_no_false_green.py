@@ -71,6 +71,11 @@ def test_mutations_that_a_budget_left_out_are_unproven_and_told(project: MakePro
     assert found["parts"]["mutation"]["said"] == "3 of 8 mutations passed, 5 unproven"
 
 
+def test_a_critical_rule_for_faults_is_no_matter_in_calm(project: MakeProject) -> None:
+    stormy = {"id": "storm", "type": "contains", "value": "x", "severity": "critical", "when": "tool_faults_active"}
+    assert outcome(project(mutations(invariants=[PRICE, stormy]), GOOD), "run")[0] == 0
+
+
 def test_replicas_that_a_budget_left_out_are_not_our_failure(project: MakeProject) -> None:
     code, found = outcome(project(mutations(), GOOD), "run", "--replicas", "3", "--max-trials", "2")
     assert (code, found["parts"]["mutation"]["counts"]["error"]) == (5, 0)

@@ -14,7 +14,7 @@ from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.model.when import meeting
+from holdfast.model.when import applies, meeting
 from holdfast.plan import Plan
 from holdfast.score.attacks import Success
 from holdfast.score.combine import needed, settle
@@ -88,7 +88,9 @@ class TaskCases:
 
     def uncounted(self) -> tuple[str, ...]:
         """Critical rules that judge something here, and of which no verdict counted."""
-        critical = [rule for rule in self._plan.invariants if rule.critical and self._plan.tasks(rule.id)]
+        plan = self._plan
+        applied = [r for r in plan.invariants if any(applies(r.when, scenario) for scenario in plan.scenarios)]
+        critical = [rule for rule in applied if rule.critical and plan.tasks(rule.id)]
         told: set[str] = set()
         for key in self._judged if critical else ():
             unmet = self._unmet(key)
