@@ -87,7 +87,7 @@ def _cmdline(pid: int) -> bytes:
         return b""
 
 
-def gone(pids: set[int], within_s: float = 5.0) -> bool:
+def gone(pids: set[int], within_s: float = 20.0) -> bool:
     until = time.monotonic() + within_s
     while alive(pids):
         if time.monotonic() > until:
