@@ -89,7 +89,7 @@ def _of(lang: Language) -> DateForms | None:
         ),
         re.compile(rf"\b({month})\s({day})({joint})({day})(?![\d:/%]|[.,]\d|\s(?:{month})\b)", re.I),
         re.compile(rf"\b(\d{{1,2}})-({month})-(\d{{4}})\b", re.I),
-        re.compile(rf"\b(?:the )?([a-z-]+(?:st|nd|rd|th)) (?:of )?({month})\b", re.I),
+        re.compile(rf"\b(?:the )?([a-z-]{{1,24}}(?:st|nd|rd|th)) (?:of )?({month})\b", re.I),
         re.compile(rf"\b({month}),? (?:the )?({ordinal})\b(?! \w*(?:time|half|quarter|one))", re.I),
         re.compile(rf"\b({weekday})\.?\s?[-–]\s?(?=({weekday})\b)({weekday})\b", re.I),
         tuple(next(w for w, told in lang.named.items() if told == f"month {n}") for n in range(1, 13)),
