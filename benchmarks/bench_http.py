@@ -13,7 +13,8 @@ import aiohttp
 from measure import HOLDFAST, command, project, row
 
 from holdfast.model.events import RunEnded, RunStarted
-from holdfast.runner.job import Job, RunOptions
+from holdfast.plan.options import RunOptions
+from holdfast.runner.job import Job
 from holdfast.runner.run import run
 from holdfast.runner.start import begin
 from holdfast.spec import load

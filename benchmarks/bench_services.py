@@ -13,7 +13,7 @@ from measure import row
 from holdfast.errors import HoldfastError
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.model.world import ServiceKind, ServiceSpec
+from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Database, Service
 from holdfast.world.services import open_keeper
 
@@ -23,7 +23,7 @@ TRIAL = Trial("0", "contract", "calm", Task(("?",)))
 SEED = (
     "CREATE TABLE customers (id int PRIMARY KEY, email varchar(99)); INSERT INTO customers VALUES (1, 'a'), (2, 'b');"
 )
-SPECS: dict[ServiceKind, dict[str, str]] = {
+SPECS: dict[str, dict[str, str]] = {
     "postgres": {"POSTGRES_PASSWORD": "secret"},
     "mysql": {"MYSQL_ROOT_PASSWORD": "secret", "MYSQL_DATABASE": "app"},
     "redis": {},
@@ -44,7 +44,7 @@ async def evidence(service: Service) -> None:
         await service.query("SELECT count(*) FROM customers", timeout_s=5)
 
 
-async def times(kind: ServiceKind, agent_s: float) -> list[float]:
+async def times(kind: str, agent_s: float) -> list[float]:
     """Seconds of world time of each trial but the first, whose spare is not ready yet."""
     with tempfile.TemporaryDirectory() as folder:
         keeper = await open_keeper(ServiceSpec("db", kind, env=SPECS[kind]), Path(folder))

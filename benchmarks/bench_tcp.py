@@ -16,6 +16,7 @@ from holdfast.execute.context import LiveContext
 from holdfast.model.spec import Injection, Scenario, Schedule
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
+from holdfast.model.world import Wire
 from holdfast.planes.tcp.plane import TcpPlane
 
 SERVER = """
@@ -153,11 +154,8 @@ async def measured(folder: Path, echo: int, database: int) -> None:
     paced = Injection("service", "s", "limit_data", {"bytes": 1 << 60}, Schedule())
     calm, watched = Scenario("calm"), Scenario("s", (paced,))
     planes = []
-    for upstream, kind, scenario in (
-        (echo, "", calm),
-        (echo, "", watched),
-        (database, "postgres", calm),
-    ):
+    ends: list[tuple[int, Wire, Scenario]] = [(echo, "", calm), (echo, "", watched), (database, "postgres", calm)]
+    for upstream, kind, scenario in ends:
         sock = socket.create_server(("127.0.0.1", 0))
         context = LiveContext(trial, scenario)
         wrote = written.append if kind == "postgres" else None

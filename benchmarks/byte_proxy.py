@@ -11,7 +11,7 @@ class _End(asyncio.Protocol):
     def __init__(self, port: int = 0) -> None:
         self._port = port
         self.other: _End | None = None
-        self.transport: asyncio.Transport | None = None
+        self.transport: asyncio.Transport
         self._early = b""
         self._joining: asyncio.Task[None] | None = None
 

@@ -28,7 +28,7 @@ class Place:
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        self.host, self.port, self._path = parts.hostname, parts.port, parts.path
+        self.host, self.port, self._path = parts.hostname or "127.0.0.1", parts.port or 80, parts.path
         self._authority = parts.netloc
 
     def request(self, n: int, **more: float) -> bytes:
