@@ -173,7 +173,7 @@ def execute(
 
 def _load_ahead() -> None:
     """What the page needs is loaded while the agent is waited for."""
-    Thread(target=import_module, args=("holdfast.report.compiled_template",), daemon=True).start()
+    Thread(target=import_module, args=("holdfast.report.html",), daemon=True).start()
 
 
 def with_reports(

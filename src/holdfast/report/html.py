@@ -6,8 +6,8 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 from holdfast.model.run import CellRow, Run
 from holdfast.model.verdict import OUTCOMES
@@ -16,6 +16,7 @@ from holdfast.report.case_page import rows
 from holdfast.report.cases import ONE_SAMPLE, counted, noun
 from holdfast.report.page_tables import PageTables, packed
 from holdfast.report.safe import one_line
+from holdfast.report.template import FOLDER, template
 
 _SCRIPTS = ("unpack.js", "dom.js", "matrix.js", "filters.js", "panel.js", "trial.js", "main.js")
 _CASES = ("dom.js", "cases.js")
@@ -39,7 +40,7 @@ def _pieces(run: Run) -> Iterator[bytes]:
     """The page in pieces of some size: the template gives a few characters at a time."""
     held: list[str] = []
     size = 0
-    for text in template().generate(**_context(run)):
+    for text in template("page.html").pieces(**_context(run)):
         held.append(text)
         size += len(text)
         if size >= _PIECE:
@@ -75,6 +76,8 @@ def _context(run: Run) -> dict[str, Any]:
         "script": script,
         "style": style,
         "policy": policy(script, style),
+        "shown": one_line,
+        "quote": quote,
     }
 
 
@@ -107,25 +110,4 @@ def _hash(text: str) -> str:
 @cache
 def texts(names: tuple[str, ...]) -> str:
     """Files of ours, one after the other."""
-    folder = files("holdfast.report") / "templates"
-    return "\n".join((folder / name).read_text("utf-8") for name in names)
-
-
-@cache
-def template(name: str = "page.html.j2") -> Any:
-    """One of our pages, with data escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    from holdfast.report.compiled_template import CompiledTemplate
-
-    # Autoescape is for the data; the script and style are our own files and marked safe in the template.
-    environment = Environment(
-        loader=PackageLoader("holdfast.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        bytecode_cache=CompiledTemplate(),
-    )
-    environment.filters["shown"] = one_line
-    return environment.get_template(name)
+    return "\n".join((FOLDER / name).read_text("utf-8") for name in names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
@@ -224,6 +223,8 @@ def encode_text(value: Any) -> str:
     try:
         return msgspec.json.encode(value, enc_hook=str).decode()
     except UnicodeEncodeError:  # half a character, as some programs print it
+        import json
+
         return json.dumps(msgspec.to_builtins(value, enc_hook=str))
 
 

@@ -80,11 +80,12 @@ def _linked(found: Overall, home: str) -> Overall:
 
 
 def _page(found: Overall) -> Iterator[bytes]:
-    from holdfast.report.html import policy, template, texts
+    from holdfast.report.html import policy, texts
+    from holdfast.report.template import template
 
     style = texts(("page.css", "overall.css"))
-    page = template("overall.html.j2").render(found=found, words=words, style=style, policy=policy("", style))
-    yield page.encode("utf-8", "replace")
+    names = {"found": found, "words": words, "style": style, "policy": policy("", style), "shown": one_line}
+    yield "".join(template("overall.html").pieces(**names)).encode("utf-8", "replace")
 
 
 def _document(found: Overall, runs: Runs) -> Iterator[bytes]:
