@@ -28,7 +28,8 @@ _OPENED = (
     ("while parsing a flow sequence", ("the [", "add the ], or what is missing inside: a comma or a quote")),
     ("while parsing a flow mapping", ("the {", "add the }, or what is missing inside: a comma or a quote")),
 )
-BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+BREAK = "\r\n|[\n\r\x85\u2028\u2029]"
+"""A pattern that only errors need."""
 
 
 class Unreadable(Exception):
@@ -83,7 +84,7 @@ def _syntax(text: str, broken: Any) -> Problem:
     message, mark = str(broken.problem or broken.context), broken.problem_mark
     hint = next((h for start, h in _HINTS if message.startswith(start)), "")
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
-    lines = BREAK.split(text)
+    lines = re.split(BREAK, text)
     if line <= len(lines) and lines[line - 1][column - 1 : column] == "\t":
         hint = _NO_TABS
     if line > len(lines):  # libyaml puts the end of the file on a line of its own
@@ -94,7 +95,7 @@ def _syntax(text: str, broken: Any) -> Problem:
 def _place(text: str, offset: int) -> tuple[int, int]:
     """Line and column of a character offset."""
     line, start = 1, 0
-    for match in BREAK.finditer(text, 0, max(offset, 0)):
+    for match in re.finditer(BREAK, text[: max(offset, 0)]):
         line, start = line + 1, match.end()
     return line, max(offset, 0) - start + 1
 

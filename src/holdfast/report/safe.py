@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 
+# Patterns are texts here: few runs need them, and re keeps what it has compiled.
 # C0 and C1 controls, bidi overrides, line separators, invisible tags, lone surrogates, non-characters.
-_HIDDEN = re.compile(
+_HIDDEN = (
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
-_COMMAND = re.compile(r"^[^\S\n]*(?=::)|##(?=\[)", re.MULTILINE)
+_COMMAND = r"(?m)^[^\S\n]*(?=::)|##(?=\[)"
 # Each stands for one character, so that a table stays aligned.
 _ASCII = str.maketrans("✔✘–·×…━╸≈→↵─", "+x-|x.=-~>/-")
 
@@ -24,7 +25,7 @@ def visible(text: str, *, keep: str = "") -> str:
     """The text with every control, bidi and invisible character spelled out, except those in `keep`."""
     if text.isprintable():
         return text
-    return _HIDDEN.sub(lambda m: m[0] if m[0] in keep else _show(m), text)
+    return re.sub(_HIDDEN, lambda m: m[0] if m[0] in keep else _show(m), text)
 
 
 def one_line(text: str) -> str:
@@ -36,7 +37,7 @@ def one_line(text: str) -> str:
 
 def unheeded(text: str) -> str:
     """The text without workflow commands, which GitHub's runner would obey: an answer may hold one."""
-    return _COMMAND.sub(lambda match: match[0] + "\\", text)
+    return re.sub(_COMMAND, lambda match: match[0] + "\\", text)
 
 
 def ascii_only(text: str) -> str:

@@ -14,7 +14,7 @@ from holdfast.reading.reader import BAD, Reader
 from holdfast.reading.words import found
 
 DATE_RANGE = "last_7_days"
-_RANGE = re.compile(r"last_(\d{1,6})_(minute|hour|day|week)s?")
+_RANGE = r"last_(\d{1,6})_(minute|hour|day|week)s?"
 _TEXT = Annotated[str, about("", min_length=1)]
 
 
@@ -29,7 +29,7 @@ def range_seconds(text: str) -> int | None:
     """How far back `last_7_days` goes; None for `all`. ValueError if it is neither."""
     if text == "all":
         return None
-    said = _RANGE.fullmatch(text)
+    said = re.fullmatch(_RANGE, text)
     if said is None:
         raise ValueError(f"expected last_7_days, last_24_hours or all, found {text[:60]!r}")
     return int(said[1]) * {"minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}[said[2]]
@@ -95,5 +95,5 @@ SessionInput: TypeAlias = Annotated[
     ValueForm(_input, lambda: {"anyOf": [{"type": "string"}, _schema()]}, "text, or a list of texts and messages"),
 ]
 DateRange: TypeAlias = Annotated[
-    str, ValueForm(_date_range, lambda: {"type": "string", "pattern": f"^(all|{_RANGE.pattern})$"}, "text")
+    str, ValueForm(_date_range, lambda: {"type": "string", "pattern": f"^(all|{_RANGE})$"}, "text")
 ]

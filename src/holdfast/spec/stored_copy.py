@@ -12,20 +12,18 @@ from holdfast.reading.tree import parse
 from holdfast.spec.references import names
 from holdfast.spec.secrecy import KEY_HEADER, KEY_NAME, KEY_SHAPED, RESOLVED, scalars
 
-_MASKED = re.compile(r"masked-[0-9a-f]{16}")
+_MASKED = r"masked-[0-9a-f]{16}"
 _STATIC = "static://"
 _BOM = "\ufeff"
 _HINT = re.compile(r"(?i)static:|authorization|api[-_]?key|token|cookie|\\")
 """What a file has in which a secret stands: its place by name, or an escape that may hide it."""
-_PROPERTIES = re.compile(r"\A(?:[&!]\S*\s+|#[^\n]*\n\s*)*")
-"""The anchor and the tag before a value."""
-_BLOCK_HEAD = re.compile(r"\A[|>][^\n]*")
-_COMMENT = re.compile(r"#[^\r\n]*")
-_STATIC_COMMENT = re.compile(rf"{_STATIC}([^'\"]+)")
-_HEADER_COMMENT = re.compile(rf"(?i)(\b{KEY_NAME}['\"]?\s*:\s+)(?P<value>\S.*)")
-_PEM_COMMENT = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^\n]*\n[ \t]*#)*?[^\n]*?-----END [A-Z ]*PRIVATE KEY-----"
-)
+_PROPERTIES = r"\A(?:[&!]\S*\s+|#[^\n]*\n\s*)*"
+"""The anchor and the tag before a value. Patterns of what few files hold are texts: re compiles them when needed."""
+_BLOCK_HEAD = r"\A[|>][^\n]*"
+_COMMENT = r"#[^\r\n]*"
+_STATIC_COMMENT = rf"{_STATIC}([^'\"]+)"
+_HEADER_COMMENT = rf"(?i)(\b{KEY_NAME}['\"]?\s*:\s+)(?P<value>\S.*)"
+_PEM_COMMENT = r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^\n]*\n[ \t]*#)*?[^\n]*?-----END [A-Z ]*PRIVATE KEY-----"
 
 
 def masked_copy(source: str) -> str:
@@ -42,7 +40,7 @@ def masked_copy(source: str) -> str:
     }
     parts, at = [], 0
     for start, end in sorted(set(_spans(root))):
-        body = _PROPERTIES.sub("", source[start:end], count=1)
+        body = re.sub(_PROPERTIES, "", source[start:end], count=1)
         parts += [_between(source[at : end - len(body)]), _written(body, changed.get((start, end)))]
         at = end
     return "".join([*parts, _between(source[at:])])
@@ -82,13 +80,13 @@ def _text(text: str, path: str) -> str:
 
 
 def _mask(value: str) -> str:
-    return value if _MASKED.fullmatch(value) else f"masked-{digest(value.encode(), 8)}"
+    return value if re.fullmatch(_MASKED, value) else f"masked-{digest(value.encode(), 8)}"
 
 
 def _written(body: str, value: str | None) -> str:
     """The value, if it is another, in place of one that was written so; what follows stays on its line."""
     if value is None:
-        return _BLOCK_HEAD.sub(lambda found: _between(found[0]), body, count=1)
+        return re.sub(_BLOCK_HEAD, lambda found: _between(found[0]), body, count=1)
     import yaml
 
     quoted: str = yaml.safe_dump(value, default_style='"', width=float("inf")).strip()
@@ -97,14 +95,14 @@ def _written(body: str, value: str | None) -> str:
 
 def _between(text: str) -> str:
     """What stands between values: keys in comments, and names of anchors that are shaped like one."""
-    text = _PEM_COMMENT.sub(lambda found: _mask(found[0]) + "\n#" * found[0].count("\n"), text)
+    text = re.sub(_PEM_COMMENT, lambda found: _mask(found[0]) + "\n#" * found[0].count("\n"), text)
     text = KEY_SHAPED.sub(lambda found: _mask(found[0]), text)
-    return _COMMENT.sub(lambda found: _comment(found[0]), text)
+    return re.sub(_COMMENT, lambda found: _comment(found[0]), text)
 
 
 def _comment(text: str) -> str:
     """A line that was commented out had its secrets where the lines of the file have theirs."""
-    text = _STATIC_COMMENT.sub(lambda found: _STATIC + _mask(found[1]), text)
-    return _HEADER_COMMENT.sub(
-        lambda found: found[0] if names(found[0]).any else found[1] + _mask(found["value"]), text
+    text = re.sub(_STATIC_COMMENT, lambda found: _STATIC + _mask(found[1]), text)
+    return re.sub(
+        _HEADER_COMMENT, lambda found: found[0] if names(found[0]).any else found[1] + _mask(found["value"]), text
     )

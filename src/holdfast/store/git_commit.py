@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_COMMIT = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"
 _MOST = 4 << 20
 """Bytes of a file that are read: git's are small, a list of 40,000 refs included."""
 _LINKS = 5
@@ -93,7 +93,7 @@ def _packed(path: Path, name: str) -> str:
 
 
 def _checked(text: str) -> str:
-    return text if _COMMIT.fullmatch(text) else ""
+    return text if re.fullmatch(_COMMIT, text) else ""
 
 
 def _text(path: Path) -> str:
