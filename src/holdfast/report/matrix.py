@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from holdfast.model.run import Run
 from holdfast.model.score import Cell
@@ -36,8 +37,7 @@ _LOOKS: dict[Face, Face] = {}
 """Every look that a cell had: signs, counts and flags."""
 
 
-@dataclass
-class Grid:
+class Grid(Struct):
     """Everything a drawing of the matrix needs."""
 
     rules: Mapping[str, str]
