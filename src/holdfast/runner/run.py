@@ -148,6 +148,10 @@ class RunInProgress:
         """How many replicas were enough; where fail-fast ended the run, some are missing."""
         plan = self.job.plan
         self.log.note(f"replicas auto: {asked} of at most {len(plan.trials)} trials decided")
+        from holdfast.score.sequential import too_few_replicas
+
+        for text in too_few_replicas(self.intake.tally.spec):
+            self.log.note(text)
         if self.job.options.fail_fast and self.intake.violated:
             self.log.unrun = len(plan.trials) - asked
             self.log.note("stopped at the first failure")

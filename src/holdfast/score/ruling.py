@@ -52,8 +52,8 @@ class Ruling(NamedTuple):
 
 def rule(summary: Summary, vacuous: Sequence[str], least: float | None, options: ScoreOptions) -> Ruling:
     """The verdict on all cells. `least` is the minimum, if there is one."""
-    critical = [cell for cell, _ in summary.failed if cell.critical]
-    others = [cell for cell, _ in summary.failed if not cell.critical]
+    critical = [cell for cell in summary.failed if cell.critical]
+    others = [cell for cell in summary.failed if not cell.critical]
     sums = summary.sums()
     tolerated = others if least is not None and not _under(sums.score, least) else []
     plain = [] if least is not None else list(_violated_others(len(others), len(critical)))
