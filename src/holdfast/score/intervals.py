@@ -10,8 +10,8 @@ from holdfast.model.score import Interval
 
 _WIDER = 2.1
 """In the place of 1.96 where two runs are compared whose cells may fail together: found by simulation."""
-_TAIL, _ALL_ALIKE_TAIL = 0.1, 0.05
-"""What exact limits of few cells may miss on a side; where all cells are alike, the two sides may be missed at once."""
+_TAIL, _RARE_TAIL = 0.1, 0.05
+"""What exact limits of few cells may miss on a side, and where the rarer outcome was seen once or never."""
 PROMPTS_FOR_BOOTSTRAP = 8
 """With fewer prompts there are too few different draws."""
 
@@ -112,19 +112,23 @@ def _telling(one: PromptSum, rate: float) -> bool:
 def few_cells(rate: float, n: float, failed: int, passed: int) -> tuple[float, float]:
     """Where the rate lies that new runs have on average, 0 to 1, of cells that are worth n independent ones.
 
-    Wilson's limits, where few cells or a rate near its end would make them too sure: never inside the exact ones that
-    miss a tenth on either side, a twentieth if no cell was out of line; and if only one failed, or only one
-    passed, up to the end. By simulation this holds the truth in 90 % of runs or more.
+    Wilson's limits, which are too sure of few cells near the ends: so they are never inside the exact ones that miss a
+    tenth on either side; a twentieth, on the side of the rarer outcome, where it was seen once or never. By simulation
+    this holds the truth in 90 % of runs or more.
     """
+    found = wilson(rate * n, n)
+    if not failed or not passed:
+        never = _RARE_TAIL ** (1 / n)
+        return (min(found.low, never), 1.0) if passed else (0.0, max(found.high, 1 - never))
     from holdfast.score.exact import exact_limits
 
-    found = wilson(rate * n, n)
-    tail = _ALL_ALIKE_TAIL if not failed or not passed else _TAIL
-    low, high = exact_limits(round(rate * n, 6), round(n, 6), tail)
-    low, high = min(low, found.low), max(high, found.high)
-    if failed == 1 and passed:
-        return low, 1.0
-    return (0.0 if passed == 1 and failed else low), high
+    low, high = exact_limits(round(rate * n, 6), round(n, 6), _TAIL)
+    once = (1 - _RARE_TAIL) ** (1 / n)
+    if failed == 1:
+        high = max(high, once)
+    elif passed == 1:
+        low = min(low, 1 - once)
+    return min(low, found.low), max(high, found.high)
 
 
 def next_run(rate: float, n: float) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from math import fsum
 
@@ -73,7 +74,7 @@ def _interval(tally: Tally, summary: Summary) -> Interval | None:
     score, plan = summary.sums().score, tally.plan
     if score is None:
         return None
-    n = kish([(weight, 1) for weight in summary.group_weights])
+    n = kish(list(Counter(summary.group_weights).items()))
     prompts = len({task for rule in summary.rules for task in plan.tasks(rule)})
     if prompts >= PROMPTS_FOR_BOOTSTRAP and plan.whole:
         low, high = next_run(score / 100.0, n)

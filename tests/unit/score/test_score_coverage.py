@@ -199,7 +199,7 @@ def contract(
     return found
 
 
-SHAPES = ((1, 1), (1, 4), (3, 2), (4, 8), (12, 4), (12, 8))
+SHAPES = ((1, 1), (1, 4), (4, 8), (12, 4), (12, 8))
 BY = ("", "rule", "scenario", "prompt", "rule scenario prompt")
 
 
@@ -220,7 +220,7 @@ def contract_held(prompts: int, rules: int, scenarios: int, alike: float | None,
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("alike", [None, 0.3, 0.8, 1.0])
+@pytest.mark.parametrize("alike", [None, 0.3, 0.8])
 @pytest.mark.parametrize(("rules", "scenarios"), SHAPES)
 @pytest.mark.parametrize("prompts", [2, 7, 8, 20])
 def test_the_interval_of_a_contract_holds_the_truth_whatever_the_agent(prompts, rules, scenarios, alike):

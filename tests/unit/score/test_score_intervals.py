@@ -99,8 +99,8 @@ def test_few_cells_have_wilsons_limits_but_for_the_ends():
     assert few_cells(0.6, 5.8, 2, 5) == (pytest.approx(found.low), pytest.approx(found.high, abs=0.002))
     assert few_cells(1.0, 1.0, 0, 1) == (pytest.approx(0.05), 1.0)
     assert few_cells(0.0, 1.0, 1, 0) == (0.0, pytest.approx(0.95))
-    assert few_cells(0.75, 4.0, 1, 3)[1] == 1.0
-    assert few_cells(0.25, 4.0, 3, 1)[0] == 0.0
+    assert few_cells(0.75, 4.0, 1, 3)[1] == pytest.approx(0.95**0.25)
+    assert few_cells(0.25, 4.0, 3, 1)[0] == pytest.approx(1 - 0.95**0.25)
     low, high = few_cells(0.5, 4.0, 2, 2)
     assert 0.0 < low < 0.2
     assert high == pytest.approx(1 - low)
