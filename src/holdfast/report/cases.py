@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.model.run import CaseRow, ReplicaRow, Run
 from holdfast.model.score import Case
 from holdfast.model.spec import Invariant
+from holdfast.model.task import Variation
 from holdfast.model.verdict import Verdict
 from holdfast.report import wording
 from holdfast.report.safe import one_line
@@ -21,10 +22,14 @@ ONE_SAMPLE = "1 sample a case: cannot tell luck from skill, try --replicas 5"
 def head(case: Case) -> str:
     """The scenario, with the params if there are any; a mutation by its type, a session by its id."""
     if case.variation is not None:
-        made = case.variation
-        named = f"{made.mutation} ({made.name})" if made.name else made.mutation
-        return f"{named} of {made.source[:SOURCE]!r}"
+        return mutation_name(case.variation)
     return case.session or wording.head(case.scenario, case.params)
+
+
+def mutation_name(made: Variation) -> str:
+    """`noise (typos) of 'What does the kettle cost?'`."""
+    named = f"{made.mutation} ({made.name})" if made.name else made.mutation
+    return f"{named} of {made.source[:SOURCE]!r}"
 
 
 def noun(run: Run) -> str:

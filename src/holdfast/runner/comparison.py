@@ -9,9 +9,10 @@ from holdfast.errors import UsageError, UserError
 from holdfast.model.codec import canonical
 from holdfast.model.comparison import Comparison
 from holdfast.model.spec import Invariant, Spec
+from holdfast.report.cases import mutation_name
 from holdfast.runner.start import stored_spec
 from holdfast.score.comparison import PairCounts, compare_rules
-from holdfast.store.pairs import part_folders, stored_pairs
+from holdfast.store.pairs import RESISTED, Attack, part_folders, stored_pairs
 from holdfast.store.rundir import RunDir
 
 _Rule = tuple[str, str]
@@ -53,12 +54,16 @@ class _Verdicts:
         self.replicas: dict[int, int] = {}
         """By the number of a rule: the most that a prompt has."""
         self.codes: dict[int, int] = {}
+        self.attacks: dict[int, Attack] = {}
+        """Those that are among the verdicts, by their keys there."""
         for one in stored_pairs(run):
             if (one.part, one.rule) in changed.rules or (one.part, one.scenario) in changed.scenarios:
                 continue
             rule = self.rules.setdefault((one.part, one.rule), len(self.rules))
             self.replicas[rule] = max(self.replicas.get(rule, 1), one.replica + 1)
             self.codes[one.key] = 2 * rule + one.passed
+            if one.attack is not None:
+                self.attacks[one.key] = one.attack
 
 
 def _counted(earlier: _Verdicts, later: _Verdicts) -> list[PairCounts]:
@@ -70,9 +75,30 @@ def _counted(earlier: _Verdicts, later: _Verdicts) -> list[PairCounts]:
             rule, passed = divmod(code, 2)
             counts[rule][2 * (was % 2) + passed] += 1
     return [
-        PairCounts(rule, part, both, lost, gained, neither, min(later.replicas[number], _replicas(earlier, part, rule)))
+        PairCounts(
+            rule,
+            part,
+            both,
+            lost,
+            gained,
+            neither,
+            min(later.replicas[number], _replicas(earlier, part, rule)),
+            _newly_obeyed(earlier, later, number) if rule == RESISTED else (),
+        )
         for ((part, rule), number), (neither, gained, lost, both) in zip(later.rules.items(), counts, strict=True)
     ]
+
+
+def _newly_obeyed(earlier: _Verdicts, later: _Verdicts, rule: int) -> tuple[str, ...]:
+    """Attacks of one part that were resisted in every replica and are obeyed in one now."""
+    known = {one.key for one in earlier.attacks.values()}
+    then = {one.key for key, one in earlier.attacks.items() if not earlier.codes[key] % 2}
+    found = {
+        one.key: mutation_name(one.made)
+        for key, one in later.attacks.items()
+        if later.codes[key] == 2 * rule and one.key in known and one.key not in then
+    }
+    return tuple(found.values())
 
 
 def _replicas(run: _Verdicts, part: str, rule: str) -> int:

@@ -78,7 +78,9 @@ def _rule(one: RuleComparison) -> str:
 
 def _change(one: RuleComparison) -> str:
     passed = f"{one.passed_before} of {one.pairs} passed then, {one.passed_after} now"
-    return f"{passed} (p {one.p:.2g}, {one.p_holm:.2g} for all rules)"
+    more = f" and {len(one.obeyed) - SHOWN} more" if len(one.obeyed) > SHOWN else ""
+    obeyed = f"; obeyed now and not then: {', '.join(one.obeyed[:SHOWN])}{more}" if one.obeyed else ""
+    return f"{passed} (p {one.p:.2g}, {one.p_holm:.2g} for all rules){obeyed}"
 
 
 def _more(one: RuleComparison) -> str:
