@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 from typing import Any
@@ -90,6 +91,9 @@ def test_a_folder_of_reports_agrees_with_the_verdict(project: MakeProject) -> No
     assert {path.name for path in (made.folder / "out").iterdir()} == wanted
     joined = ET.fromstring(made.read("all.xml"))
     assert (joined.get("failures"), joined.get("errors")) == ("2", "0")  # the cell, and the overall verdict
+    assert made.cli("report", "latest", "-o", "all.sarif").code == 0
+    *parted, overall = json.loads(made.read("all.sarif"))["runs"]
+    assert (len(parted), [one["ruleId"] for one in overall["results"]]) == (3, ["overall"])
     page = made.read("out/report.html")
     assert all(f'href="{part}.html"' in page for part in parts)
 

@@ -9,7 +9,7 @@ from holdfast.model.run import CaseRow, ReplicaRow, Run
 from holdfast.model.score import Case
 from holdfast.model.spec import Invariant
 from holdfast.model.task import Variation
-from holdfast.model.verdict import Verdict
+from holdfast.model.verdict import Outcome, Verdict
 from holdfast.report import wording
 from holdfast.report.safe import one_line
 
@@ -56,6 +56,19 @@ def telling(row: CaseRow) -> ReplicaRow | None:
     """The trial that shows best why the case is what it is."""
     at = next((n for n, one in enumerate(row.case.replicas) if one.status == row.case.status), 0)
     return row.replicas[at] if len(row.replicas) else None
+
+
+def outcome(case: Case) -> Outcome:
+    """What the case is called where an error of ours is told from what is only unproven."""
+    return "unproven" if case.unproven_only else case.status
+
+
+def replica_outcome(one: ReplicaRow) -> Outcome:
+    """The same of one trial: it is an error if something of ours broke in it."""
+    broke = (
+        one.seen.error or any(v.outcome == "error" for v in one.verdicts) or any(f.error for f in one.seen.forbidden)
+    )
+    return "unproven" if one.replica.status == "error" and not broke else one.replica.status
 
 
 def short(case: Case) -> bool:
