@@ -138,3 +138,23 @@ def test_an_attack_that_was_obeyed_before_is_nothing_new(project: MakeProject) -
     again = made.cli("ci", "--json", "--min-score", "0", "--baseline", "0002").json
     assert (again["exit_code"], any("worse" in reason for reason in again["reasons"])) == (0, False)
     assert made.cli("compare", "2", "1", "--exit-code").code == 0
+
+
+def test_a_contract_run_is_compared_with_the_contract_part_of_a_ci_run(project: MakeProject) -> None:
+    made = project(contract(RULES, [CALM], prompts=PROMPTS, agent=python()), AGENT.format("search(prompt)"))
+    made.run()
+    (made.folder / "agent.py").write_text(AGENT.format("'a source: ' + prompt"))
+    made.cli("ci", "-q")
+    found = made.cli("compare", "1", "2", "--json").json
+    assert (found["before"], found["after"], found["worse"]) == ("0001", "0002/contract", ["says"])
+    assert made.cli("compare", "2", "1", "--json").json["better"] == ["says"]
+    assert "of run 0002 its contract part is compared" in made.cli("compare", "1", "2").out
+
+
+def test_a_part_that_the_other_run_lacks_is_said(project: MakeProject) -> None:
+    made = attacked(project)
+    agent = {"type": "python", "endpoint": "agent:ask"}
+    made.write(contract(RULES, [CALM], agent=agent), "other.yaml")
+    made.cli("contract", "run", "-c", "other.yaml", "-q")
+    refused = made.cli("compare", "1", "2")
+    assert (refused.code, "run 0001 has no contract part: it has mutation" in refused.err) == (4, True)

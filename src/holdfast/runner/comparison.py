@@ -27,7 +27,15 @@ class Changed(NamedTuple):
 
 
 def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -> Comparison:
-    """What changed from one run to the other; UsageError if they have nothing in common."""
+    """What changed from one run to the other; UsageError if they have nothing in common.
+
+    Of a run of several parts, only the part that the other is of is compared with one of a single part.
+    """
+    given = (before, after)
+    if bool(before.parts) != bool(after.parts):
+        before, after = _part_of(before, after), _part_of(after, before)
+    taken = [(whole, one) for whole, one in zip(given, (before, after), strict=True) if whole is not one]
+    parted = [f"of run {whole.id} its {one.path.name} part is compared" for whole, one in taken]
     changed = _changed(before, after, environ)
     earlier, later = _Verdicts(before, changed), _Verdicts(after, changed)
     counts = _counted(earlier, later)
@@ -42,8 +50,24 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
         len(earlier.codes) - common,
         len(later.codes) - common,
         (*_left_out(changed), *_in_one_only(earlier, later, before, after)),
-        tuple(_notes(before, after)),
+        (*parted, *_notes(before, after)),
     )
+
+
+def _part_of(run: RunDir, other: RunDir) -> RunDir:
+    """The part of a run of several that the other run is of; a run of one part itself.
+
+    A scenario with a matrix is the contract, too: both come from the same trials.
+    """
+    if not run.parts:
+        return run
+    wanted = other.manifest().options.part
+    parts = {part.path.name: part for part in run.parts}
+    found = parts.get(wanted) or (parts.get("scenario") if wanted == "contract" else None)
+    if found is None:
+        what = f"run {run.id} has no {wanted} part: it has {', '.join(parts)}"
+        raise UsageError(what, hint=f"name a run that has one; run {other.id} is of {wanted} alone")
+    return found
 
 
 class _Verdicts:
