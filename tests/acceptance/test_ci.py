@@ -173,3 +173,18 @@ def test_what_is_wrong_with_any_part_is_told_before_the_agent_is_asked(
     told = made.cli("ci")
     assert (told.code, said in told.err, made.read("asked")) == (4, True, "")
     assert not (made.folder / ".holdfast" / "runs").exists() or not any((made.folder / ".holdfast/runs").iterdir())
+
+
+def test_run_does_not_go_on_with_a_run_of_ci_and_says_what_does(project: MakeProject) -> None:
+    made = project(spec())
+    ci(made)
+    for command in (("run",), ("contract", "run")):
+        told = made.cli(*command, "--resume", "0001")
+        assert (told.code, "go on with it: holdfast ci --resume 0001" in told.err) == (4, True)
+
+
+def test_a_task_beside_a_list_of_invariants_is_asked_by_nobody_and_refused(project: MakeProject) -> None:
+    made = project(spec(task={"prompt": "do it"}))
+    for command in (("run",), ("ci",), ("validate",)):
+        told = made.cli(*command)
+        assert (told.code, "the rules of a task are a map of invariants" in told.err) == (4, True)

@@ -41,7 +41,7 @@ def baseline_run(runs: Path, name: str, spec: Spec, but_for: RunDir | None = Non
 def _comparable(run: RunDir, original: Path, but_for: RunDir | None) -> bool:
     """Whether it is a ci run of the file that came to its end."""
     overall = stored_overall(run) if but_for is None or run.path != but_for.path else None
-    if overall is None or overall.exit_code == INTERRUPTED or not overall.scored:
+    if overall is None or overall.exit_code == INTERRUPTED:
         return False
     return run.manifest().original == original
 
