@@ -65,6 +65,7 @@ def prepare(
         if rundir.manifest().parts:
             hint = f"go on with it: holdfast ci --resume {rundir.id}"
             raise UsageError(f"run {rundir.id} was begun by holdfast ci", hint=hint)
+        rundir = rundir.single()
         return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
     spec, problems = load_part(find_config(config), given)
     spec, made = make(spec, os.environ)
