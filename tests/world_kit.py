@@ -115,6 +115,7 @@ class FakeWorld:
         self.audit_log = folder / "audit.jsonl"
         self.trace_log = folder / "trace.jsonl"
         self.lent: dict[str, bytes] = {}
+        self.foreseen: dict[tuple[str, ...], object] = {}
         self.unseen: Mapping[str, str] = {}
         self._audit = audit
 

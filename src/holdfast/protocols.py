@@ -673,6 +673,11 @@ class World(Protocol):
         ...
 
     @property
+    def foreseen(self) -> dict[tuple[str, ...], object]:
+        """What checks noted when the agent started, by check and subject: a check has no memory of its own."""
+        ...
+
+    @property
     def unseen(self) -> Mapping[str, str]:
         """What the audit could not see, as `http_calls`, and why: nothing can be concluded from its not being there."""
         ...

@@ -30,8 +30,6 @@ from holdfast.store.rundir import RunDir, RunEnd
 
 MakePart = Callable[[Spec, Mapping[str, str]], tuple[Spec, tuple[str, ...]]]
 """What a command makes of the spec of a part, and what the user should know of it."""
-RunParts = Callable[..., int]
-"""What runs a file of several parts, as `holdfast.cli.ci.run_several` does; the exit code."""
 HARNESS = 3
 """The exit code of what our side could not do."""
 
@@ -63,7 +61,11 @@ def prepare(
     if resume is not None and last_failed:
         raise UsageError("--lf and --resume exclude each other", hint="a run that is taken up keeps what it was of")
     if resume is not None:
-        rundir = RunDir.find(RUNS.absolute(), resume).single()
+        rundir = RunDir.find(RUNS.absolute(), resume)
+        if rundir.manifest().parts:
+            hint = f"go on with it: holdfast ci --resume {rundir.id}"
+            raise UsageError(f"run {rundir.id} was begun by holdfast ci", hint=hint)
+        rundir = rundir.single()
         return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
     spec, problems = load_part(find_config(config), given)
     spec, made = make(spec, os.environ)
@@ -269,13 +271,9 @@ def run_and_show(
     annotations: bool,
     cached: bool,
     make: MakePart = made_part,
-    run_parts: RunParts | None = None,
     **given: Any,
 ) -> int:
-    """What `run` and `contract run` do with their command lines; the exit code.
-
-    `run_parts` is given by a command that runs a task and mutations where a file has both.
-    """
+    """What `run` and `contract run` do with their command lines; the exit code."""
     if otlp is not None:
         from holdfast.runner.export import check_target
 
@@ -285,13 +283,7 @@ def run_and_show(
         option = "--lf" if last_failed else "--resume"
         raise UsageError(f"--cached and {option} exclude each other", hint=f"{option} asks what is left to ask")
     asked = options(part=part, **given)
-    several = run_parts and resume is not None and bool(RunDir.find(RUNS.absolute(), resume).manifest().parts)
-    prepared = None if several else prepare(config, resume, force, asked, outputs, last_failed=last_failed, make=make)
-    if run_parts and (prepared is None or (resume is None and _several(prepared.job.spec))):
-        _check_several(asked, dry_run=dry_run, last_failed=last_failed, otlp=otlp, cached=cached)
-        shown = {"as_json": as_json, "quiet": quiet, "verbose": verbose, "report": not no_report}
-        return run_parts(config, resume, force, asked, outputs, annotations=annotations, **shown)
-    assert prepared is not None
+    prepared = prepare(config, resume, force, asked, outputs, last_failed=last_failed, make=make)
     if dry_run:
         return screen.dry_run(prepared.job, prepared.rundir)
     again = None
@@ -307,28 +299,6 @@ def run_and_show(
         if otlp is not None:
             send_traces(outcome, otlp, screen)
     return ending(outcome)
-
-
-def _several(spec: Spec) -> bool:
-    """Whether `run` has a task and mutations to run, which are reported apart."""
-    return "scenario" in spec.declares and "mutation" in spec.declares
-
-
-def _check_several(given: RunOptions, *, dry_run: bool, last_failed: bool, otlp: str | None, cached: bool) -> None:
-    """What is of one part cannot be asked of two."""
-    asked = {
-        "--trial": bool(given.select.trials),
-        "--scenario": bool(given.select.scenarios),
-        "--invariant": bool(given.select.invariants),
-        "-k": bool(given.select.keywords),
-        "--lf": last_failed,
-        "--dry-run": dry_run,
-        "--otlp": otlp is not None,
-        "--cached": cached,
-    }
-    for option in (name for name, there in asked.items() if there):
-        hint = "move the task, or the golden prompts with their rules, into a file of its own"
-        raise UsageError(f"{option} is of one part, and this file has a task and mutations to run", hint=hint)
 
 
 def tell_step(outcome: RunOutcome, *, annotations: bool = False) -> None:

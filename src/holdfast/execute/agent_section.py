@@ -30,7 +30,7 @@ def resolve_agent(
     changes |= {name: value(text) for name, text in _texts(agent).items() if text is not None}
     changes["args"] = tuple(interpolate(text, params or {}) for text in agent.args)
     if agent.command is not None:  # a dollar in it is the shell's
-        from holdfast.execute.shell_params import in_command
+        from holdfast.spec.shell_params import in_command
 
         changes["command"] = in_command(agent.command, params or {})
     if isinstance(agent.mcp_config, dict):

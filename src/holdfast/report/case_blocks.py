@@ -64,8 +64,8 @@ def _block(row: CaseRow, rules: cases.RuleFacts, width: int, paint: Paint, verbo
     flaky = "  (flaky)" if case.flaky else ""
     words = {"fail": "failed", "error": "could not be judged", "pass": "passed, but not in full"}
     word = "is unproven" if case.unproven_only else words[case.status]
-    title = f"{wording.SIGNS[case.status]} {one_line(cases.head(case))} {word}{flaky}"
-    yield paint(shorten(title, max(20, width)), case.status)
+    title = f"{wording.SIGNS[cases.outcome(case)]} {one_line(cases.head(case))} {word}{flaky}"
+    yield paint(shorten(title, max(20, width)), cases.outcome(case))
     for one in _told(row, verbose):
         for label, text in _facts(case, one, rules, verbose):
             whole = label == "again"  # a command must stay whole, so that it can be copied

@@ -8,7 +8,8 @@ from typing import Any
 from holdfast.model.run import CaseRow, ReplicaRow, Run
 from holdfast.model.score import Case
 from holdfast.model.spec import Invariant
-from holdfast.model.verdict import Verdict
+from holdfast.model.task import Variation
+from holdfast.model.verdict import Outcome, Verdict
 from holdfast.report import wording
 from holdfast.report.safe import one_line
 
@@ -21,10 +22,14 @@ ONE_SAMPLE = "1 sample a case: cannot tell luck from skill, try --replicas 5"
 def head(case: Case) -> str:
     """The scenario, with the params if there are any; a mutation by its type, a session by its id."""
     if case.variation is not None:
-        made = case.variation
-        named = f"{made.mutation} ({made.name})" if made.name else made.mutation
-        return f"{named} of {made.source[:SOURCE]!r}"
+        return mutation_name(case.variation)
     return case.session or wording.head(case.scenario, case.params)
+
+
+def mutation_name(made: Variation) -> str:
+    """`noise (typos) of 'What does the kettle cost?'`."""
+    named = f"{made.mutation} ({made.name})" if made.name else made.mutation
+    return f"{named} of {made.source[:SOURCE]!r}"
 
 
 def noun(run: Run) -> str:
@@ -51,6 +56,19 @@ def telling(row: CaseRow) -> ReplicaRow | None:
     """The trial that shows best why the case is what it is."""
     at = next((n for n, one in enumerate(row.case.replicas) if one.status == row.case.status), 0)
     return row.replicas[at] if len(row.replicas) else None
+
+
+def outcome(case: Case) -> Outcome:
+    """What the case is called where an error of ours is told from what is only unproven."""
+    return "unproven" if case.unproven_only else case.status
+
+
+def replica_outcome(one: ReplicaRow) -> Outcome:
+    """The same of one trial: it is an error if something of ours broke in it."""
+    broke = (
+        one.seen.error or any(v.outcome == "error" for v in one.verdicts) or any(f.error for f in one.seen.forbidden)
+    )
+    return "unproven" if one.replica.status == "error" and not broke else one.replica.status
 
 
 def short(case: Case) -> bool:

@@ -14,7 +14,8 @@ from holdfast.model.codec import digest
 from holdfast.model.spec import PART_COMMANDS, Part, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.plan.options import VERDICT
-from holdfast.runner.job import Job, agent_digest, told
+from holdfast.runner.agent_files import agent_digest, agent_files, changed_files
+from holdfast.runner.job import Job, told
 from holdfast.spec import load
 from holdfast.spec.stored_copy import masked_copy
 from holdfast.store.git_commit import commit_of
@@ -23,6 +24,8 @@ from holdfast.store.rundir import FORMAT, Manifest, RunDir
 from holdfast.store.seal_check import check
 
 RUNS = Path(".holdfast") / "runs"
+SHOWN = 5
+"""Changed files that are named."""
 
 
 def begin(job: Job, runs: Path, at: RunDir | None = None, files: str = "") -> RunDir:
@@ -53,6 +56,7 @@ def begin_whole(spec: Spec, options: RunOptions, runs: Path, parts: tuple[Part, 
 def _manifest(run: RunDir, spec: Spec, options: RunOptions) -> Manifest:
     masked = _keep_spec(Path(spec.path), run.path / "spec.yaml")
     at = commit_of(Path(spec.path).resolve().parent)
+    files = agent_files(spec)
     return Manifest(
         format=FORMAT,
         id=run.id,
@@ -61,7 +65,8 @@ def _manifest(run: RunDir, spec: Spec, options: RunOptions) -> Manifest:
         spec_path=str(Path(spec.path)),
         root=str(Path(spec.path).resolve().parent),
         spec_digest=spec.digest,
-        agent_digest=agent_digest(spec),
+        agent_digest=agent_digest(spec, files),
+        agent_files=files,
         seed=spec.seed,
         options=options,
         settled=spec.settled,
@@ -92,20 +97,8 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
             raise UsageError(what, hint="name the file by -c FILE")
         config = original
     spec, problems = stored_spec(run, manifest, config, environ, anew=True)
-    changed = [
-        what
-        for what, before, now in (
-            ("spec", manifest.spec_digest, spec.digest),
-            ("agent", manifest.agent_digest, agent_digest(spec)),
-        )
-        if before != now
-    ]
-    if changed and not force:
-        raise UsageError(
-            f"the {' and the '.join(changed)} changed since run {run.id}; its results would be of two kinds",
-            hint="start a new run, or insist with --force",
-        )
     if not force:
+        _same_sources(run, manifest, spec)
         _same_values(run, manifest.settled, spec.settled)
     other = manifest.options.other(options)
     if other:
@@ -116,6 +109,24 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
     verdict = {name: getattr(options, name) for name in VERDICT}
     run.describe(replace(manifest, options=replace(manifest.options, **verdict)))
     return Job(spec, options, environ, (*told(spec, problems), *((said,) if said else ())))
+
+
+def _same_sources(run: RunDir, manifest: Manifest, spec: Spec) -> None:
+    """Another spec or agent would give results of another kind."""
+    files = agent_files(spec)
+    changed = {
+        "spec": manifest.spec_digest != spec.digest,
+        "agent": manifest.agent_digest != agent_digest(spec, files),
+    }
+    if not any(changed.values()):
+        return
+    named = changed_files(manifest.agent_files, files)
+    which = f" ({', '.join(named[:SHOWN])}{', …' if named[SHOWN:] else ''})" if named else ""
+    what = " and the ".join(name for name, differs in changed.items() if differs)
+    raise UsageError(
+        f"the {what} changed since run {run.id}{which}; its results would be of two kinds",
+        hint="start a new run, or insist with --force",
+    )
 
 
 def _same_values(run: RunDir, before: Mapping[str, str], now: Mapping[str, str]) -> None:

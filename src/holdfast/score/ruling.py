@@ -83,6 +83,19 @@ def left_out(options: ScoreOptions) -> Iterator[Reason]:
         yield UNPROVEN, f"{options.unrun} of {of} {'was' if options.unrun == 1 else 'were'} not run"
 
 
+def below(value: float | None, best: float | None, least: float | None, name: str) -> Iterator[Reason]:
+    """The minimum is missed only if it would be so with every error of ours passed; compared as it is shown."""
+    if least is not None and value is None:
+        yield UNPROVEN, f"there is no {name} to hold against the minimum {least:g}: nothing that counts was decided"
+    if least is None or value is None or not _under(value, least):
+        return
+    short = f"{name} {value:.2f} is below the minimum {least:g}"
+    if best is not None and not _under(best, least):
+        yield BROKEN, f"{short}, but errors of ours may be why"
+    else:
+        yield VIOLATED, short
+
+
 def _violated_others(others: int, critical: int) -> Iterator[Reason]:
     if others:
         yield VIOLATED, f"{_cells(others, 'other' if critical else '')} failed"

@@ -15,6 +15,7 @@ from holdfast.spec.forms import CODE
 from holdfast.spec.places import places
 from holdfast.spec.references import names
 from holdfast.spec.sections.agent import AgentSection
+from holdfast.spec.shell_places import report_unquotable
 from holdfast.spec.started import started_problems
 from holdfast.spec.urls import url_fault
 
@@ -80,8 +81,7 @@ def agent_problems(reader: Reader, agent: AgentSection) -> None:
     _asks_something(reader, agent)
     started_problems(reader, agent)
     places(reader, agent)
-    if agent.command and "{{" in agent.command:
-        _params(reader, agent)
+    report_unquotable(reader, at.get("command"), "agent.command", agent.command or "")
     _answer_path(reader, agent)
     if agent.isolation == "inline" and not agent.in_python:
         message = f"inline is for Python agents; this one is {agent.kind}"
@@ -184,13 +184,3 @@ def _no_meaning(agent: AgentSection, agents: Collection[str], models: Collection
         named = f"The hosted model {agent.model}" if agent.model else "A hosted agent"
         return f"{named} has no local meaning: set agent.model and describe that model in models:."
     return ""
-
-
-def _params(reader: Reader, agent: AgentSection) -> None:
-    """Reports references to parameters that cannot be quoted where they stand in the command."""
-    from holdfast.spec.shell_places import shell_places
-
-    for place in shell_places(agent.command or ""):
-        if place.fault:
-            at = agent.at.get("command")
-            reader.error(at, "agent.command", place.message, hint=place.hint, code="unquotable-param")

@@ -15,10 +15,11 @@ from holdfast.reading.words import near_hint
 from holdfast.service_kinds import of_url, spoken, url_of
 from holdfast.spec.fault_entry import FaultEntry
 from holdfast.spec.references import REFERENCE, names
-from holdfast.spec.rules import RuleEntry
+from holdfast.spec.rules import SHELL_TEXT, RuleEntry
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import FixtureEntry
 from holdfast.spec.service_entry import ServiceEntry
+from holdfast.spec.shell_places import IN_SETUP_ENV, report_unquotable
 from holdfast.spec.variants import spot
 
 WORLD_KEYS = ("base", "setup", "resources", "secrets", "services", "fixtures", "network", "audit", "forbidden")
@@ -51,6 +52,7 @@ def world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], fault
     _services(reader, file)
     for index, fixture in enumerate(file.fixtures):
         _fixture(reader, file, fixture, f"fixtures[{index}]")
+    _shell_params(reader, file)
     _placed_files(reader, file)
     _forbidden(reader, file)
     _secrets(reader, file)
@@ -63,9 +65,22 @@ def world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], fault
             _known(reader, file, name, node, f"network.dns_overrides.{host}")
     for rule in rules:
         _rule_service(reader, file, rule)
+        if key := SHELL_TEXT.get(rule.invariant.check):
+            node, path = rule.settings_at.get(key), f"{rule.settings_path}.{key}"
+            report_unquotable(reader, node, path, str(rule.invariant.settings[key]), IN_SETUP_ENV)
     for fault in faults:
         if fault.injection.plane == "service":
             _known(reader, file, fault.injection.target, fault.at.get("service"), f"{fault.path}.service")
+
+
+def _shell_params(reader: Reader, file: File) -> None:
+    if file.setup is not None:
+        nodes = file.setup.at.get("commands").items if file.setup.at.has("commands") else ()
+        for number, (node, command) in enumerate(zip(nodes, file.setup.commands, strict=False)):
+            report_unquotable(reader, node, f"setup.commands[{number}]", command, IN_SETUP_ENV)
+    for number, service in enumerate(file.services):
+        path = f"services[{number}].wait_for"
+        report_unquotable(reader, service.at.get("wait_for"), path, service.spec.wait_for or "", "move it out")
 
 
 def _secrets(reader: Reader, file: File) -> None:

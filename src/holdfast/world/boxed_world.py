@@ -66,6 +66,7 @@ class BoxedWorld:
         self.trace_log = folder / "trace.jsonl"
         self.log = AuditLog(self.audit_log, spec.audit)
         self.overheard = Overheard(site.settings.secrets)
+        self.foreseen: dict[tuple[str, ...], object] = {}
         self.worth_a_look = True
         """Whether it is kept, if worlds are; one that broke always is."""
         self.doing = ""
