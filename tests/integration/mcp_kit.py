@@ -24,6 +24,11 @@ SHOP = (sys.executable, str(HERE / "mcp_server.py"))
 TOKEN = "a-token"
 
 
+def warm_shop() -> list[str]:
+    """The shop's command, for those to whom its start does not matter."""
+    return [*warm_python(), SHOP[1]]
+
+
 class McpPlace:
     """A trial, its plane, and an address for relays and clients."""
 
@@ -38,7 +43,7 @@ class McpPlace:
 
     def stdio(self, command: Sequence[str] = (), name: str = "shop") -> StdioServerParameters:
         """The server's command as `agent.mcp_config` would have it; without one, the shop's."""
-        server = command or [*warm_python(), SHOP[1]]
+        server = command or warm_shop()
         first, *rest = [*relay_command(), "--name", name, "--", *server]
         return StdioServerParameters(command=first, args=rest, env=self.environ)
 
