@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from cli import HOLDFAST, Result
 
 from holdfast.faults import profiles
+from warm_python import warm_python
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "refunds"
 TOP14 = [f"top14/{one['name']}" for one in profiles.load("top14")["scenarios"]]
@@ -20,8 +22,14 @@ STORMS = {*TOP14, "refund-lost"}
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """A copy of the example, as a user would have it."""
-    return shutil.copytree(EXAMPLE, tmp_path / "refunds", ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    """A copy of the example; its server is forked from one that has imported the SDK."""
+    copy = shutil.copytree(EXAMPLE, tmp_path / "refunds", ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    config = json.loads((copy / "mcp.json").read_text())
+    first, *rest = warm_python()
+    shop = config["mcpServers"]["shop"]
+    shop.update(command=first, args=[*rest, *shop["args"]])
+    (copy / "mcp.json").write_text(json.dumps(config))
+    return copy
 
 
 def run(shop: Path, spec: str, *options: str) -> tuple[Result, list[str]]:

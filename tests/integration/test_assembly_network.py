@@ -61,7 +61,7 @@ class Page(http.server.BaseHTTPRequestHandler):
 def outside():
     """A server of this machine: outside of every sandbox."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield server.server_address[1]
     server.shutdown()
