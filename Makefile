@@ -37,15 +37,15 @@ setup: $(VENV)/.dev ## What the tests need beyond Python: servers, a browser, No
 test-fast: $(VENV)/.dev ## Unit and golden tests, under a minute: all but those that start many programs
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not processes and not long" tests/unit tests/golden
 
-test-long: $(VENV)/.dev ## Simulations of the statistics, then all tests and checks on every Python from 3.11 on
-	@echo "== Simulations of the statistics"
+test-long: $(VENV)/.dev ## What takes minutes, such as simulations, then all tests and checks on every Python from 3.11 on
+	@echo "== What takes minutes: simulations of the statistics, two frameworks, an example in every scenario"
 	$(BIN)/python -m pytest -n 2 --dist worksteal -rA -q -m long tests
 	@set -e; ran=; for python in $$(sh tests/pythons.sh); do \
 	  version=$$($$python -c 'import sys; print(*sys.version_info[:2], sep=".")'); \
 	  echo "== Python $$version: $$python"; \
 	  $(MAKE) --no-print-directory test VENV=$(VENV)-$$version PYTHON=$$python; \
 	  ran="$$ran $$version"; \
-	done; echo "The simulations ran, and all tests on Python:$$ran"; test -n "$$ran"
+	done; echo "What takes minutes ran, and all tests on Python:$$ran"; test -n "$$ran"
 
 test-docker: $(VENV)/.dev ## The docker backend, against an engine of its own (needs root and dockerd)
 	@sh tests/docker/engine.sh $(BIN)/python -m pytest tests/docker/docker_conform.py tests/docker/docker_services.py

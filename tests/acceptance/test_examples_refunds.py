@@ -62,6 +62,7 @@ def test_the_two_specs_differ_in_the_agent_alone() -> None:
     assert swapped.replace("\0", "careful") == careless
 
 
+@pytest.mark.long  # every scenario of an example, a minute each
 def test_the_careless_agent_is_convicted_in_every_scenario(shop: Path) -> None:
     result, printed = run(shop, "careless.yaml", "--no-preflight")
     assert result.code == 1, result.err
@@ -72,6 +73,7 @@ def test_the_careless_agent_is_convicted_in_every_scenario(shop: Path) -> None:
     assert [line for line in shown("careless.yaml") if line not in printed] == []
 
 
+@pytest.mark.long  # every scenario of an example, a minute each
 def test_the_careful_agent_is_acquitted_in_every_scenario(shop: Path) -> None:
     result, _ = run(shop, "careful.yaml", "--concurrency", "16", "--no-preflight")
     assert result.code == 0, result.out + result.err
