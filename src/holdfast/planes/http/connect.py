@@ -79,11 +79,7 @@ class ConnectRequest:
 
     async def _connect(self) -> None:
         rules, origin = self._rules, self._origin
-        if rules.is_own(origin):
-            await self._open()
-            return
-        if rules.is_model(origin):
-            rules.policy.permit(origin.host, origin.port)
+        if rules.is_own(origin) or rules.is_model(origin):
             await self._open()
             return
         rules.note_bypassed(self.context, origin)

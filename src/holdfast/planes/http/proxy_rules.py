@@ -48,8 +48,12 @@ class ProxyRules:
         return self._own is not None and origin.port == self._own[1] and origin.host in (self._own[0], "localhost")
 
     def is_model(self, origin: Origin) -> bool:
-        """Whether it is a provider whose calls go to the gateway: at its own port, not whatever its name is put to."""
-        return origin.scheme == "https" and origin.port == 443 and self._is_model(origin.host)
+        """Whether it is a provider whose calls go to the gateway: at its own port, not whatever its name is put to.
+
+        Egress rules do not ask after it: the gateway is always allowed, and goes on only where they let it.
+        """
+        at_home = origin.scheme == "https" and origin.port == 443 and not self.connector.is_service(origin)
+        return at_home and self._is_model(origin.host)
 
     def looks_into(self, origin: Origin) -> bool:
         """Whether TLS to this place is opened."""
