@@ -212,6 +212,7 @@ class HostedTrial:
             notes=tuple(self.notes),
             calls=self.done.calls if self.done else {},
             concurrent=self.done.concurrent if self.done else False,
+            unmatched=self.done.unmatched if self.done else {},
         )
         if self.broke:
             raise HarnessError(self.broke, answer=answer)

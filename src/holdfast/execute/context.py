@@ -197,6 +197,7 @@ class LiveContext:
             notes=(*answer.notes, *self.notes, *(self._replay_notes() if self.replayed else ())),
             calls=answer.calls if weather is None else answer.calls | weather.calls,
             concurrent=answer.concurrent or (weather is not None and weather.concurrent),
+            unmatched=answer.unmatched if weather is None else answer.unmatched | weather.unmatched,
             at=round(time.time() - now + self._began, 6),
             trace=tuple(sorted(self.trace, key=_when)) if self.trace else (),
             evidence=left.evidence,

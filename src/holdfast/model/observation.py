@@ -89,6 +89,8 @@ class Answer(Struct, frozen=True, omit_defaults=True):
     """How often each declared tool or model function was called."""
     concurrent: bool = False
     """Calls overlapped, so the order of faults may differ between runs."""
+    unmatched: dict[int, str] = {}
+    """By injection: what the calls had where its `match` asks for something else, if no call fitted."""
 
 
 class ForbiddenResult(Struct, frozen=True, omit_defaults=True):
@@ -115,6 +117,8 @@ class Observation(Struct, frozen=True, omit_defaults=True):
     notes: tuple[str, ...] = ()
     calls: dict[str, int] = {}
     concurrent: bool = False
+    unmatched: dict[int, str] = {}
+    """By injection: what the calls had where its `match` asks for something else, if no call fitted."""
     simulated: bool = False
     """The faults damaged the answer (`agent.simulate: answer`), not the agent's own calls."""
     error: str = ""

@@ -12,6 +12,7 @@ from holdfast.model.score import Cell, Interval, PairedDifference, Score
 from holdfast.model.spec import PART_COMMANDS, Injection
 from holdfast.report.safe import one_line
 from holdfast.score.cell import NOT_RUN
+from holdfast.score.unmet import NO_MATCH
 from holdfast.spec.references import param_text
 
 SIGNS: Mapping[str, str] = {"pass": "✔", "fail": "✘", "error": "!", "unproven": "?", "n/a": "–"}
@@ -183,6 +184,8 @@ def next_step(run: Run, row: CellRow) -> str:
         return "write a pattern that can match, and judge what was recorded anew: holdfast judge"
     if cell.chaos and not cell.met and CHANGED_NOTHING in cell.reason:
         return "this fault finds nothing to change in what the agent got: set its mode's options, or use another mode"
+    if cell.chaos and not cell.met and NO_MATCH in cell.reason:
+        return "write a `match` that fits what the agent's calls have"
     if cell.chaos and not cell.met and run.gateway and not any(t.trace for t in row.trials):
         return f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}"
     if cell.chaos and not cell.met:

@@ -8,7 +8,7 @@ import pytest
 from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.score import Cell
-from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Scoring, Spec
+from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Schedule, Scoring, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Outcome, Verdict
@@ -248,6 +248,7 @@ def test_an_index_that_no_injection_has_meets_nothing():
 MODEL = Scenario("model", (Injection("llm", "gpt-4o", "timeout"),))
 AT_URL = Scenario("url", (Injection("tool", "x", "error", match_url="api.example.com/v1/*"),))
 NETWORK = Scenario("net", (Injection("http", "https://b/*", "latency"),))
+MATCHED = Scenario("matched", (Injection("llm", "*", "timeout", schedule=Schedule(match={"tools": "write"})),))
 MCP = Scenario("mcp", (Injection("mcp", "read*", "hang"),))
 POISON = Scenario("poison", (Injection("mcp", "read*", "tool_poisoning"),))
 
@@ -282,6 +283,11 @@ POISON = Scenario("poison", (Injection("mcp", "read*", "tool_poisoning"),))
         (TOOL, {"calls": {"market_data_api": 2}}, "the agent called market_data_api, but the fault was not due"),
         (LLM, {"calls": {"search": 2}}, "the agent did not call its model"),
         (LLM, {"calls": {"llm:ask": 2}}, "the agent called its model, but the fault was not due"),
+        (
+            MATCHED,
+            {"calls": {"llm:m": 2}, "unmatched": {0: 'tools: ["bash"]'}},
+            'the agent called its model, but no call matched tools: write; the calls had tools: ["bash"]',
+        ),
         (TOOL, {"ledger": (met(effect="no_effect"),)}, "it fired, but changed nothing"),
         (TOOL, {"ledger": (met(effect="no_effect", note="no text"),)}, "it fired, but changed nothing (no text)"),
         (
