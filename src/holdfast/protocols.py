@@ -930,6 +930,19 @@ class TrialContext(Protocol):
         """Enters a call into the trial's trace, when it has ended."""
         ...
 
+    def turned_away(self, host: str, kind: str) -> None:
+        """A call beside the agent's work was refused: telemetry, an update, a sign-in. It is told apart."""
+        ...
+
+    @property
+    def side_calls(self) -> str:
+        """Those calls in words; empty if there was none."""
+        ...
+
+    def no_model(self, host: str, why: str) -> None:
+        """The agent was refused at a place of models: an error of the set-up, unless it asks another one."""
+        ...
+
     def traced(self) -> Sequence[TraceEvent]:
         """The trace so far, in the order in which the calls began."""
         ...

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -18,12 +18,15 @@ from holdfast.model.codec import HALVES, carried, encodable
 from holdfast.model.observation import Answer, FaultMet, Observation, Turn
 from holdfast.model.spec import Scenario
 from holdfast.model.task import RecordedUse, Task
-from holdfast.model.trace import EVENTS_KEPT, TraceEvent
+from holdfast.model.trace import EVENTS_KEPT, REFUSED, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, brief, shorten
 from holdfast.planes.firing import DELAYED
 from holdfast.planes.weather import Weather
 from holdfast.protocols import Call, Fits, Forward, Receives, Reply, Sleep, TalkingUser, WorldFindings
+
+if TYPE_CHECKING:
+    from holdfast.execute.refusals import Refusals
 
 Met = Callable[[Trial, FaultMet], None]
 Saw = Callable[[Trial, TraceEvent], None]
@@ -71,6 +74,7 @@ class LiveContext:
         self._scenario = scenario
         self._weather: Weather | None = None
         self._needed: Needed | None = None
+        self._refusals: Refusals | None = None
         self.stormy = not scenario.calm
         self.on_calls = self.stormy and scenario.on_calls
 
@@ -85,6 +89,15 @@ class LiveContext:
         if self._weather is None:
             self._weather = Weather(self.trial, self._scenario, self.met, self.amend, self.took)
         return self._weather
+
+    @property
+    def refusals(self) -> Refusals:
+        """What egress refused; made when first needed, as the weather is."""
+        if self._refusals is None:
+            from holdfast.execute.refusals import Refusals
+
+            self._refusals = Refusals()
+        return self._refusals
 
     @property
     def needed(self) -> Needed:
@@ -145,7 +158,7 @@ class LiveContext:
             self.recorded.append(self._storable(use))
 
     def saw(self, event: TraceEvent) -> None:
-        if self.closed:
+        if self.closed or (event.error_type == REFUSED and self.refusals.known(event, self.trace)):
             return
         if len(self.trace) >= EVENTS_KEPT:
             self.note(f"more than {EVENTS_KEPT} calls were seen; the rest is not in the trace")
@@ -156,8 +169,20 @@ class LiveContext:
         self.trace.append(event)
         if self.watch is not None:
             self.watch(event.event_type)
-        if self._on_call is not None:
+        if self._on_call is not None and event.error_type != REFUSED:  # of those it is not known yet how often
             self._on_call(self.trial, event)
+
+    def turned_away(self, host: str, kind: str) -> None:
+        if not self.closed:
+            self.refusals.beside(host, kind)
+
+    @property
+    def side_calls(self) -> str:
+        return "" if self._refusals is None else self._refusals.side_calls
+
+    def no_model(self, host: str, why: str) -> None:
+        if not self.closed:
+            self.refusals.models[host] = why
 
     def _released(self, event: TraceEvent) -> TraceEvent:
         """The event, marked if the call was never passed on."""
@@ -194,7 +219,7 @@ class LiveContext:
             turns=answer.turns,
             ledger=tuple(self.ledger),
             output=answer.output,
-            notes=(*answer.notes, *self.notes, *(self._replay_notes() if self.replayed else ())),
+            notes=(*answer.notes, *self._all_notes()),
             calls=answer.calls if weather is None else answer.calls | weather.calls,
             concurrent=answer.concurrent or (weather is not None and weather.concurrent),
             unmatched=answer.unmatched if weather is None else answer.unmatched | weather.unmatched,
@@ -211,15 +236,24 @@ class LiveContext:
             simulated=simulated,
         )
 
-    def _replay_notes(self) -> tuple[str, ...]:
+    def _all_notes(self) -> Sequence[str]:
+        notes = [*self.notes, self.side_calls] if self.side_calls else self.notes
+        if not self.replayed:
+            return notes
         from holdfast.planes.replay_notes import replay_notes
 
-        return replay_notes(self.trial.task, self.recorded)
+        return [*notes, *replay_notes(self.trial.task, self.recorded)]
 
     def _broken(self, answer: Answer) -> str:
         """What of our side, or of a provider, has failed so far."""
-        silences = silent(answer, self.trace, self.needed) if self.trace else ()
-        return "; ".join(dict.fromkeys((*self.troubles, *silences)))
+        return "; ".join(dict.fromkeys((*self.troubles, *self.unanswered(answer))))
+
+    def unanswered(self, answer: Answer) -> Iterable[str]:
+        """Who the agent needed, and had no answer of, no fault being why."""
+        if self.trace:
+            yield from silent(answer, self.trace, self.needed)
+        if self._refusals is not None:
+            yield from self._refusals.without_model(self.trace)
 
     def _storable(self, value: S) -> S:
         """The value with text that can be stored; a note says where the agent's own could not."""

@@ -10,7 +10,6 @@ from msgspec import UNSET
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute.agent_section import at_section
 from holdfast.execute.context import LiveContext, Met, Saw
-from holdfast.execute.needed import silent
 from holdfast.execute.site import Site
 from holdfast.model.codec import encodable
 from holdfast.model.observation import Answer, Observation
@@ -67,9 +66,8 @@ async def _run(site: Site, trial: Trial, context: LiveContext) -> Answer:
     if site.users is not None and task.user is not UNSET:
         context.user = site.users.join(task.user)
     answer = await here.worlds.run(here.agent, task, context)
-    if context.trace:
-        for why in silent(answer, context.trace, context.needed):
-            context.broke(why)
+    for why in context.unanswered(answer):
+        context.broke(why)
     if context.troubles:
         raise HarnessError("; ".join(context.troubles), answer=answer)
     if site.simulate and context.on_calls:
