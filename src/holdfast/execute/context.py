@@ -219,7 +219,7 @@ class LiveContext:
             turns=answer.turns,
             ledger=tuple(self.ledger),
             output=answer.output,
-            notes=(*answer.notes, *self._all_notes()),
+            notes=(*answer.notes, *(self._all_notes() if self.replayed or self._refusals is not None else self.notes)),
             calls=answer.calls if weather is None else answer.calls | weather.calls,
             concurrent=answer.concurrent or (weather is not None and weather.concurrent),
             unmatched=answer.unmatched if weather is None else answer.unmatched | weather.unmatched,
@@ -246,12 +246,11 @@ class LiveContext:
 
     def _broken(self, answer: Answer) -> str:
         """What of our side, or of a provider, has failed so far."""
-        return "; ".join(dict.fromkeys((*self.troubles, *self.unanswered(answer))))
+        return "; ".join(dict.fromkeys((*self.troubles, *(self.unanswered(answer) if self.trace else ()))))
 
     def unanswered(self, answer: Answer) -> Iterable[str]:
         """Who the agent needed, and had no answer of, no fault being why."""
-        if self.trace:
-            yield from silent(answer, self.trace, self.needed)
+        yield from silent(answer, self.trace, self.needed)
         if self._refusals is not None:
             yield from self._refusals.without_model(self.trace)
 

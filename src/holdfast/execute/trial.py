@@ -66,8 +66,9 @@ async def _run(site: Site, trial: Trial, context: LiveContext) -> Answer:
     if site.users is not None and task.user is not UNSET:
         context.user = site.users.join(task.user)
     answer = await here.worlds.run(here.agent, task, context)
-    for why in context.unanswered(answer):
-        context.broke(why)
+    if context.trace:
+        for why in context.unanswered(answer):
+            context.broke(why)
     if context.troubles:
         raise HarnessError("; ".join(context.troubles), answer=answer)
     if site.simulate and context.on_calls:
