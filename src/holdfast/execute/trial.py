@@ -12,10 +12,10 @@ from holdfast.execute.agent_section import at_section
 from holdfast.execute.context import LiveContext, Met, Saw
 from holdfast.execute.site import Site
 from holdfast.model.codec import encodable
-from holdfast.model.observation import Answer, Observation
+from holdfast.model.observation import CALLS_MADE, ENDED_BY_US, Answer, Observation
 from holdfast.model.spec import CALM
 from holdfast.model.trial import Trial
-from holdfast.planes.describe import said
+from holdfast.planes.describe import said, shorten
 
 _NOTHING = Answer(turns=())
 
@@ -47,6 +47,18 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
         await asyncio.sleep(0.05 * attempt)
 
 
+def _tell_calls(context: LiveContext, answer: Answer) -> None:
+    """Of an agent that we ended it is told how far it had come."""
+    if not answer.turns or answer.turns[-1].ending not in ENDED_BY_US:
+        return
+    from holdfast.checks.trace.calls import calls, outermost, split  # few trials end so
+
+    made, _ = split(outermost(calls(context.traced())))
+    if made:
+        many = f"{len(made)} call{'' if len(made) == 1 else 's'}"
+        context.note(f"{CALLS_MADE} {many}, the last: {shorten(f'{made[-1].plane} {made[-1].tool}')}")
+
+
 def _stop_if_ended() -> None:
     """What a trial came to that we ended ourselves is nobody's doing, and not kept."""
     task = current_task()
@@ -67,6 +79,7 @@ async def _run(site: Site, trial: Trial, context: LiveContext) -> Answer:
         context.user = site.users.join(task.user)
     answer = await here.worlds.run(here.agent, task, context)
     if context.trace:
+        _tell_calls(context, answer)
         for why in context.unanswered(answer):
             context.broke(why)
     if context.troubles:

@@ -25,12 +25,16 @@ EndingKind = Literal[
 ENDINGS: tuple[str, ...] = EndingKind.__args__  # type: ignore[attr-defined]  # Literal keeps its values there
 
 
+ENDED_BY_US = ("timeout",)
+"""Endings that we brought about."""
 _BROKE = re.compile(r"\bfault \w+ broke: ")
 
 WHOLE = "resources.timeout"
 """Named in the detail of a timeout that the whole trial had, and not the agent alone."""
 
 
+CALLS_MADE = "it was ended after"
+"""Begins the note of a trial that we ended: how many calls it had made, and the last one."""
 NO_TEXT = "not text"
 """Begins the detail of an unreadable reply whose bytes are not in their charset: no setting could read it."""
 
