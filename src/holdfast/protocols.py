@@ -897,6 +897,17 @@ class TrialContext(Protocol):
     watch: Callable[[str], None] | None
     """Hears the type of each event of the trace, as it is told."""
 
+    limit: str
+    """Which of `agent.limits` the agent has passed, in words; empty if none."""
+
+    on_limit: Callable[[], None] | None
+    """Called once when it does."""
+
+    @property
+    def limited(self) -> bool:
+        """Whether it has limits."""
+        ...
+
     @property
     def replayed(self) -> bool:
         """Calls of tools are answered from a recording, which needs nobody on the other side."""

@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.execute.needed import Needed, silent
+from holdfast.execute.usage_meter import UsageMeter
 from holdfast.model.canary import echoes
 from holdfast.model.codec import HALVES, carried, encodable
 from holdfast.model.observation import Answer, FaultMet, Observation, Turn
-from holdfast.model.spec import Scenario
+from holdfast.model.spec import Scenario, UsageLimits
 from holdfast.model.task import RecordedUse, Task
 from holdfast.model.trace import EVENTS_KEPT, REFUSED, TraceEvent
 from holdfast.model.trial import Trial
@@ -45,9 +46,17 @@ class LiveContext:
     """A TrialContext that keeps all it is told: weather, ledger and trace."""
 
     def __init__(
-        self, trial: Trial, scenario: Scenario, on_fault: Met | None = None, on_call: Saw | None = None
+        self,
+        trial: Trial,
+        scenario: Scenario,
+        on_fault: Met | None = None,
+        on_call: Saw | None = None,
+        limits: UsageLimits | None = None,
     ) -> None:
         self.trial = trial
+        self.limit = ""
+        self.on_limit: Callable[[], None] | None = None
+        self._meter = UsageMeter(limits, self.note) if limits is not None else None
         self.nearby: Mapping[tuple[str, int], tuple[str, int]] = {}
         self.watch: Callable[[str], None] | None = None
         self.user: TalkingUser | None = None
@@ -111,9 +120,9 @@ class LiveContext:
         return self.weather.rewrite(turn) if self.stormy else turn
 
     async def next_turn(self, task: Task, turns: Sequence[Turn]) -> str | None:
-        if len(turns) < len(task.turns):
+        if len(turns) < len(task.turns) and not self.limit:
             return task.turns[len(turns)]
-        if task.user is UNSET or len(turns) >= task.most_turns:
+        if self.limit or task.user is UNSET or len(turns) >= task.most_turns:
             return None
         if self.user is None:
             raise HarnessError("nobody plays the user of this task here")
@@ -160,6 +169,8 @@ class LiveContext:
     def saw(self, event: TraceEvent) -> None:
         if self.closed or (event.error_type == REFUSED and self.refusals.known(event, self.trace)):
             return
+        if self._meter is not None and not self.limit:
+            self._measure(event)
         if len(self.trace) >= EVENTS_KEPT:
             self.note(f"more than {EVENTS_KEPT} calls were seen; the rest is not in the trace")
             return
@@ -171,6 +182,16 @@ class LiveContext:
             self.watch(event.event_type)
         if self._on_call is not None and event.error_type != REFUSED:  # of those it is not known yet how often
             self._on_call(self.trial, event)
+
+    @property
+    def limited(self) -> bool:
+        return self._meter is not None
+
+    def _measure(self, event: TraceEvent) -> None:
+        assert self._meter is not None
+        self.limit = self._meter.passed(event, [*self.trace, event])
+        if self.limit and self.on_limit is not None:
+            self.on_limit()
 
     def turned_away(self, host: str, kind: str) -> None:
         if not self.closed:

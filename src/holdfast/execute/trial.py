@@ -6,6 +6,7 @@ import asyncio
 from asyncio import current_task
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute.agent_section import at_section
@@ -25,7 +26,7 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
     attempt = 0
     while True:
         attempt += 1
-        context = LiveContext(trial, site.scenarios.get(trial.scenario, CALM), on_fault, on_call)
+        context = LiveContext(trial, site.scenarios.get(trial.scenario, CALM), on_fault, on_call, site.limits)
         try:
             answer = await _run(site, trial, context)
         except AgentUnavailable as broken:
@@ -45,6 +46,13 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
             return context.seen(answer, error, attempts=attempt, simulated=simulated)
         context.closed = True
         await asyncio.sleep(0.05 * attempt)
+
+
+def _cut_short(answer: Answer, context: LiveContext) -> Answer:
+    """The answer of an agent that passed a limit: so its last turn ended, whatever came of it in the moment."""
+    *before, last = answer.turns
+    took_ms = min(last.latency_ms, context.now() * 1000)
+    return replace(answer, turns=(*before, replace(last, ending="limit", detail=context.limit, latency_ms=took_ms)))
 
 
 def _tell_calls(context: LiveContext, answer: Answer) -> None:
@@ -78,6 +86,8 @@ async def _run(site: Site, trial: Trial, context: LiveContext) -> Answer:
     if site.users is not None and task.user is not UNSET:
         context.user = site.users.join(task.user)
     answer = await here.worlds.run(here.agent, task, context)
+    if context.limit:
+        answer = _cut_short(answer, context)
     if context.trace:
         _tell_calls(context, answer)
         for why in context.unanswered(answer):

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-_WORDS = {"timeout": "a timeout", "crashed": "a crash", "out_of_memory": "a lack of memory", "raised": "an exception"}
+_WORDS = {
+    "timeout": "a timeout",
+    "limit": "a limit of agent.limits",
+    "crashed": "a crash",
+    "out_of_memory": "a lack of memory",
+    "raised": "an exception",
+}
 """Endings that a reader would want to know of; an agent may well end without an answer if its work is what counts."""
 
 
