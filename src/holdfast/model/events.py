@@ -71,13 +71,5 @@ class RunEnded(Struct, frozen=True):
 
 
 Event: TypeAlias = (
-    RunStarted
-    | TrialStarted
-    | CallSeen
-    | FaultFired
-    | TrialEnded
-    | VerdictGiven
-    | CellDecided
-    | Warned
-    | RunEnded
+    RunStarted | TrialStarted | CallSeen | FaultFired | TrialEnded | VerdictGiven | CellDecided | Warned | RunEnded
 )

@@ -111,9 +111,9 @@ class Live:
 
     def _calls(self, width: int) -> Iterator[str]:
         """The trials under way that have called most: how often, and what last."""
-        running = sorted(self._progress.under_way.values(), key=lambda one: -one.count)
+        running = sorted(self._progress.under_way.values(), key=lambda one: -one.made)
         for one in running[:_TRIALS]:
-            many = f"{one.count} call{'' if one.count == 1 else 's'}"
+            many = f"{one.made} call{'' if one.made == 1 else 's'}"
             yield self._paint(shorten(one_line(f"  {one.where}: {many}, last {one.last}"), width - 1), "dim")
 
     def _rest(self, elapsed: float) -> str:

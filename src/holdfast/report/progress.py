@@ -42,7 +42,7 @@ class CallsSoFar(NamedTuple):
     """What is seen of a trial under way."""
 
     where: str
-    count: int
+    made: int
     last: str
 
 
@@ -82,7 +82,7 @@ class Progress:
         trial, call = event.trial, event.call
         before = self.under_way.get(trial.id)
         where = before.where if before is not None else wording.head(trial.scenario, trial.params)
-        count = (before.count if before is not None else 0) + (call.phase != "declared")
+        count = (before.made if before is not None else 0) + (call.phase != "declared")
         self.under_way[trial.id] = CallsSoFar(where, count, f"{call.plane} {call.tool}".strip())
 
     def _ended(self, event: TrialEnded) -> None:
