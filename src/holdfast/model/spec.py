@@ -180,6 +180,18 @@ class ToolRef(Struct, frozen=True):
     name: str | None = None
 
 
+class UsageLimits(Struct, frozen=True, omit_defaults=True):
+    """What one trial of the agent may use; more ends it. None: as much as it likes."""
+
+    calls: int | None = None
+    cost: float | None = None
+    """US dollars."""
+    tokens: int | None = None
+
+    def __bool__(self) -> bool:
+        return (self.calls, self.cost, self.tokens) != (None, None, None)
+
+
 class AgentSpec(Struct, frozen=True, omit_defaults=True):
     """The `agent:` section, defaults filled in; strings keep their references."""
 
@@ -218,6 +230,7 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     gateway: bool = False
     mcp_config: str | dict[str, Any] | None = None
     """A file beside the spec, or its content."""
+    limits: UsageLimits = UsageLimits()
     dir: str | None = None
     """A folder beside the spec that a sandboxed agent sees as /agent."""
     position: Position | None = None
