@@ -180,6 +180,13 @@ class ToolRef(Struct, frozen=True):
     name: str | None = None
 
 
+class TerminalStep(Struct, frozen=True):
+    """What is expected on the agent's terminal, and what is typed then; Enter follows."""
+
+    expect: str
+    type: str = ""
+
+
 class AgentSpec(Struct, frozen=True, omit_defaults=True):
     """The `agent:` section, defaults filled in; strings keep their references."""
 
@@ -220,6 +227,10 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     """A file beside the spec, or its content."""
     dir: str | None = None
     """A folder beside the spec that a sandboxed agent sees as /agent."""
+    dialogue: tuple[TerminalStep, ...] = ()
+    """A command that has these is given a terminal."""
+    nested_sandbox: bool = False
+    """It may make a sandbox of its own in ours."""
     position: Position | None = None
 
     @property
