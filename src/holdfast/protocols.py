@@ -279,6 +279,8 @@ class SandboxSpec(Struct, frozen=True):
     """Further paths inside, read-only, and what is seen there."""
     links: Mapping[str, str] = {}
     """Links to what is visible, by path, where nothing else is."""
+    nested: bool = False
+    """Programs may have user namespaces, and so sandboxes, of their own."""
     resources: Resources = Resources()
     limits: bool = False
     """Memory and processor time may be limited while it is open, so they are counted from the start."""

@@ -85,6 +85,11 @@ class _Opening:
         async with AsyncExitStack() as parts:
             site = await (self.bare(agent, parts) if self.spec.world is None else self.boxed(agent, parts))
             site.close_rest = parts.pop_all().aclose
+        if agent.launched:
+            from holdfast.execute.sandbox_backend import program_search
+            from holdfast.world.program_stamps import ProgramStamps
+
+            site.programs = ProgramStamps(agent, program_search(self.spec, agent, self.root, self.environ))
         return site
 
     # -- on this machine as it is -------------------------------------------------------------------

@@ -289,6 +289,7 @@ class BoxedWorld:
             home=home if any(home.iterdir()) else None,
             visible={**site.settings.visible, LENT: self._lent, **(self._name_files() if named else {})},
             links=site.settings.links,
+            nested=site.settings.nested,
             resources=self.spec.resources,
             limits=with_modes(site.scenario(self.trial), LIMIT_FAULTS),
             watched=watched(site.scenario(self.trial)),

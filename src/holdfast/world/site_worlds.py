@@ -34,6 +34,8 @@ class WorldSettings(Struct, frozen=True):
     """Links that lead there, by path."""
     home: Path | None = None
     """What the home of every trial begins with."""
+    nested: bool = False
+    """The agent may make sandboxes of its own."""
     mounts: Mounts = NO_MOUNTS
     """The agent's own files among them."""
     environ: Mapping[str, str] = {}

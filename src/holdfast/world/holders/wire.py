@@ -71,6 +71,7 @@ class SandboxLayout:
     """Small files of its own, by path."""
     links: dict[str, str] = field(default_factory=dict)
     """Links, by path, where nothing else is."""
+    nested: bool = False
     bwrap: str = ""
     """Bubblewrap, where a holder can execute it."""
     disk: int | None = None

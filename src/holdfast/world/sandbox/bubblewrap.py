@@ -75,7 +75,7 @@ class Bubblewrap:
             wanted = limits.wanted(sandbox_spec.resources)
             counted: dict[str, dict[str, str]] = {name: {} for name in limits.parents()} if sandbox_spec.limits else {}
             group = limits.ControlGroup({**counted, **wanted})
-            isolation = promises.of_sandbox(self._isolation, sandbox_spec.resources, PIDS)
+            isolation = promises.of_sandbox(self._isolation, sandbox_spec.resources, PIDS, nested=sandbox_spec.nested)
             sandbox = BubblewrapSandbox(sandbox_spec, isolation, group, sources.copies)
             layout = self._layout(sandbox_spec, sources, in_group="memory" in wanted)
             line = self._order(layout, sources, group, sandbox)
@@ -129,6 +129,7 @@ class Bubblewrap:
             visible=visible,
             files=system.own_files(sandbox_spec.hosts),
             links={**self._links, **sandbox_spec.links},
+            nested=sandbox_spec.nested,
             bwrap=bwrap,
             disk=sandbox_spec.resources.disk,
             pids=sandbox_spec.resources.pids or PIDS,
