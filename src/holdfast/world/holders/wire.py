@@ -74,7 +74,7 @@ class SandboxLayout:
     nested: bool = False
     bwrap: str = ""
     """Bubblewrap, where a holder can execute it."""
-    disk: int | None = None
+    disk: int = 0
     pids: int = 0
     memory: int | None = None
     """Address space of each process."""

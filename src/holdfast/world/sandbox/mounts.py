@@ -244,7 +244,5 @@ def _lowers(folders: list[str]) -> str:
     return "userxattr,lowerdir=" + ":".join(folders)
 
 
-def _size(disk: int | None) -> str:
-    if disk is None:
-        return f"mode=0755,nr_inodes={_INODES}"
+def _size(disk: int) -> str:
     return f"mode=0755,size={disk},nr_inodes={min(_INODES, max(_LEAST_INODES, disk // 1024))}"

@@ -52,9 +52,9 @@ def of_machine(*, commands: bool) -> tuple[Isolation, ...]:
 
 
 def of_sandbox(
-    machine: tuple[Isolation, ...], resources: Resources, pids: int, *, nested: bool = False
+    machine: tuple[Isolation, ...], resources: Resources, pids: int, *, disk: int = 0, nested: bool = False
 ) -> tuple[Isolation, ...]:
-    """The same with what was asked for: a limit that nobody set is not kept."""
+    """The same with what was asked for: a limit that nobody set is not kept, unless there is a usual one."""
     asked = {
         "memory limit": resources.memory is not None,
         "cpu limit": resources.cpu is not None,
@@ -64,6 +64,8 @@ def of_sandbox(
     for one in machine:
         if nested and one.feature == NESTED:
             told.append(Isolation(NESTED, False, _WEAKENED))
+        elif one.feature == "disk limit" and resources.disk is None and disk and one.enforced:
+            told.append(Isolation(one.feature, True, f"{disk >> 20:,} MiB, as none was set"))
         elif one.feature in asked and not asked[one.feature]:
             told.append(Isolation(one.feature, False, "none was set"))
         elif one.feature == "pids limit" and resources.pids is None and one.enforced:

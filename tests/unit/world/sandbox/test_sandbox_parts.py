@@ -52,6 +52,8 @@ def test_limits_that_nobody_set_are_not_claimed():
     assert not told["cpu limit"].enforced
     assert told["disk limit"] == Isolation("disk limit", False, "none was set")
     assert told["pids limit"] == Isolation("pids limit", True, "4096, as none was set")
+    usual = {one.feature: one for one in promises.of_sandbox(machine, Resources(), 4096, disk=6 << 30)}
+    assert usual["disk limit"] == Isolation("disk limit", True, "6,144 MiB, as none was set")
 
 
 def test_what_a_machine_cannot_keep_stays_so():
