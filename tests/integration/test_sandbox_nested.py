@@ -33,6 +33,13 @@ def test_with_the_key_it_is_let_and_the_report_says_what_that_weakens(tmp_path):
     assert not [note for note in found.only.notes if "nested_sandbox" in note]
 
 
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="unshare is not installed")
+def test_with_the_key_a_program_has_namespaces_of_its_own(tmp_path):
+    command = "unshare -Urn sh -c 'id -u; tail -n +3 /proc/net/dev | wc -l'"
+    found = ran(tmp_path, spec_of(agent(command, nested_sandbox=True)))
+    assert found.lines == ["0", "1"], found.only
+
+
 def test_what_is_not_seen_stays_unseen_in_a_nested_sandbox(tmp_path):
     script = f"ls {tmp_path}; cat /etc/shadow; echo 1 > /proc/sys/kernel/core_pattern"
     look = f"{BWRAP} --bind / / --unshare-user sh -c '{script}'"

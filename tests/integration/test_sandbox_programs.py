@@ -134,6 +134,18 @@ def test_a_real_package_of_npm(home, at):
     assert "Secure MCP Filesystem Server running" in found.only.output, found.only
 
 
+def test_what_an_environment_reads_elsewhere_is_told(home, at):
+    script = environment(home / "venv")
+    (home / "dev/src").mkdir(parents=True)
+    (next((home / "venv/lib").iterdir()) / "site-packages/bot.pth").write_text(f"{home}/dev/src\nimport sys\n")
+    found = ran(at, spec_of(f"{script} && ls {home}"), environ=environ(home))
+    assert found.lines[1:] == ["venv"], found.only
+    assert (
+        f"{home}/dev/src is not shown, though an environment reads it: agent.dir: {home}/dev/src shows it"
+        in found.notes
+    )
+
+
 def test_nothing_beside_a_program_is_seen(home, at):
     script = environment(home / ".local/share/pipx/venvs/bot")
     (home / ".local/bin/bot").symlink_to(script)

@@ -4,7 +4,7 @@ package and what interprets it, never the folder around them."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -31,13 +31,17 @@ class ShownPrograms(Struct, frozen=True):
     withheld: tuple[str, ...] = ()
     """Folders that a program needs and that show too much: the user's home, the spec."""
 
+    beyond: tuple[str, ...] = ()
+    """Folders that an environment reads and that are no part of it, as `pip install -e` leaves them."""
+
     def notes(self) -> tuple[str, ...]:
         """What the reader should know of it."""
         shown = (f"for its programs the agent sees, read-only: {', '.join(sorted(self.visible))}",)
         kept = [
             f"{folder} is not shown to the agent's program: it holds your home or the spec" for folder in self.withheld
         ]
-        return (*(shown if self.visible else ()), *kept)
+        more = [f"{one} is not shown, though an environment reads it: agent.dir: {one} shows it" for one in self.beyond]
+        return (*(shown if self.visible else ()), *kept, *more)
 
 
 NO_PROGRAMS = ShownPrograms()
@@ -53,6 +57,7 @@ class ProgramFiles:
         self._folders: dict[str, None] = {}
         self._variables: dict[str, str] = {}
         self._withheld: dict[str, None] = {}
+        self._beyond: dict[str, None] = {}
 
     def named(self, name: str) -> str | None:
         """A program by a name without a slash, on PATH; where it was found."""
@@ -84,7 +89,9 @@ class ProgramFiles:
     def gathered(self) -> ShownPrograms:
         outside = [path for path in self._paths if not in_system(os.path.realpath(path)) or not in_system(path)]
         visible = {place: real for place, real in present(outside).items() if not in_system(place)}
-        return ShownPrograms(visible, self._links, tuple(self._folders), self._variables, tuple(self._withheld))
+        beyond = tuple(one for one in self._beyond if not in_system(one) and not _covered(one, visible))
+        withheld = tuple(self._withheld)
+        return ShownPrograms(visible, self._links, tuple(self._folders), self._variables, withheld, beyond)
 
     # -- packages -----------------------------------------------------------------------------------
     def _package(self, places: Sequence[str], itself: bool, shebang: Sequence[str]) -> None:
@@ -107,6 +114,7 @@ class ProgramFiles:
     def _environment(self, folder: str) -> None:
         """A virtual environment, and the Python that it was made from."""
         self._show(folder)
+        self._beyond |= dict.fromkeys(_added_paths(folder))
         base = os.path.join(folder, "bin", "python")
         for at, says, _ in links_on(base):
             if not in_system(at):
@@ -188,6 +196,18 @@ def _home_of(config: str) -> str:
         return ""
     told = [value.strip() for key, _, value in (line.partition("=") for line in lines) if key.strip() == "home"]
     return told[0] if told else ""
+
+
+def _added_paths(environment: str) -> Iterator[str]:
+    """Folders that the `.pth` files of an environment add to its modules."""
+    for file in Path(environment).glob("lib/python3*/site-packages/*.pth"):
+        for line in file.read_text(errors="replace").splitlines():
+            if os.path.isabs(line.strip()) and os.path.isdir(line.strip()):
+                yield line.strip()
+
+
+def _covered(path: str, shown: Iterable[str]) -> bool:
+    return any(Path(path).is_relative_to(one) for one in shown)
 
 
 def _is_prefix(folder: str) -> bool:
