@@ -192,6 +192,13 @@ class UsageLimits(Struct, frozen=True, omit_defaults=True):
         return (self.calls, self.cost, self.tokens) != (None, None, None)
 
 
+class TerminalStep(Struct, frozen=True):
+    """What is expected on the agent's terminal, and what is typed then; Enter follows."""
+
+    expect: str
+    type: str = ""
+
+
 class AgentSpec(Struct, frozen=True, omit_defaults=True):
     """The `agent:` section, defaults filled in; strings keep their references."""
 
@@ -233,6 +240,10 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     limits: UsageLimits = UsageLimits()
     dir: str | None = None
     """A folder beside the spec that a sandboxed agent sees as /agent."""
+    dialogue: tuple[TerminalStep, ...] = ()
+    """A command that has these is given a terminal."""
+    nested_sandbox: bool = False
+    """It may make a sandbox of its own in ours."""
     position: Position | None = None
 
     @property

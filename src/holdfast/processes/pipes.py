@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT, output_notes
@@ -208,6 +208,10 @@ class Pipes:
     @property
     def stdio(self) -> tuple[int, int, int]:
         return self._inlet.theirs, self._outlets[0].theirs, self._outlets[-1].theirs
+
+    def started(self, argv: Sequence[str]) -> list[str]:
+        """What to execute for a program that is given these."""
+        return [*argv]
 
     def give(self) -> None:
         """Their ends are handed over."""

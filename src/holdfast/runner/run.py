@@ -80,6 +80,10 @@ class RunInProgress:
                     self.log.warn(warning)
             await self._controls(site)
             await self._trials(site, stored)
+            for program in site.updated():
+                self.log.warn(
+                    f"{program} changed while the run was on: later trials may have met another version of it"
+                )
         finally:
             await site.close()
             if users is not None:

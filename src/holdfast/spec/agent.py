@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Literal
 
 from holdfast.errors import AgentUnavailable
-from holdfast.model.spec import AgentIsolation, AgentSpec, Unbuilt, UsageLimits
+from holdfast.model.spec import AgentIsolation, AgentSpec, TerminalStep, Unbuilt, UsageLimits
 from holdfast.reading.reader import Reader
 from holdfast.spec.agent_keys import misplaced
 from holdfast.spec.followups import misspelt
@@ -55,6 +55,8 @@ def agent_spec(section: AgentSection) -> AgentSpec:
         mcp_config=section.mcp_config,
         limits=_limits(section),
         dir=section.dir,
+        dialogue=tuple(TerminalStep(entry.expect, entry.type) for entry in section.dialogue),
+        nested_sandbox=section.nested_sandbox,
         position=section.at.position,
     )
 
@@ -85,6 +87,7 @@ def agent_problems(reader: Reader, agent: AgentSection) -> None:
     _command(reader, agent)
     misplaced(reader, agent)
     _asks_something(reader, agent)
+    _asks_at_terminal(reader, agent)
     started_problems(reader, agent)
     places(reader, agent)
     report_unquotable(reader, at.get("command"), "agent.command", agent.command or "")
@@ -148,6 +151,17 @@ def _asks_something(reader: Reader, agent: AgentSection) -> None:
     hint = f"did you mean {{prompt}} for {{{near[0]}}}?" if near else "put {prompt} where the question belongs"
     message = "the template has no {prompt}: the agent would never be asked"
     reader.error(agent.at.get("request_template"), "agent.request_template", message, hint=hint, code="never-asked")
+
+
+def _asks_at_terminal(reader: Reader, agent: AgentSection) -> None:
+    """A program at a terminal has no other stdin: the prompt needs a place."""
+    if not agent.dialogue or agent.kind != "command" or _prompt(agent) not in ("stdin", "messages"):
+        return
+    if any("{prompt}" in entry.type for entry in agent.dialogue) and _prompt(agent) == "stdin":
+        return
+    message = "the prompt has no place: at a terminal, nothing else is on stdin"
+    hint = "put {prompt} into the type of an entry, or say agent.prompt: arg, env or file"
+    reader.error(agent.at.get("dialogue"), "agent.dialogue", message, hint=hint, code="never-asked")
 
 
 def _answer_path(reader: Reader, agent: AgentSection) -> None:

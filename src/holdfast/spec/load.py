@@ -249,6 +249,9 @@ def _shape(reader: Reader, file: File, folder: Path | None) -> None:
     if file.agent.dir is not None and world_spec(file) is None:
         hint = "add sandbox: true"
         reader.error(file.agent.at.key("dir"), "agent.dir", "is for a sandboxed agent", hint=hint, code="conflict")
+    if file.agent.nested_sandbox and world_spec(file) is None:
+        key, hint = file.agent.at.key("nested_sandbox"), "add sandbox: true"
+        reader.error(key, "agent.nested_sandbox", "is for a sandboxed agent", hint=hint, code="conflict")
     if file.mapped and all(rule.invariant.weight == 0 for rule in file.mapped):
         reader.error(file.at.key("invariants"), "invariants", "every weight is 0", code="bad-weights")
     for name, model in file.models.items():
