@@ -186,18 +186,18 @@ def _loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAs
     try:
         return loaded(source, options, where, part)
     except HoldfastError as error:
-        raise explained(error) from None
+        raise explained(error).with_traceback(None) from None
 
 
 def _at_rim(work: Work[Result]) -> Result:
     try:
         return here(work)
     except HoldfastError as error:
-        raise explained(error) from None
+        raise explained(error).with_traceback(None) from None
 
 
 async def _awaited(work: Work[Result]) -> Result:
     try:
         return await awaited(work)
     except HoldfastError as error:
-        raise explained(error) from None
+        raise explained(error).with_traceback(None) from None
