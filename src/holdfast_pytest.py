@@ -14,7 +14,7 @@ import pytest
 
 if TYPE_CHECKING:
     from holdfast.api.fixture import Holdfast
-    from holdfast.api.spec_file import Decision, FileItem, SpecFile
+    from holdfast.api.spec_file import FileItem, ItemOutcome, SpecFile
 
 _NAME, _SUFFIX = "holdfast.yaml", ".holdfast.yaml"
 
@@ -57,7 +57,8 @@ class HoldfastFile(pytest.File):
             head = [] if isinstance(wrong, SpecError) else [str(wrong)]
             raise self.CollectError("\n".join([*head, *lines(wrong)])) from None
         for item in found:
-            yield HoldfastItem.from_parent(self, name=item.name, asked=item)
+            # As text: pytest finds the brackets in it, as it does in what --lf has kept.
+            yield HoldfastItem.from_parent(self, name=item.name, nodeid=f"{self.nodeid}::{item.name}", asked=item)
 
 
 class HoldfastItem(pytest.Item):
@@ -66,7 +67,7 @@ class HoldfastItem(pytest.Item):
     def __init__(self, *, asked: FileItem, **given: Any) -> None:
         super().__init__(**given)
         self.asked = asked
-        self.decision: Decision | None = None
+        self.decision: ItemOutcome | None = None
 
     def setup(self) -> None:
         file = self.parent

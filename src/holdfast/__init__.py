@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.api.loaded_spec import LoadedSpec
-    from holdfast.api.result import Result
+    from holdfast.api.run_result import RunResult
     from holdfast.api.running import build, load, rejudge, run, run_async
     from holdfast.api.values import check, fault
     from holdfast.errors import HoldfastError, InjectedError, SpecError
@@ -17,7 +17,7 @@ __all__ = [
     "HoldfastError",
     "InjectedError",
     "LoadedSpec",
-    "Result",
+    "RunResult",
     "SpecError",
     "ToolRegistry",
     "__version__",
@@ -35,7 +35,7 @@ _HOMES = {
     "HoldfastError": "holdfast.errors",
     "InjectedError": "holdfast.errors",
     "LoadedSpec": "holdfast.api.loaded_spec",
-    "Result": "holdfast.api.result",
+    "RunResult": "holdfast.api.run_result",
     "SpecError": "holdfast.errors",
     "ToolRegistry": "holdfast.planes.registry",
     "__version__": "holdfast.version",

@@ -120,11 +120,11 @@ def _described(value: Any) -> str:
 def _dumped(plain: Any) -> str:
     import yaml
 
-    class Plain(yaml.SafeDumper):
+    class PlainDumper(yaml.SafeDumper):
         """Without anchors: what is named twice is written twice."""
 
         def ignore_aliases(self, data: Any) -> bool:
             return True
 
-    text: str = yaml.dump(plain, Dumper=Plain, sort_keys=False, allow_unicode=True, width=float("inf"))
+    text: str = yaml.dump(plain, Dumper=PlainDumper, sort_keys=False, allow_unicode=True, width=float("inf"))
     return text

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from holdfast.api.caller import Caller, caller
 from holdfast.api.loaded_spec import loaded
 from holdfast.api.raised import explained
-from holdfast.api.result import Result
-from holdfast.api.rim import Work, awaited, here
+from holdfast.api.rim import RimWork, awaited, here
+from holdfast.api.run_result import RunResult
 from holdfast.api.running import execution
 from holdfast.api.values import CheckValue, FaultValue, check, fault
 from holdfast.errors import HoldfastError, SpecError, UsageError
@@ -183,13 +183,13 @@ class Holdfast:
 
         return seen()
 
-    def _prepared(self, written: dict[str, Any], seed: int | None, where: Caller) -> tuple[Spec, Work[Result]]:
+    def _prepared(self, written: dict[str, Any], seed: int | None, where: Caller) -> tuple[Spec, RimWork[RunResult]]:
         options = RunOptions(preflight=False, seed=self._seed if seed is None else seed)
         spec = loaded(written, options, where, "contract")
         return spec.spec, execution(spec, options, where, runs=self._runs())
 
 
-def _seen(spec: Spec, result: Result, checks: Sequence[CheckValue]) -> Seen:
+def _seen(spec: Spec, result: RunResult, checks: Sequence[CheckValue]) -> Seen:
     with result:
         found = next(one for one in result.trials if one.trial.kind == "contract")
         cells = {row.cell.invariant: row.cell for row in result.cells}

@@ -10,16 +10,23 @@ from typing import TypeVar
 from holdfast.runner.interrupts import Interrupts
 
 T = TypeVar("T")
-Work = Callable[[Interrupts], T]
+RimWork = Callable[[Interrupts], T]
 
 
-def here(work: Work[T]) -> T:
-    """Does it, in a thread of its own where a loop runs already, as in a notebook. An interrupt stops it in order."""
+class RunInterrupted(Exception):
+    """The work was stopped before its end; what it had done by then is stored."""
+
+
+def here(work: RimWork[T]) -> T:
+    """Does it, in a thread of its own where a loop runs already, as in a notebook.
+
+    An interrupt stops it in order, and is raised when that is done.
+    """
     interrupts = Interrupts()
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return work(interrupts)
+        return _done(lambda: work(interrupts))
     with ThreadPoolExecutor(1, "holdfast") as thread:
         done = thread.submit(work, interrupts)
         try:
@@ -28,10 +35,17 @@ def here(work: Work[T]) -> T:
             interrupts.stop()
             wait([done])
             raise
-        return done.result()
+        return _done(done.result)
 
 
-async def awaited(work: Work[T]) -> T:
+def _done(result: Callable[[], T]) -> T:
+    try:
+        return result()
+    except RunInterrupted as stopped:
+        raise KeyboardInterrupt(*stopped.args) from None
+
+
+async def awaited(work: RimWork[T]) -> T:
     """Does it in a thread, so that the caller's loop goes on; a task that is cancelled stops it in order first."""
     interrupts = Interrupts()
     done = asyncio.ensure_future(asyncio.to_thread(work, interrupts))

@@ -13,8 +13,8 @@ from holdfast.api.given import installed
 from holdfast.api.job import carry_out, settled_job
 from holdfast.api.loaded_spec import LoadedSpec, SpecSource, loaded
 from holdfast.api.raised import explained
-from holdfast.api.result import Result
-from holdfast.api.rim import Work, awaited, here
+from holdfast.api.rim import RimWork, RunInterrupted, awaited, here
+from holdfast.api.run_result import RunResult
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.spec import PartAsked
 from holdfast.plan import RunOptions, Select
@@ -65,7 +65,7 @@ def run(
     preflight: bool = True,
     runs: str | os.PathLike[str] = RUNS,
     listen: Listen | None = None,
-) -> Result:
+) -> RunResult:
     """Runs a spec to its end: a file, a dict, or what `load` and `build` gave. It is stored below `runs`.
 
     The options are those of `holdfast contract run`; scenarios and invariants are globs. `listen` is told each event.
@@ -95,7 +95,7 @@ def run_async(
     preflight: bool = True,
     runs: str | os.PathLike[str] = RUNS,
     listen: Listen | None = None,
-) -> Coroutine[Any, Any, Result]:
+) -> Coroutine[Any, Any, RunResult]:
     """`run`, to be awaited: the caller's event loop goes on meanwhile. `listen` is called in another thread."""
     select = Select(tuple(scenarios), tuple(invariants), tuple(trials), keywords)
     options = RunOptions(
@@ -105,29 +105,29 @@ def run_async(
 
 
 def rejudge(
-    run: str | Result,
+    run: str | RunResult,
     rules: SpecSource | None = None,
     *,
     min_score: float | None = None,
     strict: bool = False,
     runs: str | os.PathLike[str] = RUNS,
-) -> Result:
-    """Judges a stored run anew, without the agent: a Result, an id, `latest`, or the path of its folder.
+) -> RunResult:
+    """Judges a stored run anew, without the agent: a RunResult, an id, `latest`, or the path of its folder.
 
     Without `rules` by those that it was run with; else by those of a file, a dict or a loaded spec.
     """
     where = caller()
 
-    def work(interrupts: Interrupts) -> Result:
+    def work(interrupts: Interrupts) -> RunResult:
         from holdfast.runner.rejudge import judge_again
 
-        name = str(run.path) if isinstance(run, Result) else run
+        name = str(run.path) if isinstance(run, RunResult) else run
         found = RunDir.find(Path(runs).absolute(), name).single()
         options = RunOptions(min_score=min_score, strict=strict, part=found.manifest().options.part)
         given = None if rules is None else loaded(rules, options, where, options.part).spec
         config = None if given is None else Path(given.path)
         built = None if given is None else given.built
-        return Result(judge_again(found, config=config, options=options, environ=os.environ, built=built))
+        return RunResult(judge_again(found, config=config, options=options, environ=os.environ, built=built))
 
     return _at_rim(work)
 
@@ -140,13 +140,13 @@ def execution(
     part: PartAsked | None = None,
     runs: Path = RUNS,
     listen: Listen | None = None,
-) -> Work[Result]:
+) -> RimWork[RunResult]:
     """What `run` does, to be done at the rim. What can be refused is refused before it is."""
     spec = _loaded(source, options, where, part)
     if spec.part == "run" and {"scenario", "mutation"} <= set(spec.spec.declares):
         raise UsageError("the spec has a task and mutations to run", hint="say part='scenario' or part='mutation'")
 
-    def work(interrupts: Interrupts) -> Result:
+    def work(interrupts: Interrupts) -> RunResult:
         inline = spec.spec.agent.in_python and spec.spec.agent.isolation == "inline"
         with installed(spec.functions, inline=inline):
             settled = settled_job(spec.spec, _settled(options, spec), spec.warnings, _environ(spec))
@@ -154,9 +154,9 @@ def execution(
             outcome = carry_out(
                 settled, listen or _unheard, report=False, runs=runs, each_trial=each, interrupts=interrupts
             )
-        result = Result(outcome)
+        result = RunResult(outcome)
         if result.exit_code == 2:
-            raise KeyboardInterrupt(f"run {result.id} is stored as far as it went")
+            raise RunInterrupted(f"run {result.id} is stored as far as it went")
         return result
 
     return work
@@ -189,14 +189,14 @@ def _loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAs
         raise explained(error).with_traceback(None) from None
 
 
-def _at_rim(work: Work[Result]) -> Result:
+def _at_rim(work: RimWork[RunResult]) -> RunResult:
     try:
         return here(work)
     except HoldfastError as error:
         raise explained(error).with_traceback(None) from None
 
 
-async def _awaited(work: Work[Result]) -> Result:
+async def _awaited(work: RimWork[RunResult]) -> RunResult:
     try:
         return await awaited(work)
     except HoldfastError as error:

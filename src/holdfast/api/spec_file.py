@@ -14,8 +14,8 @@ from msgspec import Struct
 from holdfast.api.caller import Caller
 from holdfast.api.loaded_spec import LoadedSpec, loaded
 from holdfast.api.raised import lines
-from holdfast.api.result import Result
 from holdfast.api.rim import here
+from holdfast.api.run_result import RunResult
 from holdfast.api.running import execution
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.codec import canonical
@@ -28,7 +28,7 @@ from holdfast.report import case_blocks, failures, wording
 from holdfast.report.safe import one_line, visible
 from holdfast.spec.references import param_text
 
-Word = Literal["pass", "fail", "error", "unproven"]
+ItemWord = Literal["pass", "fail", "error", "unproven"]
 
 
 class FileItem(Struct, frozen=True):
@@ -44,10 +44,10 @@ class FileItem(Struct, frozen=True):
     line: int
 
 
-class Decision(Struct, frozen=True):
+class ItemOutcome(Struct, frozen=True):
     """What came of an item, and why."""
 
-    word: Word
+    word: ItemWord
     lines: tuple[str, ...] = ()
     run: str = ""
     """The folder of the run that decided it."""
@@ -66,9 +66,10 @@ class SpecFile:
         self._options = RunOptions(seed=seed, replicas=replicas)
         self._specs: dict[str, LoadedSpec] = {}
         self._plans: dict[str, Plan] = {}
-        self._decided: dict[_Key, Decision] = {}
-        self._broken: dict[str, Decision] = {}
+        self._decided: dict[_Key, ItemOutcome] = {}
+        self._broken: dict[str, ItemOutcome] = {}
         """By part: why it could not be run at all."""
+        self._items: list[FileItem] = []
         self._asked: set[str] = set()
         """Parts whose agent was asked once without chaos."""
 
@@ -85,9 +86,10 @@ class SpecFile:
             found[name] = item if name == item.name else FileItem(name, *_rest(item))
         if not found:
             raise UsageError(f"{self._path}: no rule applies in any scenario", hint="see each rule's `when`")
-        return list(found.values())
+        self._items = list(found.values())
+        return self._items
 
-    def decide(self, item: FileItem, wanted: Sequence[FileItem], *, fail_fast: bool = False) -> Decision:
+    def decide(self, item: FileItem, wanted: Sequence[FileItem], *, fail_fast: bool = False) -> ItemOutcome:
         """What came of it. Where that is not known yet, all that are wanted and of its part are run."""
         if item.part in self._broken:
             return self._broken[item.part]
@@ -134,7 +136,7 @@ class SpecFile:
     # -- running ------------------------------------------------------------------------------------
     def _run(self, part: str, items: Sequence[FileItem], *, fail_fast: bool) -> None:
         spec = self._specs[part]
-        whole = not any(one.part == part and one not in items for one in self.items())
+        whole = not any(one.part == part and one not in items for one in self._items)
         select = Select() if whole else Select(cells=tuple(self._needed(items)))
         preflight = part not in self._asked or spec.spec.agent.isolation != "fresh"
         options = RunOptions(
@@ -148,7 +150,7 @@ class SpecFile:
             with here(execution(spec, options, self._where, runs=self._runs)) as result:
                 self._take(part, result)
         except HoldfastError as broken:
-            self._broken[part] = Decision("error", (f"error: {visible(str(broken))}", *lines(broken)))
+            self._broken[part] = ItemOutcome("error", (f"error: {visible(str(broken))}", *lines(broken)))
             return
         self._asked.add(part)
 
@@ -161,7 +163,7 @@ class SpecFile:
                 found[SelectedCell(rule, item.scenario, item.params)] = None
         yield from found
 
-    def _take(self, part: str, result: Result) -> None:
+    def _take(self, part: str, result: RunResult) -> None:
         run, made = result.run, self._plans[part]
         for row in run.cells:
             if run.complete or _settled(row, made):
@@ -183,7 +185,7 @@ def _settled(row: CellRow, made: Plan) -> bool:
     return cell.outcome == "fail" or given >= len(made.tasks(cell.invariant)) * made.spec.replicas
 
 
-def _case_decision(row: CaseRow, result: Result) -> Decision:
+def _case_decision(row: CaseRow, result: RunResult) -> ItemOutcome:
     case = row.case
     told = () if case.status == "pass" else case_blocks.told(result.run, row)
     if case.status == "pass" and case.scenario in result.score.vacuous:
@@ -191,10 +193,10 @@ def _case_decision(row: CaseRow, result: Result) -> Decision:
     return _decision("unproven" if case.unproven_only else case.status, case.reason, told, result)
 
 
-def _decision(word: Word, why: str, told: Sequence[str], result: Result) -> Decision:
+def _decision(word: ItemWord, why: str, told: Sequence[str], result: RunResult) -> ItemOutcome:
     """With its own word and the reason first: that is what a list of failures shows."""
     lines = (f"{word}: {one_line(why)}", *told, f"  {'run':<10}{result.path}") if word != "pass" else ()
-    return Decision(word, lines, str(result.path), result.warnings)
+    return ItemOutcome(word, lines, str(result.path), result.warnings)
 
 
 def _item(name: str, part: Any, scenario: str, rule: str, params: dict[str, Any], line: int) -> FileItem:

@@ -22,7 +22,7 @@ MEANINGS: Mapping[int, str] = {
 }
 
 
-class Result:
+class RunResult:
     """A run that has ended and is stored. Trials are read from its folder when they are looked at."""
 
     def __init__(self, outcome: RunOutcome) -> None:
@@ -99,7 +99,7 @@ class Result:
         """Lets go of the run's files; they are opened anew if a trial is looked at again."""
         self._outcome.close()
 
-    def __enter__(self) -> Result:
+    def __enter__(self) -> RunResult:
         return self
 
     def __exit__(self, *raised: object) -> None:
