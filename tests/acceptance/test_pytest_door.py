@@ -80,7 +80,9 @@ def test_each_cell_is_an_item_with_its_reason(project: Path) -> None:
         "ends[late]": "FAILED",
         "honest[late]": "FAILED",
     }
-    block = told.partition("_ honest[down] _")[2].partition("____")[0]
+    block = re.split(r"^_+ \S+ _+$", told.partition("_ honest[down] _")[2].lstrip("_"), maxsplit=1, flags=re.MULTILINE)[
+        0
+    ]
     assert "fail: 'cannot see' does not appear" in block
     assert "honest in down            holdfast.yaml:7" in block
     for label in (
@@ -144,12 +146,12 @@ def test_our_error_is_an_error_and_not_a_failure(project: Path) -> None:
     (project / "holdfast.yaml").write_text(SPEC.replace("shop:answer", "shop:anser"))
     code, told = run_pytest(project, "-rA", "-k", "calm or honest")
     assert (code, set(outcomes(told).values())) == (1, {"ERROR"})
-    assert "error: holdfast.yaml:1: 'shop:anser': module shop has no attribute 'anser'" in told
+    assert "error: 'shop:anser': module shop has no attribute 'anser'" in told
     assert "3 errors" in told.splitlines()[-1]
 
 
 def test_without_a_spec_nothing_of_holdfast_is_loaded(tmp_path: Path) -> None:
-    code = "import sys\n\n\ndef test_it():\n    assert not [name for name in sys.modules if name.startswith('holdfast.')]\n"
+    code = "import sys\n\n\ndef test_it():\n    assert not [x for x in sys.modules if x.startswith('holdfast.')]\n"
     (tmp_path / "test_nothing.py").write_text(code)
     assert run_pytest(tmp_path)[0] == 0
 
