@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast import __version__
 from holdfast.cli.pipes import forgive
 from holdfast.errors import AgentUnavailable, HoldfastError, NothingProven, SpecError, UserError
+from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from holdfast.model.score import Case

@@ -258,31 +258,9 @@ def find_config(given: Path | None) -> Path:
     )
 
 
-def load_part(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
-    """The spec with the command line's overrides; raises SpecError if the part that was asked for cannot be run."""
-    from holdfast.errors import SpecError
-    from holdfast.spec import check, refusing_unset, requires_contract
-
-    checked = check(
-        path,
-        environ=os.environ,
-        seed=given.seed,
-        replicas=given.replicas,
-        profile=given.profile,
-        part=given.part,
-        chaos=given.chaos,
-        chaos_profile=given.chaos_profile,
-    )
-    problems = refusing_unset(checked.problems)
-    if checked.spec is not None and given.part == "contract":
-        problems = (*problems, *requires_contract(checked.spec))
-    if checked.spec is None or any(p.severity == "error" for p in problems):
-        raise SpecError(str(path), problems, source=checked.source)
-    return checked.spec, problems
-
-
 def load_either(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
     """The contract of the file; of one without a matrix its scenario."""
+    from holdfast.api.job import load_part
     from holdfast.spec import check
 
     found = check(path, environ=os.environ).spec

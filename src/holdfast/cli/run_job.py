@@ -11,36 +11,27 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.cli.options import find_config, load_part, option_warnings, options
-from holdfast.cli.part_spec import made_part
+from holdfast.api.job import PreparedJob, carry_out, load_part, settled_job
+from holdfast.api.part_spec import made_part
+from holdfast.cli.options import find_config, option_warnings, options
 from holdfast.cli.screen_output import Screen
-from holdfast.errors import AgentUnavailable, HoldfastError, UsageError, UserError
+from holdfast.errors import HoldfastError, UsageError, UserError
+from holdfast.model.run import Run
 from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
 from holdfast.protocols import Reporter
 from holdfast.report.files import left_out, named, reporter, suffix_of, write
-from holdfast.runner.consultations import check_judges
 from holdfast.runner.job import Job, told
-from holdfast.runner.outcome import RunOutcome, conclude, store_score, unrun
-from holdfast.runner.start import RUNS, begin, take_up
-from holdfast.store.rundir import RunDir, RunEnd
+from holdfast.runner.outcome import RunOutcome
+from holdfast.runner.start import RUNS, take_up
+from holdfast.store.rundir import RunDir
 
 MakePart = Callable[[Spec, Mapping[str, str]], tuple[Spec, tuple[str, ...]]]
 """What a command makes of the spec of a part, and what the user should know of it."""
 HARNESS = 3
 """The exit code of what our side could not do."""
-
-
-class PreparedJob(Struct, frozen=True):
-    """A job, and the run to take up if it is not a new one."""
-
-    job: Job
-    rundir: RunDir | None = None
-    files: str = ""
-    """With `--cached`: the digest of what lies beside the spec."""
 
 
 def prepare(
@@ -75,18 +66,6 @@ def prepare(
     return settled_job(spec, given, warnings)
 
 
-def settled_job(spec: Spec, given: RunOptions, warnings: Iterable[str]) -> PreparedJob:
-    """A new job, once every model that it needs is known."""
-    _check_models(spec, given)
-    job = Job(spec, given, os.environ, tuple(warnings))
-    check_judges(spec, job.plan.invariants, os.environ)
-    if spec.has_users:
-        from holdfast.runner.conversations import check_users
-
-        check_users(spec, os.environ)
-    return PreparedJob(job)
-
-
 def _only_failed(spec: Spec, given: RunOptions, warnings: list[str]) -> RunOptions:
     """Selects what failed in the last run; where there is nothing of the kind, all is run, and a warning says so."""
     from holdfast.runner.last_failed import failed_before
@@ -115,17 +94,6 @@ def _check_recording(path: Path) -> None:
             raise UsageError(f"--record {path}: the file is there, and no recording ({wrong})", hint=hint) from wrong
 
 
-def _check_models(spec: Spec, given: RunOptions) -> None:
-    """A recording of an agent whose calls nobody sees would be empty, and a replay would answer nothing."""
-    from holdfast.execute.options import ModelOptions
-    from holdfast.execute.plane_needs import needs_planes
-
-    option = "--record" if given.record else "--replay" if given.replay else ""
-    if option and not needs_planes(spec, ModelOptions(given.record, given.replay)):
-        hint = "start it with agent.command, or put it behind holdfast gateway; an inline agent needs isolation: fresh"
-        raise UsageError(f"{option}: this agent's model calls do not go through Holdfast", hint=hint)
-
-
 def execute(
     prepared: PreparedJob,
     screen: Screen,
@@ -139,34 +107,21 @@ def execute(
 
     `at` is the folder of a new run that is a part of a whole one.
     """
-    from holdfast.runner.run import run
-
     job = prepared.job
-    here = os.getcwd()
-    rundir = prepared.rundir or begin(job, runs.absolute(), at, prepared.files)
     listen = screen.listener()
     for warning in job.warnings:
         screen.warn(warning)
     if report and job.spec.agent.isolation != "inline":
         _load_ahead()
     try:
-        running = run(job, rundir, listen, beat=screen.beat, each_trial=screen.hears_trials)
-    except BaseException as broken:
+        outcome = carry_out(
+            prepared, listen, report=report, runs=runs, at=at, beat=screen.beat, each_trial=screen.hears_trials
+        )
+    except BaseException:
         screen.close()
-        if isinstance(broken, AgentUnavailable) and prepared.rundir is None:
-            broken.cases = tuple(unrun(job.spec, job.plan, str(broken)))
-        if prepared.rundir is None:
-            rundir.discard_if_empty()
         raise
-    finally:
-        os.chdir(here)  # an inline agent may have left it
-    ended = rundir.ended() or RunEnd(False, 0.0)
-    page = rundir.path / "report.html" if report else None
-    outcome = conclude(rundir, job.spec, job.plan, running.intake.tally, job.options, ended=ended, page=page)
-    store_score(rundir, outcome.score)
-    rundir.unlock()
     try:
-        declared = {} if at is not None else _declared(job, rundir)
+        declared = {} if at is not None else _declared(job, outcome.run)
         return with_reports(outcome, outputs, declared, step_summary=at is None)
     except BaseException:
         outcome.close()
@@ -231,7 +186,7 @@ def append_summary(step: Path, rendered: Iterable[bytes]) -> None:
         print(f"warning: cannot write {one_line(str(step))}: {refused.strerror}", file=sys.stderr)
 
 
-def _declared(job: Job, rundir: RunDir) -> dict[Path, str]:
+def _declared(job: Job, run: Run) -> dict[Path, str]:
     """The report that the spec's `output:` section asks for, and its format."""
     output = job.spec.output
     if not output or output["format"] == "terminal":
@@ -239,8 +194,8 @@ def _declared(job: Job, rundir: RunDir) -> dict[Path, str]:
     suffix = suffix_of(output["format"])
     root = Path(job.spec.path).parent
     name = output.get("filename_template") or "holdfast-{run}"
-    filled = name.replace("{run}", rundir.id.replace("/", "-")).replace("{date}", rundir.manifest().started[:10])
-    filled = filled.replace("{timestamp}", rundir.manifest().started.replace(":", "-"))
+    filled = name.replace("{run}", run.id.replace("/", "-")).replace("{date}", run.started[:10])
+    filled = filled.replace("{timestamp}", run.started.replace(":", "-"))
     path = root / output["path"] / filled
     return {path if path.suffix == suffix else path.with_name(path.name + suffix): output["format"]}
 

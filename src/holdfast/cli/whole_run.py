@@ -13,9 +13,10 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.cli.options import find_config, load_part, option_warnings
-from holdfast.cli.part_spec import made_part
-from holdfast.cli.run_job import PreparedJob, execute, settled_job
+from holdfast.api.job import PreparedJob, load_part, settled_job
+from holdfast.api.part_spec import made_part
+from holdfast.cli.options import find_config, option_warnings
+from holdfast.cli.run_job import execute
 from holdfast.cli.screen_output import Screen
 from holdfast.errors import HarnessError, NothingProven, UsageError
 from holdfast.model.overall import Overall, PartResult

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import holdfast
 from holdfast import plugins
 from holdfast.errors import UserError
 from holdfast.model.spec import AgentSpec, Spec
@@ -22,7 +21,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 def interpreter() -> dict[str, Path]:
     """This Python and Holdfast itself, as a Python agent and MCP relays need them; nothing of the user's."""
-    packages = [*python_site.getsitepackages(), str(Path(holdfast.__file__).parents[1])]
+    packages = [*python_site.getsitepackages(), str(Path(plugins.__file__).parents[1])]
     return present([sys.prefix, sys.base_prefix, *packages], without=("/usr",))
 
 

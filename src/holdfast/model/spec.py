@@ -315,6 +315,13 @@ class Unbuilt(Struct, frozen=True):
     """No release will have it: a name that nobody knows."""
 
 
+class BuiltText(Struct, frozen=True):
+    """A spec that Python code built: as YAML, and the line of that code. All of it stands on this line."""
+
+    text: str
+    line: int = 1
+
+
 class Spec(Struct, frozen=True, omit_defaults=True):
     """The whole file: what is asked, of whom, under which weather, held to which rules."""
 
@@ -370,6 +377,8 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     weights: PartWeights = PartWeights()
     mutations: MutationSpec | None = None
     """How golden prompts are varied; of a mutation run."""
+    built: BuiltText | None = None
+    """Of a spec that Python code built, whose file is `path`; None: the spec is that file."""
 
     @property
     def by_cases(self) -> bool:

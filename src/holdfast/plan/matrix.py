@@ -159,7 +159,7 @@ class Plan:
         kept: Sequence[int] = everything
         if select.trials:
             kept = positions(select.trials, (self._layout.trial(i).id for i in everything))
-        if select.keywords or select.failed:
+        if select.filters:
             kept = self._filtered(kept, TaskFilter(select))
             if not kept:
                 raise UsageError("nothing is left to run", hint=_left_out(self.spec, select))
@@ -234,7 +234,7 @@ def _chosen(spec: Spec, select: Select) -> tuple[tuple[Scenario, ...], tuple[Inv
     invariants = set(chosen(select.invariants, [r.id for r in spec.invariants], "rule"))
     kept = [s for s in spec.scenarios if s.name in scenarios]
     rules = [r for r in spec.invariants if r.id in invariants]
-    if select.keywords or select.failed:
+    if select.filters:
         wanted = TaskFilter(select)
         pairs = [(s, r) for s in kept for r in rules if applies(r.when, s) and _wanted(wanted, spec, r, s)]
         kept = [s for s in kept if any(s is scenario for scenario, _ in pairs)]

@@ -8,7 +8,7 @@ from holdfast.model.run import CaseRow, ReplicaRow, Run
 from holdfast.model.score import Case
 from holdfast.report import calls, cases, mutations, wording
 from holdfast.report.failures import LABEL, SHOWN, fold
-from holdfast.report.paint import Paint
+from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import columns, one_line, pad, shorten
 
 MAX_ROWS = 40
@@ -57,6 +57,11 @@ def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list
     if len(rows) > len(shown):
         lines += [f"and {len(rows) - len(shown)} more, see {wording.report_path(run)}", ""]
     return lines
+
+
+def told(run: Run, row: CaseRow, width: int = 100) -> list[str]:
+    """One case, explained without colour."""
+    return list(_block(row, cases.RuleFacts(run), width, painter(False), False))
 
 
 def _block(row: CaseRow, rules: cases.RuleFacts, width: int, paint: Paint, verbose: bool) -> Iterator[str]:

@@ -8,7 +8,7 @@ from textwrap import wrap
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.report import calls, wording
 from holdfast.report.cases import explained
-from holdfast.report.paint import Paint
+from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import columns, one_line, pad, shorten
 
 SHOWN = 5
@@ -26,6 +26,11 @@ def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list
     if len(rows) > len(shown):
         lines += [f"and {len(rows) - len(shown)} more, see {wording.report_path(run)}", ""]
     return lines
+
+
+def told(run: Run, row: CellRow, width: int = 100) -> list[str]:
+    """One cell, explained without colour."""
+    return list(_block(run, row, wording.Places(run), width, painter(False), False))
 
 
 def untold(run: Run) -> Sequence[CellRow]:

@@ -14,7 +14,6 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-import holdfast
 from holdfast.errors import UsageError, UserError
 from holdfast.model.codec import canonical, decoder, digest
 from holdfast.model.score import Score
@@ -24,6 +23,7 @@ from holdfast.runner.agent_files import agent_digest, agent_files, file_digest
 from holdfast.runner.job import Job
 from holdfast.store.run_names import parts_of, stored_runs
 from holdfast.store.rundir import Manifest, RunDir
+from holdfast.version import __version__
 
 MOST_FILES = 20_000
 """Files beside a spec that are read. More is no project but a home folder, and reading it takes longer than asking."""
@@ -135,7 +135,7 @@ def _wanted(job: Job) -> tuple[object, ...]:
     spec, options = job.spec, job.options
     options = replace(options, part=spec.part, replay=options.replay and options.replay.resolve())
     known = (spec.digest, agent_digest(spec, agent_files(spec)), spec.seed, spec.settled)
-    return (holdfast.__version__, str(Path(spec.path).resolve()), *known, _deciding(options))
+    return (__version__, str(Path(spec.path).resolve()), *known, _deciding(options))
 
 
 def _asked(manifest: Manifest) -> tuple[object, ...]:

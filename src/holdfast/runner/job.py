@@ -68,9 +68,9 @@ def refuse_unrunnable(spec: Spec) -> None:
         raise UserError(f"the variable {name} is not set", hint=f"export {name}=… or write ${{{name}:-default}}")
     if not spec.unbuilt:
         return
-    source = source_of(spec.path)
+    source = source_of(spec)
     problems = [
         Problem(u.why, u.section, line=u.position.line, column=u.position.column, hint=u.hint, code="not-built")
         for u in spec.unbuilt
     ]
-    raise SpecError(spec.path, problems, source=source) if source else NotBuilt(spec.unbuilt[0].why)
+    raise SpecError(spec.path, problems, source=source) if source or spec.built else NotBuilt(spec.unbuilt[0].why)

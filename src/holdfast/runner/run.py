@@ -36,9 +36,12 @@ BEAT_S = 0.2
 class RunInProgress:
     """One execution under way."""
 
-    def __init__(self, job: Job, run: RunDir, listen: Listen, *, each_trial: bool = True) -> None:
+    def __init__(
+        self, job: Job, run: RunDir, listen: Listen, *, each_trial: bool = True, interrupts: Interrupts | None = None
+    ) -> None:
         self.job = job
         self.run = run
+        self._interrupts = interrupts or Interrupts()
         self.intake = Intake(job, run, listen, each_trial=each_trial)
         self.log = RunLog(job, run, self.intake, listen)
 
@@ -46,7 +49,7 @@ class RunInProgress:
         """Runs what is missing, to the end or to an interrupt."""
         started = time.monotonic()
         complete = False
-        with Interrupts() as interrupts:
+        with self._interrupts as interrupts:
             try:
                 stored = replay(self.run, self.job.plan, self.intake.tally)
                 complete = await interrupts.to_its_end(self._all(stored))
@@ -204,15 +207,21 @@ async def _go(running: RunInProgress, beat: Callable[[], None] | None) -> None:
 
 
 def run(
-    job: Job, rundir: RunDir, listen: Listen, *, beat: Callable[[], None] | None = None, each_trial: bool = True
+    job: Job,
+    rundir: RunDir,
+    listen: Listen,
+    *,
+    beat: Callable[[], None] | None = None,
+    each_trial: bool = True,
+    interrupts: Interrupts | None = None,
 ) -> RunInProgress:
     """Runs the job to its end or to an interrupt, from the rim: the one place that starts the loop.
 
     `beat` is called now and then, for a listener that shows how time passes; `each_trial` is for one that wants to
-    hear of single trials, verdicts and cells.
+    hear of single trials, verdicts and cells; `interrupts` can be stopped from another thread.
     """
     sweep()  # what a run that was killed has left: certificates, prompts, MCP configurations
-    running = RunInProgress(job, rundir, listen, each_trial=each_trial)
+    running = RunInProgress(job, rundir, listen, each_trial=each_trial, interrupts=interrupts)
     try:
         asyncio.run(_go(running, beat))
     except AgentUnavailable as gone:
