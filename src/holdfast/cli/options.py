@@ -12,10 +12,11 @@ from typing import Any, TypeVar, cast
 import click
 from msgspec.structs import replace
 
-from holdfast.cli.amounts import AUTO, MAX_REPLICAS, Dollars, ReplicaCount, Seconds
+from holdfast.cli.amounts import AUTO, MAX_REPLICAS, Dollars, ReplicaCount, Seconds, ShardOf
 from holdfast.errors import UsageError
 from holdfast.model.spec import Problem, Spec
 from holdfast.plan import RunOptions, Select
+from holdfast.plan.select import Shard
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,6 +68,7 @@ _WHAT = [
     click.option("-k", "keywords", metavar="EXPR", default="", help="Only what fits: names with and, or, not."),
     click.option("--lf", "--last-failed", "last_failed", is_flag=True, help="Only what failed in the last run."),
     click.option("--trial", "trials", multiple=True, metavar="ID", help="Only this trial: reproduces a failure."),
+    click.option("--shard", type=ShardOf(), metavar="I/N", help="Only this share; holdfast merge joins them."),
     click.option("--profile", metavar="NAME", help="Add a built-in chaos profile as a scenario."),
     *_REPEATED,
 ]
@@ -188,6 +190,7 @@ def options(
     invariants: tuple[str, ...] = (),
     trials: tuple[str, ...] = (),
     keywords: str = "",
+    shard: Shard | None = None,
     no_preflight: bool = False,
     replicas: int | str | None = None,
     max_replicas: int | None = None,
@@ -201,7 +204,8 @@ def options(
         raise UsageError("--max-replicas is of --replicas auto", hint="give both, or --replicas N")
     else:
         given |= {"replicas": replicas}
-    return RunOptions(select=Select(scenarios, invariants, trials, keywords), preflight=not no_preflight, **given)
+    select = Select(scenarios, invariants, trials, keywords, shard=shard)
+    return RunOptions(select=select, preflight=not no_preflight, **given)
 
 
 def warn(message: str) -> None:

@@ -107,7 +107,7 @@ VERDICT = ("min_score", "strict", "allow_vacuous", "max_errors")
 """What counts as held: it may be asked anew, and then stays."""
 _PLAIN = SETTLED[1:-1]
 """Those that are options by their own names; the part is the command's."""
-_SELECT = ("--scenario", "--invariant", "--trial", "-k", "--lf")
+_SELECT = ("--scenario", "--invariant", "--trial", "-k", "--lf", "--shard")
 
 
 def _values(options: RunOptions) -> tuple[Any, ...]:
@@ -115,4 +115,5 @@ def _values(options: RunOptions) -> tuple[Any, ...]:
     plain = (getattr(options, name) for name in _PLAIN)
     select = options.select
     resolved = (value.resolve() if isinstance(value, Path) else value for value in plain)
-    return (select.scenarios, select.invariants, select.trials, select.keywords, select.failed, *resolved)
+    named = (select.scenarios, select.invariants, select.trials, select.keywords, select.failed, select.shard)
+    return (*named, *resolved)

@@ -36,6 +36,17 @@ def failed_task(rule: str, scenario: str, task: Task, params: Mapping[str, Any])
     return FailedTask(rule, scenario, task.turns, canonical(params).decode())
 
 
+class Shard(Struct, frozen=True, array_like=True):
+    """One of so many equal shares of a plan, for a machine of its own."""
+
+    number: int
+    """From 1 on."""
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
 class Select(Struct, frozen=True):
     """Which part of a plan to run; empty means all of it."""
 
@@ -47,11 +58,12 @@ class Select(Struct, frozen=True):
     """An expression on the names of scenarios, rules, types of mutations and sessions, on prompts and on parameters."""
     failed: tuple[FailedTask, ...] = ()
     """Only what failed in an earlier run."""
+    shard: Shard | None = None
 
     @property
     def narrows(self) -> bool:
         """Whether it leaves out trials of scenarios and rules that it keeps."""
-        return bool(self.trials or self.keywords or self.failed)
+        return bool(self.trials or self.keywords or self.failed or self.shard)
 
 
 class TaskFilter:
