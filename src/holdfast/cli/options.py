@@ -74,6 +74,8 @@ _WHAT = [
 ]
 _HOW: list[Any] = [
     click.option("-j", "--concurrency", type=click.IntRange(1), metavar="N", help="Trials at once."),
+    click.option("--on", metavar="ray|ray://HOST:PORT", help="Run on a Ray cluster, or one started here."),
+    click.option("--send-secrets", is_flag=True, help="Send secret values to the cluster's workers."),
     click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Keep every model call in FILE."),
     click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer model calls from FILE."),
     click.option("--max-cost", type=Dollars(), metavar="USD", help="Begin no trial once this is spent."),
@@ -204,8 +206,18 @@ def options(
         raise UsageError("--max-replicas is of --replicas auto", hint="give both, or --replicas N")
     else:
         given |= {"replicas": replicas}
+    _check_place(given.get("on"), send_secrets=given.get("send_secrets", False))
     select = Select(scenarios, invariants, trials, keywords, shard=shard)
     return RunOptions(select=select, preflight=not no_preflight, **given)
+
+
+def _check_place(on: str | None, *, send_secrets: bool) -> None:
+    if on is not None:
+        from holdfast.execute.ray_cluster import check_target
+
+        check_target(on)
+    elif send_secrets:
+        raise UsageError("--send-secrets sends them nowhere", hint="it is of --on ray://host:port")
 
 
 def warn(message: str) -> None:

@@ -78,6 +78,10 @@ def settled_job(spec: Spec, given: RunOptions, warnings: Iterable[str]) -> Prepa
     _check_models(spec, given)
     job = Job(spec, given, os.environ, tuple(warnings))
     check_judges(spec, job.plan.invariants, os.environ)
+    if given.on:
+        from holdfast.runner.on_cluster import check_cluster
+
+        check_cluster(spec, given)
     if spec.has_users:
         from holdfast.runner.conversations import check_users
 

@@ -52,6 +52,17 @@ class CellDecided(Struct, frozen=True):
     cell: Cell
 
 
+class WorkersAtWork(Struct, frozen=True):
+    """What goes on at a cluster."""
+
+    workers: int
+    in_flight: int
+    """Trials."""
+    lost: int
+    repeated: int
+    """Trials that were run again, since their worker was lost."""
+
+
 class Warned(Struct, frozen=True):
     message: str
 
@@ -62,4 +73,6 @@ class RunEnded(Struct, frozen=True):
     complete: bool
 
 
-Event: TypeAlias = RunStarted | TrialStarted | FaultFired | TrialEnded | VerdictGiven | CellDecided | Warned | RunEnded
+Event: TypeAlias = (
+    RunStarted | TrialStarted | FaultFired | TrialEnded | VerdictGiven | CellDecided | WorkersAtWork | Warned | RunEnded
+)

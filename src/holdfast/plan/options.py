@@ -46,6 +46,10 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
     """What a backend cannot enforce is refused."""
     allow_commands: bool = False
     """Secrets may be asked of commands, wherever the spec lies."""
+    on: str | None = None
+    """A cluster to run on: `ray`, or `ray://host:port`; None: this machine."""
+    send_secrets: bool = False
+    """Values of secrets travel to the workers; else these have their own."""
     part: PartAsked = "contract"
     chaos: bool = False
     """Mutations are asked in the weather of the `chaos` block."""
