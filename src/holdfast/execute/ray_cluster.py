@@ -20,6 +20,9 @@ _QUIET = {
 _ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 """Of a cluster of our own: it listens on 127.0.0.1 alone, and asks for a token that only its own processes know."""
 
+_ANSWERS_S = 10.0
+_TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+
 
 class Cluster(NamedTuple):
     """A connection; `started`: the cluster is ours, and ends with it."""
@@ -46,6 +49,8 @@ def connect(target: str, cores: int, runtime: dict[str, Any]) -> Cluster:
     if not address:  # what it listens on is settled when Ray is imported
         os.environ.update(_ALONE)
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
+    elif any(name in os.environ for name in _TOKENS) or (Path.home() / ".ray" / "auth_token").is_file():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
     ray = _imported()
     if address:
         return Cluster(_joined(ray, address, plain | {"runtime_env": runtime}), started=False)
@@ -74,16 +79,20 @@ def _imported() -> Any:
         import ray.exceptions
     except ModuleNotFoundError as missing:
         raise UserError("--on ray needs Ray, which is not installed", hint="pip install 'holdfast[ray]'") from missing
+    ray._private.worker._worker_logs_enabled = False  # it prints of lost workers on stdout, where JSON may be
     return ray
 
 
 def _joined(ray: Any, target: str, plain: dict[str, Any]) -> Any:
+    host, _, port = target.removeprefix(_CLIENT).rpartition(":")
     try:
+        with socket.create_connection((host, int(port)), timeout=_ANSWERS_S):
+            pass  # Ray itself asks for minutes, whoever is there
         ray.init(target, **plain)
     except (ConnectionError, OSError, RuntimeError, ValueError) as refused:
         said = (str(refused).strip().splitlines() or [type(refused).__name__])[0]
         raise UserError(
             f"there is no cluster to join at {target}: {said[:200]}",
-            hint="is it running, with its client server (ray start --head), and of the same version of Ray and Python?",
+            hint="is it running, of the same version of Ray and Python, and is its token here (RAY_AUTH_TOKEN)?",
         ) from refused
     return ray
