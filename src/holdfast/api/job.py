@@ -57,6 +57,10 @@ def settled_job(
     _check_models(spec, given)
     job = Job(spec, given, environ, tuple(warnings))
     check_judges(spec, job.plan.invariants, environ)
+    if job.options.on:
+        from holdfast.runner.on_cluster import check_cluster
+
+        check_cluster(spec, job.options)
     if spec.has_users:
         from holdfast.runner.conversations import check_users
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "promote": "Make a failed trial a session to replay",
     "ci": "Every part of the file: may this agent ship?",
     "score": "The overall score alone",
+    "merge": "Join the shards of a run into one",
     "judge": "Judge a stored run anew, without the agent",
     "report": "Render a stored run",
     "runs": "List the stored runs",

@@ -261,7 +261,8 @@ def tell_step(outcome: RunOutcome, *, annotations: bool = False) -> None:
     if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
         return
     from holdfast.cli.github_step import annotate, set_outputs
+    from holdfast.report.wording import verdict
 
     score = outcome.score
     annotate(outcome.run, os.environ, asked=annotations)
-    set_outputs(os.environ, score=score.value, exit_code=score.exit_code, run=outcome.run.id)
+    set_outputs(os.environ, score=score.value, verdict=verdict(score), run=outcome.run.id)

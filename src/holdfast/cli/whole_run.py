@@ -323,8 +323,9 @@ def tell_whole_step(found: WholeOutcome, *, annotations: bool) -> None:
     if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
         return
     from holdfast.cli.github_step import annotate, set_outputs
+    from holdfast.report.overall import verdict
 
     for outcome in found.outcomes.values():
         annotate(outcome.run, os.environ, asked=annotations)
     last = found.overall
-    set_outputs(os.environ, score=last.score, exit_code=last.exit_code, run=last.run)
+    set_outputs(os.environ, score=last.score, verdict=verdict(last.exit_code), run=last.run)

@@ -60,6 +60,17 @@ class CellDecided(Struct, frozen=True):
     cell: Cell
 
 
+class WorkersAtWork(Struct, frozen=True):
+    """What goes on at a cluster."""
+
+    workers: int
+    in_flight: int
+    """Trials."""
+    lost: int
+    repeated: int
+    """Trials that were run again, since their worker was lost."""
+
+
 class Warned(Struct, frozen=True):
     message: str
 
@@ -71,5 +82,14 @@ class RunEnded(Struct, frozen=True):
 
 
 Event: TypeAlias = (
-    RunStarted | TrialStarted | CallSeen | FaultFired | TrialEnded | VerdictGiven | CellDecided | Warned | RunEnded
+    RunStarted
+    | TrialStarted
+    | CallSeen
+    | FaultFired
+    | TrialEnded
+    | VerdictGiven
+    | CellDecided
+    | WorkersAtWork
+    | Warned
+    | RunEnded
 )

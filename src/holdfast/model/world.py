@@ -47,6 +47,8 @@ class Resources(Struct, frozen=True, omit_defaults=True):
     disk: int | None = None
     pids: int | None = None
     concurrency_limit: int | None = None
+    labels: tuple[str, ...] = ()
+    """What the machine of a cluster must have, by the names that its operator gave."""
 
 
 class Secret(Struct, frozen=True, omit_defaults=True):

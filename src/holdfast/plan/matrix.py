@@ -19,7 +19,7 @@ from holdfast.plan.checks import make_check, needs_control
 from holdfast.plan.ids import agent_json, identity
 from holdfast.plan.layout import Layout, TrialGroup
 from holdfast.plan.lazy import Lazy
-from holdfast.plan.select import EVERYTHING, Select, TaskFilter, chosen, positions
+from holdfast.plan.select import EVERYTHING, Select, Shard, TaskFilter, chosen, positions
 
 EVERY_RULE = "*"
 
@@ -163,7 +163,21 @@ class Plan:
             kept = self._filtered(kept, TaskFilter(select))
             if not kept:
                 raise UsageError("nothing is left to run", hint=_left_out(self.spec, select))
-        return kept
+        return kept if select.shard is None else self._share(kept, select.shard)
+
+    def _share(self, kept: Sequence[int], shard: Shard) -> list[int]:
+        """Every so manieth question: scenarios and rules spread evenly, the replicas of a question stay together.
+
+        So a cell that a shard fails is failed, whatever the others see.
+        """
+        share, last = [], -1
+        group = -1
+        for at in kept:
+            if at // self.spec.replicas != last:
+                group, last = group + 1, at // self.spec.replicas
+            if group % shard.of == shard.number - 1:
+                share.append(at)
+        return share
 
     def _filtered(self, kept: Sequence[int], wanted: TaskFilter) -> list[int]:
         """Of these trials, those that ask what is wanted for a rule that they serve."""

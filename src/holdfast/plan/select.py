@@ -45,6 +45,17 @@ def failed_task(rule: str, scenario: str, task: Task, params: Mapping[str, Any])
     return FailedTask(rule, scenario, task.turns, canonical(params).decode())
 
 
+class Shard(Struct, frozen=True, array_like=True):
+    """One of so many equal shares of a plan, for a machine of its own."""
+
+    number: int
+    """From 1 on."""
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
 class Select(Struct, frozen=True):
     """Which part of a plan to run; empty means all of it."""
 
@@ -58,11 +69,12 @@ class Select(Struct, frozen=True):
     """Only what failed in an earlier run."""
     cells: tuple[SelectedCell, ...] = ()
     """Only what these cells need."""
+    shard: Shard | None = None
 
     @property
     def narrows(self) -> bool:
         """Whether it leaves out trials of scenarios and rules that it keeps."""
-        return bool(self.trials or self.filters)
+        return bool(self.trials or self.filters or self.shard)
 
     @property
     def filters(self) -> bool:

@@ -102,7 +102,7 @@ class Live:
     def _bar(self, elapsed: float, width: int) -> str:
         seen = self._progress
         failed = f"{seen.failed} failed"
-        used = f"   {seen.used}" if seen.used else ""
+        used = "".join(f"   {words}" for words in (seen.workers, seen.used) if words)
         facts = f"  {seen.done}/{seen.total}   {failed}   {_mm_ss(elapsed)}{self._rest(elapsed)}{used}"
         room = max(0, min(_BAR, width - len(facts) - 1))
         filled = min(room, room * seen.done // seen.total) if seen.total else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from holdfast.model.events import CallSeen, CellDecided, Event, RunStarted, TrialEnded, VerdictGiven
+from holdfast.model.events import CallSeen, CellDecided, Event, RunStarted, TrialEnded, VerdictGiven, WorkersAtWork
 from holdfast.model.score import Cell
 from holdfast.model.spec import Spec
 from holdfast.report import wording
@@ -52,6 +52,8 @@ class Progress:
     def __init__(self) -> None:
         self.total = self.done = self.taken_over = self.failed = 0
         self.header = ""
+        self.workers = ""
+        """What goes on at a cluster, in words; empty on this machine."""
         self._spending = SpendingTally()
         self._grid = Grid({}, ())
         self._fresh: list[Cell] = []
@@ -65,6 +67,7 @@ class Progress:
             TrialEnded: self._ended,
             VerdictGiven: self._verdict,
             CellDecided: self._decided,
+            WorkersAtWork: self._at_work,
         }
 
     def __call__(self, event: Event) -> None:
@@ -102,6 +105,10 @@ class Progress:
         # A matrix too tall to be drawn is not kept either: memory stays small whatever the run.
         if self._drawable:
             self._fresh.append(event.cell)
+
+    def _at_work(self, event: WorkersAtWork) -> None:
+        lost = f", {event.lost} lost, {event.repeated} run again" if event.lost else ""
+        self.workers = f"{wording.plural(event.workers, 'worker')}, {event.in_flight} in flight{lost}"
 
     @property
     def used(self) -> str:

@@ -10,7 +10,6 @@ from pathlib import PurePath
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-import holdfast
 from holdfast.model.codec import canonical, digest
 from holdfast.model.overall import Overall
 from holdfast.model.run import Run
@@ -18,6 +17,7 @@ from holdfast.model.spec import Invariant
 from holdfast.report.json_stream import pieces
 from holdfast.report.line_remarks import LineRemark, level_of, remarks
 from holdfast.report.safe import one_line
+from holdfast.version import __version__
 
 VERSION = "2.1.0"
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -86,7 +86,7 @@ def _overall(found: Overall, source: str) -> dict[str, Any]:
     }
     told = {"level": "note" if found.exit_code == 5 else "error", **said, "associatedRule": {"id": OVERALL, "index": 0}}
     return {
-        "tool": {"driver": {"name": "Holdfast", "version": holdfast.__version__, "rules": [rule]}},
+        "tool": {"driver": {"name": "Holdfast", "version": __version__, "rules": [rule]}},
         "automationDetails": {"id": f"holdfast/ci/{_uri(source)}/"},
         "invocations": [_ended(found.exit_code, found.started, [] if found.exit_code in (0, 1) else [told])],
         "results": [failed] if found.exit_code == 1 else [],

@@ -33,7 +33,9 @@ VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
 
 
 def verdict(score: Score) -> str:
-    """The run's verdict in one word."""
+    """The run's verdict in one word; a share of a run that failed nothing has none of its own."""
+    if score.shard and not score.exit_code:
+        return "SHARD"
     return VERDICTS.get(score.exit_code, "ERROR")
 
 

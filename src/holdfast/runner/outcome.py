@@ -67,6 +67,10 @@ def conclude(
         score = beside_cells(contract, cases, rules)
     else:
         score = with_cases(contract, deciding if spec.matrix else None, cases, rules)
+    if rules.shard:
+        from holdfast.score.shard_score import of_shard
+
+        score = of_shard(score, rules)
     manifest = rundir.manifest()
     asked = manifest.options
     shown = command(
@@ -118,6 +122,7 @@ def score_options(options: RunOptions, ended: RunEnd, *, planned: int) -> ScoreO
         unrun=ended.unrun,
         unasked=ended.unasked,
         planned=planned,
+        shard=str(options.select.shard or ""),
     )
 
 
@@ -197,6 +202,7 @@ def _selected(options: RunOptions) -> Iterator[str]:
         ("--scenario", options.select.scenarios),
         ("--invariant", options.select.invariants),
         ("--trial", options.select.trials),
+        ("--shard", (str(options.select.shard),) if options.select.shard else ()),
     ):
         if names:
             what = "contract" if options.part == "contract" else "file"

@@ -9,14 +9,13 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from holdfast.errors import AgentUnavailable
-from holdfast.execute.local import execute
-from holdfast.execute.open_site import open_site
-from holdfast.execute.options import ModelOptions, WorldOptions
+from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import unmet_recordings, unused_proxy
-from holdfast.execute.site import Site
 from holdfast.model.trial import Judged
 from holdfast.plan import FailFast, Once, Rounds
 from holdfast.processes.scratch import sweep
+from holdfast.protocols import Executor
+from holdfast.runner.executors import open_executor
 from holdfast.runner.intake import Intake
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
@@ -62,42 +61,23 @@ class RunInProgress:
         intake.open()
         await intake.take_up(stored)
         models = ModelOptions(options.record, options.replay, intake.masker.text)
-        keep = intake.kept.keeping(intake.masker.text, self.run.path, intake.went_wrong)
-        world = WorldOptions(options.backend, job.secrets, options.strict_world, keep, self.log.aside)
-        site = await open_site(
-            job.spec, environ=job.environ, concurrency=options.concurrency, models=models, world=world
-        )
-        users = None
-        try:
-            if job.spec.has_users:
-                from holdfast.runner.conversations import Conversations
-
-                users = Conversations(job.spec, job.environ, self.run)
-                site.users = users.open(intake.masker.text)
-            self.log.notes = site.notes
+        async with open_executor(job, intake, self.run, self.log, models) as executor:
+            self.log.notes = executor.notes
             if was_stateful(self.log.warnings):
-                site.concurrency = 1
-            self.log.announce(site.concurrency, stored.done)
+                executor.one_at_a_time()
+            self.log.announce(executor.concurrency, stored.done)
             for warning in (unused_proxy(job.spec, job.environ, models), unmet_recordings(job.spec)):
                 if warning and warning not in self.log.warnings:
                     self.log.warn(warning)
-            await self._controls(site)
-            await self._trials(site, stored)
-            for program in site.updated():
-                self.log.warn(
-                    f"{program} changed while the run was on: later trials may have met another version of it"
-                )
-        finally:
-            await site.close()
-            if users is not None:
-                await users.close()
+            await self._controls(executor)
+            await self._trials(executor, stored)
 
-    async def _trials(self, site: Site, stored: StoredRun) -> None:
+    async def _trials(self, executor: Executor, stored: StoredRun) -> None:
         """All that have no record yet, in batches, and what their ends tell of the whole."""
         job, intake = self.job, self.intake
-        planner = self._planner(stored, site.concurrency)
+        planner = self._planner(stored, executor.concurrency)
         budget = self._budget(stored.done)
-        done, alone = 0, site.concurrency == 1
+        done, alone = 0, executor.concurrency == 1
         asked = [job.asked_first] if job.asked_first is not None else []
         calm = None
         if job.spec.agent.isolation == "fresh":
@@ -108,8 +88,8 @@ class RunInProgress:
         while batch := planner.next(Judged(done, intake.violated)):
             begun = intake.begun(batch) if budget is None else budget.within(intake.begun(batch))
             left = len(batch) + done
-            ended = execute(
-                site, begun, started=intake.started, on_fault=intake.met, on_call=intake.saw, store=intake.store
+            ended = executor.execute(
+                begun, started=intake.started, on_fault=intake.met, on_call=intake.saw, store=intake.store
             )
             async with aclosing(ended):  # whatever happens here, no slot outlives it
                 async for trial, seen in ended:
@@ -174,15 +154,15 @@ class RunInProgress:
         elif spent.unpriced:
             self.log.warn(f"--max-cost: the price of {', '.join(spent.unpriced)} is not known, and was not counted")
 
-    async def _controls(self, site: Site) -> None:
+    async def _controls(self, executor: Executor) -> None:
         """The preflight, then one calm answer for each task that a rule compares with."""
         plan, intake = self.job.plan, self.intake
         first = self.job.asked_first
         if first is not None and first.id not in intake.controls:
             for trial in intake.begun((first,)):
-                intake.keep(trial, await preflight(site, trial, self.log.warn))
+                intake.keep(trial, await preflight(executor, self.job.spec, trial, self.log.warn))
         missing = [t for t in plan.controls if t.id not in intake.controls]
-        async with aclosing(execute(site, intake.begun(missing))) as ended:
+        async with aclosing(executor.execute(intake.begun(missing))) as ended:
             async for trial, seen in ended:
                 intake.keep(trial, seen)
 

@@ -37,6 +37,8 @@ class ScoreOptions(Struct, frozen=True):
     """Trials that a budget left out: their cells are unproven, and the rest decides."""
     planned: int = 0
     """Trials of the plan, those among them."""
+    shard: str = ""
+    """`2/4`: what was left out is another shard's."""
 
 
 class Ruling(NamedTuple):

@@ -52,7 +52,13 @@ def _resources(section: written.ResourcesSection | None) -> world.Resources:
     if section is None:
         return world.Resources()
     return world.Resources(
-        section.timeout, section.memory, section.cpu, section.disk, section.pids, section.concurrency_limit
+        section.timeout,
+        section.memory,
+        section.cpu,
+        section.disk,
+        section.pids,
+        section.concurrency_limit,
+        section.labels,
     )
 
 

@@ -17,6 +17,7 @@ from holdfast.spec.sections.run import SEED
 
 _NAME = about("Its name.", pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")
 _POLICY = about("What happens to the rest.")
+Label = Annotated[str, about("A name of Ray's resources.", pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 
 
 class FileEntry(Struct, frozen=True, kw_only=True):
@@ -52,6 +53,9 @@ class ResourcesSection(Struct, frozen=True, kw_only=True):
     disk: Annotated[Size | None, about("Disk.")] = None
     pids: Annotated[int | None, about("Processes.", ge=1)] = None
     concurrency_limit: Annotated[int | None, about("Trials at once.", ge=1)] = None
+    labels: Annotated[
+        tuple[Label, ...], about("What a machine of a cluster must have (--on ray): gpu, docker or any name of yours.")
+    ] = ()
 
 
 class SecretScope(Struct, frozen=True, kw_only=True):
