@@ -188,9 +188,6 @@ class UsageLimits(Struct, frozen=True, omit_defaults=True):
     """US dollars."""
     tokens: int | None = None
 
-    def __bool__(self) -> bool:
-        return (self.calls, self.cost, self.tokens) != (None, None, None)
-
 
 class AgentSpec(Struct, frozen=True, omit_defaults=True):
     """The `agent:` section, defaults filled in; strings keep their references."""
@@ -230,7 +227,7 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     gateway: bool = False
     mcp_config: str | dict[str, Any] | None = None
     """A file beside the spec, or its content."""
-    limits: UsageLimits = UsageLimits()
+    limits: UsageLimits | None = None
     dir: str | None = None
     """A folder beside the spec that a sandboxed agent sees as /agent."""
     position: Position | None = None
