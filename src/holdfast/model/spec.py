@@ -188,9 +188,6 @@ class UsageLimits(Struct, frozen=True, omit_defaults=True):
     """US dollars."""
     tokens: int | None = None
 
-    def __bool__(self) -> bool:
-        return (self.calls, self.cost, self.tokens) != (None, None, None)
-
 
 class TerminalStep(Struct, frozen=True):
     """What is expected on the agent's terminal, and what is typed then; Enter follows."""
@@ -237,7 +234,7 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     gateway: bool = False
     mcp_config: str | dict[str, Any] | None = None
     """A file beside the spec, or its content."""
-    limits: UsageLimits = UsageLimits()
+    limits: UsageLimits | None = None
     dir: str | None = None
     """A folder beside the spec that a sandboxed agent sees as /agent."""
     dialogue: tuple[TerminalStep, ...] = ()

@@ -61,9 +61,9 @@ def agent_spec(section: AgentSection) -> AgentSpec:
     )
 
 
-def _limits(section: AgentSection) -> UsageLimits:
+def _limits(section: AgentSection) -> UsageLimits | None:
     given = section.limits
-    return UsageLimits() if given is None else UsageLimits(given.calls, given.cost, given.tokens)
+    return None if given is None else UsageLimits(given.calls, given.cost, given.tokens)
 
 
 def _prompt(section: AgentSection) -> Literal["stdin", "arg", "env", "file", "messages"]:
@@ -98,7 +98,7 @@ def agent_problems(reader: Reader, agent: AgentSection) -> None:
     if agent.simulate and (agent.kind != "http" or agent.started_by_us):
         message = "simulate is for an HTTP agent that is already running: Holdfast can meet this one's own calls"
         reader.error(at.get("simulate"), "agent.simulate", message, code="conflict")
-    if agent.limits is not None and not _limits(agent):
+    if _limits(agent) == UsageLimits():
         hint = "name calls, tokens or cost"
         reader.error(at.get("limits"), "agent.limits", "nothing is limited", hint=hint, code="missing-key")
     if agent.kind == "command" and agent.isolation == "worker":
