@@ -57,6 +57,7 @@ SpecSource = str | os.PathLike[str] | Mapping[str, Any] | LoadedSpec
 
 def loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAsked | None) -> LoadedSpec:
     """The spec of a source, with what the options change in it. SpecError with every problem if it cannot be used."""
+    _check_numbers(options)
     if isinstance(source, LoadedSpec):
         return _again(source, options, part)
     if isinstance(source, Mapping):
@@ -70,6 +71,19 @@ def loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAsk
     spec, made = made_part(spec, os.environ)
     functions = {} if builder is None else builder.functions
     return LoadedSpec(spec, (*told(spec, problems), *made), part, functions, options.seed, options.replicas)
+
+
+def _check_numbers(options: RunOptions) -> None:
+    """What the command line would not take is refused here, too, and never ignored."""
+    for name, given, least, most in (
+        ("seed", options.seed, 0, 2**63 - 1),
+        ("replicas", options.replicas, 1, 100_000),
+        ("concurrency", options.concurrency, 1, None),
+        ("min_score", options.min_score, 0, 100),
+    ):
+        if given is not None and not (least <= given and (most is None or given <= most)):
+            upper = f" to {most}" if most is not None else " or more"
+            raise UsageError(f"{name} is {given}, expected {least}{upper}")
 
 
 def _again(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> LoadedSpec:

@@ -54,9 +54,9 @@ def run(
     part: PartAsked | None = None,
     seed: int | None = None,
     replicas: int | None = None,
-    scenarios: Sequence[str] = (),
-    invariants: Sequence[str] = (),
-    trials: Sequence[str] = (),
+    scenarios: str | Sequence[str] = (),
+    invariants: str | Sequence[str] = (),
+    trials: str | Sequence[str] = (),
     keywords: str = "",
     concurrency: int | None = None,
     min_score: float | None = None,
@@ -71,7 +71,7 @@ def run(
     The options are those of `holdfast contract run`; scenarios and invariants are globs. `listen` is told each event.
     Works also where an event loop runs, as in a notebook. A failing agent is a result, never an exception.
     """
-    select = Select(tuple(scenarios), tuple(invariants), tuple(trials), keywords)
+    select = Select(_names(scenarios), _names(invariants), _names(trials), keywords)
     options = RunOptions(
         select, concurrency, min_score, strict, fail_fast, preflight=preflight, replicas=replicas, seed=seed
     )
@@ -84,9 +84,9 @@ def run_async(
     part: PartAsked | None = None,
     seed: int | None = None,
     replicas: int | None = None,
-    scenarios: Sequence[str] = (),
-    invariants: Sequence[str] = (),
-    trials: Sequence[str] = (),
+    scenarios: str | Sequence[str] = (),
+    invariants: str | Sequence[str] = (),
+    trials: str | Sequence[str] = (),
     keywords: str = "",
     concurrency: int | None = None,
     min_score: float | None = None,
@@ -97,7 +97,7 @@ def run_async(
     listen: Listen | None = None,
 ) -> Coroutine[Any, Any, RunResult]:
     """`run`, to be awaited: the caller's event loop goes on meanwhile. `listen` is called in another thread."""
-    select = Select(tuple(scenarios), tuple(invariants), tuple(trials), keywords)
+    select = Select(_names(scenarios), _names(invariants), _names(trials), keywords)
     options = RunOptions(
         select, concurrency, min_score, strict, fail_fast, preflight=preflight, replicas=replicas, seed=seed
     )
@@ -160,6 +160,11 @@ def execution(
         return result
 
     return work
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    """One name is a list of one."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _settled(options: RunOptions, spec: LoadedSpec) -> RunOptions:

@@ -177,3 +177,34 @@ def test_a_task_is_run_where_there_is_no_contract(tmp_path: Path) -> None:
     )
     assert [(row.case.scenario, row.case.status) for row in found.cases] == [("calm", "pass")]
     assert "✔ pass" in found._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "given", [{"seed": -1}, {"replicas": 0}, {"concurrency": 0}, {"min_score": 101}, {"min_score": float("nan")}]
+)
+def test_a_number_that_the_command_line_would_not_take_is_refused(given: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"{next(iter(given))} is .*, expected"):
+        holdfast.run(spec(), runs=tmp_path, **given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_scenario_may_be_named_as_it_is(tmp_path: Path) -> None:
+    assert {row.cell.scenario for row in holdfast.run(spec(), scenarios="calm", runs=tmp_path).cells} == {"calm"}
+
+
+def test_a_dict_of_tools_is_a_registry_whose_functions_meet_faults(tmp_path: Path) -> None:
+    tools = {"look": lambda: "blue"}
+
+    def answer(question: str) -> str:
+        try:
+            return tools["look"]()
+        except Exception:
+            return "$24.90"
+
+    agent = {"type": "python", "endpoint": answer, "tool_registry": tools, "isolation": "inline"}
+    contract = {
+        **spec()["contract"],
+        "chaos_matrix": [{"name": "down", "tool_faults": [{"tool": "look", "mode": "error"}]}],
+    }
+    found = holdfast.run(spec(agent=agent, contract=contract), runs=tmp_path)
+    assert found.cell("price", "down").cell.outcome == "pass"
