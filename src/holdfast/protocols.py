@@ -273,8 +273,12 @@ class SandboxSpec(Struct, frozen=True):
     """Loopback addresses inside that we want to listen on."""
     hosts: Mapping[str, str] = {}
     """Host name to loopback address, for the sandbox's own name look-up."""
+    home: Path | None = None
+    """What the agent's home is filled with; never written to."""
     visible: Mapping[str, Path] = {}
     """Further paths inside, read-only, and what is seen there."""
+    links: Mapping[str, str] = {}
+    """Links to what is visible, by path, where nothing else is."""
     resources: Resources = Resources()
     limits: bool = False
     """Memory and processor time may be limited while it is open, so they are counted from the start."""
@@ -290,6 +294,8 @@ class Sandbox(Protocol):
 
     workspace: str
     """The workspace, as programs inside see it."""
+    home: str
+    """A writable folder outside of it for what programs keep for themselves, as they see it."""
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:
@@ -350,6 +356,10 @@ class Sandbox(Protocol):
 
     def view(self) -> Path:
         """The whole workspace as a folder that may be read, never written to: for scripts on the host."""
+        ...
+
+    def home_view(self) -> Path:
+        """The home as a folder that may be read."""
         ...
 
     async def close(self) -> None:
@@ -600,6 +610,8 @@ class Place(Protocol):
 
     folder: str
     """Of the agent's own files, as its programs see it."""
+    sees: str
+    """Where programs are looked for, in words, for one that is not found."""
     environ: Mapping[str, str]
     """What its programs find in their environment."""
 

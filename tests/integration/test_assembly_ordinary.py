@@ -15,6 +15,8 @@ HERE = Path(__file__).parent
     [
         ("test_sandbox_disturbed.py", ""),
         ("test_assembly_forbidden.py", ""),
+        ("test_sandbox_programs.py", "pipx or npm_global or beside or pyenv"),
+        ("test_sandbox_home.py", "bubblewrap or disk"),
         ("test_world_faults.py", "evidence or through_a_link or full_disk or permission_is or read_only"),
     ],
 )

@@ -97,12 +97,12 @@ class CommandTurns:
         left = Print(said.data, said.cut) if file is None else from_file(file.name, file.read(limit))
         if not in_time:
             return self._reader.overdue(asked, left, timeout_ms)
-        return self._ended(asked, left, program, printed.last_line)
+        return self._ended(asked, left, program, printed.last_line, place)
 
-    def _ended(self, asked: str, left: Print, program: Started, last_line: str) -> Turn:
+    def _ended(self, asked: str, left: Print, program: Started, last_line: str, place: Place) -> Turn:
         by_shell = self._agent.command is not None and program.status in NOT_RUN
         if by_shell and not self.ran and not left.data:
-            raise not_run(self._agent, last_line)
+            raise not_run(self._agent, last_line, place.sees)
         self.ran = True
         if program.out_of_memory:
             return self._reader.starved(asked, left, program.took_ms, program.out_of_memory)

@@ -122,18 +122,20 @@ def _fixture(reader: Reader, file: File, fixture: FixtureEntry, path: str) -> No
         _known(reader, file, fixture.service, at.get("service"), f"{path}.service")
 
 
-def _inside(reader: Reader, written: str, node: Node, path: str) -> None:
-    """Reports a workspace path that leaves the workspace."""
-    for _, message in outside(written):
+def _inside(reader: Reader, written: str, node: Node, path: str, folder: str = "the workspace") -> None:
+    """Reports a path that leaves the workspace, or the home."""
+    for _, message in outside(written, folder):
         reader.error(node, path, message, code="bad-setting")
 
 
 def _placed_files(reader: Reader, file: File) -> None:
-    groups = [("setup.files", file.setup.files)] if file.setup else []
+    setup = file.setup
+    groups = [("setup.files", setup.files), ("setup.home_files", setup.home_files)] if setup else []
     groups += [(f"fixtures[{i}].files", f.files) for i, f in enumerate(file.fixtures)]
     for path, entries in groups:
         for index, entry in enumerate(entries):
-            _inside(reader, entry.path, entry.at.get("path"), f"{path}[{index}].path")
+            folder = "the home" if path == "setup.home_files" else "the workspace"
+            _inside(reader, entry.path, entry.at.get("path"), f"{path}[{index}].path", folder)
             if (entry.content is None) == (entry.source is None):
                 reader.error(entry.at, f"{path}[{index}]", "needs one of content, source", code="missing-key")
 

@@ -20,10 +20,10 @@ _POLICY = about("What happens to the rest.")
 
 
 class FileEntry(Struct, frozen=True, kw_only=True):
-    """A file placed in the workspace."""
+    """A file placed in the workspace or the home."""
 
     at: Node
-    path: Annotated[str, about("Where, in the workspace.", min_length=1)]
+    path: Annotated[str, about("Where, in the workspace or the home.", min_length=1)]
     content: Annotated[str | None, about("What is in it.")] = None
     source: Annotated[str | None, about("A file beside the spec to copy.", min_length=1)] = None
     mode: Annotated[str | None, about('Permissions, as text like "0755".', pattern="^[0-7]{3,4}$")] = None
@@ -36,6 +36,9 @@ class SetupSection(Struct, frozen=True, kw_only=True):
     packages: Annotated[tuple[str, ...], about("Packages to install.")] = ()
     commands: Annotated[tuple[str, ...], about("Commands, in order.")] = ()
     files: Annotated[tuple[FileEntry, ...], about("Files to place.")] = ()
+    home_files: Annotated[
+        tuple[FileEntry, ...], about("Files to place below $HOME: settings of the agent's, no part of its work.")
+    ] = ()
     env: Annotated[dict[str, Written], about("Environment of setup and agent.")] = {}
 
 

@@ -62,6 +62,8 @@ class SandboxLayout:
     """Which of the sources are folders."""
     layers: tuple[int, ...] = ()
     """Which sources the workspace is made of, lowest first."""
+    home: int = -1
+    """Which source the home is filled with; -1: it is empty."""
     listen: tuple[tuple[str, int], ...] = ()
     visible: dict[str, int] = field(default_factory=dict)
     """Which sources are seen inside, by the path there."""

@@ -118,15 +118,17 @@ class Bubblewrap:
         shown = {**self._interpreters, **sandbox_spec.visible}
         _refuse_hidden(shown)
         visible = {inside: sources.add(path) for inside, path in shown.items()}
+        home = -1 if sandbox_spec.home is None else sources.add(sandbox_spec.home, writable=True)
         bwrap = self._executable(sources)
         return SandboxLayout(
             sources=tuple(sources.paths),
             folders=tuple(sources.folders),
             layers=layers,
+            home=home,
             listen=tuple(sandbox_spec.listen),
             visible=visible,
             files=system.own_files(sandbox_spec.hosts),
-            links=self._links,
+            links={**self._links, **sandbox_spec.links},
             bwrap=bwrap,
             disk=sandbox_spec.resources.disk,
             pids=sandbox_spec.resources.pids or PIDS,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from holdfast.processes.leftovers import kill, kill_group
 from holdfast.world.holders.wire import StartOrder
-from holdfast.world.holders.workspace import WORKSPACE
+from holdfast.world.holders.workspace import HOME, WORKSPACE
 from holdfast.world.sandbox.mounts import ROOT, SHM, TMP, WritableLayer
 from holdfast.world.sandbox.system import ID
 
@@ -135,12 +135,18 @@ def _spawn_in(groups: Sequence[int], bwrap: str, argv: list[str], fds: Sequence[
 
 def options_of(order: StartOrder, instead: WritableLayer | None) -> list[str]:
     """All of bubblewrap's options: handed over as a file, as the environment holds secrets."""
-    layer = [] if instead is None else [(instead.workspace, WORKSPACE), (instead.tmp, TMP), (instead.shm, SHM)]
-    binds = [word for source, inside in layer for word in ("--bind", source, inside)]
+    binds = [word for inside, source in instead_of(instead).items() for word in ("--bind", source, inside)]
     for path in instead.shown if instead is not None else ():
         binds += ["--ro-bind", f"{ROOT}{path}", path]
     variables = [word for name, value in order.env.items() for word in ("--setenv", name, value)]
     return [*ALWAYS, *binds, *variables, "--chdir", order.cwd]
+
+
+def instead_of(layer: WritableLayer | None) -> dict[str, str]:
+    """What of a layer is seen where; nothing of the one that every program sees."""
+    if layer is None:
+        return {}
+    return {WORKSPACE: layer.workspace, HOME: layer.home, TMP: layer.tmp, SHM: layer.shm}
 
 
 def _file(data: bytes) -> int:

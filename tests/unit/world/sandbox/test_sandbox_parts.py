@@ -160,7 +160,7 @@ def test_root_is_given_up_for_whoever_called_sudo(monkeypatch):
 
 def test_secrets_are_options_never_arguments():
     order = wire.StartOrder(("agent",), {"KEY": "secret"}, "/workspace/d")
-    words = options_of(order, WritableLayer("/m", "/t", "/s"))
+    words = options_of(order, WritableLayer("/m", "/h", "/t", "/s"))
     assert words[-2:] == ["--chdir", "/workspace/d"]
     assert words[words.index("--setenv") :][:3] == ["--setenv", "KEY", "secret"]
     assert words[words.index("--bind") :][:3] == ["--bind", "/m", "/workspace"]
@@ -175,7 +175,7 @@ def test_an_order_arrives_as_it_was_given(argv, env, cwd):
 
 def test_a_layout_arrives_as_it_was_given():
     layout = wire.SandboxLayout(
-        (None, "/x"), (True, False), (0,), (("127.0.0.1", 80),), {"/a": 1}, {"/etc/hosts": "x"}, "/b", 5
+        (None, "/x"), (True, False), (0,), 1, (("127.0.0.1", 80),), {"/a": 1}, {"/etc/hosts": "x"}, "/b", 5
     )
     assert wire.layout_of(wire.written(layout)) == layout
 
