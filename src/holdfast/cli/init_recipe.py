@@ -7,7 +7,9 @@ from textwrap import fill
 from holdfast.errors import UsageError
 from holdfast.starter.recipe import Recipe, read_recipe, recipe_files, recipe_names
 
-_SCRIPTED = b'# Who answers its model calls: a script, so that no key is needed.\nmodels:\n  "*": {script: model.yaml}\n'
+_SCRIPTED = (
+    b'# Who answers its model calls: a script, so that no key is needed.\nmodels:\n  "*": {script: model.yaml}\n'
+)
 """As it stands in the spec of every recipe with a model."""
 
 
@@ -40,7 +42,7 @@ def _entry(name: str, recipe: Recipe, model: str) -> str:
         raise UsageError(f"--model: {name} asks no model")
     able = [known for known in HOSTS if known == recipe.speaks or known in COMPATIBLE]
     if provider not in able:
-        message = f"--model {model}: {name} asks in the format of {recipe.speaks}, which is not translated to {provider}'s"
+        message = f"--model {model}: {name} asks in the format of {recipe.speaks}, which {provider} does not speak"
         raise UsageError(message, hint=f"providers that can answer it: {', '.join(able)}")
     key = "" if provider == "ollama" else f', api_key: "${{{HOSTS[provider].key_variables[0][0]}}}"'
     return f'models:\n  "*": {{provider: {provider}, name: "{called}"{key}}}\n'
@@ -54,7 +56,7 @@ def next_steps(name: str, model: str | None, change: str) -> str:
     found = found_version(recipe)
     lines = [fill(f"note: {recipe.note}", 100, subsequent_indent="  ")] if recipe.note else []
     if found and found != recipe.version:
-        lines.append(f"note: {recipe.package} {found} is here; the recipe was tried with {recipe.version} ({recipe.tried})")
+        lines.append(f"note: {recipe.package} {found} is here, and {recipe.version} was tried ({recipe.tried})")
     lines.append("Next:")
     if found is None:
         where = "beside Holdfast" if not recipe.program else f"({recipe.program} is not on the PATH)"

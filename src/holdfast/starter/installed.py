@@ -1,4 +1,4 @@
-"""Which version of a recipe's program or library is on this machine, by the files of its package: nothing is started."""
+"""Which version of a recipe's program or library is here, by the files of its package: nothing is started."""
 
 from __future__ import annotations
 
