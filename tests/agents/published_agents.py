@@ -1,6 +1,6 @@
 """Each recipe with the real program or library from its registry: `make test-agents`, one of them with `-k NAME`.
 
-Installs are kept below .venv-agents, a folder each. A program of another version than the recipe's is tried all the same:
+Installs are kept below .venv-agents, a folder each. A program of another version than the recipe's is tried, too:
 where it behaves otherwise, `found` in its recipe.yaml and the page of the examples are to be written anew.
 """
 
