@@ -909,6 +909,17 @@ class TrialContext(Protocol):
     watch: Callable[[str], None] | None
     """Hears the type of each event of the trace, as it is told."""
 
+    limit: str
+    """Which of `agent.limits` the agent has passed, in words; empty if none."""
+
+    on_limit: Callable[[], None] | None
+    """Called once when it does."""
+
+    @property
+    def limited(self) -> bool:
+        """Whether it has limits."""
+        ...
+
     @property
     def replayed(self) -> bool:
         """Calls of tools are answered from a recording, which needs nobody on the other side."""
@@ -940,6 +951,19 @@ class TrialContext(Protocol):
 
     def saw(self, event: TraceEvent) -> None:
         """Enters a call into the trial's trace, when it has ended."""
+        ...
+
+    def turned_away(self, host: str, kind: str) -> None:
+        """A call beside the agent's work was refused: telemetry, an update, a sign-in. It is told apart."""
+        ...
+
+    @property
+    def side_calls(self) -> str:
+        """Those calls in words; empty if there was none."""
+        ...
+
+    def no_model(self, host: str, why: str) -> None:
+        """The agent was refused at a place of models: an error of the set-up, unless it asks another one."""
         ...
 
     def traced(self) -> Sequence[TraceEvent]:

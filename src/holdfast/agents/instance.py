@@ -121,7 +121,7 @@ class Instance:
 
 
 def _last(printed: Tail) -> str:
-    return f": {printed.last_line[:200]}" if printed.last_line else ""
+    return f": {printed.telling_line[:200]}" if printed.telling_line else ""
 
 
 def _with_port(written: AgentSpec, agent: AgentSpec) -> Mapping[str, str]:

@@ -45,6 +45,8 @@ class Site:
         self.notes = notes
         self.scenarios: Mapping[str, Scenario] = {s.name: s for s in spec.scenarios}
         self.simulate = spec.agent.simulate == "answer"
+        self.limits = spec.agent.limits
+        """What a trial may use; None: as much as it likes."""
         self.has_params = spec.params != ({},)
         self._by_params: dict[bytes, Site] = {}
         self.users: SimulatedUsers | None = None

@@ -9,6 +9,7 @@ from msgspec import Struct
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.score import Cell
 from holdfast.model.spec import Spec
+from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 
@@ -31,6 +32,13 @@ class RunStarted(Struct, frozen=True):
 
 class TrialStarted(Struct, frozen=True):
     trial: Trial
+
+
+class CallSeen(Struct, frozen=True):
+    """A call of a trial that is under way has ended."""
+
+    trial: Trial
+    call: TraceEvent
 
 
 class FaultFired(Struct, frozen=True):
@@ -62,4 +70,6 @@ class RunEnded(Struct, frozen=True):
     complete: bool
 
 
-Event: TypeAlias = RunStarted | TrialStarted | FaultFired | TrialEnded | VerdictGiven | CellDecided | Warned | RunEnded
+Event: TypeAlias = (
+    RunStarted | TrialStarted | CallSeen | FaultFired | TrialEnded | VerdictGiven | CellDecided | Warned | RunEnded
+)

@@ -180,6 +180,15 @@ class ToolRef(Struct, frozen=True):
     name: str | None = None
 
 
+class UsageLimits(Struct, frozen=True, omit_defaults=True):
+    """What one trial of the agent may use; more ends it. None: as much as it likes."""
+
+    calls: int | None = None
+    cost: float | None = None
+    """US dollars."""
+    tokens: int | None = None
+
+
 class AgentSpec(Struct, frozen=True, omit_defaults=True):
     """The `agent:` section, defaults filled in; strings keep their references."""
 
@@ -218,6 +227,7 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     gateway: bool = False
     mcp_config: str | dict[str, Any] | None = None
     """A file beside the spec, or its content."""
+    limits: UsageLimits | None = None
     dir: str | None = None
     """A folder beside the spec that a sandboxed agent sees as /agent."""
     position: Position | None = None

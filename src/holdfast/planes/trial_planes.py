@@ -48,9 +48,14 @@ class TrialPlanes:
         self._proxy: Proxy | None = None
 
     def model(self, exchange: Exchange, provider: str, path: str) -> Awaitable[None]:
+        if self._context.limit:
+            return _over(exchange)
         return self._traffic.serve(exchange, provider, path)
 
     async def web(self, exchange: Exchange) -> None:
+        if self._context.limit:
+            await _over(exchange)
+            return
         if self._shared.authority is None:
             await exchange.respond(403, body=b"this run has no HTTP plane\n")
             return
@@ -113,3 +118,9 @@ class TrialPlanes:
     async def _own(self, exchange: Exchange, context: TrialContext, path: str) -> None:
         """A call to our own address that a client sent through the proxy."""
         await route(exchange, path, self._address.token, self)
+
+
+async def _over(exchange: Exchange) -> None:
+    """The agent has passed a limit, and is being ended."""
+    exchange.keep_alive = False
+    await exchange.respond(403, body=b"agent.limits: this trial is over\n")

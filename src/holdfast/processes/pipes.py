@@ -19,6 +19,9 @@ _GROUP_LINE = re.compile(r"\s*\| (?!Traceback \()(\S.*)$")
 """An error inside of one: what stands deeper is where it came from."""
 _GROUP_FRAME = re.compile(r'\s*\|   File "')
 
+_ERROR = re.compile(r"\b(\w*Error|\w*Exception|error|ERROR|exception|[Ff]atal|FATAL|panic|panicked)\b")
+"""What a line says that tells why a program died."""
+
 
 class Sink(Protocol):
     """Takes what a program prints."""
@@ -61,6 +64,15 @@ class Tail:
         if lines and _GROUP_END.match(lines[0]):
             return _innermost(lines[1:]) or lines[0].strip()
         return lines[0].strip() if lines else ""
+
+    @property
+    def telling_line(self) -> str:
+        """The last line that says error; the last one of all if none does."""
+        last = self.last_line
+        if _ERROR.search(last):
+            return last
+        said = (line.strip() for line in reversed(self.text.splitlines()) if _ERROR.search(line))
+        return next((line for line in said if not line.startswith("at ")), last)
 
     @property
     def notes(self) -> tuple[str, ...]:

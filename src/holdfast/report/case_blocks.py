@@ -93,9 +93,9 @@ def _facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts, verbose: bool) -
     for n, verdict in enumerate(cases.unpassed(one)):
         sign = wording.SIGNS[verdict.outcome]
         yield "" if n else "because", f"{sign} {one_line(rules.reason(verdict))}   {rules.place(verdict.invariant)}"
-    if one.seen.ledger:
-        met = "; ".join(wording.fault(fault) for fault in one.seen.ledger[:4])
-        yield "met", one_line(met + (f"; and {len(one.seen.ledger) - 4} more" if len(one.seen.ledger) > 4 else ""))
+    if met := one.seen.met:
+        more = f"; and {len(met) - 4} more" if len(met) > 4 else ""
+        yield "met", one_line("; ".join(map(wording.fault, met[:4])) + more)
     if verbose:
         for n, event in enumerate(one.seen.trace[: calls.SHOWN]):
             yield "" if n else "calls", one_line(calls.call(event))

@@ -75,7 +75,9 @@ def violations(one: ReplicaRow) -> Iterator[str]:
 
 
 def exchange(one: ReplicaRow, room: int = 600) -> Iterator[tuple[str, str]]:
-    """What was asked and answered; of a conversation, turn by turn."""
+    """How it ended, if badly; what was asked and answered, of a conversation turn by turn."""
+    if bad := ended(one):
+        yield "ended", bad
     if len(one.seen.turns) > 1:
         from holdfast.report.conversation import conversation  # few have several turns
 
@@ -87,19 +89,19 @@ def exchange(one: ReplicaRow, room: int = 600) -> Iterator[tuple[str, str]]:
 
 
 def answered(one: ReplicaRow, room: int = 600) -> str:
-    """The last answer on one line, or the ending that stood in its place."""
+    """The last answer on one line; where there is none, that, or our error."""
     turn = one.seen.turns[-1] if one.seen.turns else None
     text = (turn.text or "") if turn else ""
-    ending = "" if one.seen.ending == "answered" else f"({one.seen.ending}{_detail(one)})"
-    if one.seen.error:
-        ending = f"(error: {one.seen.error})"
     shown = one_line(text[:room]) + (" …" if len(text) > room else "")
-    return " ".join(part for part in (shown, one_line(ending)) if part) or "(nothing: the answer is empty)"
+    if one.seen.error:
+        return f"{shown} {one_line(f'(error: {one.seen.error})')}".strip()
+    return shown or ("(nothing: the answer is empty)" if one.seen.ending == "answered" else "(nothing)")
 
 
-def _detail(one: ReplicaRow) -> str:
-    found = next((turn.detail for turn in one.seen.turns if turn.detail), "")
-    return f": {found}" if found else ""
+def ended(one: ReplicaRow) -> str:
+    """A bad ending on one line; empty for a good one."""
+    detail = next((turn.detail for turn in one.seen.turns if turn.detail), "")
+    return wording.ended("error" if one.seen.error else one.seen.ending, detail, one.seen.notes)
 
 
 class RuleFacts:

@@ -72,8 +72,8 @@ def _facts(run: Run, row: CellRow, trial: TrialRow | None) -> Iterator[tuple[str
         yield from exchange(trial)
     reason = trial.reason if trial is not None and row.cell.outcome == "fail" and trial.reason else wording.why(row)
     yield "because", one_line(in_turn(trial, reason))
-    if trial is not None and trial.faults:
-        yield "met", one_line("; ".join(wording.fault(f) for f in trial.faults[:4]) + _more(len(trial.faults) - 4))
+    if trial is not None and (met := wording.met(trial.faults)):
+        yield "met", one_line("; ".join(map(wording.fault, met[:4])) + _more(len(met) - 4))
     if row.cell.outcome in ("unproven", "error"):
         yield "next", wording.next_step(run, row)
     if trial is not None and trial.again:
@@ -95,7 +95,9 @@ def _more(count: int) -> str:
 
 
 def exchange(trial: TrialRow, room: int = 600) -> Iterator[tuple[str, str]]:
-    """What was asked and answered; of a conversation, turn by turn."""
+    """How it ended, if badly; what was asked and answered, of a conversation turn by turn."""
+    if ended := wording.ended(trial.ending, trial.detail, trial.notes):
+        yield "ended", ended
     if len(trial.turns) > 1:
         from holdfast.report.conversation import conversation  # few have several turns
 

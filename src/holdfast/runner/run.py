@@ -22,6 +22,7 @@ from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
 from holdfast.runner.preflight import preflight, was_stateful
 from holdfast.runner.run_log import RunLog
+from holdfast.runner.unminded import unminded
 from holdfast.store.replay import StoredRun, replay
 from holdfast.store.rundir import RunDir
 
@@ -113,7 +114,7 @@ class RunInProgress:
             await intake.settle()
             if budget is not None and budget.ended_by:
                 break
-        self.log.note(*intake.kept.notes)
+        self.log.note(*intake.kept.notes, *unminded(intake.tally.unminded, intake.tally.trials))
         if job.options.max_cost is not None:
             self._warn_of_unpriced()
         if budget is not None and budget.ended_by:
@@ -142,7 +143,7 @@ class RunInProgress:
             return None
         from holdfast.runner.budget import Budget
 
-        return Budget(options, done, lambda: tally.spending.usd, time.monotonic)
+        return Budget(options, done, lambda: tally.spending.usd + tally.control_spending.usd, time.monotonic)
 
     def _note_replicas(self, asked: int) -> None:
         """How many replicas were enough; where fail-fast ended the run, some are missing."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Literal
 
 from holdfast.errors import AgentUnavailable
-from holdfast.model.spec import AgentIsolation, AgentSpec, Unbuilt
+from holdfast.model.spec import AgentIsolation, AgentSpec, Unbuilt, UsageLimits
 from holdfast.reading.reader import Reader
 from holdfast.spec.agent_keys import misplaced
 from holdfast.spec.followups import misspelt
@@ -52,9 +52,15 @@ def agent_spec(section: AgentSection) -> AgentSpec:
         spares=section.spares,
         gateway=section.gateway,
         mcp_config=section.mcp_config,
+        limits=_limits(section),
         dir=section.dir,
         position=section.at.position,
     )
+
+
+def _limits(section: AgentSection) -> UsageLimits | None:
+    given = section.limits
+    return None if given is None else UsageLimits(given.calls, given.cost, given.tokens)
 
 
 def _prompt(section: AgentSection) -> Literal["stdin", "arg", "env", "file", "messages"]:
@@ -89,6 +95,9 @@ def agent_problems(reader: Reader, agent: AgentSection) -> None:
     if agent.simulate and (agent.kind != "http" or agent.started_by_us):
         message = "simulate is for an HTTP agent that is already running: Holdfast can meet this one's own calls"
         reader.error(at.get("simulate"), "agent.simulate", message, code="conflict")
+    if _limits(agent) == UsageLimits():
+        hint = "name calls, tokens or cost"
+        reader.error(at.get("limits"), "agent.limits", "nothing is limited", hint=hint, code="missing-key")
     if agent.kind == "command" and agent.isolation == "worker":
         message = "a command is a new process in every trial; worker is for agents that stay"
         reader.error(at.get("isolation"), "agent.isolation", message, hint="use fresh", code="conflict")

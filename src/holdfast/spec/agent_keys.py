@@ -59,7 +59,7 @@ def _not_started(agent: AgentSection) -> dict[str, str]:
         return {}
     keys = ["dir", *_SERVER, *([] if agent.isolation == "inline" else ["isolation"])]  # inline is refused by name
     if not agent.gateway:
-        keys += ["mcp_config", *([] if agent.reset_function else ["env"])]
+        keys += ["limits", "mcp_config", *([] if agent.reset_function else ["env"])]
     return _all(keys, "let Holdfast start the agent by agent.command")
 
 

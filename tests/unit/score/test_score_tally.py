@@ -4,12 +4,14 @@ import sys
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
-from holdfast.model.observation import FaultMet, Observation
+from holdfast.model.observation import FaultMet, Observation, Turn
 from holdfast.model.score import Cell
 from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Schedule, Scoring, Spec
 from holdfast.model.task import Task
+from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Outcome, Verdict
 from holdfast.plan import Select, plan
@@ -366,3 +368,26 @@ def test_what_is_kept_of_a_finished_cell_is_small():
     assert len(kept) == 50
     assert len({id(d.tries) for d in kept}) == 1
     assert all(sys.getsizeof(d) + sys.getsizeof(d.reason) <= 300 for d in kept)
+
+
+def test_trials_that_ended_badly_and_failed_no_rule_are_counted():
+    made = spec(replicas=4)
+    planned = plan(made)
+    tally = Tally(made, planned)
+    endings = ("timeout", "timeout", "answered", "crashed")
+    for trial, ending, outcome in zip(planned.trials, endings, "pfpp", strict=True):
+        tally.take(trial, Observation(trial.id, (Turn("hi", "x", ending=ending),)), [verdict(trial, outcome)])
+    assert tally.unminded == {"timeout": 1, "crashed": 1}
+
+
+def test_what_the_preflight_used_is_not_in_the_totals():
+    made = spec()
+    planned = plan(made)
+    tally = Tally(made, planned)
+    paid = TraceEvent(0.0, "llm_call", "m", "llm", cost=Cost("m", 10, 5, 0.5))
+    (trial,) = planned.trials
+    tally.saw(replace(trial, kind="control"), Observation(trial.id, trace=(paid,)))
+    assert tally.spending.result() is None
+    assert tally.control_spending.usd == 0.5
+    tally.take(trial, Observation(trial.id, trace=(paid, paid)), [verdict(trial, "p")])
+    assert tally.spending.result().calls == 2

@@ -10,6 +10,7 @@ from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http.authority import Authority
 from holdfast.planes.http.connector import Connector
 from holdfast.planes.http.request import Origin
+from holdfast.planes.http.side_hosts import asks_elsewhere
 from holdfast.planes.urls import declares, host_matches
 from holdfast.protocols import TrialContext
 
@@ -66,6 +67,8 @@ class ProxyRules:
     def refuse(self, context: TrialContext, origin: Origin, why: str) -> None:
         """Tells of a place that the policy forbids. If we led loopback calls here, the refusal is our doing."""
         text = f"the proxy refused {origin}: {why}"
+        if asks_elsewhere(origin.host):
+            context.no_model(origin.host, why)
         led = self.policy.on_loopback and "loopback" in why
         (context.broke if led else context.note)(text)
 

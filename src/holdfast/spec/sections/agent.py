@@ -16,6 +16,14 @@ from holdfast.spec.forms import Code, OneOrMoreTools, Tool
 AgentType = Literal["http", "python", "langchain", "command", "cli", "snapshot", "paragon"]
 
 
+class LimitsSection(Struct, frozen=True, kw_only=True):
+    """What one trial may use; more ends it, with the ending `limit`."""
+
+    calls: Annotated[int | None, about("Calls of models, tools, MCP tools and URLs together.", ge=1)] = None
+    cost: Annotated[float | None, about("US dollars that its model calls cost by their tokens.", gt=0)] = None
+    tokens: Annotated[int | None, about("Tokens of its model calls, in and out.", ge=1)] = None
+
+
 class AgentSection(Struct, frozen=True, kw_only=True):
     """The agent under test."""
 
@@ -63,6 +71,7 @@ class AgentSection(Struct, frozen=True, kw_only=True):
     answer_file: Annotated[str | None, about("Where a command leaves its answer, if not on stdout.", min_length=1)] = (
         None
     )
+    limits: Annotated[LimitsSection | None, about("What one trial may use; more ends it.")] = None
     ready: Annotated[
         Written | None,
         about(
