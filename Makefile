@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test setup test-fast test-long test-docker check bench docs lock clean
+.PHONY: help install dev demo test setup test-fast test-long test-docker test-agents check bench docs lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ test-long: $(VENV)/.dev ## What takes minutes, such as simulations, then all tes
 test-docker: $(VENV)/.dev ## The docker backend, against an engine of its own (needs root and dockerd)
 	@sh tests/docker/engine.sh $(BIN)/python -m pytest tests/docker/docker_conform.py tests/docker/docker_services.py
 
+test-agents: $(VENV)/.dev ## Each recipe of init --from with its real program (npm, pip); one of them: NAME=codex
+	$(BIN)/python -m pytest -rA -q $(if $(NAME),-k "$(NAME)") tests/agents/published_agents.py
+
 check: $(VENV)/.dev ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -67,4 +70,4 @@ lock: ## Pin requirements anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --extra semantic pyproject.toml requirements/build.in requirements/dev.in -o requirements/dev.txt
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-3.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-3.* .venv-agents .mypy_cache .ruff_cache .pytest_cache .hypothesis

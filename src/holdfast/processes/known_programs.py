@@ -13,10 +13,10 @@ _NPM = {
 _PIP = {
     "aider": "aider-chat",
     "gptme": "gptme",
-    "interpreter": "open-interpreter",
+    "interpreter": "open-interpreter 'setuptools<81'",
     "llm": "llm",
-    "mini": "mini-swe-agent",
-    "sgpt": "shell-gpt",
+    "mini": "mini-swe-agent mcp",
+    "sgpt": "shell-gpt click",
     "smolagent": "smolagents",
 }
 _OTHERS = {"goose": "see the install page of the goose project: no registry has it under this name"}
