@@ -67,7 +67,7 @@ docs: $(VENV)/.dev ## Write docs/configuration.md anew from the schema
 
 lock: ## Pin requirements anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml requirements/build.in -o requirements/base.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --extra semantic pyproject.toml requirements/build.in requirements/dev.in -o requirements/dev.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --extra semantic --extra ray pyproject.toml requirements/build.in requirements/dev.in -o requirements/dev.txt
 
 clean: ## Remove what the targets made
 	rm -rf $(VENV) $(VENV)-3.* .venv-agents .mypy_cache .ruff_cache .pytest_cache .hypothesis
