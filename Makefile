@@ -51,7 +51,7 @@ test-docker: $(VENV)/.dev ## The docker backend, against an engine of its own (n
 	@sh tests/docker/engine.sh $(BIN)/python -m pytest tests/docker/docker_conform.py tests/docker/docker_services.py
 
 test-agents: $(VENV)/.dev ## Each recipe of init --from with its real program (npm, pip); one of them: NAME=codex
-	$(BIN)/python -m pytest -rA -q $(if $(NAME),-k "$(NAME)") tests/agents/published_agents.py
+	$(BIN)/python -m pytest -rA -q $(if $(NAME),-k "$(NAME)") tests/published/published_agents.py
 
 check: $(VENV)/.dev ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
