@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test setup test-fast test-long test-docker check bench docs lock clean
+.PHONY: help install dev demo test setup test-fast test-long test-docker test-agents check bench docs lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -37,18 +37,21 @@ setup: $(VENV)/.dev ## What the tests need beyond Python: servers, a browser, No
 test-fast: $(VENV)/.dev ## Unit and golden tests, under a minute: all but those that start many programs
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not processes and not long" tests/unit tests/golden
 
-test-long: $(VENV)/.dev ## Simulations of the statistics, then all tests and checks on every Python from 3.11 on
-	@echo "== Simulations of the statistics"
+test-long: $(VENV)/.dev ## What takes minutes, such as simulations, then all tests and checks on every Python from 3.11 on
+	@echo "== What takes minutes: simulations of the statistics, two frameworks, an example in every scenario"
 	$(BIN)/python -m pytest -n 2 --dist worksteal -rA -q -m long tests
 	@set -e; ran=; for python in $$(sh tests/pythons.sh); do \
 	  version=$$($$python -c 'import sys; print(*sys.version_info[:2], sep=".")'); \
 	  echo "== Python $$version: $$python"; \
 	  $(MAKE) --no-print-directory test VENV=$(VENV)-$$version PYTHON=$$python; \
 	  ran="$$ran $$version"; \
-	done; echo "The simulations ran, and all tests on Python:$$ran"; test -n "$$ran"
+	done; echo "What takes minutes ran, and all tests on Python:$$ran"; test -n "$$ran"
 
 test-docker: $(VENV)/.dev ## The docker backend, against an engine of its own (needs root and dockerd)
 	@sh tests/docker/engine.sh $(BIN)/python -m pytest tests/docker/docker_conform.py tests/docker/docker_services.py
+
+test-agents: $(VENV)/.dev ## Each recipe of init --from with its real program (npm, pip); one of them: NAME=codex
+	$(BIN)/python -m pytest -rA -q $(if $(NAME),-k "$(NAME)") tests/published/published_agents.py
 
 check: $(VENV)/.dev ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
@@ -64,7 +67,7 @@ docs: $(VENV)/.dev ## Write docs/configuration.md anew from the schema
 
 lock: ## Pin requirements anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml requirements/build.in -o requirements/base.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --extra semantic pyproject.toml requirements/build.in requirements/dev.in -o requirements/dev.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --extra semantic --extra ray pyproject.toml requirements/build.in requirements/dev.in -o requirements/dev.txt
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-3.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-3.* .venv-agents .mypy_cache .ruff_cache .pytest_cache .hypothesis

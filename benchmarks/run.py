@@ -23,6 +23,7 @@ ALL = [
     "services",
     "tcp",
     "world",
+    "ray",
 ]
 
 

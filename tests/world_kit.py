@@ -24,6 +24,7 @@ class FolderSandbox:
     def __init__(self, folder: Path, ran: Ran | None = None, changes: Sequence[FileChange] = ()) -> None:
         self.folder = folder
         self.workspace = "/workspace"
+        self.home = "/home/agent"
         self.ran = ran or Ran(0)
         self.orders: list[tuple[tuple[str, ...], dict[str, Any]]] = []
         self._changes = changes
@@ -43,6 +44,11 @@ class FolderSandbox:
 
     def view(self) -> Path:
         return self.folder
+
+    def home_view(self) -> Path:
+        home = self.folder.with_name("home-of-it")
+        home.mkdir(exist_ok=True)
+        return home
 
 
 class FakeDatabase:
@@ -115,6 +121,7 @@ class FakeWorld:
         self.audit_log = folder / "audit.jsonl"
         self.trace_log = folder / "trace.jsonl"
         self.lent: dict[str, bytes] = {}
+        self.foreseen: dict[tuple[str, ...], object] = {}
         self.unseen: Mapping[str, str] = {}
         self._audit = audit
 

@@ -4,17 +4,48 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-
 if TYPE_CHECKING:
-    from holdfast.errors import InjectedError
+    from holdfast.api.loaded_spec import LoadedSpec
+    from holdfast.api.run_result import RunResult
+    from holdfast.api.running import build, load, rejudge, run, run_async
+    from holdfast.api.values import check, fault
+    from holdfast.errors import HoldfastError, InjectedError, SpecError
     from holdfast.planes.registry import ToolRegistry, tool
+    from holdfast.version import __version__
 
-__all__ = ["InjectedError", "ToolRegistry", "__version__", "tool"]
+__all__ = [
+    "HoldfastError",
+    "InjectedError",
+    "LoadedSpec",
+    "RunResult",
+    "SpecError",
+    "ToolRegistry",
+    "__version__",
+    "build",
+    "check",
+    "fault",
+    "load",
+    "rejudge",
+    "run",
+    "run_async",
+    "tool",
+]
 
 _HOMES = {
+    "HoldfastError": "holdfast.errors",
     "InjectedError": "holdfast.errors",
+    "LoadedSpec": "holdfast.api.loaded_spec",
+    "RunResult": "holdfast.api.run_result",
+    "SpecError": "holdfast.errors",
     "ToolRegistry": "holdfast.planes.registry",
+    "__version__": "holdfast.version",
+    "build": "holdfast.api.running",
+    "check": "holdfast.api.values",
+    "fault": "holdfast.api.values",
+    "load": "holdfast.api.running",
+    "rejudge": "holdfast.api.running",
+    "run": "holdfast.api.running",
+    "run_async": "holdfast.api.running",
     "tool": "holdfast.planes.registry",
 }
 
@@ -26,3 +57,8 @@ def __getattr__(name: str) -> Any:
 
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What a prompt or a notebook completes."""
+    return list(__all__)

@@ -8,7 +8,7 @@ Over 400 lines, since whoever writes a plug-in finds every contract here and imp
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
@@ -273,8 +273,14 @@ class SandboxSpec(Struct, frozen=True):
     """Loopback addresses inside that we want to listen on."""
     hosts: Mapping[str, str] = {}
     """Host name to loopback address, for the sandbox's own name look-up."""
+    home: Path | None = None
+    """What the agent's home is filled with; never written to."""
     visible: Mapping[str, Path] = {}
     """Further paths inside, read-only, and what is seen there."""
+    links: Mapping[str, str] = {}
+    """Links to what is visible, by path, where nothing else is."""
+    nested: bool = False
+    """Programs may have user namespaces, and so sandboxes, of their own."""
     resources: Resources = Resources()
     limits: bool = False
     """Memory and processor time may be limited while it is open, so they are counted from the start."""
@@ -290,6 +296,8 @@ class Sandbox(Protocol):
 
     workspace: str
     """The workspace, as programs inside see it."""
+    home: str
+    """A writable folder outside of it for what programs keep for themselves, as they see it."""
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:
@@ -350,6 +358,10 @@ class Sandbox(Protocol):
 
     def view(self) -> Path:
         """The whole workspace as a folder that may be read, never written to: for scripts on the host."""
+        ...
+
+    def home_view(self) -> Path:
+        """The home as a folder that may be read."""
         ...
 
     async def close(self) -> None:
@@ -600,6 +612,8 @@ class Place(Protocol):
 
     folder: str
     """Of the agent's own files, as its programs see it."""
+    sees: str
+    """Where programs are looked for, in words, for one that is not found."""
     environ: Mapping[str, str]
     """What its programs find in their environment."""
 
@@ -670,6 +684,11 @@ class World(Protocol):
     @property
     def planes(self) -> Planes | None:
         """Where its agent meets them, whatever programs it starts; None: nowhere, or each place has its own."""
+        ...
+
+    @property
+    def foreseen(self) -> dict[tuple[str, ...], object]:
+        """What checks noted when the agent started, by check and subject: a check has no memory of its own."""
         ...
 
     @property
@@ -897,6 +916,17 @@ class TrialContext(Protocol):
     watch: Callable[[str], None] | None
     """Hears the type of each event of the trace, as it is told."""
 
+    limit: str
+    """Which of `agent.limits` the agent has passed, in words; empty if none."""
+
+    on_limit: Callable[[], None] | None
+    """Called once when it does."""
+
+    @property
+    def limited(self) -> bool:
+        """Whether it has limits."""
+        ...
+
     @property
     def replayed(self) -> bool:
         """Calls of tools are answered from a recording, which needs nobody on the other side."""
@@ -928,6 +958,19 @@ class TrialContext(Protocol):
 
     def saw(self, event: TraceEvent) -> None:
         """Enters a call into the trial's trace, when it has ended."""
+        ...
+
+    def turned_away(self, host: str, kind: str) -> None:
+        """A call beside the agent's work was refused: telemetry, an update, a sign-in. It is told apart."""
+        ...
+
+    @property
+    def side_calls(self) -> str:
+        """Those calls in words; empty if there was none."""
+        ...
+
+    def no_model(self, host: str, why: str) -> None:
+        """The agent was refused at a place of models: an error of the set-up, unless it asks another one."""
         ...
 
     def traced(self) -> Sequence[TraceEvent]:
@@ -1041,6 +1084,42 @@ class Agent(Protocol):
 
 
 # -- stages -------------------------------------------------------------------------------------
+class Executor(Protocol):
+    """Runs trials, in this process or on other machines. Whatever it is, the same trials give the same verdicts."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a report should say of where they ran."""
+        ...
+
+    @property
+    def concurrency(self) -> int:
+        """How many trials run at once."""
+        ...
+
+    def one_at_a_time(self) -> None:
+        """From now on: the agent seems to keep state."""
+        ...
+
+    def execute(
+        self,
+        trials: Iterable[Trial],
+        *,
+        started: Callable[[Trial], None] | None = None,
+        on_fault: Callable[[Trial, FaultMet], None] | None = None,
+        on_call: Callable[[Trial, TraceEvent], None] | None = None,
+        store: Callable[[Trial, Observation], Observation] | None = None,
+    ) -> AsyncGenerator[tuple[Trial, Observation], None]:
+        """Gives each trial once, with its observation, as they end; `store` is called before another is begun in its
+        place, and what it returns is given. Trials are taken from `trials` only when there is a place for them.
+
+        What is closed early leaves nothing running. Our own failure in a trial is the `error` of its observation.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
 class Planner(Protocol):
     """Pure: what to run next, given what has been judged; `[]` ends the run."""
 

@@ -295,3 +295,15 @@ def test_3_a_large_answer_is_a_blob_and_comes_back_whole(project: MakeProject) -
     assert set(stored) == {"blob", "bytes", "head"}
     assert len(first.trial["answer"]) == 40_003
     assert made.cli("judge", "1", "--json").trial["outcome"] == "pass"
+
+
+def test_an_edited_module_that_the_agent_imports_refuses_resume_and_is_named(project: MakeProject) -> None:
+    made = project(contract([rule("r", value="source")], [CALM], agent={"type": "python", "endpoint": "agent:ask"}))
+    (made.folder / "agent.py").write_text("from words import answer\n\n\ndef ask(prompt):\n    return answer()\n")
+    (made.folder / "words.py").write_text("def answer():\n    return 'a source'\n")
+    assert made.run().code == 0
+    (made.folder / "words.py").write_text("def answer():\n    return 'nothing'\n")
+    refused = made.run("--resume", "0001")
+    assert "the agent changed since run 0001 (words.py changed)" in refused.out
+    assert refused.code == 4
+    assert made.run("--resume", "0001", "--force").code == 0

@@ -8,7 +8,23 @@ from pathlib import Path
 import pytest
 from cli import AGENT, CALM, DOWN, MakeProject, Project, Serve, contract, python, rule, rundir
 
+from holdfast.runner import cached
+
 ASKED = AGENT.replace("def ask(prompt):\n", 'def ask(prompt):\n    open("/ASKED", "a").write("x")\n', 1)
+
+
+@pytest.fixture(scope="module")
+def installed() -> list[str]:
+    """What is installed, read once: it stays as it is while these tests run."""
+    return cached._installed()
+
+
+@pytest.fixture(autouse=True)
+def _little_to_read(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, installed: list[str]) -> None:
+    """Not this whole repository, which is installed as it lies there; one test reads it all."""
+    if request.function is not test_the_very_same_is_shown_and_nothing_is_asked:
+        monkeypatch.setattr(cached, "_installed", lambda: installed)
+        monkeypatch.setattr(cached, "_editable", list)
 
 
 @pytest.fixture
@@ -72,6 +88,12 @@ CHANGES: dict[str, Callable[[Project], object]] = {
 def test_a_change_is_asked(made: Project, what: str) -> None:
     made.run("--cached")
     CHANGES[what](made)
+    assert made.run("--cached").json["run_id"] == "0002"
+
+
+def test_another_package_is_asked(made: Project, monkeypatch: pytest.MonkeyPatch, installed: list[str]) -> None:
+    made.run("--cached")
+    monkeypatch.setattr(cached, "_installed", lambda: [*installed, "another 1.0"])
     assert made.run("--cached").json["run_id"] == "0002"
 
 

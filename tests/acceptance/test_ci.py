@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 from typing import Any
@@ -90,6 +91,9 @@ def test_a_folder_of_reports_agrees_with_the_verdict(project: MakeProject) -> No
     assert {path.name for path in (made.folder / "out").iterdir()} == wanted
     joined = ET.fromstring(made.read("all.xml"))
     assert (joined.get("failures"), joined.get("errors")) == ("2", "0")  # the cell, and the overall verdict
+    assert made.cli("report", "latest", "-o", "all.sarif").code == 0
+    *parted, overall = json.loads(made.read("all.sarif"))["runs"]
+    assert (len(parted), [one["ruleId"] for one in overall["results"]]) == (3, ["overall"])
     page = made.read("out/report.html")
     assert all(f'href="{part}.html"' in page for part in parts)
 
@@ -169,3 +173,18 @@ def test_what_is_wrong_with_any_part_is_told_before_the_agent_is_asked(
     told = made.cli("ci")
     assert (told.code, said in told.err, made.read("asked")) == (4, True, "")
     assert not (made.folder / ".holdfast" / "runs").exists() or not any((made.folder / ".holdfast/runs").iterdir())
+
+
+def test_run_does_not_go_on_with_a_run_of_ci_and_says_what_does(project: MakeProject) -> None:
+    made = project(spec())
+    ci(made)
+    for command in (("run",), ("contract", "run")):
+        told = made.cli(*command, "--resume", "0001")
+        assert (told.code, "go on with it: holdfast ci --resume 0001" in told.err) == (4, True)
+
+
+def test_a_task_beside_a_list_of_invariants_is_asked_by_nobody_and_refused(project: MakeProject) -> None:
+    made = project(spec(task={"prompt": "do it"}))
+    for command in (("run",), ("ci",), ("validate",)):
+        told = made.cli(*command)
+        assert (told.code, "the rules of a task are a map of invariants" in told.err) == (4, True)

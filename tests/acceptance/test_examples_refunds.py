@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from cli import HOLDFAST, Result
 
 from holdfast.faults import profiles
+from warm_python import warm_python
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "refunds"
 TOP14 = [f"top14/{one['name']}" for one in profiles.load("top14")["scenarios"]]
@@ -20,8 +22,14 @@ STORMS = {*TOP14, "refund-lost"}
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """A copy of the example, as a user would have it."""
-    return shutil.copytree(EXAMPLE, tmp_path / "refunds", ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    """A copy of the example; its server is forked from one that has imported the SDK."""
+    copy = shutil.copytree(EXAMPLE, tmp_path / "refunds", ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    config = json.loads((copy / "mcp.json").read_text())
+    first, *rest = warm_python()
+    shop = config["mcpServers"]["shop"]
+    shop.update(command=first, args=[*rest, *shop["args"]])
+    (copy / "mcp.json").write_text(json.dumps(config))
+    return copy
 
 
 def run(shop: Path, spec: str, *options: str) -> tuple[Result, list[str]]:
@@ -54,6 +62,7 @@ def test_the_two_specs_differ_in_the_agent_alone() -> None:
     assert swapped.replace("\0", "careful") == careless
 
 
+@pytest.mark.long  # every scenario of an example, a minute each
 def test_the_careless_agent_is_convicted_in_every_scenario(shop: Path) -> None:
     result, printed = run(shop, "careless.yaml", "--no-preflight")
     assert result.code == 1, result.err
@@ -64,6 +73,7 @@ def test_the_careless_agent_is_convicted_in_every_scenario(shop: Path) -> None:
     assert [line for line in shown("careless.yaml") if line not in printed] == []
 
 
+@pytest.mark.long  # every scenario of an example, a minute each
 def test_the_careful_agent_is_acquitted_in_every_scenario(shop: Path) -> None:
     result, _ = run(shop, "careful.yaml", "--concurrency", "16", "--no-preflight")
     assert result.code == 0, result.out + result.err

@@ -23,6 +23,7 @@ SPEC: dict[str, Any] = {
     "agent": {
         "type": "command",
         "command": "echo $TOKEN > copied.txt; printf %s $TOKEN | base64 > coded.txt; mkdir d-$TOKEN; "
+        "echo $TOKEN state > ~/.state; "
         ": > d-$TOKEN/$TOKEN; ln -s $TOKEN link; echo made > made-$PARAM_WAY.txt; curl -s $MAIL_URL/x -d hi; echo done",
     },
     "parallelism": {"matrix": {"way": ["right", "wrong"]}},
@@ -60,6 +61,13 @@ def test_only_the_world_of_the_failed_trial_stays(project: Path) -> None:
     assert (folder / "workspace" / "made-wrong.txt").read_text() == "made\n"
     assert not (folder / "workspace" / "made-right.txt").exists()
     assert holdfast(project, "shell").stdout.split() == [folder.name]
+
+
+def test_its_home_is_kept_without_secrets_and_opened_again(project: Path) -> None:
+    assert (kept(project) / "home/.state").read_text() == "[masked] state\n"
+    done = holdfast(project, "shell", kept(project).name, "--", "sh", "-c", 'cat "$HOME/.state"; echo more >> ~/.state')
+    assert done.stdout == "[masked] state\n", done.stderr
+    assert (kept(project) / "home/.state").read_text() == "[masked] state\n"
 
 
 def test_what_the_services_held_is_there(project: Path) -> None:

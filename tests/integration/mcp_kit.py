@@ -17,10 +17,16 @@ from holdfast.model.task import Task
 from holdfast.planes.mcp.config import Target, relay_command
 from holdfast.planes.mcp.plane import McpPlane
 from planes_kit import ASKED, FakeContext
+from warm_python import warm_python
 
 HERE = Path(__file__).parent
 SHOP = (sys.executable, str(HERE / "mcp_server.py"))
 TOKEN = "a-token"
+
+
+def warm_shop() -> list[str]:
+    """The shop's command, for those to whom its start does not matter."""
+    return [*warm_python(), SHOP[1]]
 
 
 class McpPlace:
@@ -35,9 +41,10 @@ class McpPlace:
     def environ(self) -> dict[str, str]:
         return {"HOLDFAST_MCP": f"http://holdfast:{TOKEN}@127.0.0.1:{self.port}"}
 
-    def stdio(self, command: Sequence[str] = SHOP, name: str = "shop") -> StdioServerParameters:
-        """The server's command as `agent.mcp_config` would have it."""
-        first, *rest = [*relay_command(), "--name", name, "--", *command]
+    def stdio(self, command: Sequence[str] = (), name: str = "shop") -> StdioServerParameters:
+        """The server's command as `agent.mcp_config` would have it; without one, the shop's."""
+        server = command or warm_shop()
+        first, *rest = [*relay_command(), "--name", name, "--", *server]
         return StdioServerParameters(command=first, args=rest, env=self.environ)
 
     def url(self, name: str = "shop") -> str:

@@ -61,7 +61,7 @@ class Page(http.server.BaseHTTPRequestHandler):
 def outside():
     """A server of this machine: outside of every sandbox."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield server.server_address[1]
     server.shutdown()
@@ -96,3 +96,35 @@ def test_egress_is_what_the_spec_allows(tmp_path, egress, wanted):
     codes = found.text.split()
     refused = {"403": ["403", "403"], "403 502": ["403", "other"], "502 502": ["other", "other"]}[wanted]
     assert ["403" if code == "403" else "other" for code in codes] == refused, codes
+
+
+def test_telemetry_is_denied_and_told_apart(tmp_path):
+    command = """
+        for n in 1 2 3; do curl -s -m 5 https://o1.ingest.sentry.io/api; curl -s -m 5 https://evil.example/; done
+        echo done
+    """
+    audit = {"http_calls": True}
+    rules = {"http_except": ["evil.example"]}
+    found = ran(tmp_path, spec_of(command, audit=audit, forbidden=rules))
+    assert found.case.status == "pass"
+    (call,) = found.audit("http_call")
+    assert (call["url"], call["times"]) == ("https://evil.example", 3)
+    assert [event.times for event in found.only.trace] == [3]
+    said = "also tried, and denied: 3 calls to o1.ingest.sentry.io (telemetry)"
+    assert said in found.only.notes
+    assert found.forbidden() == {"http_except": (False, (f"{said}: not counted",))}
+
+
+def test_a_refused_call_that_is_work_violates_what_is_forbidden(tmp_path):
+    found = ran(
+        tmp_path,
+        spec_of("curl -s https://evil.example/; curl -s https://evil.example/; echo", forbidden={"http_except": []}),
+    )
+    assert found.forbidden() == {"http_except": (True, ("CONNECT https://evil.example (2 times)",))}
+
+
+def test_a_rule_that_names_a_host_of_telemetry_is_violated_by_the_attempt(tmp_path):
+    check = {"type": "tool_not_called", "tool": "CONNECT https://*.sentry.io"}
+    quiet = {"quiet": {"description": "nothing is told to others", "check": check}}
+    found = ran(tmp_path, spec_of("curl -s https://o1.ingest.sentry.io/api; echo", invariants=quiet))
+    assert found.case.status == "fail"

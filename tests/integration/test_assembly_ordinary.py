@@ -15,6 +15,9 @@ HERE = Path(__file__).parent
     [
         ("test_sandbox_disturbed.py", ""),
         ("test_assembly_forbidden.py", ""),
+        ("test_sandbox_programs.py", "pipx or npm_global or beside or pyenv"),
+        ("test_sandbox_home.py", "bubblewrap or disk"),
+        ("test_sandbox_nested.py", "namespaces_of_its_own"),
         ("test_world_faults.py", "evidence or through_a_link or full_disk or permission_is or read_only"),
     ],
 )

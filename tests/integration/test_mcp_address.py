@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
-from mcp_kit import SHOP, text
+from mcp_kit import text, warm_shop
 
 from holdfast.model.spec import AgentSpec, Injection
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
@@ -18,7 +18,8 @@ from planes_kit import FakeContext
 
 
 def test_a_client_started_from_the_rewritten_configuration_meets_the_trials_faults(tmp_path):
-    config = {"mcpServers": {"shop": {"command": SHOP[0], "args": [SHOP[1]]}}}
+    first, *rest = warm_shop()
+    config = {"mcpServers": {"shop": {"command": first, "args": rest}}}
     agent = AgentSpec(type="command", command="agent", mcp_config=config)
     context = FakeContext([Injection("tool", "price", "error")])
 

@@ -11,7 +11,7 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from mcp_kit import SHOP
+from mcp_kit import warm_shop
 
 from holdfast.execute.open_site import open_site
 from holdfast.execute.trial import run_trial
@@ -172,7 +172,8 @@ asyncio.run(main())
 
 
 def test_a_tool_over_mcp_answers_what_was_recorded(tmp_path: Path) -> None:
-    servers = {"mcpServers": {"shop": {"command": SHOP[0], "args": list(SHOP[1:])}}}
+    first, *rest = warm_shop()
+    servers = {"mcpServers": {"shop": {"command": first, "args": rest}}}
     task = replay(
         answer("shop/book", "recorded"),
         answer("shop/book", None, 0),

@@ -24,7 +24,7 @@ MB = 1 << 20
 def test_host_files_are_not_there(tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("harness")
-    paths = [secret, "/etc/shadow", "/root/.bashrc", "/home", "/var/lib", "/run/docker.sock", "/sys", "/boot"]
+    paths = [secret, "/etc/shadow", "/root/.bashrc", "/home/other", "/var/lib", "/run/docker.sock", "/sys", "/boot"]
     said = attempt(tmp_path, f"for p in {[str(p) for p in paths]}: print(refused(os.stat, p))")
     assert said.split() == ["ENOENT"] * len(paths)
 
@@ -34,10 +34,12 @@ def test_nothing_of_ours_is_in_the_file_system(tmp_path):
     script = f"""
 print(*os.listdir("/"))
 print(os.path.exists({str(tmp_path)!r}), sorted(os.listdir("/proc/1/root")) == sorted(os.listdir("/")))
+print(os.listdir("/home"), os.listdir("/home/agent"))
 """
-    top, rest = attempt(tmp_path, script).splitlines()
+    top, rest, homes = attempt(tmp_path, script).splitlines()
+    assert homes == "['agent'] []"  # the trial's own, and nobody's of the host
     assert {"workspace", "usr", "etc", "proc", "dev", "tmp"} <= set(top.split())
-    assert not {"sys", "home", "mnt", "srv", "boot"} & set(top.split())
+    assert not {"sys", "mnt", "srv", "boot"} & set(top.split())
     assert rest == "False True"
 
 

@@ -1,5 +1,6 @@
 """The codec round-trips: whatever crosses a process border or lies on disk comes back as it was."""
 
+from functools import cache
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -39,6 +40,7 @@ plain: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@cache  # made once a type: to make them is slower than to draw from them
 def of(kind: Any) -> st.SearchStrategy[Any]:
     """Any value of a type, told from its annotation."""
     simple = {str: text, int: whole, float: real, bool: st.booleans(), type(None): st.none(), Any: plain}

@@ -23,7 +23,7 @@ def test_the_defect_is_convicted_there_and_only_there(case: Case, tmp_path: Path
         assert words in result.reasons[cell]
     if case.differs_in_calm:
         (warning,) = result.warnings
-        assert "in two ways: 'Question 1: it is 18 degrees.' and 'Question" in warning
+        assert "got 'Question 1: it is 18 degrees.' and 'Question" in warning
         assert warning.endswith("State on disk looks like this, and so does sampling.")
     else:
         assert result.warnings == ((f"{STATEFUL} {SAMPLES}",) if case.stateful else ())

@@ -6,6 +6,7 @@ import argparse
 import json
 from collections import defaultdict
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,12 @@ def pairs(half: str) -> list[dict[str, Any]]:
 
 def passes(pair: dict[str, Any], method: Method) -> tuple[bool, bool]:
     """Whether the pair passes, as it is and the other way round."""
-    scores = (likeness(pair["a"], pair["b"], method).score, likeness(pair["b"], pair["a"], method).score)
-    return scores[0] >= THRESHOLD, scores[1] >= THRESHOLD
+    return _passes(pair["a"], pair["b"], method), _passes(pair["b"], pair["a"], method)
+
+
+@cache
+def _passes(a: str, b: str, method: Method) -> bool:
+    return likeness(a, b, method).score >= THRESHOLD
 
 
 def rates(half: str, method: Method, by: Callable[[dict[str, Any]], str]) -> dict[tuple[str, bool], tuple[int, int]]:

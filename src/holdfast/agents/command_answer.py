@@ -58,12 +58,12 @@ class AnswerReader:
         """How many bytes it needs to see."""
         return TEXT_KEPT if self.find is None else JSON_READ
 
-    def ended(self, asked: str, left: Print, status: int | None, took_ms: float, last_line: str) -> Turn:
+    def ended(self, asked: str, left: Print, status: int | None, took_ms: float, why: str) -> Turn:
         """The turn of a command that ended by itself."""
         said = self._said(left)
         if status == 0:
             return Turn(asked, said.text, took_ms, said.ending, said.detail, cut=said.cut)
-        detail = _death(status) + (f": {shorten(last_line)}" if last_line else "")
+        detail = _death(status) + (f": {shorten(why)}" if why else "")
         return Turn(asked, said.text, took_ms, "crashed", detail, cut=said.cut)
 
     def starved(self, asked: str, left: Print, took_ms: float, why: str) -> Turn:

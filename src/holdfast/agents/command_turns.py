@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from holdfast.agents.command_answer import TEXT_KEPT, AnswerReader, Print, from_file
 from holdfast.agents.dialogue import Dialogue, dialogue_of
 from holdfast.agents.placeholders import MCP_CONFIG
 from holdfast.agents.prompt_channel import GivenPrompt, PromptChannel
-from holdfast.agents.time_limit import patience_ms
+from holdfast.agents.time_limit import patience_ms, unless_limited
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec
@@ -17,8 +18,11 @@ from holdfast.model.task import Task
 from holdfast.processes.pipes import Head, Pipes, Tail
 from holdfast.processes.program import ended_after
 from holdfast.processes.startable import NOT_RUN, not_run
-from holdfast.protocols import AnswerFile, Place, Started, World
+from holdfast.protocols import AnswerFile, Place, Started, TrialContext, World
 from holdfast.reading.json_path import find_at
+
+if TYPE_CHECKING:
+    from holdfast.processes.terminal import Terminal
 
 
 class CommandTurns:
@@ -50,7 +54,7 @@ class CommandTurns:
             given = self._given(asked, dialogue, world, env)
             at = {**env, "HOLDFAST_TURN": str(len(turns) + 1), **given.env}
             limit_ms = patience_ms(self._agent.timeout_ms, world)
-            turns.append(await self._turn(asked, given, at, place, file, printed, notes, limit_ms))
+            turns.append(await self._turn(asked, given, at, place, file, printed, notes, limit_ms, context))
             if turns[-1].cut:
                 notes.append(f"the answer was cut at {TEXT_KEPT // 1_000_000} MB")
             if turns[-1].ending != "answered" or len(turns) == task.most_turns:
@@ -78,15 +82,18 @@ class CommandTurns:
         printed: Tail,
         notes: list[str],
         timeout_ms: float,
+        context: TrialContext,
     ) -> Turn:
         if file is not None:
             file.clear()
         said = Head(self._reader.limit)
-        with closing(Pipes(given.stdin, said if file is None else printed, printed)) as pipes:
-            program = await place.start(place.argv(given.agent, env), env, pipes.stdio)
+        with closing(self._open(asked, given, said if file is None else None, printed)) as pipes:
+            argv = place.argv(given.agent, env)
+            program = await place.start(pipes.started(argv), env, pipes.stdio)
             async with ended_after(program):
                 pipes.give()
-                in_time = await program.within(timeout_ms / 1000) and program.took_ms <= timeout_ms
+                ended = await unless_limited(program.within(timeout_ms / 1000), context, ended=False)
+                in_time = ended and program.took_ms <= timeout_ms
                 pipes.drain()
                 said.stop()
             pipes.drain()
@@ -95,15 +102,32 @@ class CommandTurns:
             raise HarnessError("the launch host died while the command ran")
         limit = self._reader.limit
         left = Print(said.data, said.cut) if file is None else from_file(file.name, file.read(limit))
-        if not in_time:
-            return self._reader.overdue(asked, left, timeout_ms)
-        return self._ended(asked, left, program, printed.last_line)
+        if in_time:
+            turn = self._ended(asked, left, program, printed, place)
+        else:
+            turn = self._reader.overdue(asked, left, timeout_ms)
+        if turn.ending == "answered" and not self._agent.dialogue:
+            return turn
+        from holdfast.agents.terminal_channel import of_terminal, without_terminal
 
-    def _ended(self, asked: str, left: Print, program: Started, last_line: str) -> Turn:
+        return (
+            without_terminal(turn, printed.text, notes) if isinstance(pipes, Pipes) else of_terminal(turn, pipes, notes)
+        )
+
+    def _open(self, asked: str, given: GivenPrompt, said: Head | None, printed: Tail) -> Pipes | Terminal:
+        """What the program reads and prints: pipes, or a terminal where the spec has a dialogue."""
+        if not self._agent.dialogue:
+            return Pipes(given.stdin, printed if said is None else said, printed)
+        from holdfast.agents.terminal_channel import open_terminal
+
+        return open_terminal(self._agent, asked, [printed] if said is None else [said, printed])
+
+    def _ended(self, asked: str, left: Print, program: Started, printed: Tail, place: Place) -> Turn:
         by_shell = self._agent.command is not None and program.status in NOT_RUN
         if by_shell and not self.ran and not left.data:
-            raise not_run(self._agent, last_line)
+            raise not_run(self._agent, printed.last_line, place.sees)
         self.ran = True
         if program.out_of_memory:
             return self._reader.starved(asked, left, program.took_ms, program.out_of_memory)
-        return self._reader.ended(asked, left, program.status, program.took_ms, last_line)
+        why = "" if program.status == 0 else printed.telling_line
+        return self._reader.ended(asked, left, program.status, program.took_ms, why)

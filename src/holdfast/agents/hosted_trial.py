@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.agents.host_protocol import LOST, MessageFrames, framed
+from holdfast.agents.time_limit import unless_limited
 from holdfast.agents.turns import (
     AmendedFault,
     Broke,
@@ -93,6 +94,10 @@ class HostedTrial:
         finally:
             timer.cancel()
             self._waiter = None
+
+    async def said_within(self, limit_s: float) -> bool:
+        """Whether all is said by then, or the process has ended; False also if the agent passes one of its limits."""
+        return await unless_limited(self.wait(lambda: self.all_said, limit_s), self._context, ended=False)
 
     def finish(self, status: int | None, out_of_memory: str = "") -> None:
         """The process has ended, as waitpid tells, or as the system tells if it had no more memory."""
@@ -212,6 +217,7 @@ class HostedTrial:
             notes=tuple(self.notes),
             calls=self.done.calls if self.done else {},
             concurrent=self.done.concurrent if self.done else False,
+            unmatched=self.done.unmatched if self.done else {},
         )
         if self.broke:
             raise HarnessError(self.broke, answer=answer)

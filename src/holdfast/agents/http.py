@@ -15,7 +15,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.agents.dialogue import dialogue_of
-from holdfast.agents.time_limit import left_s
+from holdfast.agents.time_limit import left_s, unless_limited
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import WHOLE, Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec
@@ -152,7 +152,8 @@ class HttpAgent:
             context.lost()
         before = context.activity()
         taken = partial(_more, context, before)
-        seen = await self._send(self._form.fill(asked, text, dialogue), cookies, left_s(world), taken)
+        request = self._form.fill(asked, text, dialogue)
+        seen = await self._answered(request, cookies, world, taken)
         if seen.retried:
             notes.append(_RETRIED)
         if seen.note:
@@ -167,6 +168,19 @@ class HttpAgent:
             status=seen.status,
             cut=said.cut,
         )
+
+    async def _answered(
+        self, request: HttpRequest, cookies: CookieJar | None, world: World, taken: Taken
+    ) -> HttpExchange:
+        sending = self._send(request, cookies, left_s(world), taken)
+        if not world.context.limited:
+            return await sending
+        from holdfast.agents.http_client import HttpExchange
+
+        began = world.context.now()
+        seen = await unless_limited(sending, world.context, ended=HttpExchange("timeout"))
+        seen.latency_ms = seen.latency_ms or (world.context.now() - began) * 1000
+        return seen
 
     async def _send(
         self, request: HttpRequest, cookies: CookieJar | None, limit_s: float, taken: Taken

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from holdfast import __version__
 from holdfast.agents.http_url import HttpUrl
 from holdfast.http1.heads import block, lines
+from holdfast.version import __version__
 
 _METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _FRAMING = frozenset((b"content-length", b"transfer-encoding"))

@@ -101,8 +101,8 @@ class InlineAgent:
         finally:
             sys.stdout, sys.stderr = before
             printed, cut = output.take()
-        calls = weather.calls if weather else {}
-        answer = Answer(tuple(turns), printed, (*notes, *cut), calls, weather.concurrent if weather else False)
+        seen = (weather.calls, weather.concurrent, weather.unmatched) if weather is not None else ()
+        answer = Answer(tuple(turns), printed, (*notes, *cut), *seen)
         if broke:
             raise HarnessError(broke[0], answer=answer)
         return answer

@@ -80,7 +80,7 @@ class Instance:
             async def accepts(host: str, wanted: int) -> bool:
                 return await forward.leads(port if wanted == forward.port else wanted)
 
-        await await_ready(seen, self._program, self._pipes, self._printed, accepts)
+        await await_ready(seen, self._program, self._pipes, self._printed, self._place.sees, accepts)
         return await HttpAgent.open(seen, limit=1, root=root, fate=self._fate)
 
     @property
@@ -121,7 +121,7 @@ class Instance:
 
 
 def _last(printed: Tail) -> str:
-    return f": {printed.last_line[:200]}" if printed.last_line else ""
+    return f": {printed.telling_line[:200]}" if printed.telling_line else ""
 
 
 def _with_port(written: AgentSpec, agent: AgentSpec) -> Mapping[str, str]:

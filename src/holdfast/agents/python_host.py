@@ -147,9 +147,7 @@ class PythonHost:
         await self._await_begin(hosted)
         most = task.most_turns
         while not hosted.broke:
-            in_time = await hosted.wait(lambda: hosted.all_said, self._timeout_s) or await self._on_its_way(
-                hosted, ends
-            )
+            in_time = await hosted.said_within(self._timeout_s) or await self._on_its_way(hosted, ends)
             if not in_time:
                 hosted.late = True
                 await self._stop(hosted)

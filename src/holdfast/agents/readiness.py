@@ -39,11 +39,11 @@ class OutOfMemoryAtStart(AgentUnavailable):
 
 
 async def await_ready(
-    agent: AgentSpec, program: Started, pipes: Pipes, printed: Tail, accepts: Accepts | None = None
+    agent: AgentSpec, program: Started, pipes: Pipes, printed: Tail, sees: str, accepts: Accepts | None = None
 ) -> None:
     """Returns when it is ready; AgentUnavailable, with what it printed, if it ends before or takes too long.
 
-    `accepts` looks at a port that is not one of this machine's.
+    `sees` says where programs are looked for. `accepts` looks at a port that is not one of this machine's.
     """
     what, probe = _probe(agent, printed, accepts or _accepts)
     ready = asyncio.ensure_future(_until(probe))
@@ -59,16 +59,16 @@ async def await_ready(
             task.cancel()
         await asyncio.gather(ready, ended, return_exceptions=True)
     pipes.drain()
-    raise _not_ready(agent, program, what, printed)
+    raise _not_ready(agent, program, what, printed, sees)
 
 
-def _not_ready(agent: AgentSpec, program: Started, what: str, printed: Tail) -> Exception:
+def _not_ready(agent: AgentSpec, program: Started, what: str, printed: Tail, sees: str) -> Exception:
     if program.lost:
         return HarnessError("the launch host died while the agent started")
     if program.out_of_memory:
         return OutOfMemoryAtStart(f"it {program.out_of_memory} before it was ready", printed)
     if program.ended and program.status in NOT_RUN and agent.command is not None:
-        return not_run(agent, printed.last_line)
+        return not_run(agent, printed.last_line, sees)
     if program.ended:
         message = f"the agent {how_it_ended(program.status)} before it was ready"
         hint = "run its command in the spec's folder to see why; PORT is the port it must listen on"

@@ -1,8 +1,14 @@
-"""How long a turn may take: `agent.timeout`, or what is left of its trial's time if that is less."""
+"""How long a turn may take: `agent.timeout`, what is left of its trial's time, or until a limit is passed."""
 
 from __future__ import annotations
 
-from holdfast.protocols import World
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from holdfast.protocols import TrialContext, World
+
+T = TypeVar("T")
 
 
 def left_s(world: World) -> float:
@@ -13,3 +19,21 @@ def left_s(world: World) -> float:
 def patience_ms(timeout_ms: float, world: World) -> float:
     """For the turn that begins now."""
     return min(timeout_ms, left_s(world) * 1000)
+
+
+async def unless_limited(work: Coroutine[Any, Any, T], context: TrialContext, ended: T) -> T:
+    """What the work gives; `ended`, at once, when the agent passes one of its limits."""
+    if not context.limited:
+        return await work
+    working = asyncio.ensure_future(work)
+    passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    context.on_limit = lambda: None if passed.done() else passed.set_result(None)
+    try:
+        if not context.limit:
+            await asyncio.wait((working, passed), return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else ended
+    finally:
+        context.on_limit = None
+        if not working.done():
+            working.cancel()
+            await asyncio.wait((working,))

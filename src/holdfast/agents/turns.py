@@ -111,6 +111,7 @@ class TurnsDone(Struct, frozen=True, tag="done", array_like=True):
 
     calls: dict[str, int]
     concurrent: bool
+    unmatched: dict[int, str]
 
 
 Message: TypeAlias = (
@@ -250,7 +251,7 @@ async def _converse(
         if dialogue is not None:
             dialogue.heard(turn)
         asked = line.hear()
-    line.send(TurnsDone(weather.calls, weather.concurrent))
+    line.send(TurnsDone(weather.calls, weather.concurrent, weather.unmatched))
 
 
 async def take_turn(

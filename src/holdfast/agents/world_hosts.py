@@ -125,7 +125,7 @@ class WorldHosts:
         """Asks turn after turn; one that takes too long ends it. How long the last one might take."""
         limit_s = patience_ms(self._timeout_ms, world) / 1000
         while not hosted.broke:
-            if not await hosted.wait(lambda: hosted.all_said, limit_s):
+            if not await hosted.said_within(limit_s):
                 hosted.late = True
                 break
             if len(hosted.asked) == task.most_turns or not await hosted.go_on(task, ends.say):

@@ -12,7 +12,7 @@ _OBJECTS = 100_000
 def main() -> None:
     """The `holdfast` command. The version is told without loading anything."""
     if sys.argv[1:] in (["--version"], ["-V"]):
-        from holdfast import __version__
+        from holdfast.version import __version__
 
         print(f"holdfast {__version__}")
         return

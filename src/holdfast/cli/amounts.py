@@ -1,4 +1,4 @@
-"""Amounts on the command line: replicas, money, time."""
+"""Amounts on the command line: replicas, money, time, shares of a run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 AUTO = "auto"
 MAX_REPLICAS = 20
 """Of `--replicas auto`, unless something else is asked."""
+MAX_SHARDS = 10_000
 
 
 class ReplicaCount(click.IntRange):
@@ -47,3 +48,17 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic for the typ
         if not found:
             self.fail(f"{value!r} is not a time: write 90 (seconds), 90s, 5m or 1h", param, ctx)
         return found / 1000
+
+
+class ShardOf(click.ParamType):  # type: ignore[type-arg]  # generic for the type checker alone
+    """One of so many shards: 2/4."""
+
+    name = "shard"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from holdfast.plan.select import Shard
+
+        number, _, of = str(value).partition("/")
+        if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= MAX_SHARDS):
+            self.fail(f"{value!r} is not a shard: write 2/4 for the second of four", param, ctx)
+        return Shard(int(number), int(of))

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping
 
 from holdfast.model.run import Run
-from holdfast.report.wording import VERDICTS
 
 
 def annotate(run: Run, environ: Mapping[str, str], *, asked: bool = False) -> None:
@@ -22,7 +21,7 @@ def annotate(run: Run, environ: Mapping[str, str], *, asked: bool = False) -> No
         print(line, file=sys.stderr)
 
 
-def set_outputs(environ: Mapping[str, str], *, score: float | None, exit_code: int, run: str) -> None:
+def set_outputs(environ: Mapping[str, str], *, score: float | None, verdict: str, run: str) -> None:
     """Adds `score`, `verdict` and `run` to the step's outputs. A courtesy: no verdict depends on it."""
     file = environ.get("GITHUB_OUTPUT")
     if not file or environ.get("GITHUB_ACTIONS") != "true":
@@ -30,6 +29,6 @@ def set_outputs(environ: Mapping[str, str], *, score: float | None, exit_code: i
     shown = "" if score is None else f"{score:.2f}"
     try:
         with open(file, "a", encoding="utf-8") as outputs:
-            outputs.write(f"score={shown}\nverdict={VERDICTS.get(exit_code, 'ERROR')}\nrun={run}\n")
+            outputs.write(f"score={shown}\nverdict={verdict}\nrun={run}\n")
     except OSError as refused:
         print(f"warning: cannot write GITHUB_OUTPUT: {refused.strerror}", file=sys.stderr)

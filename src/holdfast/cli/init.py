@@ -12,6 +12,7 @@ _PYTHON = {"holdfast.yaml": "holdfast.yaml", "agent.py": "agent.py"}
 _HTTP = {"holdfast.yaml": "http.yaml"}
 _COMMAND = {"holdfast.yaml": "command.yaml", "agent.py": "command_agent.py", "model.yaml": "model.yaml"}
 """What is written, and the starter file it is written from."""
+_NO_NAME = ""
 
 _NEXT_PYTHON = """\
 Next:
@@ -27,8 +28,17 @@ Next: set agent.endpoint, request_template and response_path to your agent's, th
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--http", is_flag=True, help="A spec for an agent that answers over HTTP.")
 @click.option("--command", "as_command", is_flag=True, help="A program that Holdfast starts, with a scripted model.")
+@click.option(
+    "--from",
+    "recipe",
+    metavar="[NAME]",
+    is_flag=False,
+    flag_value=_NO_NAME,
+    help="A published agent: claude-code, codex, langgraph, … Without a name: all of them.",
+)
+@click.option("--model", metavar="PROVIDER/NAME", help="With --from: a real model in place of the script.")
 @click.option("--force", is_flag=True, help="Overwrite files that are there.")
-def command(folder: Path, http: bool, as_command: bool, force: bool) -> int:
+def command(folder: Path, http: bool, as_command: bool, recipe: str | None, model: str | None, force: bool) -> int:
     """Write a starter spec and agent that run at once.
 
     \b
@@ -36,17 +46,39 @@ def command(folder: Path, http: bool, as_command: bool, force: bool) -> int:
       holdfast init my-agent
       holdfast init --http
       holdfast init --command
+      holdfast init --from claude-code
     """
-    if http and as_command:
-        raise UsageError("--http and --command exclude each other")
-    files = _HTTP if http else _COMMAND if as_command else _PYTHON
-    if not force:
-        _refuse_to_overwrite([folder / name for name in files])
-    _write(folder, files)
-    for name in files:
-        print(f"wrote {folder / name}")
+    if http + as_command + (recipe is not None) > 1:
+        raise UsageError("--http, --command and --from exclude each other")
+    if model is not None and recipe is None:
+        raise UsageError("--model goes with --from")
+    if recipe == _NO_NAME:
+        from holdfast.cli.init_recipe import list_recipes
+
+        print(list_recipes())
+        return 0
+    if recipe is not None:
+        _from_recipe(folder, recipe, model, force)
+        return 0
+    _write(folder, _starter(_HTTP if http else _COMMAND if as_command else _PYTHON), force)
     print((_NEXT_HTTP if http else _NEXT_PYTHON).format(cd=_change_to(folder)))
+    _offer(folder)
     return 0
+
+
+def _from_recipe(folder: Path, recipe: str, model: str | None, force: bool) -> None:
+    from holdfast.cli.init_recipe import chosen_files, next_steps
+
+    _write(folder, chosen_files(recipe, model), force)
+    print(next_steps(recipe, model, _change_to(folder)))
+
+
+def _offer(folder: Path) -> None:
+    """Names the recipes of what the project depends on."""
+    from holdfast.starter.project import fitting_recipes
+
+    for name in fitting_recipes(folder):
+        print(f"This project uses {name}. For a contract of its own:\n  holdfast init --from {name} holdfast-{name}")
 
 
 def _refuse_to_overwrite(paths: list[Path]) -> None:
@@ -59,18 +91,26 @@ def _refuse_to_overwrite(paths: list[Path]) -> None:
         )
 
 
-def _write(folder: Path, files: dict[str, str]) -> None:
+def _starter(names: dict[str, str]) -> dict[str, bytes]:
     from importlib.resources import files as packaged
 
+    starter = packaged("holdfast.starter")
+    return {name: (starter / source).read_bytes() for name, source in names.items()}
+
+
+def _write(folder: Path, files: dict[str, bytes], force: bool) -> None:
     from holdfast.report.files import place
 
-    starter = packaged("holdfast.starter")
+    if not force:
+        _refuse_to_overwrite([folder / name for name in files])
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, source in files.items():
-            place(folder / name, [(starter / source).read_bytes()])
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            place(folder / name, [text])
     except OSError as refused:
         raise UsageError(f"cannot write {refused.filename or folder}: {refused.strerror}") from refused
+    for name in files:
+        print(f"wrote {folder / name}")
 
 
 def _change_to(folder: Path) -> str:

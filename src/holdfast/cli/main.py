@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast import __version__
 from holdfast.cli.pipes import forgive
 from holdfast.errors import AgentUnavailable, HoldfastError, NothingProven, SpecError, UserError
+from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from holdfast.model.score import Case
@@ -28,6 +28,7 @@ COMMANDS = {
     "promote": "Make a failed trial a session to replay",
     "ci": "Every part of the file: may this agent ship?",
     "score": "The overall score alone",
+    "merge": "Join the shards of a run into one",
     "judge": "Judge a stored run anew, without the agent",
     "report": "Render a stored run",
     "runs": "List the stored runs",

@@ -12,10 +12,11 @@ from typing import Any, TypeVar, cast
 import click
 from msgspec.structs import replace
 
-from holdfast.cli.amounts import AUTO, MAX_REPLICAS, Dollars, ReplicaCount, Seconds
+from holdfast.cli.amounts import AUTO, MAX_REPLICAS, Dollars, ReplicaCount, Seconds, ShardOf
 from holdfast.errors import UsageError
 from holdfast.model.spec import Problem, Spec
 from holdfast.plan import RunOptions, Select
+from holdfast.plan.select import Shard
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,11 +68,14 @@ _WHAT = [
     click.option("-k", "keywords", metavar="EXPR", default="", help="Only what fits: names with and, or, not."),
     click.option("--lf", "--last-failed", "last_failed", is_flag=True, help="Only what failed in the last run."),
     click.option("--trial", "trials", multiple=True, metavar="ID", help="Only this trial: reproduces a failure."),
+    click.option("--shard", type=ShardOf(), metavar="I/N", help="Only this share; holdfast merge joins them."),
     click.option("--profile", metavar="NAME", help="Add a built-in chaos profile as a scenario."),
     *_REPEATED,
 ]
 _HOW: list[Any] = [
     click.option("-j", "--concurrency", type=click.IntRange(1), metavar="N", help="Trials at once."),
+    click.option("--on", metavar="ray|ray://HOST:PORT", help="Run on a Ray cluster, or one started here."),
+    click.option("--send-secrets", is_flag=True, help="Send secret values to the cluster's workers."),
     click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Keep every model call in FILE."),
     click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer model calls from FILE."),
     click.option("--max-cost", type=Dollars(), metavar="USD", help="Begin no trial once this is spent."),
@@ -188,6 +192,7 @@ def options(
     invariants: tuple[str, ...] = (),
     trials: tuple[str, ...] = (),
     keywords: str = "",
+    shard: Shard | None = None,
     no_preflight: bool = False,
     replicas: int | str | None = None,
     max_replicas: int | None = None,
@@ -201,7 +206,18 @@ def options(
         raise UsageError("--max-replicas is of --replicas auto", hint="give both, or --replicas N")
     else:
         given |= {"replicas": replicas}
-    return RunOptions(select=Select(scenarios, invariants, trials, keywords), preflight=not no_preflight, **given)
+    _check_place(given.get("on"), send_secrets=given.get("send_secrets", False))
+    select = Select(scenarios, invariants, trials, keywords, shard=shard)
+    return RunOptions(select=select, preflight=not no_preflight, **given)
+
+
+def _check_place(on: str | None, *, send_secrets: bool) -> None:
+    if on is not None:
+        from holdfast.execute.ray_cluster import check_target
+
+        check_target(on)
+    elif send_secrets:
+        raise UsageError("--send-secrets sends them nowhere", hint="it is of --on ray://host:port")
 
 
 def warn(message: str) -> None:
@@ -258,31 +274,9 @@ def find_config(given: Path | None) -> Path:
     )
 
 
-def load_part(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
-    """The spec with the command line's overrides; raises SpecError if the part that was asked for cannot be run."""
-    from holdfast.errors import SpecError
-    from holdfast.spec import check, refusing_unset, requires_contract
-
-    checked = check(
-        path,
-        environ=os.environ,
-        seed=given.seed,
-        replicas=given.replicas,
-        profile=given.profile,
-        part=given.part,
-        chaos=given.chaos,
-        chaos_profile=given.chaos_profile,
-    )
-    problems = refusing_unset(checked.problems)
-    if checked.spec is not None and given.part == "contract":
-        problems = (*problems, *requires_contract(checked.spec))
-    if checked.spec is None or any(p.severity == "error" for p in problems):
-        raise SpecError(str(path), problems, source=checked.source)
-    return checked.spec, problems
-
-
 def load_either(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
     """The contract of the file; of one without a matrix its scenario."""
+    from holdfast.api.job import load_part
     from holdfast.spec import check
 
     found = check(path, environ=os.environ).spec

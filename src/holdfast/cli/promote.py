@@ -43,7 +43,7 @@ def command(trial: str, run: str, force: bool) -> int:
     folder = (spec.parent if spec.is_file() else Path.cwd()) / FOLDER
     files = write_sessions((session,), folder, force=force)
     print(f"{shown_path(files.all[0])} replays trial {session.id}")
-    _add(spec, files.all[0])
+    _add(spec, files.all[0], by_hand=bool(found.manifest().built))
     return 0
 
 
@@ -70,13 +70,13 @@ def _session(run: RunDir, trial: str) -> RecordedSession:
     raise UsageError(f"run {run.id} has no failed trial {trial}", hint=hint)
 
 
-def _add(spec: Path, session: Path) -> None:
-    """Adds the session to the spec; where that takes more than new lines, says what to write."""
+def _add(spec: Path, session: Path, *, by_hand: bool) -> None:
+    """Adds the session to the spec; where that takes more than new lines, or it is Python code, says what to write."""
     from holdfast.replay.spec_edit import with_session
     from holdfast.runner.outcome import shown_path
 
     name = Path(os.path.relpath(session, spec.parent)).as_posix()
-    text = spec.read_bytes().decode("utf-8", "replace") if spec.is_file() else ""
+    text = spec.read_bytes().decode("utf-8", "replace") if spec.is_file() and not by_hand else ""
     made = with_session(text, name) if text else None
     if made is None:
         print(f"Add it to {shown_path(spec)} by hand:\n\nreplays:\n  sessions:\n    - file: {name}")

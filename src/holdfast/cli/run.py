@@ -27,9 +27,6 @@ def command(chaos_only: bool, **given: Any) -> int:
       holdfast run renewals.yaml --trial 7f3a2c91d044 --seed 7
       holdfast run agent.yaml --chaos-only --chaos-profile api_outage
     """
-    from holdfast.cli.ci import run_several
     from holdfast.cli.run_job import run_and_show
 
-    if chaos_only:
-        return run_and_show(part="chaos", **given)
-    return run_and_show(part="run", run_parts=run_several, **given)
+    return run_and_show(part="chaos" if chaos_only else "run", **given)

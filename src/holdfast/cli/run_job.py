@@ -11,38 +11,27 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.cli.options import find_config, load_part, option_warnings, options
-from holdfast.cli.part_spec import made_part
+from holdfast.api.job import PreparedJob, carry_out, load_part, settled_job
+from holdfast.api.part_spec import made_part
+from holdfast.cli.options import find_config, option_warnings, options
 from holdfast.cli.screen_output import Screen
-from holdfast.errors import AgentUnavailable, HoldfastError, UsageError, UserError
+from holdfast.errors import HoldfastError, UsageError, UserError
+from holdfast.model.run import Run
 from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
 from holdfast.protocols import Reporter
 from holdfast.report.files import left_out, named, reporter, suffix_of, write
-from holdfast.runner.consultations import check_judges
 from holdfast.runner.job import Job, told
-from holdfast.runner.outcome import RunOutcome, conclude, store_score, unrun
-from holdfast.runner.start import RUNS, begin, take_up
-from holdfast.store.rundir import RunDir, RunEnd
+from holdfast.runner.outcome import RunOutcome
+from holdfast.runner.start import RUNS, take_up
+from holdfast.store.rundir import RunDir
 
 MakePart = Callable[[Spec, Mapping[str, str]], tuple[Spec, tuple[str, ...]]]
 """What a command makes of the spec of a part, and what the user should know of it."""
-RunParts = Callable[..., int]
-"""What runs a file of several parts, as `holdfast.cli.ci.run_several` does; the exit code."""
 HARNESS = 3
 """The exit code of what our side could not do."""
-
-
-class PreparedJob(Struct, frozen=True):
-    """A job, and the run to take up if it is not a new one."""
-
-    job: Job
-    rundir: RunDir | None = None
-    files: str = ""
-    """With `--cached`: the digest of what lies beside the spec."""
 
 
 def prepare(
@@ -63,7 +52,11 @@ def prepare(
     if resume is not None and last_failed:
         raise UsageError("--lf and --resume exclude each other", hint="a run that is taken up keeps what it was of")
     if resume is not None:
-        rundir = RunDir.find(RUNS.absolute(), resume).single()
+        rundir = RunDir.find(RUNS.absolute(), resume)
+        if rundir.manifest().parts:
+            hint = f"go on with it: holdfast ci --resume {rundir.id}"
+            raise UsageError(f"run {rundir.id} was begun by holdfast ci", hint=hint)
+        rundir = rundir.single()
         return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
     spec, problems = load_part(find_config(config), given)
     spec, made = make(spec, os.environ)
@@ -71,18 +64,6 @@ def prepare(
     if last_failed:
         given = _only_failed(spec, given, warnings)
     return settled_job(spec, given, warnings)
-
-
-def settled_job(spec: Spec, given: RunOptions, warnings: Iterable[str]) -> PreparedJob:
-    """A new job, once every model that it needs is known."""
-    _check_models(spec, given)
-    job = Job(spec, given, os.environ, tuple(warnings))
-    check_judges(spec, job.plan.invariants, os.environ)
-    if spec.has_users:
-        from holdfast.runner.conversations import check_users
-
-        check_users(spec, os.environ)
-    return PreparedJob(job)
 
 
 def _only_failed(spec: Spec, given: RunOptions, warnings: list[str]) -> RunOptions:
@@ -113,17 +94,6 @@ def _check_recording(path: Path) -> None:
             raise UsageError(f"--record {path}: the file is there, and no recording ({wrong})", hint=hint) from wrong
 
 
-def _check_models(spec: Spec, given: RunOptions) -> None:
-    """A recording of an agent whose calls nobody sees would be empty, and a replay would answer nothing."""
-    from holdfast.execute.options import ModelOptions
-    from holdfast.execute.plane_needs import needs_planes
-
-    option = "--record" if given.record else "--replay" if given.replay else ""
-    if option and not needs_planes(spec, ModelOptions(given.record, given.replay)):
-        hint = "start it with agent.command, or put it behind holdfast gateway; an inline agent needs isolation: fresh"
-        raise UsageError(f"{option}: this agent's model calls do not go through Holdfast", hint=hint)
-
-
 def execute(
     prepared: PreparedJob,
     screen: Screen,
@@ -137,34 +107,21 @@ def execute(
 
     `at` is the folder of a new run that is a part of a whole one.
     """
-    from holdfast.runner.run import run
-
     job = prepared.job
-    here = os.getcwd()
-    rundir = prepared.rundir or begin(job, runs.absolute(), at, prepared.files)
     listen = screen.listener()
     for warning in job.warnings:
         screen.warn(warning)
     if report and job.spec.agent.isolation != "inline":
         _load_ahead()
     try:
-        running = run(job, rundir, listen, beat=screen.beat, each_trial=screen.hears_trials)
-    except BaseException as broken:
+        outcome = carry_out(
+            prepared, listen, report=report, runs=runs, at=at, beat=screen.beat, each_trial=screen.hears_trials
+        )
+    except BaseException:
         screen.close()
-        if isinstance(broken, AgentUnavailable) and prepared.rundir is None:
-            broken.cases = tuple(unrun(job.spec, job.plan, str(broken)))
-        if prepared.rundir is None:
-            rundir.discard_if_empty()
         raise
-    finally:
-        os.chdir(here)  # an inline agent may have left it
-    ended = rundir.ended() or RunEnd(False, 0.0)
-    page = rundir.path / "report.html" if report else None
-    outcome = conclude(rundir, job.spec, job.plan, running.intake.tally, job.options, ended=ended, page=page)
-    store_score(rundir, outcome.score)
-    rundir.unlock()
     try:
-        declared = {} if at is not None else _declared(job, rundir)
+        declared = {} if at is not None else _declared(job, outcome.run)
         return with_reports(outcome, outputs, declared, step_summary=at is None)
     except BaseException:
         outcome.close()
@@ -229,7 +186,7 @@ def append_summary(step: Path, rendered: Iterable[bytes]) -> None:
         print(f"warning: cannot write {one_line(str(step))}: {refused.strerror}", file=sys.stderr)
 
 
-def _declared(job: Job, rundir: RunDir) -> dict[Path, str]:
+def _declared(job: Job, run: Run) -> dict[Path, str]:
     """The report that the spec's `output:` section asks for, and its format."""
     output = job.spec.output
     if not output or output["format"] == "terminal":
@@ -237,8 +194,8 @@ def _declared(job: Job, rundir: RunDir) -> dict[Path, str]:
     suffix = suffix_of(output["format"])
     root = Path(job.spec.path).parent
     name = output.get("filename_template") or "holdfast-{run}"
-    filled = name.replace("{run}", rundir.id.replace("/", "-")).replace("{date}", rundir.manifest().started[:10])
-    filled = filled.replace("{timestamp}", rundir.manifest().started.replace(":", "-"))
+    filled = name.replace("{run}", run.id.replace("/", "-")).replace("{date}", run.started[:10])
+    filled = filled.replace("{timestamp}", run.started.replace(":", "-"))
     path = root / output["path"] / filled
     return {path if path.suffix == suffix else path.with_name(path.name + suffix): output["format"]}
 
@@ -269,13 +226,9 @@ def run_and_show(
     annotations: bool,
     cached: bool,
     make: MakePart = made_part,
-    run_parts: RunParts | None = None,
     **given: Any,
 ) -> int:
-    """What `run` and `contract run` do with their command lines; the exit code.
-
-    `run_parts` is given by a command that runs a task and mutations where a file has both.
-    """
+    """What `run` and `contract run` do with their command lines; the exit code."""
     if otlp is not None:
         from holdfast.runner.export import check_target
 
@@ -285,13 +238,7 @@ def run_and_show(
         option = "--lf" if last_failed else "--resume"
         raise UsageError(f"--cached and {option} exclude each other", hint=f"{option} asks what is left to ask")
     asked = options(part=part, **given)
-    several = run_parts and resume is not None and bool(RunDir.find(RUNS.absolute(), resume).manifest().parts)
-    prepared = None if several else prepare(config, resume, force, asked, outputs, last_failed=last_failed, make=make)
-    if run_parts and (prepared is None or (resume is None and _several(prepared.job.spec))):
-        _check_several(asked, dry_run=dry_run, last_failed=last_failed, otlp=otlp, cached=cached)
-        shown = {"as_json": as_json, "quiet": quiet, "verbose": verbose, "report": not no_report}
-        return run_parts(config, resume, force, asked, outputs, annotations=annotations, **shown)
-    assert prepared is not None
+    prepared = prepare(config, resume, force, asked, outputs, last_failed=last_failed, make=make)
     if dry_run:
         return screen.dry_run(prepared.job, prepared.rundir)
     again = None
@@ -309,34 +256,13 @@ def run_and_show(
     return ending(outcome)
 
 
-def _several(spec: Spec) -> bool:
-    """Whether `run` has a task and mutations to run, which are reported apart."""
-    return "scenario" in spec.declares and "mutation" in spec.declares
-
-
-def _check_several(given: RunOptions, *, dry_run: bool, last_failed: bool, otlp: str | None, cached: bool) -> None:
-    """What is of one part cannot be asked of two."""
-    asked = {
-        "--trial": bool(given.select.trials),
-        "--scenario": bool(given.select.scenarios),
-        "--invariant": bool(given.select.invariants),
-        "-k": bool(given.select.keywords),
-        "--lf": last_failed,
-        "--dry-run": dry_run,
-        "--otlp": otlp is not None,
-        "--cached": cached,
-    }
-    for option in (name for name, there in asked.items() if there):
-        hint = "move the task, or the golden prompts with their rules, into a file of its own"
-        raise UsageError(f"{option} is of one part, and this file has a task and mutations to run", hint=hint)
-
-
 def tell_step(outcome: RunOutcome, *, annotations: bool = False) -> None:
     """Tells a step of GitHub Actions, or whoever asks for annotations, what came of it."""
     if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
         return
     from holdfast.cli.github_step import annotate, set_outputs
+    from holdfast.report.wording import verdict
 
     score = outcome.score
     annotate(outcome.run, os.environ, asked=annotations)
-    set_outputs(os.environ, score=score.value, exit_code=score.exit_code, run=outcome.run.id)
+    set_outputs(os.environ, score=score.value, verdict=verdict(score), run=outcome.run.id)

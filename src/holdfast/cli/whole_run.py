@@ -13,9 +13,10 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.cli.options import find_config, load_part, option_warnings
-from holdfast.cli.part_spec import made_part
-from holdfast.cli.run_job import PreparedJob, execute, settled_job
+from holdfast.api.job import PreparedJob, load_part, settled_job
+from holdfast.api.part_spec import made_part
+from holdfast.cli.options import find_config, option_warnings
+from holdfast.cli.run_job import execute
 from holdfast.cli.screen_output import Screen
 from holdfast.errors import HarnessError, NothingProven, UsageError
 from holdfast.model.overall import Overall, PartResult
@@ -92,13 +93,13 @@ def plan_whole(
             raise UsageError(f"{other} cannot be changed when a run is taken up", hint="leave it out")
         given = whole.manifest().options.taken_up(given)
     spec, _ = load_part(find_config(config), given)
-    wanted = whole.manifest().parts if whole is not None else _wanted(spec, given)
+    wanted = whole.manifest().parts if whole is not None else _wanted(spec)
     if not wanted:
         hint = "add golden_prompts with invariants, a contract with a chaos_matrix, a task, or replays"
         raise UsageError(f"{spec.path} declares nothing to run", hint=hint)
     jobs: dict[Part, PreparedJob] = {}
     failed: dict[Part, str] = {}
-    left = {} if given.part == "run" else {p: NOT_DECLARED[p] for p in ORDER if p not in spec.declares}
+    left = {part: why for part, why in NOT_DECLARED.items() if part not in spec.declares}
     for part in wanted:
         try:
             jobs[part] = _prepared(part, spec, given, whole, force, warned=not jobs)
@@ -122,11 +123,9 @@ def _file_of(whole: RunDir) -> Path:
     return named if named.resolve() == manifest.original else manifest.original
 
 
-def _wanted(spec: Spec, given: RunOptions) -> tuple[Part, ...]:
+def _wanted(spec: Spec) -> tuple[Part, ...]:
     """The parts to run; a scenario that asks what the contract asks gives both from the same trials."""
     declared = spec.declares
-    if given.part == "run":
-        return tuple(part for part in ORDER if part in ("scenario", "mutation") and part in declared)
     both = "scenario" in declared and not spec.has_golden
     return tuple(part for part in ORDER if part in declared and not (part == "contract" and both))
 
@@ -150,8 +149,6 @@ def _prepared(
 def part_options(part: Part, spec: Spec, given: RunOptions) -> RunOptions:
     """The options of one part: a minimum is of the overall score, and tolerates all but critical rules in the parts."""
     least = given.min_score if given.min_score is not None else spec.scoring.min_score
-    if given.part == "run":
-        return replace(given, part=part)
     return replace(given, part=part, min_score=None if least is None else 0.0)
 
 
@@ -186,17 +183,15 @@ def run_whole(plan: WholePlan, screen: Screen, *, report: bool, outputs: Sequenc
         _discard(whole, plan.whole is None)
         raise
     least = plan.options.min_score if plan.options.min_score is not None else plan.spec.scoring.min_score
-    scored = plan.options.part == "ci"
-    reasons, notes = _beside(plan, whole, outcomes) if scored and not interrupted(results) else ([], [])
+    reasons, notes = ([], []) if interrupted(results) else _beside(plan, whole, outcomes)
     found = overall(
         whole,
         plan.spec,
         results,
-        least=least if scored else None,
+        least=least,
         duration_s=time.monotonic() - began,
         found=reasons,
         notes=notes,
-        scored=scored,
     )
     store_overall(whole, found)
     whole.unlock()
@@ -281,8 +276,7 @@ def look_whole(whole: RunDir) -> WholeOutcome:
 def _unconcluded(whole: RunDir, spec: Spec, results: Sequence[PartResult]) -> Overall:
     """A run that was killed: its parts as far as they go, and interrupted."""
     left_early = [(INTERRUPTED, "the run was interrupted")]
-    scored = whole.manifest().options.part == "ci"
-    return overall(whole, spec, results, least=None, duration_s=0.0, found=left_early, scored=scored)
+    return overall(whole, spec, results, least=None, duration_s=0.0, found=left_early)
 
 
 def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, page: str) -> None:
@@ -329,8 +323,9 @@ def tell_whole_step(found: WholeOutcome, *, annotations: bool) -> None:
     if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
         return
     from holdfast.cli.github_step import annotate, set_outputs
+    from holdfast.report.overall import verdict
 
     for outcome in found.outcomes.values():
         annotate(outcome.run, os.environ, asked=annotations)
     last = found.overall
-    set_outputs(os.environ, score=last.score, exit_code=last.exit_code, run=last.run)
+    set_outputs(os.environ, score=last.score, verdict=verdict(last.exit_code), run=last.run)

@@ -13,15 +13,16 @@ from typing import Any
 from holdfast.agents.placeholders import PORT
 from holdfast.agents.ports import check_free
 from holdfast.agents.readiness import address_of
+from holdfast.doctor.boxed_program import boxed_program
 from holdfast.doctor.models import place, takes_connections
 from holdfast.doctor.probe_site import said_by
 from holdfast.errors import AgentUnavailable, UserError
 from holdfast.execute.open_site import GATEWAY_FOLDER
-from holdfast.execute.sandbox_backend import usual_environ
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.planes.handover import place_in
 from holdfast.planes.mcp.config import read
+from holdfast.processes.known_programs import install_hint
 from holdfast.processes.startable import SHELL, argv_of
 from holdfast.report.diagnosis import DoctorFinding
 
@@ -37,8 +38,10 @@ async def what_is_needed(spec: Spec, agent: AgentSpec, environ: Mapping[str, str
     root, whole = Path(spec.path).resolve().parent, {**environ, **agent.env}
     found = []
     if agent.launched:
-        seen = whole if spec.world is None else {**usual_environ(), **agent.env}
-        found.append(await _program(agent, root, seen))
+        if spec.world is None:
+            found.append(await _program(agent, root, whole))
+        else:
+            found.append(boxed_program(spec, agent, root, environ))
         if agent.type == "http":
             found.append(_port(agent) if spec.world is None else _OWN_PORTS)
     elif agent.type == "http":
@@ -66,7 +69,10 @@ async def _program(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> 
         return DoctorFinding("agent.command", "unproven", f"the shell did not say within {_LOOK_S:g} s what {word} is")
     if found:
         return DoctorFinding("agent.command", "ok", found)
-    fix = "it is run by sh -c in the spec's folder: check its name, its path, PATH and that it is executable"
+    fix = (
+        install_hint(word)
+        + "it is run by sh -c in the spec's folder: check its name, its path, PATH and that it is executable"
+    )
     return DoctorFinding("agent.command", "not", f"the shell finds no {word}", fix, 4)
 
 

@@ -29,8 +29,9 @@ def resolve_agent(
     changes: dict[str, Any] = {name: values(mapping) for name, mapping in _mappings(agent).items()}
     changes |= {name: value(text) for name, text in _texts(agent).items() if text is not None}
     changes["args"] = tuple(interpolate(text, params or {}) for text in agent.args)
+    changes["dialogue"] = tuple(replace(step, type=value(step.type)) for step in agent.dialogue)
     if agent.command is not None:  # a dollar in it is the shell's
-        from holdfast.execute.shell_params import in_command
+        from holdfast.spec.shell_params import in_command
 
         changes["command"] = in_command(agent.command, params or {})
     if isinstance(agent.mcp_config, dict):
@@ -50,7 +51,7 @@ def _filled(part: Any, value: Callable[[str], str]) -> Any:
 def refers_to_params(agent: AgentSpec) -> bool:
     """Whether the section has a `{{ params.x }}` in it."""
     mapped = [text for mapping in _mappings(agent).values() for text in mapping.values()]
-    texts = [*_texts(agent).values(), agent.command, *agent.args, *mapped]
+    texts = [*_texts(agent).values(), agent.command, *agent.args, *mapped, *[step.type for step in agent.dialogue]]
     return any(names(text).params for text in texts if text is not None)
 
 

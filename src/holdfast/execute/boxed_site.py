@@ -34,7 +34,7 @@ async def open_factory(
         opened.callback(scratch.remove, folder)
         backend = await open_backend(options.backend, folder, spec.world.base)
         opened.push_async_callback(backend.close)
-        lacks = await shortcomings(spec.world, spec.scenarios, backend)
+        lacks = await shortcomings(spec.world, spec.scenarios, backend, nested=seen.agent.nested_sandbox)
         if options.strict:
             refuse_lacking(spec.world, (*backend.isolation, *lacks), backend.name)
         shared = SiteWorlds(_settings(spec, seen, root, environ, options), backend, planes, folder)
@@ -51,9 +51,11 @@ def _settings(
         fill=filling(spec.world, environ, options.secrets),
         root=root,
         secrets=options.secrets,
-        visible={**interpreter(), **seen.mounts.visible},
+        visible={**interpreter(), **seen.programs.visible, **seen.mounts.visible},
+        links=seen.programs.links,
+        nested=seen.agent.nested_sandbox,
         mounts=seen.mounts,
-        environ=usual_environ(),
+        environ={**usual_environ(seen.programs.folders), **seen.programs.variables},
         agent_environ=seen.agent.env,
         scenarios=spec.scenarios,
         keeping=options.keep,

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.execute.needed import Needed, silent
+from holdfast.execute.usage_meter import UsageMeter
 from holdfast.model.canary import echoes
 from holdfast.model.codec import HALVES, carried, encodable
 from holdfast.model.observation import Answer, FaultMet, Observation, Turn
-from holdfast.model.spec import Scenario
+from holdfast.model.spec import Scenario, UsageLimits
 from holdfast.model.task import RecordedUse, Task
-from holdfast.model.trace import EVENTS_KEPT, TraceEvent
+from holdfast.model.trace import EVENTS_KEPT, REFUSED, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, brief, shorten
 from holdfast.planes.firing import DELAYED
 from holdfast.planes.weather import Weather
 from holdfast.protocols import Call, Fits, Forward, Receives, Reply, Sleep, TalkingUser, WorldFindings
+
+if TYPE_CHECKING:
+    from holdfast.execute.refusals import Refusals
 
 Met = Callable[[Trial, FaultMet], None]
 Saw = Callable[[Trial, TraceEvent], None]
@@ -42,9 +46,17 @@ class LiveContext:
     """A TrialContext that keeps all it is told: weather, ledger and trace."""
 
     def __init__(
-        self, trial: Trial, scenario: Scenario, on_fault: Met | None = None, on_call: Saw | None = None
+        self,
+        trial: Trial,
+        scenario: Scenario,
+        on_fault: Met | None = None,
+        on_call: Saw | None = None,
+        limits: UsageLimits | None = None,
     ) -> None:
         self.trial = trial
+        self.limit = ""
+        self.on_limit: Callable[[], None] | None = None
+        self._meter = UsageMeter(limits, self.note) if limits is not None else None
         self.nearby: Mapping[tuple[str, int], tuple[str, int]] = {}
         self.watch: Callable[[str], None] | None = None
         self.user: TalkingUser | None = None
@@ -71,6 +83,7 @@ class LiveContext:
         self._scenario = scenario
         self._weather: Weather | None = None
         self._needed: Needed | None = None
+        self._refusals: Refusals | None = None
         self.stormy = not scenario.calm
         self.on_calls = self.stormy and scenario.on_calls
 
@@ -87,6 +100,15 @@ class LiveContext:
         return self._weather
 
     @property
+    def refusals(self) -> Refusals:
+        """What egress refused; made when first needed, as the weather is."""
+        if self._refusals is None:
+            from holdfast.execute.refusals import Refusals
+
+            self._refusals = Refusals()
+        return self._refusals
+
+    @property
     def needed(self) -> Needed:
         """Who answered; made when first needed, as the weather is."""
         if self._needed is None:
@@ -98,9 +120,9 @@ class LiveContext:
         return self.weather.rewrite(turn) if self.stormy else turn
 
     async def next_turn(self, task: Task, turns: Sequence[Turn]) -> str | None:
-        if len(turns) < len(task.turns):
+        if len(turns) < len(task.turns) and not self.limit:
             return task.turns[len(turns)]
-        if task.user is UNSET or len(turns) >= task.most_turns:
+        if self.limit or task.user is UNSET or len(turns) >= task.most_turns:
             return None
         if self.user is None:
             raise HarnessError("nobody plays the user of this task here")
@@ -145,8 +167,10 @@ class LiveContext:
             self.recorded.append(self._storable(use))
 
     def saw(self, event: TraceEvent) -> None:
-        if self.closed:
+        if self.closed or (event.error_type == REFUSED and self.refusals.known(event, self.trace)):
             return
+        if self._meter is not None and not self.limit:
+            self._measure(event)
         if len(self.trace) >= EVENTS_KEPT:
             self.note(f"more than {EVENTS_KEPT} calls were seen; the rest is not in the trace")
             return
@@ -156,8 +180,30 @@ class LiveContext:
         self.trace.append(event)
         if self.watch is not None:
             self.watch(event.event_type)
-        if self._on_call is not None:
+        if self._on_call is not None and event.error_type != REFUSED:  # of those it is not known yet how often
             self._on_call(self.trial, event)
+
+    @property
+    def limited(self) -> bool:
+        return self._meter is not None
+
+    def _measure(self, event: TraceEvent) -> None:
+        assert self._meter is not None
+        self.limit = self._meter.passed(event, [*self.trace, event])
+        if self.limit and self.on_limit is not None:
+            self.on_limit()
+
+    def turned_away(self, host: str, kind: str) -> None:
+        if not self.closed:
+            self.refusals.beside(host, kind)
+
+    @property
+    def side_calls(self) -> str:
+        return "" if self._refusals is None else self._refusals.side_calls
+
+    def no_model(self, host: str, why: str) -> None:
+        if not self.closed:
+            self.refusals.models[host] = why
 
     def _released(self, event: TraceEvent) -> TraceEvent:
         """The event, marked if the call was never passed on."""
@@ -194,9 +240,10 @@ class LiveContext:
             turns=answer.turns,
             ledger=tuple(self.ledger),
             output=answer.output,
-            notes=(*answer.notes, *self.notes, *(self._replay_notes() if self.replayed else ())),
+            notes=(*answer.notes, *(self._all_notes() if self.replayed or self._refusals is not None else self.notes)),
             calls=answer.calls if weather is None else answer.calls | weather.calls,
             concurrent=answer.concurrent or (weather is not None and weather.concurrent),
+            unmatched=answer.unmatched if weather is None else answer.unmatched | weather.unmatched,
             at=round(time.time() - now + self._began, 6),
             trace=tuple(sorted(self.trace, key=_when)) if self.trace else (),
             evidence=left.evidence,
@@ -210,15 +257,23 @@ class LiveContext:
             simulated=simulated,
         )
 
-    def _replay_notes(self) -> tuple[str, ...]:
+    def _all_notes(self) -> Sequence[str]:
+        notes = [*self.notes, self.side_calls] if self.side_calls else self.notes
+        if not self.replayed:
+            return notes
         from holdfast.planes.replay_notes import replay_notes
 
-        return replay_notes(self.trial.task, self.recorded)
+        return [*notes, *replay_notes(self.trial.task, self.recorded)]
 
     def _broken(self, answer: Answer) -> str:
         """What of our side, or of a provider, has failed so far."""
-        silences = silent(answer, self.trace, self.needed) if self.trace else ()
-        return "; ".join(dict.fromkeys((*self.troubles, *silences)))
+        return "; ".join(dict.fromkeys((*self.troubles, *(self.unanswered(answer) if self.trace else ()))))
+
+    def unanswered(self, answer: Answer) -> Iterable[str]:
+        """Who the agent needed, and had no answer of, no fault being why."""
+        yield from silent(answer, self.trace, self.needed)
+        if self._refusals is not None:
+            yield from self._refusals.without_model(self.trace)
 
     def _storable(self, value: S) -> S:
         """The value with text that can be stored; a note says where the agent's own could not."""

@@ -24,6 +24,38 @@ BREATH_S = 0.05
 """How long trials that never wait may keep the loop from its signals: a Ctrl-C must not seem lost."""
 
 
+class LocalExecutor:
+    """The Executor of this process."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.site.notes
+
+    @property
+    def concurrency(self) -> int:
+        return self.site.concurrency
+
+    def one_at_a_time(self) -> None:
+        self.site.concurrency = 1
+
+    def execute(
+        self,
+        trials: Iterable[Trial],
+        *,
+        started: OnStart | None = None,
+        on_fault: Met | None = None,
+        on_call: Saw | None = None,
+        store: Store | None = None,
+    ) -> AsyncGenerator[Observed, None]:
+        return execute(self.site, trials, started=started, on_fault=on_fault, on_call=on_call, store=store)
+
+    async def close(self) -> None:
+        await self.site.close()
+
+
 def execute(
     site: Site,
     trials: Iterable[Trial],

@@ -85,6 +85,11 @@ class _Opening:
         async with AsyncExitStack() as parts:
             site = await (self.bare(agent, parts) if self.spec.world is None else self.boxed(agent, parts))
             site.close_rest = parts.pop_all().aclose
+        if agent.launched:
+            from holdfast.execute.sandbox_backend import program_search
+            from holdfast.world.program_stamps import ProgramStamps
+
+            site.programs = ProgramStamps(agent, program_search(self.spec, agent, self.root, self.environ))
         return site
 
     # -- on this machine as it is -------------------------------------------------------------------
@@ -174,18 +179,20 @@ class _Opening:
     # -- in sandboxes -------------------------------------------------------------------------------
     async def boxed(self, written: AgentSpec, parts: AsyncExitStack) -> Site:
         from holdfast.execute.boxed_site import open_factory
-        from holdfast.execute.sandbox_backend import kept_here
+        from holdfast.execute.sandbox_backend import kept_here, program_search
         from holdfast.execute.worlds import BoxedWorlds
         from holdfast.world.mounted_agent import mount
 
         assert self.spec.world is not None
-        seen = mount(written, self.root)
+        host = self.world.backend != "docker"  # an image has programs of its own
+        search = program_search(self.spec, written, self.root, self.environ) if host else None
+        seen = mount(written, self.root, search)
         planes = self.planes(seen.agent, web=True)
         parts.push_async_callback(planes.close)
         factory = await open_factory(self.spec, seen, self.root, self.environ, self.world, planes)
         parts.push_async_callback(factory.close)
         at_once = _at_most(self.at_once, self.spec.world.resources.concurrency_limit)
-        notes = (kept_here(factory.shared.backend), *seen.mounts.notes(self.root))
+        notes = (kept_here(factory.shared.backend), *seen.mounts.notes(self.root), *seen.programs.notes())
         return Site(self.spec, self.in_worlds(seen.agent), at_once, notes, worlds=BoxedWorlds(factory, self.spec))
 
     def in_worlds(self, agent: AgentSpec) -> Agent:

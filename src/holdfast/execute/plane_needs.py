@@ -28,6 +28,7 @@ def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
         or replays(spec)
         or on_web(spec)
         or reads_cost(spec)
+        or agent.limits is not None
         or any(_on_wire(i, spec) for i in _injections(spec))
     )
 

@@ -23,7 +23,7 @@ from holdfast.model.world import Fixture, Secret, ServiceSpec, Setup, WorldSpec
 from holdfast.planes.site_planes import SitePlanes
 from holdfast.processes import scratch
 from holdfast.world.disguises import MASK
-from holdfast.world.kept_world import KeptWorld
+from holdfast.world.kept_world import HOME, KeptWorld
 from holdfast.world.reopened_service import reopen
 from holdfast.world.sandbox.bubblewrap import open_backend
 from holdfast.world.sandbox_shell import visit
@@ -82,6 +82,8 @@ async def _worlds(
         root=Path(kept.spec),
         secrets=past.secrets,
         visible={**_visible(kept), INSIDE: folder.resolve()},
+        links=kept.links,
+        home=home if (home := folder.resolve() / HOME).is_dir() else None,
         environ={"PATH": kept.environ["PATH"]} if "PATH" in kept.environ else {},
         agent_environ=agent.env,
     )

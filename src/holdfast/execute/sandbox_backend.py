@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import site as python_site
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import holdfast
 from holdfast import plugins
 from holdfast.errors import UserError
+from holdfast.model.spec import AgentSpec, Spec
 from holdfast.protocols import SandboxBackend
+from holdfast.world.program_search import ProgramSearch, search_of
 from holdfast.world.sandbox.system import present
 
+OWN = Path(sys.executable).parent
+"""Of Holdfast's own programs."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def interpreter() -> dict[str, Path]:
     """This Python and Holdfast itself, as a Python agent and MCP relays need them; nothing of the user's."""
-    packages = [*python_site.getsitepackages(), str(Path(holdfast.__file__).parents[1])]
+    packages = [*python_site.getsitepackages(), str(Path(plugins.__file__).parents[1])]
     return present([sys.prefix, sys.base_prefix, *packages], without=("/usr",))
 
 
-def usual_environ() -> dict[str, str]:
-    """The variables that every program in a world has."""
-    return {"PATH": f"{Path(sys.executable).parent}:{PATH}"}
+def usual_environ(folders: Sequence[str] = ()) -> dict[str, str]:
+    """The variables that every program in a world has; `folders` are searched for programs before all others."""
+    usual = [str(OWN), *PATH.split(":")]
+    return {"PATH": ":".join([*[folder for folder in folders if folder not in usual], *usual])}
+
+
+def program_search(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> ProgramSearch:
+    """Where programs that an agent's section names are looked for on this machine."""
+    setup = {} if spec.world is None else spec.world.setup.env
+    return search_of(environ, root, OWN, {**setup, **agent.env}.get("PATH"))
 
 
 async def open_backend(name: str, folder: Path, image: str | None) -> SandboxBackend:

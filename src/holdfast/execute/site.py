@@ -21,6 +21,7 @@ from holdfast.world.machine import Machine
 
 if TYPE_CHECKING:
     from holdfast.execute.simulated_users import SimulatedUsers
+    from holdfast.world.program_stamps import ProgramStamps
 
 
 class Site:
@@ -45,8 +46,12 @@ class Site:
         self.notes = notes
         self.scenarios: Mapping[str, Scenario] = {s.name: s for s in spec.scenarios}
         self.simulate = spec.agent.simulate == "answer"
+        self.limits = spec.agent.limits
+        """What a trial may use; None: as much as it likes."""
         self.has_params = spec.params != ({},)
         self._by_params: dict[bytes, Site] = {}
+        self.programs: ProgramStamps | None = None
+        """The agent's programs, as they were when it was opened."""
         self.users: SimulatedUsers | None = None
         """Who plays the users of tasks that have one."""
         self.close_rest: Callable[[], Awaitable[None]] | None = None
@@ -68,6 +73,11 @@ class Site:
             user = replace(task.user, goal=interpolate(task.user.goal, trial.params))
             return replace(task, turns=turns, user=user)
         return task if turns == task.turns else replace(task, turns=turns)
+
+    def updated(self) -> tuple[str, ...]:
+        """Programs of the agent that are others than when it was opened."""
+        sites = {id(site): site for site in (self, *self._by_params.values())}.values()
+        return tuple(dict.fromkeys(path for one in sites if one.programs for path in one.programs.changed()))
 
     async def close(self) -> None:
         """Closes every agent, then what it was opened with; all of it, whatever fails."""

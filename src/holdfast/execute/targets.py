@@ -27,7 +27,7 @@ def check_targets(spec: Spec, tools: Sequence[str], llm: Sequence[str], *, on_wi
                 continue
             problems.append(_unmet(scenario, injection, have))
     if problems:
-        raise SpecError(spec.path, problems, source=source_of(spec.path))
+        raise SpecError(spec.path, problems, source=source_of(spec))
 
 
 def _may_be_met(spec: Spec, injection: Injection, llm: Sequence[str]) -> bool:

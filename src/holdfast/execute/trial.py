@@ -6,17 +6,17 @@ import asyncio
 from asyncio import current_task
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute.agent_section import at_section
 from holdfast.execute.context import LiveContext, Met, Saw
-from holdfast.execute.needed import silent
 from holdfast.execute.site import Site
 from holdfast.model.codec import encodable
-from holdfast.model.observation import Answer, Observation
+from holdfast.model.observation import CALLS_MADE, ENDED_BY_US, Answer, Observation
 from holdfast.model.spec import CALM
 from holdfast.model.trial import Trial
-from holdfast.planes.describe import said
+from holdfast.planes.describe import said, shorten
 
 _NOTHING = Answer(turns=())
 
@@ -26,7 +26,7 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
     attempt = 0
     while True:
         attempt += 1
-        context = LiveContext(trial, site.scenarios.get(trial.scenario, CALM), on_fault, on_call)
+        context = LiveContext(trial, site.scenarios.get(trial.scenario, CALM), on_fault, on_call, site.limits)
         try:
             answer = await _run(site, trial, context)
         except AgentUnavailable as broken:
@@ -48,6 +48,25 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
         await asyncio.sleep(0.05 * attempt)
 
 
+def _cut_short(answer: Answer, context: LiveContext) -> Answer:
+    """The answer of an agent that passed a limit: so its last turn ended, whatever came of it in the moment."""
+    *before, last = answer.turns
+    took_ms = min(last.latency_ms, context.now() * 1000)
+    return replace(answer, turns=(*before, replace(last, ending="limit", detail=context.limit, latency_ms=took_ms)))
+
+
+def _tell_calls(context: LiveContext, answer: Answer) -> None:
+    """Of an agent that we ended it is told how far it had come."""
+    if not answer.turns or answer.turns[-1].ending not in ENDED_BY_US:
+        return
+    from holdfast.checks.trace.calls import calls, outermost, split  # few trials end so
+
+    made, _ = split(outermost(calls(context.traced())))
+    if made:
+        many = f"{len(made)} call{'' if len(made) == 1 else 's'}"
+        context.note(f"{CALLS_MADE} {many}, the last: {shorten(f'{made[-1].plane} {made[-1].tool}')}")
+
+
 def _stop_if_ended() -> None:
     """What a trial came to that we ended ourselves is nobody's doing, and not kept."""
     task = current_task()
@@ -67,8 +86,11 @@ async def _run(site: Site, trial: Trial, context: LiveContext) -> Answer:
     if site.users is not None and task.user is not UNSET:
         context.user = site.users.join(task.user)
     answer = await here.worlds.run(here.agent, task, context)
+    if context.limit:
+        answer = _cut_short(answer, context)
     if context.trace:
-        for why in silent(answer, context.trace, context.needed):
+        _tell_calls(context, answer)
+        for why in context.unanswered(answer):
             context.broke(why)
     if context.troubles:
         raise HarnessError("; ".join(context.troubles), answer=answer)

@@ -10,6 +10,7 @@ import msgspec
 from holdfast.model.trial import Trial
 from holdfast.model.world import WorldSpec
 from holdfast.spec.references import interpolate, resolve
+from holdfast.spec.shell_params import in_command
 
 
 def filling(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str, str]) -> Callable[[Trial], WorldSpec]:
@@ -27,12 +28,13 @@ def filling(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str, 
         def _part(key: str, inner: Any) -> Any:
             if key in _NAMED and isinstance(inner, dict):  # their keys are the user's own words
                 return {name: value(text) for name, text in inner.items()}
-            return as_written(inner) if key in _AS_WRITTEN else value(inner)
+            fill_in = _AS_WRITTEN.get(key)
+            return value(inner) if fill_in is None else as_written(inner, fill_in)
 
-        def as_written(part: Any) -> Any:
+        def as_written(part: Any, fill_in: _FillIn) -> Any:
             if isinstance(part, str):
-                return interpolate(part, trial.params)
-            return [as_written(inner) for inner in part] if isinstance(part, list | tuple) else part
+                return fill_in(part, trial.params)
+            return [as_written(inner, fill_in) for inner in part] if isinstance(part, list | tuple) else part
 
         return msgspec.convert(value(plain), WorldSpec)
 
@@ -40,5 +42,12 @@ def filling(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str, 
 
 
 _NAMED = ("env", "headers", "dns_overrides")
-_AS_WRITTEN = ("commands", "content", "response", "sql", "wait_for")
-"""A dollar there is the shell's, the database's or the mock's own; parameters are filled in."""
+_FillIn = Callable[[str, Mapping[str, Any]], str]
+_AS_WRITTEN: Mapping[str, _FillIn] = {
+    "commands": in_command,
+    "content": interpolate,
+    "response": interpolate,
+    "sql": interpolate,
+    "wait_for": in_command,
+}
+"""A dollar there is the shell's, the database's or the mock's own; parameters are filled in, a shell's as one word."""

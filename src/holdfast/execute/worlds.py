@@ -54,6 +54,7 @@ class BoxedWorlds:
 
     async def run(self, agent: Agent, task: Task, context: TrialContext) -> Answer:
         from holdfast.execute.evidence import checks_of, foresee, found_in
+        from holdfast.world.nested_sandbox import refused_nesting
 
         settings = self._factory.shared.settings
         scenario = self._scenarios.get(context.trial.scenario, CALM)
@@ -67,6 +68,8 @@ class BoxedWorlds:
                     answer = await self._answer(agent, task, world)
             context.watch = None
             await world.settle(began)
+            if not settings.nested and (why := refused_nesting(world.audit(), f"{answer.output}\n{_texts(answer)}")):
+                context.note(why)
             context.found(await found_in(world, answer, checks, settings.secrets))
             if settings.keeping is not None:
                 wants, seen = settings.keeping.wants, context.seen(answer)
@@ -80,6 +83,10 @@ class BoxedWorlds:
         while world.disturbances.restart():
             answer = await agent.run(task, world)
         return _with_cause(answer, world, self._spec.agent.timeout_ms)
+
+
+def _texts(answer: Answer) -> str:
+    return "\n".join(turn.text or "" for turn in answer.turns)
 
 
 def _leave_time(world: BoxedWorld) -> None:

@@ -9,7 +9,7 @@ from holdfast.model.observation import EndingKind, Turn
 from holdfast.model.task import RequestChange
 from holdfast.model.verdict import Finding, Outcome
 
-_BAD: frozenset[EndingKind] = frozenset(("timeout", "raised", "crashed", "out_of_memory", "closed"))
+_BAD: frozenset[EndingKind] = frozenset(("timeout", "limit", "raised", "crashed", "out_of_memory", "closed"))
 
 
 class RequestEnding(NamedTuple):

@@ -9,6 +9,7 @@ from holdfast.model.observation import WHOLE, Turn
 _WORDS: Mapping[str, str] = {
     "answered": "the answer is empty",
     "no_answer": "the agent ended without one",
+    "limit": "the agent was ended",
     "raised": "the agent raised an exception",
     "crashed": "the agent crashed",
     "out_of_memory": "the agent ran out of memory",

@@ -29,6 +29,8 @@ class RuleComparison(Struct, frozen=True, omit_defaults=True):
     """The part of a `ci` run that the rule belongs to."""
     more_replicas: int | None = None
     """About so many more would tell, if what was seen goes on; None where nothing points either way."""
+    obeyed: tuple[str, ...] = ()
+    """Attacks that are obeyed now, and were in no replica before: one is enough to be worse."""
 
 
 class Comparison(Struct, frozen=True, omit_defaults=True):

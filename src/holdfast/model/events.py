@@ -9,6 +9,7 @@ from msgspec import Struct
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.score import Cell
 from holdfast.model.spec import Spec
+from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 
@@ -33,6 +34,13 @@ class TrialStarted(Struct, frozen=True):
     trial: Trial
 
 
+class CallSeen(Struct, frozen=True):
+    """A call of a trial that is under way has ended."""
+
+    trial: Trial
+    call: TraceEvent
+
+
 class FaultFired(Struct, frozen=True):
     trial: Trial
     fault: FaultMet
@@ -52,6 +60,17 @@ class CellDecided(Struct, frozen=True):
     cell: Cell
 
 
+class WorkersAtWork(Struct, frozen=True):
+    """What goes on at a cluster."""
+
+    workers: int
+    in_flight: int
+    """Trials."""
+    lost: int
+    repeated: int
+    """Trials that were run again, since their worker was lost."""
+
+
 class Warned(Struct, frozen=True):
     message: str
 
@@ -62,4 +81,15 @@ class RunEnded(Struct, frozen=True):
     complete: bool
 
 
-Event: TypeAlias = RunStarted | TrialStarted | FaultFired | TrialEnded | VerdictGiven | CellDecided | Warned | RunEnded
+Event: TypeAlias = (
+    RunStarted
+    | TrialStarted
+    | CallSeen
+    | FaultFired
+    | TrialEnded
+    | VerdictGiven
+    | CellDecided
+    | WorkersAtWork
+    | Warned
+    | RunEnded
+)

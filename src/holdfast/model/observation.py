@@ -15,6 +15,7 @@ EndingKind = Literal[
     "answered",  # an answer came, good or bad
     "no_answer",  # ended by itself without an answer: None, 204, an empty body
     "timeout",  # did not answer in time and was ended
+    "limit",  # made more calls, or used more tokens or money, than agent.limits allow, and was ended
     "raised",  # raised an exception (Python)
     "crashed",  # its process died: exit code, signal
     "out_of_memory",  # its process was ended for using more memory than it may
@@ -25,12 +26,16 @@ EndingKind = Literal[
 ENDINGS: tuple[str, ...] = EndingKind.__args__  # type: ignore[attr-defined]  # Literal keeps its values there
 
 
+ENDED_BY_US = ("timeout", "limit")
+"""Endings that we brought about."""
 _BROKE = re.compile(r"\bfault \w+ broke: ")
 
 WHOLE = "resources.timeout"
 """Named in the detail of a timeout that the whole trial had, and not the agent alone."""
 
 
+CALLS_MADE = "it was ended after"
+"""Begins the note of a trial that we ended: how many calls it had made, and the last one."""
 NO_TEXT = "not text"
 """Begins the detail of an unreadable reply whose bytes are not in their charset: no setting could read it."""
 
@@ -89,6 +94,8 @@ class Answer(Struct, frozen=True, omit_defaults=True):
     """How often each declared tool or model function was called."""
     concurrent: bool = False
     """Calls overlapped, so the order of faults may differ between runs."""
+    unmatched: dict[int, str] = {}
+    """By injection: what the calls had where its `match` asks for something else, if no call fitted."""
 
 
 class ForbiddenResult(Struct, frozen=True, omit_defaults=True):
@@ -115,6 +122,8 @@ class Observation(Struct, frozen=True, omit_defaults=True):
     notes: tuple[str, ...] = ()
     calls: dict[str, int] = {}
     concurrent: bool = False
+    unmatched: dict[int, str] = {}
+    """By injection: what the calls had where its `match` asks for something else, if no call fitted."""
     simulated: bool = False
     """The faults damaged the answer (`agent.simulate: answer`), not the agent's own calls."""
     error: str = ""

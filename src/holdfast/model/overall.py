@@ -58,5 +58,3 @@ class Overall(Struct, frozen=True, omit_defaults=True):
     seed: int = 0
     started: str = ""
     duration_s: float = 0.0
-    scored: bool = True
-    """It is a `ci` run; else parts stand side by side, without an overall number."""

@@ -222,3 +222,5 @@ class Score(Struct, frozen=True, omit_defaults=True):
     spent: Spent | None = None
     mutation: MutationScore | None = None
     """Of a mutation run: what `value` is made of."""
+    shard: str = ""
+    """`2/4`: this is a share of a run. The verdict is that of all shares together, and so it has not passed yet."""

@@ -180,6 +180,22 @@ class ToolRef(Struct, frozen=True):
     name: str | None = None
 
 
+class UsageLimits(Struct, frozen=True, omit_defaults=True):
+    """What one trial of the agent may use; more ends it. None: as much as it likes."""
+
+    calls: int | None = None
+    cost: float | None = None
+    """US dollars."""
+    tokens: int | None = None
+
+
+class TerminalStep(Struct, frozen=True):
+    """What is expected on the agent's terminal, and what is typed then; Enter follows."""
+
+    expect: str
+    type: str = ""
+
+
 class AgentSpec(Struct, frozen=True, omit_defaults=True):
     """The `agent:` section, defaults filled in; strings keep their references."""
 
@@ -218,8 +234,13 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     gateway: bool = False
     mcp_config: str | dict[str, Any] | None = None
     """A file beside the spec, or its content."""
+    limits: UsageLimits | None = None
     dir: str | None = None
     """A folder beside the spec that a sandboxed agent sees as /agent."""
+    dialogue: tuple[TerminalStep, ...] = ()
+    """A command that has these is given a terminal."""
+    nested_sandbox: bool = False
+    """It may make a sandbox of its own in ours."""
     position: Position | None = None
 
     @property
@@ -291,6 +312,13 @@ class Unbuilt(Struct, frozen=True):
     """No release will have it: a name that nobody knows."""
 
 
+class BuiltText(Struct, frozen=True):
+    """A spec that Python code built: as YAML, and the line of that code. All of it stands on this line."""
+
+    text: str
+    line: int = 1
+
+
 class Spec(Struct, frozen=True, omit_defaults=True):
     """The whole file: what is asked, of whom, under which weather, held to which rules."""
 
@@ -346,6 +374,8 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     weights: PartWeights = PartWeights()
     mutations: MutationSpec | None = None
     """How golden prompts are varied; of a mutation run."""
+    built: BuiltText | None = None
+    """Of a spec that Python code built, whose file is `path`; None: the spec is that file."""
 
     @property
     def by_cases(self) -> bool:

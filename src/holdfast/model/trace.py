@@ -14,6 +14,10 @@ EVENTS_KEPT = 2_000
 """Events of one trial that are kept: an agent that never stops calling does not fill the disk."""
 
 
+REFUSED = "refused"
+"""The error of a call that egress rules did not let out."""
+
+
 class Cost(Struct, frozen=True, omit_defaults=True, gc=False):
     """What a model call used."""
 
@@ -71,6 +75,8 @@ class TraceEvent(Struct, frozen=True, omit_defaults=True, gc=False):
     """Of a model call that the agent left: how long nothing had come from upstream by then."""
     unsent: bool = False
     """A fault answered it, or held it back until the agent left: it never reached the other side."""
+    times: int = 1
+    """How often it came: a call that egress refused is told once, whatever the agent does."""
     in_process: bool = False
     """A model function of the agent's own: the request that it makes may be seen on the wire, too."""
 

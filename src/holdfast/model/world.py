@@ -19,7 +19,7 @@ DRIFT_KINDS: tuple[DriftKind, ...] = ("null", "swap", "stale", "duplicate")
 
 
 class PlacedFile(Struct, frozen=True, omit_defaults=True):
-    """A file put into the workspace: its content, or a file beside the spec that is copied."""
+    """A file put into the workspace or the home: its content, or a file beside the spec that is copied."""
 
     path: str
     content: str | None = None
@@ -34,6 +34,8 @@ class Setup(Struct, frozen=True, omit_defaults=True):
     commands: tuple[str, ...] = ()
     files: tuple[PlacedFile, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
+    home_files: tuple[PlacedFile, ...] = ()
+    """Below the home of the trial, which is no part of the workspace."""
 
 
 class Resources(Struct, frozen=True, omit_defaults=True):
@@ -45,6 +47,8 @@ class Resources(Struct, frozen=True, omit_defaults=True):
     disk: int | None = None
     pids: int | None = None
     concurrency_limit: int | None = None
+    labels: tuple[str, ...] = ()
+    """What the machine of a cluster must have, by the names that its operator gave."""
 
 
 class Secret(Struct, frozen=True, omit_defaults=True):

@@ -19,7 +19,7 @@ from holdfast.plan.checks import make_check, needs_control
 from holdfast.plan.ids import agent_json, identity
 from holdfast.plan.layout import Layout, TrialGroup
 from holdfast.plan.lazy import Lazy
-from holdfast.plan.select import EVERYTHING, Select, TaskFilter, chosen, positions
+from holdfast.plan.select import EVERYTHING, Select, Shard, TaskFilter, chosen, positions
 
 EVERY_RULE = "*"
 
@@ -159,11 +159,25 @@ class Plan:
         kept: Sequence[int] = everything
         if select.trials:
             kept = positions(select.trials, (self._layout.trial(i).id for i in everything))
-        if select.keywords or select.failed:
+        if select.filters:
             kept = self._filtered(kept, TaskFilter(select))
             if not kept:
                 raise UsageError("nothing is left to run", hint=_left_out(self.spec, select))
-        return kept
+        return kept if select.shard is None else self._share(kept, select.shard)
+
+    def _share(self, kept: Sequence[int], shard: Shard) -> list[int]:
+        """Every so manieth question: scenarios and rules spread evenly, the replicas of a question stay together.
+
+        So a cell that a shard fails is failed, whatever the others see.
+        """
+        share, last = [], -1
+        group = -1
+        for at in kept:
+            if at // self.spec.replicas != last:
+                group, last = group + 1, at // self.spec.replicas
+            if group % shard.of == shard.number - 1:
+                share.append(at)
+        return share
 
     def _filtered(self, kept: Sequence[int], wanted: TaskFilter) -> list[int]:
         """Of these trials, those that ask what is wanted for a rule that they serve."""
@@ -234,7 +248,7 @@ def _chosen(spec: Spec, select: Select) -> tuple[tuple[Scenario, ...], tuple[Inv
     invariants = set(chosen(select.invariants, [r.id for r in spec.invariants], "rule"))
     kept = [s for s in spec.scenarios if s.name in scenarios]
     rules = [r for r in spec.invariants if r.id in invariants]
-    if select.keywords or select.failed:
+    if select.filters:
         wanted = TaskFilter(select)
         pairs = [(s, r) for s in kept for r in rules if applies(r.when, s) and _wanted(wanted, spec, r, s)]
         kept = [s for s in kept if any(s is scenario for scenario, _ in pairs)]

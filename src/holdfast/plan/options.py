@@ -46,6 +46,10 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
     """What a backend cannot enforce is refused."""
     allow_commands: bool = False
     """Secrets may be asked of commands, wherever the spec lies."""
+    on: str | None = None
+    """A cluster to run on: `ray`, or `ray://host:port`; None: this machine."""
+    send_secrets: bool = False
+    """Values of secrets travel to the workers; else these have their own."""
     part: PartAsked = "contract"
     chaos: bool = False
     """Mutations are asked in the weather of the `chaos` block."""
@@ -107,7 +111,7 @@ VERDICT = ("min_score", "strict", "allow_vacuous", "max_errors")
 """What counts as held: it may be asked anew, and then stays."""
 _PLAIN = SETTLED[1:-1]
 """Those that are options by their own names; the part is the command's."""
-_SELECT = ("--scenario", "--invariant", "--trial", "-k", "--lf")
+_SELECT = ("--scenario", "--invariant", "--trial", "-k", "--lf", "the choice of cells", "--shard")
 
 
 def _values(options: RunOptions) -> tuple[Any, ...]:
@@ -115,4 +119,5 @@ def _values(options: RunOptions) -> tuple[Any, ...]:
     plain = (getattr(options, name) for name in _PLAIN)
     select = options.select
     resolved = (value.resolve() if isinstance(value, Path) else value for value in plain)
-    return (select.scenarios, select.invariants, select.trials, select.keywords, select.failed, *resolved)
+    named = (select.scenarios, select.invariants, select.trials, select.keywords, select.failed, select.cells)
+    return (*named, select.shard, *resolved)

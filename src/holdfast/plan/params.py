@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.model.spec import Invariant
 from holdfast.spec.references import interpolate, names
+from holdfast.spec.rules import SHELL_TEXT
 
 
 def refers_to_params(invariant: Invariant) -> bool:
@@ -19,6 +20,11 @@ def refers_to_params(invariant: Invariant) -> bool:
 def with_params(invariant: Invariant, params: Mapping[str, Any]) -> Invariant:
     """The rule as it is for these parameters."""
     settings = {key: _filled(value, params) for key, value in invariant.settings.items()}
+    if invariant.check in SHELL_TEXT:  # a value is one word there, whatever is in it
+        from holdfast.spec.shell_params import in_command
+
+        key = SHELL_TEXT[invariant.check]
+        settings[key] = in_command(str(invariant.settings[key]), params)
     return replace(invariant, settings=settings)
 
 

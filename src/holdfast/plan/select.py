@@ -32,8 +32,28 @@ class FailedTask(Struct, frozen=True, array_like=True):
     """Canonical JSON; empty, as runs that were stored before have it: whatever they are."""
 
 
+class SelectedCell(Struct, frozen=True, array_like=True):
+    """A cell that is asked for by itself: a rule in a scenario, with params."""
+
+    invariant: str
+    scenario: str
+    params: str = "{}"
+    """Canonical JSON."""
+
+
 def failed_task(rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> FailedTask:
     return FailedTask(rule, scenario, task.turns, canonical(params).decode())
+
+
+class Shard(Struct, frozen=True, array_like=True):
+    """One of so many equal shares of a plan, for a machine of its own."""
+
+    number: int
+    """From 1 on."""
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
 
 
 class Select(Struct, frozen=True):
@@ -47,11 +67,19 @@ class Select(Struct, frozen=True):
     """An expression on the names of scenarios, rules, types of mutations and sessions, on prompts and on parameters."""
     failed: tuple[FailedTask, ...] = ()
     """Only what failed in an earlier run."""
+    cells: tuple[SelectedCell, ...] = ()
+    """Only what these cells need."""
+    shard: Shard | None = None
 
     @property
     def narrows(self) -> bool:
         """Whether it leaves out trials of scenarios and rules that it keeps."""
-        return bool(self.trials or self.keywords or self.failed)
+        return bool(self.trials or self.filters or self.shard)
+
+    @property
+    def filters(self) -> bool:
+        """Whether it asks of each trial what it is about."""
+        return bool(self.keywords or self.failed or self.cells)
 
 
 class TaskFilter:
@@ -64,9 +92,12 @@ class TaskFilter:
 
             self._fits = matcher(select.keywords)
         self._failed = frozenset(select.failed)
+        self._cells = frozenset(select.cells)
 
     def keeps(self, rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> bool:
         if self._failed and not self._failed_on(rule, scenario, task, params):
+            return False
+        if self._cells and SelectedCell(rule, scenario, canonical(params).decode()) not in self._cells:
             return False
         if self._fits is None:
             return True

@@ -79,6 +79,14 @@ class Policy:
         if self._default == "deny" and not any(_fits(glob, host, port) for glob in self._allow):
             raise NotPermitted(f"network.egress does not allow {host}:{port}")
 
+    def permits(self, host: str, port: int) -> bool:
+        """Whether the egress rules say yes."""
+        try:
+            self.permit(host, port)
+        except NotPermitted:
+            return False
+        return True
+
     async def addresses(self, host: str, port: int) -> list[str]:
         """The addresses to connect to, each checked; raises NotPermitted if none may be, OSError if there is none."""
         self.permit(host, port)

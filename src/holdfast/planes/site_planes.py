@@ -190,11 +190,11 @@ def mcp_variables(agent: AgentSpec | None, root: Path, path: Path, url: str, pro
 
 def placeholders(environ: Mapping[str, str]) -> dict[str, str]:
     """Keys for libraries that refuse to start without one: where the user has none, ours, which opens nothing."""
-    found = {}
+    found: dict[str, str] = {}
     for host in HOSTS.values():
-        names = [name for name, _, _ in host.key_variables]
-        if not any(environ.get(name) for name in names):
-            found[names[0]] = PLACEHOLDER_KEY
+        if not any(environ.get(name) for name, _, _ in host.key_variables):
+            usual = host.key_variables[0][1:]  # a key by another name is one; what is sent otherwise is another thing
+            found |= {name: PLACEHOLDER_KEY for name, *sent in host.key_variables if tuple(sent) == usual}
     return found
 
 

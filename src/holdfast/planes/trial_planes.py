@@ -10,6 +10,7 @@ from holdfast.http1.server import Exchange
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.llm.codecs.formats import asks_model, provider_of_host
 from holdfast.planes.llm.gateway import Gateway
+from holdfast.planes.llm.sources.provider_hosts import is_public
 from holdfast.planes.mcp.plane import McpPlane
 from holdfast.planes.trial_address import LoopbackAddress, route
 from holdfast.protocols import TrialContext
@@ -17,6 +18,8 @@ from holdfast.protocols import TrialContext
 if TYPE_CHECKING:
     from holdfast.planes.http.authority import Authority
     from holdfast.planes.http.proxy import Proxy
+
+_HTTPS = 443
 
 
 class SharedPlanes(Protocol):
@@ -45,9 +48,14 @@ class TrialPlanes:
         self._proxy: Proxy | None = None
 
     def model(self, exchange: Exchange, provider: str, path: str) -> Awaitable[None]:
+        if self._context.limit:
+            return _over(exchange)
         return self._traffic.serve(exchange, provider, path)
 
     async def web(self, exchange: Exchange) -> None:
+        if self._context.limit:
+            await _over(exchange)
+            return
         if self._shared.authority is None:
             await exchange.respond(403, body=b"this run has no HTTP plane\n")
             return
@@ -98,12 +106,21 @@ class TrialPlanes:
         return self._proxy
 
     async def _by_host(self, exchange: Exchange, context: TrialContext, origin: str) -> None:
-        """A call to a provider's own host, through the proxy."""
+        """A call to a provider's own host, through the proxy. Where egress rules keep it from there, the gateway
+        goes in its stead: as for any other call, and not to a host of the agent's choice."""
         host = origin.partition("://")[2].partition(":")[0]
+        provider = provider_of_host(host) or "openai"
+        led = is_public(provider, host) and not self._shared.policy.permits(host, _HTTPS)
         target = exchange.head.target
         path = "/" + target.partition("://")[2].partition("/")[2] if "://" in target[:12] else target
-        await self._traffic.serve(exchange, provider_of_host(host) or "openai", path, base_url=origin)
+        await self._traffic.serve(exchange, provider, path, base_url=None if led else origin)
 
     async def _own(self, exchange: Exchange, context: TrialContext, path: str) -> None:
         """A call to our own address that a client sent through the proxy."""
         await route(exchange, path, self._address.token, self)
+
+
+async def _over(exchange: Exchange) -> None:
+    """The agent has passed a limit, and is being ended."""
+    exchange.keep_alive = False
+    await exchange.respond(403, body=b"agent.limits: this trial is over\n")

@@ -52,6 +52,8 @@ TARGETS_KEPT = 10_000
 OTHERS = "(others)"
 """What calls to targets beyond that are counted under."""
 
+_HAD_KEPT = 3
+"""Calls that did not match of which it is told what they had."""
 LEDGER_LIMIT = 1000
 """Firings of one fault in one trial that are listed: enough to see what happened, bounded whatever the agent does."""
 _NO_MORE = f"the first {LEDGER_LIMIT} firings stand here; any more are not listed"
@@ -71,6 +73,22 @@ class ActiveInjection:
         self.spent = 0
         """Of `times`: firings that were met, or may still be."""
         self.memory: dict[str, Any] = {}
+        self._had: dict[str, None] = {}
+
+    def matches(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call is one that `match` asks for; of those that are not, it is kept what they had."""
+        match = self.injection.schedule.match
+        if match is None or _matches(match, arguments):
+            return True
+        if len(self._had) < _HAD_KEPT:
+            told = (f"{name}: {describe(arguments[name])}" if name in arguments else f"no {name}" for name in match)
+            self._had[", ".join(told)] = None
+        return False
+
+    @property
+    def unmatched(self) -> str:
+        """What the calls had, if none matched; else empty."""
+        return "" if self.seen else "; ".join(self._had)
 
     def at_step(self, plane: str) -> bool:
         """Whether calls on this plane are those of its step; only faults of services have steps."""
@@ -172,6 +190,11 @@ class Weather:
                     self._by_target[key] = found
         return found
 
+    @property
+    def unmatched(self) -> dict[int, str]:
+        """By injection: what the calls that it faced had where its `match` asks for something else, if none fitted."""
+        return {placed.index: placed.unmatched for placed in self._placed or () if placed.unmatched}
+
     def count(self, plane: str, target: str) -> int:
         """Counts an attempt as it arrives; which one it is, from 1."""
         target = brief(target)
@@ -270,11 +293,10 @@ class Weather:
         with self.lock:
             key = what if numbered else self._occurrence(what)
             for placed in facing:
-                match = placed.injection.schedule.match
-                if match is None or _matches(match, call.arguments):
+                if placed.matches(call.arguments):
                     placed.seen += 1
                     # A transaction that never comes to the fault's step counts all the same.
-                    every = match is None and call.plane.startswith(STEP)
+                    every = placed.injection.schedule.match is None and call.plane.startswith(STEP)
                     arrived.append((placed, call.n if every else placed.seen, key))
         return arrived
 
@@ -382,12 +404,19 @@ def _matches(match: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
 
 
 def _fits(value: Any, wanted: Any) -> bool:
-    """Text is a glob; numbers compare as numbers; anything else is the same value."""
+    """Text is a glob; numbers compare as numbers; anything else is the same value.
+
+    A list fits if a member does; a list of what is wanted, if each is fitted by a member.
+    """
+    if isinstance(value, list | tuple):
+        if not isinstance(wanted, list):
+            return any(_fits(member, wanted) for member in value)
+        return bool(wanted or not value) and all(_fits(value, one) for one in wanted)
     if isinstance(wanted, str):
         return fnmatchcase(value if isinstance(value, str) else describe(value), wanted)
     if isinstance(wanted, (int, float)) and not isinstance(wanted, bool):
         return isinstance(value, (int, float)) and not isinstance(value, bool) and value == wanted
-    return same(list(value) if isinstance(value, tuple) else value, wanted)
+    return same(value, wanted)
 
 
 def _untold(use: RecordedUse) -> None:

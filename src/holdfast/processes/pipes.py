@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT, output_notes
@@ -18,6 +18,9 @@ _GROUP_RULE = re.compile(r"\s*\+[-+]+")
 _GROUP_LINE = re.compile(r"\s*\| (?!Traceback \()(\S.*)$")
 """An error inside of one: what stands deeper is where it came from."""
 _GROUP_FRAME = re.compile(r'\s*\|   File "')
+
+_ERROR = re.compile(r"\b(\w*Error|\w*Exception|error|ERROR|exception|[Ff]atal|FATAL|panic|panicked)\b")
+"""What a line says that tells why a program died."""
 
 
 class Sink(Protocol):
@@ -61,6 +64,15 @@ class Tail:
         if lines and _GROUP_END.match(lines[0]):
             return _innermost(lines[1:]) or lines[0].strip()
         return lines[0].strip() if lines else ""
+
+    @property
+    def telling_line(self) -> str:
+        """The last line that says error; the last one of all if none does."""
+        last = self.last_line
+        if _ERROR.search(last):
+            return last
+        said = (line.strip() for line in reversed(self.text.splitlines()) if _ERROR.search(line))
+        return next((line for line in said if not line.startswith("at ")), last)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -196,6 +208,10 @@ class Pipes:
     @property
     def stdio(self) -> tuple[int, int, int]:
         return self._inlet.theirs, self._outlets[0].theirs, self._outlets[-1].theirs
+
+    def started(self, argv: Sequence[str]) -> list[str]:
+        """What to execute for a program that is given these."""
+        return [*argv]
 
     def give(self) -> None:
         """Their ends are handed over."""

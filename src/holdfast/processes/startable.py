@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
+from holdfast.processes.known_programs import install_hint
 from holdfast.processes.launcher import Descriptors, Launcher
 from holdfast.processes.program import Program
 
@@ -19,6 +21,8 @@ NOT_RUN = (126 << 8, 127 << 8)
 BEGIN: Mapping[str, str] = {"PYTHONUNBUFFERED": "1"}
 """Unless the user sets it otherwise: what a Python agent prints must be there when it crashes or waits."""
 
+_MISSING = re.compile(r"([^\s:]+): (?:command )?not found$")
+"""How a shell says that it found no program of that name."""
 _OURS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
@@ -32,7 +36,7 @@ def argv_of(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> list[st
     path = found or (str(beside) if beside.is_file() else "")
     if not path:
         where = "no such file" if os.sep in named else "not on PATH, and no such file beside the spec"
-        hint = "a path is relative to the spec's folder; a shell command is agent.command"
+        hint = f"{install_hint(named)}a path is relative to the spec's folder; a shell command is agent.command"
         raise AgentUnavailable(f"cannot start agent.binary {named!r}: {where}", hint=hint, config=True)
     return [path, *agent.args]
 
@@ -51,11 +55,12 @@ async def start(launcher: Launcher, argv: list[str], env: Mapping[str, str], cwd
         raise AgentUnavailable(message, hint=hint, config=True) from refused
 
 
-def not_run(agent: AgentSpec, said: str) -> AgentUnavailable:
-    """The error of a shell that could not run the command."""
+def not_run(agent: AgentSpec, said: str, sees: str) -> AgentUnavailable:
+    """The error of a shell that could not run the command; `sees`: where it looked for programs."""
+    missing = _MISSING.search(said)
     return AgentUnavailable(
         f"agent.command cannot be run: {said or 'the shell found no such program'}",
-        hint="it is run by sh -c in the spec's folder: check its name, its path and that it is executable",
+        hint=(install_hint(missing[1]) if missing else "") + sees,
         body=agent.command or "",
         config=True,
     )

@@ -7,11 +7,11 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 
-def outside(path: str) -> Iterable[tuple[str, str]]:
-    """What is wrong with a path that leaves the workspace."""
+def outside(path: str, folder: str = "the workspace") -> Iterable[tuple[str, str]]:
+    """What is wrong with a path that leaves the workspace, or another folder."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts:
-        yield "path", "must stay inside the workspace: no .. and no absolute path"
+        yield "path", f"must stay inside {folder}: no .. and no absolute path"
 
 
 def covers(allowed: Iterable[str], path: str) -> bool:

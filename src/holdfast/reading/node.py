@@ -60,6 +60,16 @@ class Node(Struct, eq=False):
         return self.value
 
 
+def put_at(node: Node, line: int) -> None:
+    """Places a tree on one line: that of the code which it comes from."""
+    node.line, node.column, node.length = line, 1, 1
+    for item in node.items:
+        put_at(item, line)
+    for key, value in node.pairs.values():
+        put_at(key, line)
+        put_at(value, line)
+
+
 def from_plain(value: Any, at: Node) -> Node:
     """A node tree for a value that comes from elsewhere, placed where `at` was written."""
     node = Node("null", at.line, at.column, at.length)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
-from itertools import chain
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,19 +43,12 @@ def imported(path: Path, format: TraceFormat | None) -> SessionsFound:
     """The sessions of a file; its format is guessed if none is given. UserError if it is of none."""
     if format in (None, "holdfast") and _is_session_file(path):
         return SessionsFound(read_sessions(path))
-    stream = documents(path)
-    left_out: list[LeftOutTrace] = []
-    first = _first(stream, left_out)
-    if first is None:
-        raise UserError(f"{path}: no line of it is readable as JSON: {left_out[0].why}", hint=_HINT)
-    chosen = format or _guessed(path, first)
+    chosen = _chosen(path, format)
     if chosen == "holdfast":
         return SessionsFound(read_sessions(path))
     reader = _reader(chosen)
-    if not reader.matches(first.value):
-        raise UserError(f"{path}: this is not the format {chosen}", hint=_HINT)
-    whole = _readable(chain([first], stream), reader, chosen, left_out)
-    return _sorted_out(reader.read(whole), left_out)
+    left_out: list[LeftOutTrace] = []
+    return _sorted_out(reader.read(_readable(documents(path), reader, chosen, left_out)), left_out)
 
 
 _HINT = f"say what it is: --format {'|'.join(FORMATS)}"
@@ -74,14 +67,6 @@ def _sorted_out(found: Iterable[Found], left_out: list[LeftOutTrace]) -> Session
     return SessionsFound(tuple(sessions), tuple(left_out))
 
 
-def _first(stream: Iterator[ForeignDocument | LeftOutTrace], left_out: list[LeftOutTrace]) -> ForeignDocument | None:
-    for one in stream:
-        if isinstance(one, ForeignDocument):
-            return one
-        left_out.append(one)
-    return None
-
-
 def _readable(
     stream: Iterable[ForeignDocument | LeftOutTrace], reader: TraceReader, format: str, left_out: list[LeftOutTrace]
 ) -> Iterator[ForeignDocument]:
@@ -97,19 +82,43 @@ def _readable(
 def _unlike(value: Any, format: str) -> str:
     from holdfast.replay.foreign_trace import NO_INPUT
 
-    return NO_INPUT if format == "jsonl" and isinstance(value, dict) else f"not of the format {format}"
+    if format == "jsonl" and isinstance(value, dict):
+        return NO_INPUT
+    like = next((name for name in _MODULES if _reader(name).matches(value)), "")
+    return f"not of the format {format}, which the other lines have" + (f": it looks like {like}" if like else "")
 
 
-def _guessed(path: Path, first: ForeignDocument) -> str:
-    if isinstance(first.value, dict) and first.name == path.name:
-        listed = first.value.get("sessions")
-        one = listed[0] if isinstance(listed, list) and listed else first.value
-        if isinstance(one, dict) and "id" in one and "input" in one and _OURS & set(one):
+def _chosen(path: Path, format: TraceFormat | None) -> str:
+    """The format that is given, or the one that most records have; of two the first of them all. UserError: none."""
+    readers = {name: _reader(name) for name in ([format] if format in _MODULES else _MODULES) if name}
+    counts: Counter[str] = Counter()
+    unreadable = ""
+    seen = 0
+    for one in documents(path):
+        if isinstance(one, LeftOutTrace):
+            unreadable = unreadable or one.why
+            continue
+        seen += 1
+        if format in (None, "holdfast") and _is_ours(path, one):
             return "holdfast"
-    for name in _MODULES:
-        if _reader(name).matches(first.value):
-            return name
-    raise UserError(f"{path}: its format is none that is known", hint=_HINT)
+        counts.update(islice((name for name, reader in readers.items() if reader.matches(one.value)), 1))
+    if not seen:
+        raise UserError(f"{path}: no line of it is readable as JSON: {unreadable}", hint=_HINT)
+    if format == "holdfast":
+        return format
+    if not counts:
+        what = "its format is none that is known" if format is None else f"this is not the format {format}"
+        raise UserError(f"{path}: {what}", hint=_HINT)
+    return max(_MODULES, key=lambda name: counts[name])
+
+
+def _is_ours(path: Path, one: ForeignDocument) -> bool:
+    """Whether this is a whole file of sessions as we write it."""
+    if not isinstance(one.value, dict) or one.name != path.name:
+        return False
+    listed = one.value.get("sessions")
+    first = listed[0] if isinstance(listed, list) and listed else one.value
+    return isinstance(first, dict) and "id" in first and "input" in first and bool(_OURS & set(first))
 
 
 def _is_session_file(path: Path) -> bool:

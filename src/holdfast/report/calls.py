@@ -17,6 +17,7 @@ def call(event: TraceEvent) -> str:
         f"{event.ts:.3f} s",
         f"{event.plane} {event.tool}".strip(),
         f"{event.duration_ms:.0f} ms",
+        f"{event.times} times" if event.times > 1 else "",
         ending(event),
         f"retry {event.retry}" if event.retry else "",
         f"{tokens(event)} tokens" if tokens(event) else "",

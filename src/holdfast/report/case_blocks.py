@@ -8,7 +8,7 @@ from holdfast.model.run import CaseRow, ReplicaRow, Run
 from holdfast.model.score import Case
 from holdfast.report import calls, cases, mutations, wording
 from holdfast.report.failures import LABEL, SHOWN, fold
-from holdfast.report.paint import Paint
+from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import columns, one_line, pad, shorten
 
 MAX_ROWS = 40
@@ -59,13 +59,18 @@ def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list
     return lines
 
 
+def told(run: Run, row: CaseRow, width: int = 100) -> list[str]:
+    """One case, explained without colour."""
+    return list(_block(row, cases.RuleFacts(run), width, painter(False), False))
+
+
 def _block(row: CaseRow, rules: cases.RuleFacts, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
     case = row.case
     flaky = "  (flaky)" if case.flaky else ""
     words = {"fail": "failed", "error": "could not be judged", "pass": "passed, but not in full"}
     word = "is unproven" if case.unproven_only else words[case.status]
-    title = f"{wording.SIGNS[case.status]} {one_line(cases.head(case))} {word}{flaky}"
-    yield paint(shorten(title, max(20, width)), case.status)
+    title = f"{wording.SIGNS[cases.outcome(case)]} {one_line(cases.head(case))} {word}{flaky}"
+    yield paint(shorten(title, max(20, width)), cases.outcome(case))
     for one in _told(row, verbose):
         for label, text in _facts(case, one, rules, verbose):
             whole = label == "again"  # a command must stay whole, so that it can be copied
@@ -93,9 +98,9 @@ def _facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts, verbose: bool) -
     for n, verdict in enumerate(cases.unpassed(one)):
         sign = wording.SIGNS[verdict.outcome]
         yield "" if n else "because", f"{sign} {one_line(rules.reason(verdict))}   {rules.place(verdict.invariant)}"
-    if one.seen.ledger:
-        met = "; ".join(wording.fault(fault) for fault in one.seen.ledger[:4])
-        yield "met", one_line(met + (f"; and {len(one.seen.ledger) - 4} more" if len(one.seen.ledger) > 4 else ""))
+    if met := one.seen.met:
+        more = f"; and {len(met) - 4} more" if len(met) > 4 else ""
+        yield "met", one_line("; ".join(map(wording.fault, met[:4])) + more)
     if verbose:
         for n, event in enumerate(one.seen.trace[: calls.SHOWN]):
             yield "" if n else "calls", one_line(calls.call(event))

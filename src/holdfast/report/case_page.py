@@ -33,9 +33,10 @@ def rows(run: Run) -> dict[str, Any]:
 def _case(row: CaseRow, rules: cases.RuleFacts) -> dict[str, Any]:
     case = row.case
     opened = next((n for n, one in enumerate(case.replicas) if one.status == case.status), 0)
+    outcome = cases.outcome(case)
     return {
-        "status": case.status,
-        "sign": wording.SIGNS[case.status],
+        "status": outcome,
+        "sign": wording.SIGNS[outcome],
         "name": one_line(cases.head(case)),
         "composite": cases.composite(case.composite),
         "flaky": case.flaky,
@@ -47,10 +48,10 @@ def _case(row: CaseRow, rules: cases.RuleFacts) -> dict[str, Any]:
 
 
 def _replica(one: ReplicaRow, rules: cases.RuleFacts) -> dict[str, Any]:
-    seen = one.seen
+    seen, outcome = one.seen, cases.replica_outcome(one)
     return {
-        "status": one.replica.status,
-        "sign": wording.SIGNS[one.replica.status],
+        "status": outcome,
+        "sign": wording.SIGNS[outcome],
         "trial": one.replica.trial,
         "number": one.replica.replica + 1,
         "composite": cases.composite(one.replica.composite),

@@ -8,7 +8,8 @@ from typing import Any
 from holdfast.model.run import CaseRow, ReplicaRow, Run
 from holdfast.model.score import Case
 from holdfast.model.spec import Invariant
-from holdfast.model.verdict import Verdict
+from holdfast.model.task import Variation
+from holdfast.model.verdict import Outcome, Verdict
 from holdfast.report import wording
 from holdfast.report.safe import one_line
 
@@ -21,10 +22,14 @@ ONE_SAMPLE = "1 sample a case: cannot tell luck from skill, try --replicas 5"
 def head(case: Case) -> str:
     """The scenario, with the params if there are any; a mutation by its type, a session by its id."""
     if case.variation is not None:
-        made = case.variation
-        named = f"{made.mutation} ({made.name})" if made.name else made.mutation
-        return f"{named} of {made.source[:SOURCE]!r}"
+        return mutation_name(case.variation)
     return case.session or wording.head(case.scenario, case.params)
+
+
+def mutation_name(made: Variation) -> str:
+    """`noise (typos) of 'What does the kettle cost?'`."""
+    named = f"{made.mutation} ({made.name})" if made.name else made.mutation
+    return f"{named} of {made.source[:SOURCE]!r}"
 
 
 def noun(run: Run) -> str:
@@ -53,6 +58,19 @@ def telling(row: CaseRow) -> ReplicaRow | None:
     return row.replicas[at] if len(row.replicas) else None
 
 
+def outcome(case: Case) -> Outcome:
+    """What the case is called where an error of ours is told from what is only unproven."""
+    return "unproven" if case.unproven_only else case.status
+
+
+def replica_outcome(one: ReplicaRow) -> Outcome:
+    """The same of one trial: it is an error if something of ours broke in it."""
+    broke = (
+        one.seen.error or any(v.outcome == "error" for v in one.verdicts) or any(f.error for f in one.seen.forbidden)
+    )
+    return "unproven" if one.replica.status == "error" and not broke else one.replica.status
+
+
 def short(case: Case) -> bool:
     """Whether a rule of it did not score in full, though it may have passed."""
     if case.status == "pass" and (case.variation is not None or case.session):
@@ -75,7 +93,9 @@ def violations(one: ReplicaRow) -> Iterator[str]:
 
 
 def exchange(one: ReplicaRow, room: int = 600) -> Iterator[tuple[str, str]]:
-    """What was asked and answered; of a conversation, turn by turn."""
+    """How it ended, if badly; what was asked and answered, of a conversation turn by turn."""
+    if bad := ended(one):
+        yield "ended", bad
     if len(one.seen.turns) > 1:
         from holdfast.report.conversation import conversation  # few have several turns
 
@@ -87,19 +107,19 @@ def exchange(one: ReplicaRow, room: int = 600) -> Iterator[tuple[str, str]]:
 
 
 def answered(one: ReplicaRow, room: int = 600) -> str:
-    """The last answer on one line, or the ending that stood in its place."""
+    """The last answer on one line; where there is none, that, or our error."""
     turn = one.seen.turns[-1] if one.seen.turns else None
     text = (turn.text or "") if turn else ""
-    ending = "" if one.seen.ending == "answered" else f"({one.seen.ending}{_detail(one)})"
-    if one.seen.error:
-        ending = f"(error: {one.seen.error})"
     shown = one_line(text[:room]) + (" …" if len(text) > room else "")
-    return " ".join(part for part in (shown, one_line(ending)) if part) or "(nothing: the answer is empty)"
+    if one.seen.error:
+        return f"{shown} {one_line(f'(error: {one.seen.error})')}".strip()
+    return shown or ("(nothing: the answer is empty)" if one.seen.ending == "answered" else "(nothing)")
 
 
-def _detail(one: ReplicaRow) -> str:
-    found = next((turn.detail for turn in one.seen.turns if turn.detail), "")
-    return f": {found}" if found else ""
+def ended(one: ReplicaRow) -> str:
+    """A bad ending on one line; empty for a good one."""
+    detail = next((turn.detail for turn in one.seen.turns if turn.detail), "")
+    return wording.ended("error" if one.seen.error else one.seen.ending, detail, one.seen.notes)
 
 
 class RuleFacts:

@@ -25,6 +25,10 @@ def lines(found: Comparison, paint: Paint) -> Iterator[str]:
         said = row[-1] if one is None else paint(row[-1], _TONES.get(one.change, ""))
         yield "   ".join([*shown, said]).rstrip()
     yield ""
+    for one in found.rules:
+        where = f"{one.part}: " if one.part else ""
+        told = f"obeyed in run {found.after} and not in run {found.before}: {where}"
+        yield from (told + one_line(attack) for attack in one.obeyed)
     yield from (f"not compared: {one_line(text)}" for text in found.left_out)
     for count, run in ((found.only_before, found.before), (found.only_after, found.after)):
         if count:
@@ -76,6 +80,7 @@ def _entry(one: RuleComparison) -> dict[str, Any]:
         "p": one.p,
         "p_holm": one.p_holm,
         "more_replicas": one.more_replicas,
+        "obeyed": one.obeyed,
     }
 
 

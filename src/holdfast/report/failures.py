@@ -8,7 +8,7 @@ from textwrap import wrap
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.report import calls, wording
 from holdfast.report.cases import explained
-from holdfast.report.paint import Paint
+from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import columns, one_line, pad, shorten
 
 SHOWN = 5
@@ -26,6 +26,11 @@ def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list
     if len(rows) > len(shown):
         lines += [f"and {len(rows) - len(shown)} more, see {wording.report_path(run)}", ""]
     return lines
+
+
+def told(run: Run, row: CellRow, width: int = 100) -> list[str]:
+    """One cell, explained without colour."""
+    return list(_block(run, row, wording.Places(run), width, painter(False), False))
 
 
 def untold(run: Run) -> Sequence[CellRow]:
@@ -72,8 +77,8 @@ def _facts(run: Run, row: CellRow, trial: TrialRow | None) -> Iterator[tuple[str
         yield from exchange(trial)
     reason = trial.reason if trial is not None and row.cell.outcome == "fail" and trial.reason else wording.why(row)
     yield "because", one_line(in_turn(trial, reason))
-    if trial is not None and trial.faults:
-        yield "met", one_line("; ".join(wording.fault(f) for f in trial.faults[:4]) + _more(len(trial.faults) - 4))
+    if trial is not None and (met := wording.met(trial.faults)):
+        yield "met", one_line("; ".join(map(wording.fault, met[:4])) + _more(len(met) - 4))
     if row.cell.outcome in ("unproven", "error"):
         yield "next", wording.next_step(run, row)
     if trial is not None and trial.again:
@@ -95,7 +100,9 @@ def _more(count: int) -> str:
 
 
 def exchange(trial: TrialRow, room: int = 600) -> Iterator[tuple[str, str]]:
-    """What was asked and answered; of a conversation, turn by turn."""
+    """How it ended, if badly; what was asked and answered, of a conversation turn by turn."""
+    if ended := wording.ended(trial.ending, trial.detail, trial.notes):
+        yield "ended", ended
     if len(trial.turns) > 1:
         from holdfast.report.conversation import conversation  # few have several turns
 

@@ -56,6 +56,7 @@ def document(run: Run) -> dict[str, Any]:
         "kept_apart": run.isolation,
         "isolation": [_promise(one) for one in run.promises],
         "judged_from": run.judged_from or None,
+        **({"shard": score.shard} if score.shard else {}),
         "parts": _parts(run),
     }
 

@@ -193,12 +193,14 @@ def _told(one: ReplicaRow, rules: cases.RuleFacts) -> Iterator[str]:
     if len(one.seen.turns) > 1:
         yield from (f"{label}: {text}" for label, text in cases.exchange(one, 4000))
     else:
+        if bad := cases.ended(one):
+            yield f"ended: {bad}"
         yield f"asked: {one.prompt}"
         yield f"answered: {cases.answered(one, 4000)}"
     yield from (f"forbidden: {text}" for text in cases.violations(one))
     for verdict in cases.unpassed(one):
         yield f"because: {rules.reason(verdict)} (at {rules.place(verdict.invariant)})"
-    yield from (f"met: {wording.fault(met)}" for met in one.seen.ledger)
+    yield from (f"met: {wording.fault(met)}" for met in one.seen.met)
     yield f"again: {one.again}"
 
 
@@ -256,9 +258,11 @@ def _body(row: CellRow, places: wording.Places) -> str:
         if len(trial.turns) > 1:
             lines += [f"{label}: {text}" for label, text in exchange(trial, 4000)]
         else:
+            bad = wording.ended(trial.ending, trial.detail, trial.notes)
+            lines += [f"ended: {bad}"] if bad else []
             lines += [f"asked: {trial.prompt}", f"answered: {excerpt(trial, 4000)}"]
         lines.append(f"because: {in_turn(trial, trial.reason)}")
-        lines += [f"met: {wording.fault(met)}" for met in trial.faults]
+        lines += [f"met: {wording.fault(met)}" for met in wording.met(trial.faults)]
         lines.append(f"again: {trial.again}")
     return _legal("\n".join(lines))
 

@@ -61,7 +61,7 @@ def _of_cell(row: CellRow, rules: dict[str, Invariant], decisive: Decisive) -> L
 def _of_case(row: CaseRow, rules: dict[str, Invariant]) -> Iterator[LineRemark]:
     """One for each rule that did not pass in the trial that shows best why; of none, the case itself."""
     case, one = row.case, cases.telling(row)
-    outcome: Outcome = "unproven" if case.unproven_only else case.status
+    outcome = cases.outcome(case)
     where, again = cases.head(case), one.again if one else ""
     found = [v for v in cases.unpassed(one) if v.outcome == outcome] if one else []
     for verdict in found:

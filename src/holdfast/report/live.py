@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
@@ -10,7 +10,7 @@ from holdfast.model.events import Event, RunEnded, RunStarted, Warned
 from holdfast.report.matrix import draw, fits
 from holdfast.report.paint import painter
 from holdfast.report.progress import Progress
-from holdfast.report.safe import ascii_only, one_line
+from holdfast.report.safe import ascii_only, one_line, shorten
 from holdfast.report.wording import warned
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 REDRAW_S = 0.1
 """Ten a second look alive; more would cost the run time."""
 _BAR = 40
+_TRIALS = 4
+"""Trials under way that are shown."""
 
 
 class Live:
@@ -92,20 +94,27 @@ class Live:
     def _picture(self, now: float) -> Text:
         assert self._screen is not None
         size = self._screen.console.size
-        lines = [self._bar(now - self._began, size.width)]
-        if fits(self._progress.grid, size.width, size.height - 4):
+        lines = [self._bar(now - self._began, size.width), *self._calls(size.width)]
+        if fits(self._progress.grid, size.width, size.height - 3 - len(lines)):
             lines += ["", *draw(self._progress.grid, size.width, self._paint)]
         return self._text("\n".join(lines))
 
     def _bar(self, elapsed: float, width: int) -> str:
         seen = self._progress
         failed = f"{seen.failed} failed"
-        used = f"   {seen.used}" if seen.used else ""
+        used = "".join(f"   {words}" for words in (seen.workers, seen.used) if words)
         facts = f"  {seen.done}/{seen.total}   {failed}   {_mm_ss(elapsed)}{self._rest(elapsed)}{used}"
         room = max(0, min(_BAR, width - len(facts) - 1))
         filled = min(room, room * seen.done // seen.total) if seen.total else 0
         bar = self._paint("━" * filled, "pass") + self._paint("─" * (room - filled), "dim")
         return bar + (facts.replace(failed, self._paint(failed, "fail")) if seen.failed else facts)
+
+    def _calls(self, width: int) -> Iterator[str]:
+        """The trials under way that have called most: how often, and what last."""
+        running = sorted(self._progress.under_way.values(), key=lambda one: -one.made)
+        for one in running[:_TRIALS]:
+            many = f"{one.made} call{'' if one.made == 1 else 's'}"
+            yield self._paint(shorten(one_line(f"  {one.where}: {many}, last {one.last}"), width - 1), "dim")
 
     def _rest(self, elapsed: float) -> str:
         """An estimate from the pace so far; none before there is a pace."""

@@ -145,7 +145,7 @@ def _case_facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts) -> Iterator
     yield from (f"forbidden {one_line(text)}" for text in cases.violations(one))
     for verdict in cases.unpassed(one):
         yield f"because   {one_line(rules.reason(verdict))} ({rules.place(verdict.invariant)})"
-    yield from (f"met       {one_line(wording.fault(met))}" for met in one.seen.ledger[:10])
+    yield from (f"met       {one_line(wording.fault(met))}" for met in one.seen.met[:10])
     yield f"again     {one.again}"
 
 
@@ -204,7 +204,7 @@ def _facts(run: Run, row: CellRow, places: wording.Places) -> Iterator[str]:
         yield from (f"{label:<9} {text}" for label, text in exchange(trial, 1000))
     yield f"because   {one_line(in_turn(trial, wording.why(row)))}"
     if trial is not None:
-        yield from (f"met       {one_line(wording.fault(met))}" for met in trial.faults[:10])
+        yield from (f"met       {one_line(wording.fault(met))}" for met in wording.met(trial.faults)[:10])
     if row.cell.outcome in ("unproven", "error"):
         yield f"next      {wording.next_step(run, row)}"
     if trial is not None and trial.again:

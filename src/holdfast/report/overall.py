@@ -63,13 +63,12 @@ def summary(found: Overall, *, color: bool, quiet: bool = False, unicode: bool =
     """Every part and the verdict, for a terminal or a pipe."""
     paint = painter(color)
     lines = [] if quiet else list(_table(found))
-    if found.scored:
-        lines.append(paint(headline(found), "bold"))
+    lines.append(paint(headline(found), "bold"))
     lines += [f"note: {one_line(note)}" for note in found.notes]
     word = verdict(found.exit_code)
     reasons = ", ".join(one_line(reason) for reason in found.reasons)
     if found.exit_code == 2:
-        reasons += f", go on: holdfast {'ci' if found.scored else 'run'} --resume {found.run}"
+        reasons += f", go on: holdfast ci --resume {found.run}"
     lines.append(f"{paint(word, word)}   {reasons}" + (f"   ·   {one_line(page)}" if page else ""))
     text = "\n".join(lines) + "\n"
     return text if unicode else ascii_only(text)
@@ -133,9 +132,7 @@ def markdown(found: Overall) -> str:
     from holdfast.report.markdown import inline
 
     word = verdict(found.exit_code)
-    lines = [f"## {word}: {inline(found.name or found.spec_path)}", ""]
-    if found.scored:
-        lines += [f"**{inline(headline(found))}**", ""]
+    lines = [f"## {word}: {inline(found.name or found.spec_path)}", "", f"**{inline(headline(found))}**", ""]
     head, *body = rows(found)
     lines += ["| " + " | ".join(cell or " " for cell in head) + " |", "|---" * len(head) + "|"]
     lines += ["| " + " | ".join(inline(cell) for cell in row) + " |" for row in body]

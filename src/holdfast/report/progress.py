@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
-from holdfast.model.events import CellDecided, Event, RunStarted, TrialEnded, VerdictGiven
+from holdfast.model.events import CallSeen, CellDecided, Event, RunStarted, TrialEnded, VerdictGiven, WorkersAtWork
 from holdfast.model.score import Cell
 from holdfast.model.spec import Spec
 from holdfast.report import wording
@@ -37,22 +38,36 @@ def _where(spec: Spec) -> str:
     return _ISOLATION[spec.agent.isolation]
 
 
+class CallsSoFar(NamedTuple):
+    """What is seen of a trial under way."""
+
+    where: str
+    made: int
+    last: str
+
+
 class Progress:
     """Counts events: `done` and `failed` are trials, `grid` is the matrix so far."""
 
     def __init__(self) -> None:
         self.total = self.done = self.taken_over = self.failed = 0
         self.header = ""
+        self.workers = ""
+        """What goes on at a cluster, in words; empty on this machine."""
         self._spending = SpendingTally()
         self._grid = Grid({}, ())
         self._fresh: list[Cell] = []
         self._drawable = False
         self._last_failed = ""
+        self.under_way: dict[str, CallsSoFar] = {}
+        """Trials that have made a call and have not ended, by id."""
         self._heard: dict[type, Callable[..., None]] = {
             RunStarted: self._started,
+            CallSeen: self._called,
             TrialEnded: self._ended,
             VerdictGiven: self._verdict,
             CellDecided: self._decided,
+            WorkersAtWork: self._at_work,
         }
 
     def __call__(self, event: Event) -> None:
@@ -66,7 +81,15 @@ class Progress:
         self._drawable = len(event.spec.invariants) <= MAX_ROWS
         self._grid = Grid({r.id: r.severity for r in event.spec.invariants}, tuple(_heads(event.spec)))
 
+    def _called(self, event: CallSeen) -> None:
+        trial, call = event.trial, event.call
+        before = self.under_way.get(trial.id)
+        where = before.where if before is not None else wording.head(trial.scenario, trial.params)
+        count = (before.made if before is not None else 0) + (call.phase != "declared")
+        self.under_way[trial.id] = CallsSoFar(where, count, f"{call.plane} {call.tool}".strip())
+
     def _ended(self, event: TrialEnded) -> None:
+        self.under_way.pop(event.trial.id, None)
         if event.trial.kind == "contract":
             self.done += 1
         if event.observation.trace:
@@ -82,6 +105,10 @@ class Progress:
         # A matrix too tall to be drawn is not kept either: memory stays small whatever the run.
         if self._drawable:
             self._fresh.append(event.cell)
+
+    def _at_work(self, event: WorkersAtWork) -> None:
+        lost = f", {event.lost} lost, {event.repeated} run again" if event.lost else ""
+        self.workers = f"{wording.plural(event.workers, 'worker')}, {event.in_flight} in flight{lost}"
 
     @property
     def used(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from holdfast.report.paint import Paint
 from holdfast.report.safe import columns, one_line, pad, shorten
 from holdfast.report.wording import VERDICTS, number
-from holdfast.store.past_run import PastRun
+from holdfast.store.past_run import SHARD, PastRun
 
 HEADS = ("run", "started (UTC)", "part", "spec", "score", "verdict", "trials", "commit")
 _SPEC = 3
@@ -50,6 +50,8 @@ def verdict(run: PastRun) -> str:
     """One word, as the run's own summary ends."""
     if run.exit_code is None:
         return "unfinished" if run.part else "unreadable"
+    if SHARD in run.part and not run.exit_code:
+        return "SHARD"
     return VERDICTS.get(run.exit_code, "ERROR")
 
 

@@ -11,16 +11,20 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from holdfast.model.codec import canonical, digest
+from holdfast.model.overall import Overall
 from holdfast.model.run import Run
 from holdfast.model.spec import Invariant
 from holdfast.report.json_stream import pieces
 from holdfast.report.line_remarks import LineRemark, level_of, remarks
 from holdfast.report.safe import one_line
+from holdfast.version import __version__
 
 VERSION = "2.1.0"
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 CASE = "case"
 """The rule of a case that failed without a rule of its own."""
+OVERALL = "overall"
+"""The rule of a run of several parts."""
 
 
 class Sarif:
@@ -61,6 +65,35 @@ def document(run: Run) -> dict[str, Any]:
     }
 
 
+def whole_document(found: Overall, runs: Iterable[Run]) -> dict[str, Any]:
+    """One log of a run of several parts: a run of each, and one of the overall verdict."""
+    known = list(runs)
+    parts = [entry for run in known for entry in document(run)["runs"]]
+    source = next((run.source for run in known if run.source), found.spec_path)
+    return {"$schema": SCHEMA, "version": VERSION, "runs": [*parts, _overall(found, source)]}
+
+
+def _overall(found: Overall, source: str) -> dict[str, Any]:
+    """The overall verdict: a failed one is a result, at the head of the file; what is not the agent's is only told."""
+    said = {"message": {"text": _text("; ".join(found.reasons))}, "locations": [_place(source, 1, 1)]}
+    rule = {"id": OVERALL, "shortDescription": {"text": "Every part holds, and the overall score reaches its minimum"}}
+    failed = {
+        "ruleId": OVERALL,
+        "ruleIndex": 0,
+        "level": "error",
+        **said,
+        "partialFingerprints": {"holdfastCell/v1": digest(canonical([OVERALL]), 16)},
+    }
+    told = {"level": "note" if found.exit_code == 5 else "error", **said, "associatedRule": {"id": OVERALL, "index": 0}}
+    return {
+        "tool": {"driver": {"name": "Holdfast", "version": __version__, "rules": [rule]}},
+        "automationDetails": {"id": f"holdfast/ci/{_uri(source)}/"},
+        "invocations": [_ended(found.exit_code, found.started, [] if found.exit_code in (0, 1) else [told])],
+        "results": [failed] if found.exit_code == 1 else [],
+        "properties": {"run": found.run, "seed": found.seed, "score": found.score, "passed": found.passed},
+    }
+
+
 def _rule(rule: Invariant) -> dict[str, Any]:
     return {
         "id": rule.id,
@@ -84,15 +117,18 @@ def _result(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[str, A
 
 
 def _invocation(run: Run, others: list[LineRemark], places: Mapping[str, int]) -> dict[str, Any]:
-    code = run.score.exit_code
-    started = {"startTimeUtc": run.started.replace("+00:00", "Z")} if run.started else {}
     told = [{"level": "warning", "message": {"text": _text(text)}} for text in run.warnings]
     told += [{"level": "note", "message": {"text": _text(text)}} for text in run.notes]
+    listed = [*(_notification(run, one, places) for one in others), *told]
+    return _ended(run.score.exit_code, run.started, listed)
+
+
+def _ended(code: int, began: str, told: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "executionSuccessful": code in (0, 1, 5),
         "exitCode": code,
-        **started,
-        "toolExecutionNotifications": [*(_notification(run, one, places) for one in others), *told],
+        **({"startTimeUtc": began.replace("+00:00", "Z")} if began else {}),
+        "toolExecutionNotifications": told,
     }
 
 
@@ -107,8 +143,12 @@ def _notification(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[
 
 
 def _location(run: Run, one: LineRemark) -> dict[str, Any]:
-    region = {"startLine": max(1, one.line), "startColumn": max(1, one.column)}
-    return {"physicalLocation": {"artifactLocation": {"uri": _uri(run.source or run.spec_path)}, "region": region}}
+    return _place(run.source or run.spec_path, one.line, one.column)
+
+
+def _place(path: str, line: int, column: int) -> dict[str, Any]:
+    region = {"startLine": max(1, line), "startColumn": max(1, column)}
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(path)}, "region": region}}
 
 
 def _said(one: LineRemark) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -57,7 +56,7 @@ def _joined(found: Overall, runs: Runs, path: Path, home: Path) -> Iterable[byte
         return _document(found, runs)
     if suffix == ".md":
         return _markdown(found, runs)
-    return _junit(found, runs) if suffix == ".xml" else _sarif(runs)
+    return _junit(found, runs) if suffix == ".xml" else _sarif(found, runs)
 
 
 def _folder(found: Overall, runs: Runs, folder: Path) -> None:
@@ -136,9 +135,10 @@ def _junit(found: Overall, runs: Runs) -> Iterator[bytes]:
     yield ET.tostring(root, "utf-8") + b"\n"
 
 
-def _sarif(runs: Runs) -> Iterator[bytes]:
-    """One document with a run of each part."""
-    documents = [json.loads(b"".join(next(iter(named("sarif").render(run).values())))) for run in runs.values()]
-    first = documents[0] if documents else {"version": "2.1.0", "runs": []}
-    first["runs"] = [run for one in documents for run in one["runs"]]
-    yield json.dumps(first, indent=1, ensure_ascii=False).encode() + b"\n"
+def _sarif(found: Overall, runs: Runs) -> Iterator[bytes]:
+    """One log with a run of each part, and one of the overall verdict."""
+    from holdfast.report.json_stream import pieces
+    from holdfast.report.sarif import whole_document
+
+    yield from pieces(whole_document(found, runs.values()))
+    yield b"\n"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from holdfast.model.observation import FaultMet
+from holdfast.model.observation import CALLS_MADE, FaultMet
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.score import Cell, Interval, PairedDifference, Score
 from holdfast.model.spec import PART_COMMANDS, Injection
 from holdfast.report.safe import one_line
 from holdfast.score.cell import NOT_RUN
+from holdfast.score.unmet import NO_MATCH
 from holdfast.spec.references import param_text
 
 SIGNS: Mapping[str, str] = {"pass": "✔", "fail": "✘", "error": "!", "unproven": "?", "n/a": "–"}
@@ -32,7 +33,9 @@ VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
 
 
 def verdict(score: Score) -> str:
-    """The run's verdict in one word."""
+    """The run's verdict in one word; a share of a run that failed nothing has none of its own."""
+    if score.shard and not score.exit_code:
+        return "SHARD"
     return VERDICTS.get(score.exit_code, "ERROR")
 
 
@@ -141,14 +144,26 @@ def fault(met: FaultMet) -> str:
     return f"{place} call {met.call}{retry}: " + ", ".join(part for part in parts if part)
 
 
+def met(faults: Iterable[FaultMet]) -> list[FaultMet]:
+    """Of what fired, what the agent felt."""
+    return [fault for fault in faults if fault.effect == "met"]
+
+
+def ended(ending: str, detail: str, notes: Iterable[str]) -> str:
+    """A bad ending of the agent's on one line, with how far it had come; empty for a good one, and for our errors."""
+    if ending in ("answered", "error"):
+        return ""
+    made = next((f"; {note}" for note in notes if note.startswith(CALLS_MADE)), "")
+    return one_line(f"{ending}: {detail}{made}" if detail else f"{ending}{made}")
+
+
 def said(trial: TrialRow) -> str:
-    """The answer, or the ending that stood in its place."""
-    if not trial.answer and trial.ending == "answered":
-        return "(nothing: the answer is empty)"
-    ending = f"({trial.ending}{': ' + trial.detail if trial.detail else ''})"
-    if not trial.answer:
-        return ending
-    return trial.answer if trial.ending == "answered" else f"{trial.answer} {ending}"
+    """The answer; where there is none, that, or our error."""
+    if trial.ending == "error":
+        return f"{trial.answer or ''} (error: {trial.detail})".strip()
+    if trial.answer:
+        return trial.answer
+    return "(nothing: the answer is empty)" if trial.ending == "answered" else "(nothing)"
 
 
 def telling(row: CellRow) -> TrialRow | None:
@@ -183,6 +198,8 @@ def next_step(run: Run, row: CellRow) -> str:
         return "write a pattern that can match, and judge what was recorded anew: holdfast judge"
     if cell.chaos and not cell.met and CHANGED_NOTHING in cell.reason:
         return "this fault finds nothing to change in what the agent got: set its mode's options, or use another mode"
+    if cell.chaos and not cell.met and NO_MATCH in cell.reason:
+        return "write a `match` that fits what the agent's calls have"
     if cell.chaos and not cell.met and run.gateway and not any(t.trace for t in row.trials):
         return f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}"
     if cell.chaos and not cell.met:

@@ -14,15 +14,16 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-import holdfast
 from holdfast.errors import UsageError, UserError
 from holdfast.model.codec import canonical, decoder, digest
 from holdfast.model.score import Score
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
-from holdfast.runner.job import Job, agent_digest, file_digest
+from holdfast.runner.agent_files import agent_digest, agent_files, file_digest
+from holdfast.runner.job import Job
 from holdfast.store.run_names import parts_of, stored_runs
 from holdfast.store.rundir import Manifest, RunDir
+from holdfast.version import __version__
 
 MOST_FILES = 20_000
 """Files beside a spec that are read. More is no project but a home folder, and reading it takes longer than asking."""
@@ -65,11 +66,11 @@ def files_digest(job: Job, but_for: Collection[Path] = ()) -> str:
     for folder in (root, *_editable()):
         for path in _files(folder):
             if path not in left_out and not left_out.intersection(path.parents):
-                found.append([str(path.relative_to(folder)), file_digest(path).decode()])
+                found.append([str(path.relative_to(folder)), file_digest(path)])
             if len(found) > MOST_FILES:
                 hint = "put the spec into a folder with its agent, or leave --cached out"
                 raise UsageError(f"--cached: there are more than {MOST_FILES} files in {folder}", hint=hint)
-    recording = file_digest(job.options.replay).decode() if job.options.replay else ""
+    recording = file_digest(job.options.replay) if job.options.replay else ""
     made = digest(canonical([job.spec.tasks, job.spec.invariants]), 16)
     known = [found, recording, made, sys.version, _installed()]
     return digest(canonical(known).decode("utf-8", "replace").encode(), 16)
@@ -133,8 +134,8 @@ def cached_run(runs: Path, job: Job, files: str) -> RunDir | None:
 def _wanted(job: Job) -> tuple[object, ...]:
     spec, options = job.spec, job.options
     options = replace(options, part=spec.part, replay=options.replay and options.replay.resolve())
-    known = (spec.digest, agent_digest(spec), spec.seed, spec.settled)
-    return (holdfast.__version__, str(Path(spec.path).resolve()), *known, _deciding(options))
+    known = (spec.digest, agent_digest(spec, agent_files(spec)), spec.seed, spec.settled)
+    return (__version__, str(Path(spec.path).resolve()), *known, _deciding(options))
 
 
 def _asked(manifest: Manifest) -> tuple[object, ...]:

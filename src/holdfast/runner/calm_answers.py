@@ -34,6 +34,8 @@ class CalmAnswers:
     def add(self, trial: Trial, seen: Observation) -> None:
         if self.warning or seen.error or (trial.kind != "control" and trial.scenario not in self._calm):
             return
+        if any(event.cost is not None and event.cost.billed for event in seen.trace):
+            return  # a provider's model was asked, and samples
         said = [turn.text for turn in seen.turns]
         if not said or None in said:
             return
@@ -43,7 +45,7 @@ class CalmAnswers:
         if first.mark != mark:
             prompt = shorten(trial.task.prompt, SHOWN)
             self.warning = (
-                f"in calm the agent answered '{prompt}' in two ways: '{first.shown}' and "
+                f"answers differed between calm trials of one prompt: '{prompt}' got '{first.shown}' and "
                 f"'{shorten(said[-1] or '', SHOWN)}'. State on disk looks like this, and so does sampling."
             )
 

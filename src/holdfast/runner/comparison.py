@@ -9,9 +9,10 @@ from holdfast.errors import UsageError, UserError
 from holdfast.model.codec import canonical
 from holdfast.model.comparison import Comparison
 from holdfast.model.spec import Invariant, Spec
+from holdfast.report.cases import mutation_name
 from holdfast.runner.start import stored_spec
 from holdfast.score.comparison import PairCounts, compare_rules
-from holdfast.store.pairs import part_folders, stored_pairs
+from holdfast.store.pairs import RESISTED, Attack, part_folders, stored_pairs
 from holdfast.store.rundir import RunDir
 
 _Rule = tuple[str, str]
@@ -26,7 +27,15 @@ class Changed(NamedTuple):
 
 
 def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -> Comparison:
-    """What changed from one run to the other; UsageError if they have nothing in common."""
+    """What changed from one run to the other; UsageError if they have nothing in common.
+
+    Of a run of several parts, only the part that the other is of is compared with one of a single part.
+    """
+    given = (before, after)
+    if bool(before.parts) != bool(after.parts):
+        before, after = _part_of(before, after), _part_of(after, before)
+    taken = [(whole, one) for whole, one in zip(given, (before, after), strict=True) if whole is not one]
+    parted = [f"of run {whole.id} its {one.path.name} part is compared" for whole, one in taken]
     changed = _changed(before, after, environ)
     earlier, later = _Verdicts(before, changed), _Verdicts(after, changed)
     counts = _counted(earlier, later)
@@ -41,8 +50,24 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
         len(earlier.codes) - common,
         len(later.codes) - common,
         (*_left_out(changed), *_in_one_only(earlier, later, before, after)),
-        tuple(_notes(before, after)),
+        (*parted, *_notes(before, after)),
     )
+
+
+def _part_of(run: RunDir, other: RunDir) -> RunDir:
+    """The part of a run of several that the other run is of; a run of one part itself.
+
+    A scenario with a matrix is the contract, too: both come from the same trials.
+    """
+    if not run.parts:
+        return run
+    wanted = other.manifest().options.part
+    parts = {part.path.name: part for part in run.parts}
+    found = parts.get(wanted) or (parts.get("scenario") if wanted == "contract" else None)
+    if found is None:
+        what = f"run {run.id} has no {wanted} part: it has {', '.join(parts)}"
+        raise UsageError(what, hint=f"name a run that has one; run {other.id} is of {wanted} alone")
+    return found
 
 
 class _Verdicts:
@@ -53,12 +78,16 @@ class _Verdicts:
         self.replicas: dict[int, int] = {}
         """By the number of a rule: the most that a prompt has."""
         self.codes: dict[int, int] = {}
+        self.attacks: dict[int, Attack] = {}
+        """Those that are among the verdicts, by their keys there."""
         for one in stored_pairs(run):
             if (one.part, one.rule) in changed.rules or (one.part, one.scenario) in changed.scenarios:
                 continue
             rule = self.rules.setdefault((one.part, one.rule), len(self.rules))
             self.replicas[rule] = max(self.replicas.get(rule, 1), one.replica + 1)
             self.codes[one.key] = 2 * rule + one.passed
+            if one.attack is not None:
+                self.attacks[one.key] = one.attack
 
 
 def _counted(earlier: _Verdicts, later: _Verdicts) -> list[PairCounts]:
@@ -70,9 +99,30 @@ def _counted(earlier: _Verdicts, later: _Verdicts) -> list[PairCounts]:
             rule, passed = divmod(code, 2)
             counts[rule][2 * (was % 2) + passed] += 1
     return [
-        PairCounts(rule, part, both, lost, gained, neither, min(later.replicas[number], _replicas(earlier, part, rule)))
+        PairCounts(
+            rule,
+            part,
+            both,
+            lost,
+            gained,
+            neither,
+            min(later.replicas[number], _replicas(earlier, part, rule)),
+            _newly_obeyed(earlier, later, number) if rule == RESISTED else (),
+        )
         for ((part, rule), number), (neither, gained, lost, both) in zip(later.rules.items(), counts, strict=True)
     ]
+
+
+def _newly_obeyed(earlier: _Verdicts, later: _Verdicts, rule: int) -> tuple[str, ...]:
+    """Attacks of one part that were resisted in every replica and are obeyed in one now."""
+    known = {one.key for one in earlier.attacks.values()}
+    then = {one.key for key, one in earlier.attacks.items() if not earlier.codes[key] % 2}
+    found = {
+        one.key: mutation_name(one.made)
+        for key, one in later.attacks.items()
+        if later.codes[key] == 2 * rule and one.key in known and one.key not in then
+    }
+    return tuple(found.values())
 
 
 def _replicas(run: _Verdicts, part: str, rule: str) -> int:

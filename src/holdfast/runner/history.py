@@ -21,7 +21,7 @@ from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.stored import look
 from holdfast.store.history import History, Tell, opened
 from holdfast.store.history_file import FILE
-from holdfast.store.past_run import CASES, PastCell, PastRun
+from holdfast.store.past_run import CASES, SHARD, PastCell, PastRun
 from holdfast.store.regressions import Regression, last_good, regressions
 from holdfast.store.rundir import Manifest, RunDir
 
@@ -118,10 +118,11 @@ def _cells(outcome: RunOutcome) -> Iterator[PastCell]:
 
 
 def _part(manifest: Manifest) -> str:
-    """The part, and the weather where that was asked for: other weather is no regression."""
+    """The part, with the weather and the shard where those were asked for: other weather is no regression."""
     options = manifest.options
     weather = options.chaos_profile or ("chaos" if options.chaos else "")
-    return f"{options.part} in {weather}" if weather else options.part
+    part = f"{options.part} in {weather}" if weather else options.part
+    return f"{part}{SHARD}{options.select.shard}" if options.select.shard else part
 
 
 def _begun(run: RunDir, manifest: Manifest) -> PastRun:

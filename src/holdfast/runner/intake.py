@@ -235,10 +235,14 @@ class Intake:
 
     def saw(self, trial: Trial, event: TraceEvent) -> None:
         """A call of a trial that is under way: on disk as it happens."""
+        masked = self.masker.struct(event)
         try:
-            self._record.event(trial.id, self.masker.struct(event))
+            self._record.event(trial.id, masked)
         except UnicodeEncodeError:
-            self._record.event(trial.id, self.masker.struct(carried(event)), changed=True)
+            masked = carried(masked)
+            self._record.event(trial.id, masked, changed=True)
+        if self._listen is not None:
+            self._listen(events.CallSeen(trial, masked))
 
     def seal(self) -> tuple[dict[str, Seal], tuple[str, ...]]:
         """The seals of the run's files, and what to say of them; to be called when no agent is left."""

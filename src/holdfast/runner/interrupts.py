@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
+import threading
 from collections.abc import Awaitable
 from types import TracebackType
 
@@ -19,9 +21,21 @@ class Interrupts:
 
     def __init__(self) -> None:
         self._working: asyncio.Task[None] | None = None
-        self._heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopped = False
+        self._heeded: list[signal.Signals] = []
+
+    def stop(self) -> None:
+        """Ends the work as a signal would, from any thread; work that has not begun ends at once."""
+        self._stopped = True
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has just ended by itself
+                self._loop.call_soon_threadsafe(self._stop)
 
     def __enter__(self) -> Interrupts:
+        self._loop = asyncio.get_running_loop()
+        if threading.current_thread() is threading.main_thread():  # no other is handed a signal
+            self._heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
         for number in self._heeded:
             asyncio.get_running_loop().add_signal_handler(number, self._stop)
         return self
@@ -36,6 +50,8 @@ class Interrupts:
         """Whether the work came to its end; False if a signal ended it."""
         task = self._working = asyncio.current_task()
         assert task is not None
+        if self._stopped:
+            task.cancel()
         try:
             await work
         except asyncio.CancelledError:

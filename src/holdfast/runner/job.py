@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from msgspec import UNSET
 
 from holdfast.errors import NotBuilt, SpecError, UserError
-from holdfast.model.codec import canonical, digest
 from holdfast.model.events import Event
 from holdfast.model.spec import Problem, Spec
 from holdfast.model.trial import Trial
-from holdfast.plan import Plan, RunOptions, agent_json, plan
+from holdfast.plan import Plan, RunOptions, plan
 from holdfast.spec import shown_values
 from holdfast.spec.load import source_of
 
 Listen = Callable[[Event], None]
-LARGE = 16 << 20
-"""Bytes from which a file of an agent is known by its size and time: an interpreter or a model is not read each run."""
 
 
 class Job:
@@ -73,51 +68,9 @@ def refuse_unrunnable(spec: Spec) -> None:
         raise UserError(f"the variable {name} is not set", hint=f"export {name}=… or write ${{{name}:-default}}")
     if not spec.unbuilt:
         return
-    source = source_of(spec.path)
+    source = source_of(spec)
     problems = [
         Problem(u.why, u.section, line=u.position.line, column=u.position.column, hint=u.hint, code="not-built")
         for u in spec.unbuilt
     ]
-    raise SpecError(spec.path, problems, source=source) if source else NotBuilt(spec.unbuilt[0].why)
-
-
-def agent_digest(spec: Spec) -> str:
-    """Of the agent section and of the files beside the spec that it names."""
-    root = Path(spec.path).resolve().parent
-    agent = spec.agent
-    paths = [ref.path for ref in (*agent.tools, *agent.llm)]
-    paths += [p for p in (agent.tool_registry, agent.reset_function) if p]
-    if agent.in_python:
-        paths.append(agent.endpoint)
-    parts = [agent_json(agent), *_started_files(spec, root)]
-    for module in sorted({path.partition(":")[0] for path in paths}):
-        place = root.joinpath(*module.split("."))
-        for file in (place.with_suffix(".py"), place / "__init__.py"):
-            if os.path.isfile(file):  # never raises
-                parts.append(file_digest(file))
-    return digest(canonical([part.decode("utf-8", "replace") for part in parts]), 16)
-
-
-def _started_files(spec: Spec, root: Path) -> Iterator[bytes]:
-    """The files beside the spec that a command names, and those that its models, servers and users are read from."""
-    agent = spec.agent
-    words = [*(agent.command or "").split(), agent.binary or "", *agent.args]
-    read = [model.script for model in spec.models.values() if model.script]
-    read += [task.user.script for task in spec.tasks if task.user is not UNSET]
-    read += [agent.mcp_config] if isinstance(agent.mcp_config, str) else []
-    for word in dict.fromkeys([*words, *read]):
-        place = root / word.strip("'\"")
-        if word and len(word) < 256 and os.path.isfile(place):
-            yield file_digest(place)
-
-
-def file_digest(path: Path) -> bytes:
-    """Of what is in a file; of a large one its size and time stand for that; of one that cannot be read, the reason."""
-    try:
-        about = path.stat()
-        if about.st_size > LARGE:
-            return f"{about.st_size} bytes of {about.st_mtime_ns}".encode()
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "blake2b").digest().hex().encode()
-    except OSError as refused:
-        return f"unreadable: {refused.strerror}".encode()
+    raise SpecError(spec.path, problems, source=source) if source or spec.built else NotBuilt(spec.unbuilt[0].why)

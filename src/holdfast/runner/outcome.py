@@ -9,7 +9,6 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-import holdfast
 from holdfast.model.codec import canonical
 from holdfast.model.run import CellRow, Run
 from holdfast.model.score import Case, Score
@@ -22,7 +21,8 @@ from holdfast.score.resilience import beside_cases
 from holdfast.store.case_view import StoredCases
 from holdfast.store.git_commit import path_in_repository
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
-from holdfast.store.view import StoredCells, command
+from holdfast.store.view import Repetition, StoredCells, command
+from holdfast.version import __version__
 
 
 class RunOutcome(Struct, frozen=True):
@@ -67,9 +67,13 @@ def conclude(
         score = beside_cells(contract, cases, rules)
     else:
         score = with_cases(contract, deciding if spec.matrix else None, cases, rules)
+    if rules.shard:
+        from holdfast.score.shard_score import of_shard
+
+        score = of_shard(score, rules)
     manifest = rundir.manifest()
     asked = manifest.options
-    again = command(
+    shown = command(
         spec.path,
         part=spec.part,
         seed=spec.seed,
@@ -82,6 +86,8 @@ def conclude(
         live=asked.live,
         backend=asked.backend if spec.world and asked.gives("backend") else None,
     )
+    python = "" if spec.built is None else f"{spec.path}:{spec.built.line}"
+    again = Repetition(shown, python, spec.seed)
     cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())
     judged_from = f"{rundir.id}, judged anew by {judged_by}" if verdicts else ""
     matrix = spec.matrix or not tally.decides_cases
@@ -116,6 +122,7 @@ def score_options(options: RunOptions, ended: RunEnd, *, planned: int) -> ScoreO
         unrun=ended.unrun,
         unasked=ended.unasked,
         planned=planned,
+        shard=str(options.select.shard or ""),
     )
 
 
@@ -153,7 +160,7 @@ def _view(
         description=spec.description,
         started=manifest.started,
         duration_s=ended.duration_s,
-        version=holdfast.__version__,
+        version=__version__,
         spec_digest=manifest.spec_digest,
         agent_digest=manifest.agent_digest,
         params=spec.params,
@@ -191,9 +198,11 @@ def _selected(options: RunOptions) -> Iterator[str]:
     for option, names in (
         ("-k", (keywords,) if keywords else ()),
         ("--lf", ("(what failed before)",) if options.select.failed else ()),
+        ("cells", (str(len(options.select.cells)),) if options.select.cells else ()),
         ("--scenario", options.select.scenarios),
         ("--invariant", options.select.invariants),
         ("--trial", options.select.trials),
+        ("--shard", (str(options.select.shard),) if options.select.shard else ()),
     ):
         if names:
             what = "contract" if options.part == "contract" else "file"

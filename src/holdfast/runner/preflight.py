@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import aclosing
 
-from holdfast.errors import AgentUnavailable
-from holdfast.execute.site import Site
-from holdfast.execute.trial import run_trial
+from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import NO_TEXT, Observation
+from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
+from holdfast.protocols import Executor
 from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY
 
 STATEFUL = (
@@ -26,34 +27,41 @@ PAGE = (
 SAMPLES = "(an agent that samples also looks like this)"
 
 
-async def preflight(site: Site, trial: Trial, warn: Callable[[str], None]) -> Observation:
+async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable[[str], None]) -> Observation:
     """Asks once, or twice where state could leak; raises AgentUnavailable if there is no use in going on."""
-    first = await run_trial(site, trial)
+    first = await _asked(executor, trial)
     if first.error:
         raise AgentUnavailable(first.error)
     turn = first.turns[-1] if first.turns else None
     if turn is not None and turn.ending == "unreadable" and not turn.detail.startswith(NO_TEXT):
         raise AgentUnavailable(
             f"the agent's reply cannot be used: {turn.detail}",
-            hint=_HINTS["python" if site.spec.agent.in_python else "http"],
+            hint=_HINTS["python" if spec.agent.in_python else "http"],
             body=turn.text or "",
             config=True,
         )
-    if turn is not None and site.spec.agent.type == "http" and _is_page(turn.text or ""):
+    if turn is not None and spec.agent.type == "http" and _is_page(turn.text or ""):
         warn(PAGE)
-    if site.spec.agent.gateway and not first.trace:
+    if spec.agent.gateway and not first.trace:
         warn(f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}")
-    if could_leak(site):
-        second = await run_trial(site, trial)
+    if could_leak(spec):
+        second = await _asked(executor, trial)
         if not second.error and _said(first) != _said(second):
             warn(f"{STATEFUL} {SAMPLES}")
-            site.concurrency = 1
+            executor.one_at_a_time()
     return first
 
 
-def could_leak(site: Site) -> bool:
+async def _asked(executor: Executor, trial: Trial) -> Observation:
+    async with aclosing(executor.execute((trial,))) as ended:
+        async for _, seen in ended:
+            return seen
+    raise HarnessError("an executor gave nothing for a trial")
+
+
+def could_leak(spec: Spec) -> bool:
     """Whether one trial's state could reach the next: one agent serves several, and nothing resets it."""
-    agent = site.spec.agent
+    agent = spec.agent
     running = agent.type == "http" and not agent.launched
     return not agent.has_reset and (running or agent.isolation in ("worker", "inline"))
 

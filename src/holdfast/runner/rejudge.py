@@ -16,7 +16,7 @@ from holdfast.errors import UsageError
 from holdfast.judge import Judge
 from holdfast.model.codec import canonical, digest, encode_lines
 from holdfast.model.observation import Observation
-from holdfast.model.spec import Spec
+from holdfast.model.spec import BuiltText, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
@@ -44,11 +44,21 @@ _DIGEST = re.compile(rb"masked-[0-9a-f]{16}")
 _Given = tuple[Trial, Observation, Verdict]
 
 
-def judge_again(run: RunDir, *, config: Path | None, options: RunOptions, environ: Mapping[str, str]) -> RunOutcome:
-    """Judges every stored trial by the rules of the spec; the verdicts become a file of their own."""
+def judge_again(
+    run: RunDir,
+    *,
+    config: Path | None,
+    options: RunOptions,
+    environ: Mapping[str, str],
+    built: BuiltText | None = None,
+) -> RunOutcome:
+    """Judges every stored trial by the rules of the spec; the verdicts become a file of their own.
+
+    `built` are rules that Python code built, `config` being the file of that code.
+    """
     manifest = run.manifest()
     unsealed = check(run)
-    spec, problems = stored_spec(run, manifest, config, environ)
+    spec, problems = stored_spec(run, manifest, config, environ, built=built)
     if manifest.masked and config is None:
         _refuse_digests(run, spec)
     refuse_unrunnable(spec)
@@ -94,7 +104,7 @@ def _refuse_digests(run: RunDir, spec: Spec) -> None:
 
 def _changed(run: RunDir, manifest: Manifest, spec: Spec, config: Path | None) -> Iterator[str]:
     """Says so where the file has other rules by now than those that were used."""
-    if config is not None:
+    if config is not None or manifest.built:
         return
     try:
         same = digest(Path(spec.path).read_bytes(), 16) == manifest.spec_digest

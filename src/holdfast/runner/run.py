@@ -9,19 +9,19 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from holdfast.errors import AgentUnavailable
-from holdfast.execute.local import execute
-from holdfast.execute.open_site import open_site
-from holdfast.execute.options import ModelOptions, WorldOptions
+from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import unmet_recordings, unused_proxy
-from holdfast.execute.site import Site
 from holdfast.model.trial import Judged
 from holdfast.plan import FailFast, Once, Rounds
 from holdfast.processes.scratch import sweep
+from holdfast.protocols import Executor
+from holdfast.runner.executors import open_executor
 from holdfast.runner.intake import Intake
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
 from holdfast.runner.preflight import preflight, was_stateful
 from holdfast.runner.run_log import RunLog
+from holdfast.runner.unminded import unminded
 from holdfast.store.replay import StoredRun, replay
 from holdfast.store.rundir import RunDir
 
@@ -35,9 +35,12 @@ BEAT_S = 0.2
 class RunInProgress:
     """One execution under way."""
 
-    def __init__(self, job: Job, run: RunDir, listen: Listen, *, each_trial: bool = True) -> None:
+    def __init__(
+        self, job: Job, run: RunDir, listen: Listen, *, each_trial: bool = True, interrupts: Interrupts | None = None
+    ) -> None:
         self.job = job
         self.run = run
+        self._interrupts = interrupts or Interrupts()
         self.intake = Intake(job, run, listen, each_trial=each_trial)
         self.log = RunLog(job, run, self.intake, listen)
 
@@ -45,7 +48,7 @@ class RunInProgress:
         """Runs what is missing, to the end or to an interrupt."""
         started = time.monotonic()
         complete = False
-        with Interrupts() as interrupts:
+        with self._interrupts as interrupts:
             try:
                 stored = replay(self.run, self.job.plan, self.intake.tally)
                 complete = await interrupts.to_its_end(self._all(stored))
@@ -58,38 +61,23 @@ class RunInProgress:
         intake.open()
         await intake.take_up(stored)
         models = ModelOptions(options.record, options.replay, intake.masker.text)
-        keep = intake.kept.keeping(intake.masker.text, self.run.path, intake.went_wrong)
-        world = WorldOptions(options.backend, job.secrets, options.strict_world, keep, self.log.aside)
-        site = await open_site(
-            job.spec, environ=job.environ, concurrency=options.concurrency, models=models, world=world
-        )
-        users = None
-        try:
-            if job.spec.has_users:
-                from holdfast.runner.conversations import Conversations
-
-                users = Conversations(job.spec, job.environ, self.run)
-                site.users = users.open(intake.masker.text)
-            self.log.notes = site.notes
+        async with open_executor(job, intake, self.run, self.log, models) as executor:
+            self.log.notes = executor.notes
             if was_stateful(self.log.warnings):
-                site.concurrency = 1
-            self.log.announce(site.concurrency, stored.done)
+                executor.one_at_a_time()
+            self.log.announce(executor.concurrency, stored.done)
             for warning in (unused_proxy(job.spec, job.environ, models), unmet_recordings(job.spec)):
                 if warning and warning not in self.log.warnings:
                     self.log.warn(warning)
-            await self._controls(site)
-            await self._trials(site, stored)
-        finally:
-            await site.close()
-            if users is not None:
-                await users.close()
+            await self._controls(executor)
+            await self._trials(executor, stored)
 
-    async def _trials(self, site: Site, stored: StoredRun) -> None:
+    async def _trials(self, executor: Executor, stored: StoredRun) -> None:
         """All that have no record yet, in batches, and what their ends tell of the whole."""
         job, intake = self.job, self.intake
-        planner = self._planner(stored, site.concurrency)
+        planner = self._planner(stored, executor.concurrency)
         budget = self._budget(stored.done)
-        done, alone = 0, site.concurrency == 1
+        done, alone = 0, executor.concurrency == 1
         asked = [job.asked_first] if job.asked_first is not None else []
         calm = None
         if job.spec.agent.isolation == "fresh":
@@ -100,8 +88,8 @@ class RunInProgress:
         while batch := planner.next(Judged(done, intake.violated)):
             begun = intake.begun(batch) if budget is None else budget.within(intake.begun(batch))
             left = len(batch) + done
-            ended = execute(
-                site, begun, started=intake.started, on_fault=intake.met, on_call=intake.saw, store=intake.store
+            ended = executor.execute(
+                begun, started=intake.started, on_fault=intake.met, on_call=intake.saw, store=intake.store
             )
             async with aclosing(ended):  # whatever happens here, no slot outlives it
                 async for trial, seen in ended:
@@ -113,7 +101,7 @@ class RunInProgress:
             await intake.settle()
             if budget is not None and budget.ended_by:
                 break
-        self.log.note(*intake.kept.notes)
+        self.log.note(*intake.kept.notes, *unminded(intake.tally.unminded, intake.tally.trials))
         if job.options.max_cost is not None:
             self._warn_of_unpriced()
         if budget is not None and budget.ended_by:
@@ -142,12 +130,16 @@ class RunInProgress:
             return None
         from holdfast.runner.budget import Budget
 
-        return Budget(options, done, lambda: tally.spending.usd, time.monotonic)
+        return Budget(options, done, lambda: tally.spending.usd + tally.control_spending.usd, time.monotonic)
 
     def _note_replicas(self, asked: int) -> None:
         """How many replicas were enough; where fail-fast ended the run, some are missing."""
         plan = self.job.plan
         self.log.note(f"replicas auto: {asked} of at most {len(plan.trials)} trials decided")
+        from holdfast.score.sequential import too_few_replicas
+
+        for text in too_few_replicas(self.intake.tally.spec):
+            self.log.note(text)
         if self.job.options.fail_fast and self.intake.violated:
             self.log.unrun = len(plan.trials) - asked
             self.log.note("stopped at the first failure")
@@ -162,15 +154,15 @@ class RunInProgress:
         elif spent.unpriced:
             self.log.warn(f"--max-cost: the price of {', '.join(spent.unpriced)} is not known, and was not counted")
 
-    async def _controls(self, site: Site) -> None:
+    async def _controls(self, executor: Executor) -> None:
         """The preflight, then one calm answer for each task that a rule compares with."""
         plan, intake = self.job.plan, self.intake
         first = self.job.asked_first
         if first is not None and first.id not in intake.controls:
             for trial in intake.begun((first,)):
-                intake.keep(trial, await preflight(site, trial, self.log.warn))
+                intake.keep(trial, await preflight(executor, self.job.spec, trial, self.log.warn))
         missing = [t for t in plan.controls if t.id not in intake.controls]
-        async with aclosing(execute(site, intake.begun(missing))) as ended:
+        async with aclosing(executor.execute(intake.begun(missing))) as ended:
             async for trial, seen in ended:
                 intake.keep(trial, seen)
 
@@ -195,15 +187,21 @@ async def _go(running: RunInProgress, beat: Callable[[], None] | None) -> None:
 
 
 def run(
-    job: Job, rundir: RunDir, listen: Listen, *, beat: Callable[[], None] | None = None, each_trial: bool = True
+    job: Job,
+    rundir: RunDir,
+    listen: Listen,
+    *,
+    beat: Callable[[], None] | None = None,
+    each_trial: bool = True,
+    interrupts: Interrupts | None = None,
 ) -> RunInProgress:
     """Runs the job to its end or to an interrupt, from the rim: the one place that starts the loop.
 
     `beat` is called now and then, for a listener that shows how time passes; `each_trial` is for one that wants to
-    hear of single trials, verdicts and cells.
+    hear of single trials, verdicts and cells; `interrupts` can be stopped from another thread.
     """
     sweep()  # what a run that was killed has left: certificates, prompts, MCP configurations
-    running = RunInProgress(job, rundir, listen, each_trial=each_trial)
+    running = RunInProgress(job, rundir, listen, each_trial=each_trial, interrupts=interrupts)
     try:
         asyncio.run(_go(running, beat))
     except AgentUnavailable as gone:

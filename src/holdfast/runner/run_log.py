@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from holdfast.model import events
 from holdfast.model.trial import Trial
 from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job, Listen
 from holdfast.store.rundir import RunDir, RunEnd, write_json
 from holdfast.store.seals import Seal
+
+if TYPE_CHECKING:
+    from holdfast.execute.ray_executor import Workers
 
 
 class RunLog:
@@ -46,6 +51,10 @@ class RunLog:
     def aside(self, trial: Trial, message: str) -> None:
         """Said while the trial runs, and not of the run: its own record has it."""
         self._listen(events.Warned(f"trial {trial.id}: {message}"))
+
+    def workers(self, now: Workers) -> None:
+        """What goes on at a cluster."""
+        self._listen(events.WorkersAtWork(now.at_work, now.in_flight, now.lost, now.repeated))
 
     def note(self, *texts: str) -> None:
         self.notes = (*self.notes, *texts)

@@ -8,21 +8,24 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-import holdfast
 from holdfast.errors import UsageError
 from holdfast.model.codec import digest
-from holdfast.model.spec import PART_COMMANDS, Part, Problem, Spec
+from holdfast.model.spec import PART_COMMANDS, BuiltText, Part, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.plan.options import VERDICT
-from holdfast.runner.job import Job, agent_digest, told
+from holdfast.runner.agent_files import agent_digest, agent_files, changed_files
+from holdfast.runner.job import Job, told
 from holdfast.spec import load
 from holdfast.spec.stored_copy import masked_copy
 from holdfast.store.git_commit import commit_of
 from holdfast.store.part_file import keep_part, with_part
 from holdfast.store.rundir import FORMAT, Manifest, RunDir
 from holdfast.store.seal_check import check
+from holdfast.version import __version__
 
 RUNS = Path(".holdfast") / "runs"
+SHOWN = 5
+"""Changed files that are named."""
 
 
 def begin(job: Job, runs: Path, at: RunDir | None = None, files: str = "") -> RunDir:
@@ -51,17 +54,19 @@ def begin_whole(spec: Spec, options: RunOptions, runs: Path, parts: tuple[Part, 
 
 
 def _manifest(run: RunDir, spec: Spec, options: RunOptions) -> Manifest:
-    masked = _keep_spec(Path(spec.path), run.path / "spec.yaml")
+    masked = _keep_spec(spec, run.path / "spec.yaml")
     at = commit_of(Path(spec.path).resolve().parent)
+    files = agent_files(spec)
     return Manifest(
         format=FORMAT,
         id=run.id,
-        version=holdfast.__version__,
+        version=__version__,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         spec_path=str(Path(spec.path)),
         root=str(Path(spec.path).resolve().parent),
         spec_digest=spec.digest,
-        agent_digest=agent_digest(spec),
+        agent_digest=agent_digest(spec, files),
+        agent_files=files,
         seed=spec.seed,
         options=options,
         settled=spec.settled,
@@ -69,12 +74,13 @@ def _manifest(run: RunDir, spec: Spec, options: RunOptions) -> Manifest:
         file=str(Path(spec.path).resolve()),
         commit=at.commit,
         branch=at.branch,
+        built=0 if spec.built is None else spec.built.line,
     )
 
 
-def _keep_spec(spec: Path, copy: Path) -> bool:
+def _keep_spec(spec: Spec, copy: Path) -> bool:
     """Copies the file; whether secrets that stand in it were left out."""
-    source = spec.read_bytes()
+    source = Path(spec.path).read_bytes() if spec.built is None else spec.built.text.encode()
     text = source.decode("utf-8")
     kept = masked_copy(text)
     copy.write_bytes(source if kept == text else kept.encode())
@@ -85,6 +91,9 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
     """The job of a run that was left; another spec or agent is refused unless forced."""
     manifest = run.manifest()
     _same_command(run, manifest, options)
+    if manifest.built:
+        what = f"run {run.id} is of a spec that Python code built, at {manifest.spec_path}:{manifest.built}"
+        raise UsageError(what, hint="run that code again")
     original = manifest.original
     if manifest.masked and config is None:
         if not original.is_file():
@@ -92,20 +101,8 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
             raise UsageError(what, hint="name the file by -c FILE")
         config = original
     spec, problems = stored_spec(run, manifest, config, environ, anew=True)
-    changed = [
-        what
-        for what, before, now in (
-            ("spec", manifest.spec_digest, spec.digest),
-            ("agent", manifest.agent_digest, agent_digest(spec)),
-        )
-        if before != now
-    ]
-    if changed and not force:
-        raise UsageError(
-            f"the {' and the '.join(changed)} changed since run {run.id}; its results would be of two kinds",
-            hint="start a new run, or insist with --force",
-        )
     if not force:
+        _same_sources(run, manifest, spec)
         _same_values(run, manifest.settled, spec.settled)
     other = manifest.options.other(options)
     if other:
@@ -116,6 +113,24 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
     verdict = {name: getattr(options, name) for name in VERDICT}
     run.describe(replace(manifest, options=replace(manifest.options, **verdict)))
     return Job(spec, options, environ, (*told(spec, problems), *((said,) if said else ())))
+
+
+def _same_sources(run: RunDir, manifest: Manifest, spec: Spec) -> None:
+    """Another spec or agent would give results of another kind."""
+    files = agent_files(spec)
+    changed = {
+        "spec": manifest.spec_digest != spec.digest,
+        "agent": manifest.agent_digest != agent_digest(spec, files),
+    }
+    if not any(changed.values()):
+        return
+    named = changed_files(manifest.agent_files, files)
+    which = f" ({', '.join(named[:SHOWN])}{', …' if named[SHOWN:] else ''})" if named else ""
+    what = " and the ".join(name for name, differs in changed.items() if differs)
+    raise UsageError(
+        f"the {what} changed since run {run.id}{which}; its results would be of two kinds",
+        hint="start a new run, or insist with --force",
+    )
 
 
 def _same_values(run: RunDir, before: Mapping[str, str], now: Mapping[str, str]) -> None:
@@ -146,19 +161,34 @@ def _part(manifest: Manifest) -> Part:
 def _copy(run: RunDir, manifest: Manifest) -> Path:
     """The run's copy of the spec; where that lacks secrets, the file itself, if it is still the same."""
     original = manifest.original
-    if manifest.masked and original.is_file() and digest(original.read_bytes(), 16) == manifest.spec_digest:
+    if (
+        manifest.masked
+        and not manifest.built
+        and original.is_file()
+        and digest(original.read_bytes(), 16) == manifest.spec_digest
+    ):
         return original
     return run.path / "spec.yaml"
 
 
 def stored_spec(
-    run: RunDir, manifest: Manifest, config: Path | None, environ: Mapping[str, str], *, anew: bool = False
+    run: RunDir,
+    manifest: Manifest,
+    config: Path | None,
+    environ: Mapping[str, str],
+    *,
+    anew: bool = False,
+    built: BuiltText | None = None,
 ) -> tuple[Spec, tuple[Problem, ...]]:
     """The spec a run was made of: its own copy, read as if it lay where it came from; or the one given.
 
-    What variables gave for its numbers is as the run had it; in a file that is given they are read anew.
+    What variables gave for its numbers is as the run had it; in a file that is given they are read anew. `built` is
+    what is given where Python code built it, `config` being the file of that code.
     """
     path = config or _copy(run, manifest)
+    if config is None and manifest.built:
+        built = BuiltText(path.read_text(encoding="utf-8"), manifest.built)
+        path = Path(manifest.spec_path)
     spec, problems = load(
         path,
         environ=environ,
@@ -170,6 +200,7 @@ def stored_spec(
         chaos=manifest.options.chaos,
         chaos_profile=manifest.options.chaos_profile,
         settled=None if anew or config is not None else manifest.settled,
+        built=built,
     )
     spec = with_part(run, spec, own_rules=config is not None and not anew)
     if config is None:

@@ -8,6 +8,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable
+from holdfast.execute.local import LocalExecutor
 from holdfast.execute.open_site import open_site
 from holdfast.execute.options import WorldOptions
 from holdfast.model.codec import carried
@@ -34,7 +35,9 @@ async def ask_once(spec: Spec, environ: Mapping[str, str]) -> tuple[Observation,
     try:
         site = await open_site(spec, environ=environ, world=WorldOptions(secrets=secrets))
         try:
-            return mask.struct(carried(await preflight(site, first, lambda message: None))), site.targets
+            return mask.struct(
+                carried(await preflight(LocalExecutor(site), spec, first, lambda message: None))
+            ), site.targets
         finally:
             await site.close()
     except AgentUnavailable as gone:

@@ -99,15 +99,14 @@ def overall(
     duration_s: float,
     found: Sequence[Reason] = (),
     notes: Sequence[str] = (),
-    scored: bool = True,
 ) -> Overall:
     """All parts with their shares, the number, and the verdict."""
     by = {result.part: result for result in results}
     parts = [by[part] for part in ORDER if part in by]
-    score = overall_score(parts, least, found, scored=scored)
+    score = overall_score(parts, least, found)
     return Overall(
         run=whole.id,
-        score=score.value if scored else None,
+        score=score.value,
         passed=score.exit_code == 0,
         exit_code=score.exit_code,
         parts=score.parts,
@@ -119,7 +118,6 @@ def overall(
         seed=spec.seed,
         started=whole.manifest().started,
         duration_s=duration_s,
-        scored=scored,
     )
 
 

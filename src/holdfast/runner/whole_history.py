@@ -41,7 +41,7 @@ def baseline_run(runs: Path, name: str, spec: Spec, but_for: RunDir | None = Non
 def _comparable(run: RunDir, original: Path, but_for: RunDir | None) -> bool:
     """Whether it is a ci run of the file that came to its end."""
     overall = stored_overall(run) if but_for is None or run.path != but_for.path else None
-    if overall is None or overall.exit_code == INTERRUPTED or not overall.scored:
+    if overall is None or overall.exit_code == INTERRUPTED:
         return False
     return run.manifest().original == original
 
@@ -78,7 +78,9 @@ def _rule(one: RuleComparison) -> str:
 
 def _change(one: RuleComparison) -> str:
     passed = f"{one.passed_before} of {one.pairs} passed then, {one.passed_after} now"
-    return f"{passed} (p {one.p:.2g}, {one.p_holm:.2g} for all rules)"
+    more = f" and {len(one.obeyed) - SHOWN} more" if len(one.obeyed) > SHOWN else ""
+    obeyed = f"; obeyed now and not then: {', '.join(one.obeyed[:SHOWN])}{more}" if one.obeyed else ""
+    return f"{passed} (p {one.p:.2g}, {one.p_holm:.2g} for all rules){obeyed}"
 
 
 def _more(one: RuleComparison) -> str:

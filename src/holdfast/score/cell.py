@@ -55,7 +55,8 @@ class CellCount:
         self.met = False
         self.near = NOT_CALLED
         self.beside = ""
-        """What was called where none of the faults needed waits, or why one that fired changed nothing."""
+        """What was called where none of the faults needed waits, what the calls had that did not match, or why a fault
+        that fired changed nothing."""
         self.simulated = False
         self.concurrent = False
 
@@ -87,10 +88,14 @@ class CellCount:
                 self._fired(fault)
         if observation.error and (broken := observation.broken_fault):
             self.near, self.beside = BROKEN, broken if self.near < BROKEN else max(self.beside, broken)
-        if self.near == NOT_CALLED:
-            placed = [scenario.injections[i] for i in sorted(needs)]
-            self.near = CALLED if was_called(placed, observation.calls) else NOT_CALLED
-            self.beside = max(self.beside, called_instead(placed, observation.calls))  # whichever came first
+        if self.near > CALLED:
+            return
+        placed = [scenario.injections[i] for i in sorted(needs)]
+        if was_called(placed, observation.calls):  # the same is kept of several trials, whichever came first
+            had = next((had for i, had in sorted(observation.unmatched.items()) if i in needs), "")
+            self.near, self.beside = CALLED, had if self.near < CALLED else max(self.beside, had)
+        elif self.near == NOT_CALLED:
+            self.beside = max(self.beside, called_instead(placed, observation.calls))
 
     def _fired(self, fault: FaultMet) -> None:
         """A fault that fired and was not met; of several reasons the same is kept, whichever came first."""

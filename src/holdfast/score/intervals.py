@@ -10,6 +10,8 @@ from holdfast.model.score import Interval
 
 _WIDER = 2.1
 """In the place of 1.96 where two runs are compared whose cells may fail together: found by simulation."""
+_TAIL, _RARE_TAIL = 0.1, 0.05
+"""What exact limits of few cells may miss on a side, and where the rarer outcome was seen once or never."""
 PROMPTS_FOR_BOOTSTRAP = 8
 """With fewer prompts there are too few different draws."""
 
@@ -90,11 +92,11 @@ def _worth(groups: Sequence[PromptSum], total: float, rate: float) -> float:
     off *= len(groups) / max(1, len(groups) - 1)
     seen = (off * tries / spread - 1) / (most - 1) if spread > 1e-12 else 0.0
     telling = sum(_telling(one, rate) for one in groups)
-    return tries / (1 + shrunk(seen, telling) * (most - 1))
+    return tries / (1 + _shrunk(seen, telling) * (most - 1))
 
 
-def shrunk(alike: float, telling: int) -> float:
-    """How much alike the tries of a group are, 0 to 1, where so many groups tell: with none of them, as much as can be.
+def _shrunk(alike: float, telling: int) -> float:
+    """How much alike the tries of a prompt are, 0 to 1, where so many prompts tell: with none, as much as can be.
 
     Where nothing failed, nobody knows whether failures would come alone.
     """
@@ -105,6 +107,28 @@ def _telling(one: PromptSum, rate: float) -> bool:
     """Whether most tries of the prompt have the rarer outcome: single ones say nothing of prompts that fail whole."""
     half = one.weight_total / 2
     return one.weight_passed <= half if rate >= 0.5 else one.weight_passed >= half
+
+
+def few_cells(rate: float, n: float, failed: int, passed: int) -> tuple[float, float]:
+    """Where the rate lies that new runs have on average, 0 to 1, of cells that are worth n independent ones.
+
+    Wilson's limits, which are too sure of few cells near the ends: so they are never inside the exact ones that miss a
+    tenth on either side; a twentieth, on the side of the rarer outcome, where it was seen once or never. By simulation
+    this holds the truth in 90 % of runs or more.
+    """
+    found = wilson(rate * n, n)
+    if not failed or not passed:
+        never = _RARE_TAIL ** (1 / n)
+        return (min(found.low, never), 1.0) if passed else (0.0, max(found.high, 1 - never))
+    from holdfast.score.exact import exact_limits
+
+    low, high = exact_limits(round(rate * n, 6), round(n, 6), _TAIL)
+    once = (1 - _RARE_TAIL) ** (1 / n)
+    if failed == 1:
+        high = max(high, once)
+    elif passed == 1:
+        low = min(low, 1 - once)
+    return min(low, found.low), max(high, found.high)
 
 
 def next_run(rate: float, n: float) -> tuple[float, float]:

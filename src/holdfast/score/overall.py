@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.model.overall import PartResult
 from holdfast.model.spec import Part, PartWeights
-from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, PRECEDENCE, UNPROVEN, VIOLATED, Reason
+from holdfast.score.ruling import HELD, INTERRUPTED, PRECEDENCE, UNPROVEN, Reason, below
 
 
 class OverallScore(Struct, frozen=True):
@@ -28,20 +28,18 @@ def weight_of(part: Part, weights: PartWeights) -> float:
 
 
 def overall_score(
-    parts: Sequence[PartResult], least: float | None = None, found: Sequence[Reason] = (), *, scored: bool = True
+    parts: Sequence[PartResult], least: float | None = None, found: Sequence[Reason] = ()
 ) -> OverallScore:
     """The weighted mean of the parts that have a score, with their weights made to sum to 1, and the verdict.
 
     `least` is the minimum of the overall score; `found` is what else decides, such as a rule that is worse than in the
-    baseline. Without `scored` the parts stand side by side.
+    baseline.
     """
     shared = with_shares(parts)
     value, best = _mean(shared), _best(shared)
-    reasons = [*_of_parts(shared), *found]
-    if scored:
-        reasons += _below(value, best, least)
-        if value is None and not any(part.ran and part.passed for part in shared):
-            reasons.append((UNPROVEN, "no part has a score"))
+    reasons = [*_of_parts(shared), *found, *below(value, best, least, "overall")]
+    if value is None and not any(part.ran and part.passed for part in shared):
+        reasons.append((UNPROVEN, "no part has a score"))
     reasons.sort(key=lambda one: PRECEDENCE.index(one[0]))
     code = reasons[0][0] if reasons else HELD
     said = tuple(text for _, text in reasons) or (_held(shared),)
@@ -73,19 +71,6 @@ def _of_parts(parts: Sequence[PartResult]) -> Iterator[Reason]:
     for part in parts:
         if part.exit_code != HELD:
             yield part.exit_code, f"{part.part}: {part.skipped or ', '.join(part.reasons)}"
-
-
-def _below(value: float | None, best: float | None, least: float | None) -> Iterator[Reason]:
-    """The minimum is missed only if it would be so with every error of ours passed; compared as it is shown."""
-    if least is not None and value is None:
-        yield UNPROVEN, f"no part that counts has a score to hold against the minimum {least:g}"
-    if least is None or value is None or round(value, 2) >= least:
-        return
-    short = f"overall {value:.2f} is below the minimum {least:g}"
-    if best is not None and round(best, 2) >= least:
-        yield BROKEN, f"{short}, but errors of ours may be why"
-    else:
-        yield VIOLATED, short
 
 
 def _held(parts: Sequence[PartResult]) -> str:

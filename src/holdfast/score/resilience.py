@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from math import fsum
-
-from msgspec.structs import replace
 
 from holdfast.model.score import Interval, Score
 from holdfast.model.verdict import OUTCOMES
 from holdfast.score.cell import Tries
 from holdfast.score.intervals import (
     PROMPTS_FOR_BOOTSTRAP,
+    few_cells,
     kish,
     next_run,
     pass_hat_k,
     rounded,
-    shrunk,
-    wilson,
 )
 from holdfast.score.ruling import Reason, ScoreOptions, rule
 from holdfast.score.summary import Summary
@@ -69,41 +67,20 @@ def _rounded(score: float | None) -> float | None:
 
 
 def _interval(tally: Tally, summary: Summary) -> Interval | None:
-    """By prompts where there are enough of them, else Wilson's with Kish's effective n."""
-    score = summary.sums().score
+    """By prompts where there are enough of them, else Wilson's with Kish's effective n.
+
+    Cells that share trials count as one: until one has been seen, nobody knows whether a bad trial takes them all.
+    """
+    score, plan = summary.sums().score, tally.plan
     if score is None:
         return None
-    found = _by_prompts(tally, summary) or _by_cells(kish(summary.weights()), score)
-    return replace(found, low=round(found.low, 2), high=round(found.high, 2))
-
-
-def _by_cells(n: float, score: float) -> Interval:
-    found = wilson(n * score / 100.0, n)
-    return Interval(100.0 * found.low, 100.0 * found.high, "kish")
-
-
-def _by_prompts(tally: Tally, summary: Summary) -> Interval | None:
-    """Where the score of a new run on the same prompts will lie; None if there are too few of them."""
-    plan, score = tally.plan, summary.sums().score
+    n = kish(list(Counter(summary.group_weights).items()))
     prompts = len({task for rule in summary.rules for task in plan.tasks(rule)})
-    if score is None or prompts < PROMPTS_FOR_BOOTSTRAP or not plan.whole:
-        return None
-    low, high = next_run(score / 100.0, _independent(tally, summary))
-    return rounded(100.0 * low, 100.0 * high, prompts)
-
-
-def _independent(tally: Tally, summary: Summary) -> float:
-    """How many independent cells the counted ones are worth: those that share trials may fail together."""
-    cells = kish(summary.weights())
-    groups = kish([(weight, 1) for weight in summary.group_weights])
-    most = cells / groups
-    from holdfast.score.together import Together
-
-    lost = Together(tally.spec.cell_rules)
-    for cell, decision in summary.failed:
-        lost.add(cell, decision.failed)
-    alike = (lost.heap - 1) / (most - 1) if most > 1 else 0.0
-    return cells / (1 + shrunk(alike, lost.events) * max(0.0, most - 1))
+    if prompts >= PROMPTS_FOR_BOOTSTRAP and plan.whole:
+        low, high = next_run(score / 100.0, n)
+        return rounded(100.0 * low, 100.0 * high, prompts)
+    low, high = few_cells(score / 100.0, n, summary.failed_groups, summary.count("pass"))
+    return Interval(round(100.0 * low, 2), round(100.0 * high, 2), "kish")
 
 
 def _pass_hat(alike: Mapping[Tries, int], replicas: int) -> dict[str, float]:

@@ -37,6 +37,8 @@ class ScoreOptions(Struct, frozen=True):
     """Trials that a budget left out: their cells are unproven, and the rest decides."""
     planned: int = 0
     """Trials of the plan, those among them."""
+    shard: str = ""
+    """`2/4`: what was left out is another shard's."""
 
 
 class Ruling(NamedTuple):
@@ -52,8 +54,8 @@ class Ruling(NamedTuple):
 
 def rule(summary: Summary, vacuous: Sequence[str], least: float | None, options: ScoreOptions) -> Ruling:
     """The verdict on all cells. `least` is the minimum, if there is one."""
-    critical = [cell for cell, _ in summary.failed if cell.critical]
-    others = [cell for cell, _ in summary.failed if not cell.critical]
+    critical = [cell for cell in summary.failed if cell.critical]
+    others = [cell for cell in summary.failed if not cell.critical]
     sums = summary.sums()
     tolerated = others if least is not None and not _under(sums.score, least) else []
     plain = [] if least is not None else list(_violated_others(len(others), len(critical)))
@@ -81,6 +83,19 @@ def left_out(options: ScoreOptions) -> Iterator[Reason]:
     if options.unrun:
         of = f"{options.planned} trial{'' if options.planned == 1 else 's'}"
         yield UNPROVEN, f"{options.unrun} of {of} {'was' if options.unrun == 1 else 'were'} not run"
+
+
+def below(value: float | None, best: float | None, least: float | None, name: str) -> Iterator[Reason]:
+    """The minimum is missed only if it would be so with every error of ours passed; compared as it is shown."""
+    if least is not None and value is None:
+        yield UNPROVEN, f"there is no {name} to hold against the minimum {least:g}: nothing that counts was decided"
+    if least is None or value is None or not _under(value, least):
+        return
+    short = f"{name} {value:.2f} is below the minimum {least:g}"
+    if best is not None and not _under(best, least):
+        yield BROKEN, f"{short}, but errors of ours may be why"
+    else:
+        yield VIOLATED, short
 
 
 def _violated_others(others: int, critical: int) -> Iterator[Reason]:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import product
 from math import log
 from typing import NamedTuple
 
-from holdfast.model.spec import Aggregation
+from holdfast.model.spec import Aggregation, Spec
 from holdfast.model.verdict import Outcome
 from holdfast.score.combine import needed, settle
 
 EITHER_WAY = 0.2
 """How far from the rate that is asked for an agent must be for the test to be right in 95 % of cases."""
 ERROR = 0.05
-_BOUND = log((1 - ERROR) / ERROR)
+_WALD = log((1 - ERROR) / ERROR)
+"""Where Wald's test stops, if nothing limits it."""
+_NEAR_WALD = sorted(product(range(5, 16), repeat=2), key=lambda pair: abs(pair[0] - 10) + abs(pair[1] - 10))
+"""Other places to stop, for a fail and for a pass, in tenths of Wald's: the nearest first."""
+_NEVER = 1e-12
+"""What is as likely as this is not followed any further."""
 
 
 class Stopped(NamedTuple):
@@ -28,6 +35,58 @@ class Stopped(NamedTuple):
     """Decided by the last replica that was allowed, not by the test."""
 
 
+class StopRule(NamedTuple):
+    """What a pass and a fail weigh, and how much weight decides."""
+
+    passed: float
+    failed: float
+    fail_at: float
+    pass_at: float
+
+    def decided(self, passes: int, fails: int) -> bool | None:
+        """Whether it holds; None as long as that is open."""
+        weight = passes * self.passed + fails * self.failed
+        return True if weight >= self.pass_at else False if weight <= self.fail_at else None
+
+
+def pass_chance(rule: StopRule, limit: int, need: int, rate: float) -> float:
+    """How often an agent of this rate passes, worked out path by path; at the limit `need` passes decide."""
+    open_, passed = {0: 1.0}, 0.0
+    for used in range(1, limit + 1):
+        if not open_:
+            break
+        after: dict[int, float] = {}
+        for passes, chance in open_.items():
+            for now, share in ((passes + 1, rate), (passes, 1 - rate)):
+                held = rule.decided(now, used - now)
+                if held is None:
+                    after[now] = after.get(now, 0.0) + chance * share
+                elif held:
+                    passed += chance * share
+        open_ = {passes: chance for passes, chance in after.items() if chance > _NEVER}
+    return passed + sum(chance for passes, chance in open_.items() if passes >= need)
+
+
+@lru_cache(maxsize=256)
+def stop_rule(rate: float, limit: int, need: int) -> tuple[StopRule, float]:
+    """Where to stop, and how often that is wrong at most for an agent 0.2 away from the rate.
+
+    Wald's limits, or the nearest that are wrong in 5 % at most within so many replicas; where none are, Wald's.
+    """
+    # Where 0.2 further is no rate any more, weights are those of half of the way to what is.
+    low, high = max(rate - EITHER_WAY, rate / 2), min(rate + EITHER_WAY, (1 + rate) / 2)
+    passed, failed = log(high / low), log((1 - high) / (1 - low))
+    found: list[tuple[float, StopRule]] = []
+    for fail_at, pass_at in _NEAR_WALD:
+        rule = StopRule(passed, failed, -_WALD * fail_at / 10, _WALD * pass_at / 10)
+        wrong_pass = pass_chance(rule, limit, need, max(0.0, rate - EITHER_WAY))
+        wrong_fail = 1.0 - pass_chance(rule, limit, need, min(1.0, rate + EITHER_WAY))
+        found.append((max(wrong_pass, wrong_fail), rule))
+        if found[-1][0] <= ERROR:
+            return rule, found[-1][0]
+    return found[0][1], found[0][0]
+
+
 class SequentialTest:
     """One aggregation and the most replicas: whether so many passes and fails decide."""
 
@@ -35,24 +94,23 @@ class SequentialTest:
         self.how = how
         self.limit = limit
         self.need = limit if how.kind == "mean" else needed(how, limit)
+        self.error = 0.0
+        """How often it is wrong at most about an agent 0.2 away from the rate; 0 where nothing is tested."""
+        self._rule: StopRule | None = None
         rate = {"majority": 0.5, "rate": how.value or 0.0}.get(how.kind)
-        self._tests = rate is not None and 0.0 < rate < 1.0
-        if rate is not None and self._tests:
-            # Where 0.2 further is no rate any more: half of the way to what is.
-            low, high = max(rate - EITHER_WAY, rate / 2), min(rate + EITHER_WAY, (1 + rate) / 2)
-            self._passed, self._failed = log(high / low), log((1 - high) / (1 - low))
+        if rate is not None and 0.0 < rate < 1.0:
+            self._rule, self.error = stop_rule(rate, limit, self.need)
 
     def decided(self, passes: int, fails: int) -> bool | None:
         """Whether it holds; None as long as that is open.
 
         `all` is lost by the first fail, `any` held by the first pass, `at_least` held by so many passes.
         """
-        if not self._tests:
-            if self.how.kind != "mean" and passes >= self.need:
-                return True
-            return False if self.limit - fails < self.need else None
-        weight = passes * self._passed + fails * self._failed
-        return True if weight >= _BOUND else False if weight <= -_BOUND else None
+        if self._rule is not None:
+            return self._rule.decided(passes, fails)
+        if self.how.kind != "mean" and passes >= self.need:
+            return True
+        return False if self.limit - fails < self.need else None
 
     def stop(self, outcomes: Iterable[str]) -> Stopped:
         """Outcomes of replicas in their order: errors and what is unproven tell nothing."""
@@ -63,9 +121,22 @@ class SequentialTest:
             fails += outcome == "fail"
             errors += outcome == "error"
             held = self.decided(passes, fails)
-            if held is not None and (self._tests or used < self.limit):
+            if held is not None and (self._rule is not None or used < self.limit):
                 return Stopped("pass" if held else "fail", used, passes, fails)
         if used < self.limit:
             return Stopped("error" if errors else "unproven", used, passes, fails)
         outcome = settle(passes, fails, errors, self.limit, self.need)
         return Stopped(outcome, used, passes, fails, outcome in ("pass", "fail"))
+
+
+def too_few_replicas(spec: Spec) -> Iterator[str]:
+    """Says of each rate that is tested how often that is wrong, where the limit leaves too few replicas for 5 %."""
+    own = [rule.replica_aggregation for rule in spec.invariants]
+    for how in dict.fromkeys([*own, spec.scoring.replica_aggregation]):
+        error = SequentialTest(how, spec.replicas).error if how is not None else 0.0
+        if how is not None and error > ERROR:
+            name = how.kind if how.value is None else f"{how.kind} {how.value:g}"
+            yield (
+                f"replicas auto: {spec.replicas} replicas are too few to test {name}: of agents {EITHER_WAY} away from "
+                f"it up to {100 * error:.0f} % are judged wrongly, not {100 * ERROR:.0f} %; --max-replicas 20 is enough"
+            )

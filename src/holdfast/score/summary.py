@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.model.score import Cell
-from holdfast.score.cell import Decision, Tries
+from holdfast.score.cell import Tries
 from holdfast.score.tally import Tally
 
 if TYPE_CHECKING:
@@ -37,12 +37,14 @@ class Summary:
     """Cells counted; only the failed ones are kept."""
 
     def __init__(self, tally: Tally) -> None:
-        self.failed: list[tuple[Cell, Decision]] = []
+        self.failed: list[Cell] = []
         self.tries: Counter[Tries] = Counter()
         """Of counted cells with several replicas."""
         self.flaky = 0
         self.group_weights: Collection[float] = ()
         """The weights of counted cells, added up over those that share trials."""
+        self.failed_groups = 0
+        """Such groups of which a cell failed."""
         self._outside: dict[str, float] = {}
         """Weights by outcome of cells that are no part of the score."""
         self._kinds: dict[tuple[str, bool, float], int] = {}
@@ -51,6 +53,7 @@ class Summary:
         own, width = frozenset(tally.spec.cell_rules), len(tally.spec.params)
         height = width * len(tally.plan.invariants)
         groups: dict[int, float] = {}
+        lost: set[int] = set()
         outside = tally.spec.beside
         beside = self.beside = _beside_calm(tally)
         for position, column, chaos, decision in tally.decided():
@@ -66,18 +69,20 @@ class Summary:
             kind = outcome, chaos, column.weight
             kinds[kind] = kinds[kind] + 1 if kind in kinds else 1
             self.flaky += decision.flaky
-            if outcome == "fail":
-                self.failed.append((tally.cell(position, decision), decision))
             if outcome in ("pass", "fail"):
                 rules.add(column)
                 alone = column.rule.id in own or column.rule.probes
                 group = position if alone else -1 - position // height * width - position % width
                 groups[group] = groups.get(group, 0.0) + column.weight
+                if outcome == "fail":
+                    self.failed.append(tally.cell(position, decision))
+                    lost.add(group)
                 if decision.tries:
                     self.tries[decision.tries] += 1
             elif outcome != "n/a" and column.critical:
                 open_[column] = column.rule.id
         self.group_weights = groups.values()
+        self.failed_groups = len(lost)
         self.rules = {column.rule.id for column in rules}
         """Rules of which a cell counted."""
         self.uncounted = tuple(name for column, name in open_.items() if column not in rules)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -88,6 +89,10 @@ class Tally:
         self._passes: dict[Decision, Decision] = {}
         self.attacks = AttackTally()
         self.spending = SpendingTally()
+        self.control_spending = SpendingTally()
+        """Of the preflight and what is compared with: paid, and none of the contract's."""
+        self.unminded: Counter[str] = Counter()
+        """Trials that ended badly and failed no rule, by their ending."""
         self.cases: Cases | TaskCases = (
             _task_cases(spec, plan) if spec.part in ("mutation", "replay") else Cases(spec, plan)
         )
@@ -103,6 +108,8 @@ class Tally:
             self.cases.add(trial, observation, verdicts)
         if verdicts:
             self.trials += 1
+            if observation.turns and observation.turns[-1].ending != "answered":
+                self._ended(observation, verdicts)
         decided = []
         for verdict in verdicts:
             position = self._enter(trial, observation, verdict)
@@ -110,10 +117,15 @@ class Tally:
                 decided.append(position)
         return decided
 
+    def _ended(self, observation: Observation, verdicts: Sequence[Verdict]) -> None:
+        """A trial that ended badly, which no rule may mind."""
+        if not observation.error and all(verdict.outcome not in ("fail", "error") for verdict in verdicts):
+            self.unminded[observation.turns[-1].ending] += 1
+
     def saw(self, trial: Trial, observation: Observation) -> None:
         """Takes note of a trial as a whole: to be called once for each, whatever the number of its verdicts."""
         if observation.trace:
-            self.spending.add(observation.trace)
+            (self.control_spending if trial.kind == "control" else self.spending).add(observation.trace)
         row = self._rows.get(trial.scenario)
         if observation.ledger and row is not None and trial.kind == "contract":
             won = succeeded(observation, row.scenario)

@@ -16,6 +16,7 @@ from holdfast.score.ruling import (
     VIOLATED,
     Reason,
     ScoreOptions,
+    below,
     left_out,
 )
 from holdfast.score.tally import Tally
@@ -120,24 +121,12 @@ def _reasons(
             failed = _counts(found)["fail"]
             if failed:
                 yield VIOLATED, f"{failed} of {_plural(len(found), what)} failed"
-    yield from _below(value, best, least)
+    yield from below(value, best, least, "score")
     if counts["error"] > options.max_errors and not options.interrupted:
         yield BROKEN, f"{_plural(counts['error'], noun)} could not be judged: our side broke"
     if not options.interrupted:
         yield from _unproven(counts, value, uncounted, vacuous, options, noun)
     yield from left_out(options)
-
-
-def _below(value: float | None, best: float | None, least: float | None) -> Iterator[Reason]:
-    if least is not None and value is None:
-        yield UNPROVEN, f"nothing that counts was decided to hold against the minimum {least:g}"
-    if least is None or value is None or round(value, 2) >= least:
-        return
-    short = f"score {value:.2f} is below the minimum {least:g}"
-    if best is not None and round(best, 2) >= least:
-        yield BROKEN, f"{short}, but errors may be why"
-    else:
-        yield VIOLATED, short
 
 
 def _unproven(

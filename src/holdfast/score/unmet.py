@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.model.spec import Injection, Scenario
+from holdfast.planes.describe import describe
 from holdfast.planes.weather import ON_LISTINGS, faces
 
 NOT_CALLED, CALLED, NO_EFFECT, ERASED, BROKEN = 0, 1, 2, 3, 4
 """How near the agent came to the fault; the nearest is kept."""
 
+NO_MATCH = "no call matched"
+"""Said where calls came, and none was what `match` asks for."""
 _SHOWN = 3
 """Calls that are named where none was the right one."""
 _PLANES = ("llm", "http", "mcp", "service")
@@ -21,7 +24,8 @@ _SEEN = {"llm": "models asked", "http": "requests seen", "mcp": "MCP tools calle
 def never_met(scenario: Scenario, indexes: Iterable[int], near: int, beside: str = "") -> str:
     """The reason of a cell that passed without meeting any of these injections.
 
-    `beside` is what was called instead, or why a fault that fired changed nothing.
+    `beside` is what was called instead, what the calls had that did not match, or why a fault that fired changed
+    nothing.
     """
     if near == ERASED:
         return "the fault was never met: it fired, but another fault on the same call left nothing of it"
@@ -32,8 +36,12 @@ def never_met(scenario: Scenario, indexes: Iterable[int], near: int, beside: str
     if not waiting:
         return "the fault was never met: it was not due"
     if near == CALLED:
-        names = list(dict.fromkeys(map(_named, waiting)))
-        return f"the fault was never met: the agent called {_joined(names)}, but the fault was not due"
+        called = f"the agent called {_joined(list(dict.fromkeys(map(_named, waiting))))}"
+        wanted = next((i.schedule.match for i in waiting if i.schedule.match), None)
+        if not beside or wanted is None:
+            return f"the fault was never met: {called}, but the fault was not due"
+        asked = ", ".join(f"{name}: {describe(value)}" for name, value in wanted.items())
+        return f"the fault was never met: {called}, but {NO_MATCH} {asked}; the calls had {beside}"
     told = list(dict.fromkeys(filter(None, (*_missing(waiting), beside))))
     return f"the fault was never met: {'; '.join(told)}"
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Literal
 
 from holdfast.errors import AgentUnavailable
-from holdfast.model.spec import AgentIsolation, AgentSpec, Unbuilt
+from holdfast.model.spec import AgentIsolation, AgentSpec, TerminalStep, Unbuilt, UsageLimits
 from holdfast.reading.reader import Reader
 from holdfast.spec.agent_keys import misplaced
 from holdfast.spec.followups import misspelt
@@ -15,6 +15,7 @@ from holdfast.spec.forms import CODE
 from holdfast.spec.places import places
 from holdfast.spec.references import names
 from holdfast.spec.sections.agent import AgentSection
+from holdfast.spec.shell_places import report_unquotable
 from holdfast.spec.started import started_problems
 from holdfast.spec.urls import url_fault
 
@@ -52,9 +53,17 @@ def agent_spec(section: AgentSection) -> AgentSpec:
         spares=section.spares,
         gateway=section.gateway,
         mcp_config=section.mcp_config,
+        limits=_limits(section),
         dir=section.dir,
+        dialogue=tuple(TerminalStep(entry.expect, entry.type) for entry in section.dialogue),
+        nested_sandbox=section.nested_sandbox,
         position=section.at.position,
     )
+
+
+def _limits(section: AgentSection) -> UsageLimits | None:
+    given = section.limits
+    return None if given is None else UsageLimits(given.calls, given.cost, given.tokens)
 
 
 def _prompt(section: AgentSection) -> Literal["stdin", "arg", "env", "file", "messages"]:
@@ -78,10 +87,10 @@ def agent_problems(reader: Reader, agent: AgentSection) -> None:
     _command(reader, agent)
     misplaced(reader, agent)
     _asks_something(reader, agent)
+    _asks_at_terminal(reader, agent)
     started_problems(reader, agent)
     places(reader, agent)
-    if agent.command and "{{" in agent.command:
-        _params(reader, agent)
+    report_unquotable(reader, at.get("command"), "agent.command", agent.command or "")
     _answer_path(reader, agent)
     if agent.isolation == "inline" and not agent.in_python:
         message = f"inline is for Python agents; this one is {agent.kind}"
@@ -89,6 +98,9 @@ def agent_problems(reader: Reader, agent: AgentSection) -> None:
     if agent.simulate and (agent.kind != "http" or agent.started_by_us):
         message = "simulate is for an HTTP agent that is already running: Holdfast can meet this one's own calls"
         reader.error(at.get("simulate"), "agent.simulate", message, code="conflict")
+    if _limits(agent) == UsageLimits():
+        hint = "name calls, tokens or cost"
+        reader.error(at.get("limits"), "agent.limits", "nothing is limited", hint=hint, code="missing-key")
     if agent.kind == "command" and agent.isolation == "worker":
         message = "a command is a new process in every trial; worker is for agents that stay"
         reader.error(at.get("isolation"), "agent.isolation", message, hint="use fresh", code="conflict")
@@ -141,6 +153,17 @@ def _asks_something(reader: Reader, agent: AgentSection) -> None:
     reader.error(agent.at.get("request_template"), "agent.request_template", message, hint=hint, code="never-asked")
 
 
+def _asks_at_terminal(reader: Reader, agent: AgentSection) -> None:
+    """A program at a terminal has no other stdin: the prompt needs a place."""
+    if not agent.dialogue or agent.kind != "command" or _prompt(agent) not in ("stdin", "messages"):
+        return
+    if any("{prompt}" in entry.type for entry in agent.dialogue) and _prompt(agent) == "stdin":
+        return
+    message = "the prompt has no place: at a terminal, nothing else is on stdin"
+    hint = "put {prompt} into the type of an entry, or say agent.prompt: arg, env or file"
+    reader.error(agent.at.get("dialogue"), "agent.dialogue", message, hint=hint, code="never-asked")
+
+
 def _answer_path(reader: Reader, agent: AgentSection) -> None:
     path = agent.response_path
     if path is None or names(path).any or agent.kind not in ("http", "command"):
@@ -184,13 +207,3 @@ def _no_meaning(agent: AgentSection, agents: Collection[str], models: Collection
         named = f"The hosted model {agent.model}" if agent.model else "A hosted agent"
         return f"{named} has no local meaning: set agent.model and describe that model in models:."
     return ""
-
-
-def _params(reader: Reader, agent: AgentSection) -> None:
-    """Reports references to parameters that cannot be quoted where they stand in the command."""
-    from holdfast.spec.shell_places import shell_places
-
-    for place in shell_places(agent.command or ""):
-        if place.fault:
-            at = agent.at.get("command")
-            reader.error(at, "agent.command", place.message, hint=place.hint, code="unquotable-param")

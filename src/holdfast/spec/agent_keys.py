@@ -42,13 +42,15 @@ def _of_other_types(agent: AgentSection) -> dict[str, str]:
         return {
             **_all((*_REQUEST, "response_path"), "say type: http for an agent behind a URL"),
             **_all(_PROGRAM, "say type: command for an agent that is a program"),
-            **_all((*_SERVER, *_HOSTED, "prompt", "answer_file")),
+            **_all((*_SERVER, *_HOSTED, "prompt", "answer_file", "dialogue")),
         }
     if agent.kind == "command":
         more = "say type: http for a program that serves"
         return {**_all((*_REQUEST, *_SERVER, "endpoint"), more), **_all((*_PYTHON, *_HOSTED))}
     if agent.kind == "http":
-        only_command = _all(("prompt", "answer_file"), "say type: command for a program that answers and ends")
+        only_command = _all(
+            ("prompt", "answer_file", "dialogue"), "say type: command for a program that answers and ends"
+        )
         return {**only_command, **_all(_PYTHON, "say type: python"), **_all(_HOSTED), **_not_started(agent)}
     return _all((*_REQUEST, "response_path", *_PYTHON))
 
@@ -59,7 +61,7 @@ def _not_started(agent: AgentSection) -> dict[str, str]:
         return {}
     keys = ["dir", *_SERVER, *([] if agent.isolation == "inline" else ["isolation"])]  # inline is refused by name
     if not agent.gateway:
-        keys += ["mcp_config", *([] if agent.reset_function else ["env"])]
+        keys += ["limits", "mcp_config", *([] if agent.reset_function else ["env"])]
     return _all(keys, "let Holdfast start the agent by agent.command")
 
 

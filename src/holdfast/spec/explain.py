@@ -19,7 +19,7 @@ _PLAIN = re.compile(r"[ -~]*")
 
 def explain(file: str, source: str, problems: Sequence[Problem], *, color: bool = False) -> str:
     """All problems in the order of the file, each with its source line."""
-    lines = re.split(BREAK, source)
+    lines = re.split(BREAK, source) if source else []
     _mask(lines, problems)
     ordered = sorted(problems, key=lambda p: (p.line, p.column, p.severity, p.path))
     return "".join(_one(file, lines, problem, color) for problem in ordered)

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.errors import SpecError
 from holdfast.model.codec import digest
 from holdfast.model.session import ReplaySpec
-from holdfast.model.spec import Part, PartAsked, Problem, Spec, Unbuilt
-from holdfast.reading.file import read_file
-from holdfast.reading.node import Node
+from holdfast.model.spec import BuiltText, Part, PartAsked, Problem, Spec, Unbuilt
+from holdfast.reading.file import Source, read_file
+from holdfast.reading.node import Node, put_at
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.tree import parse
 from holdfast.spec import contract
@@ -60,6 +61,7 @@ def load(
     chaos: bool = False,
     chaos_profile: str | None = None,
     settled: Mapping[str, str] | None = None,
+    built: BuiltText | None = None,
 ) -> tuple[Spec, tuple[Problem, ...]]:
     """The Spec and its warnings. Raises SpecError with every problem if there is an error."""
     checked = check(
@@ -73,6 +75,7 @@ def load(
         chaos=chaos,
         chaos_profile=chaos_profile,
         settled=settled,
+        built=built,
     )
     if checked.spec is None:
         raise SpecError(str(path), checked.problems, source=checked.source)
@@ -91,19 +94,28 @@ def check(
     chaos: bool = False,
     chaos_profile: str | None = None,
     settled: Mapping[str, str] | None = None,
+    built: BuiltText | None = None,
 ) -> Checked:
     """Reads the file and says all that is wrong with it; never raises for what is in it.
 
     A copy was checked when it was made: the files that it names lie in the folder it was copied from, and may be gone.
-    What variables gave when its run began is `settled`, by path.
+    What variables gave when its run began is `settled`, by path. Of a spec that is built in Python, `path` is the file
+    of that code, which is not read.
     """
-    file = read_file(path, absent="holdfast init writes a first one", piped=True)
-    source = file.text
+    if built is None:
+        file = read_file(path, absent="holdfast init writes a first one", piped=True)
+    else:
+        file = Source(built.text.encode(), built.text)
+    source = file.text if built is None else ""
     if file.problem is not None:
         return Checked(None, (file.problem,), source)
-    root, problems = parse(source)
+    root, problems = parse(file.text)
+    if built is not None:
+        problems = [replace(one, line=built.line, column=1, length=1) for one in problems]
     if root is None:
         return Checked(None, tuple(problems), source)
+    if built is not None:
+        put_at(root, built.line)
     values = SettledValues(environ, settled)
     reader = Reader(values)
     reader.problems += problems
@@ -111,13 +123,17 @@ def check(
     spec = _spec(reader, root, path, digest(file.data, 16), environ, overrides, copied_from, values)
     found = tuple(sorted(without_followups(reader.problems), key=lambda p: (p.line, p.column)))
     failed = any(p.severity == "error" for p in found)
+    if spec is not None and built is not None:
+        spec = replace(spec, built=built)
     return Checked(None if failed else spec, found, source)
 
 
-def source_of(path: str) -> str:
-    """The text of a spec, for showing problems in it; empty if it cannot be read."""
+def source_of(spec: Spec) -> str:
+    """The text of a spec, for showing problems in it; empty if it cannot be read, or was built in Python."""
+    if spec.built is not None:
+        return ""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(spec.path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return ""
 
@@ -249,6 +265,9 @@ def _shape(reader: Reader, file: File, folder: Path | None) -> None:
     if file.agent.dir is not None and world_spec(file) is None:
         hint = "add sandbox: true"
         reader.error(file.agent.at.key("dir"), "agent.dir", "is for a sandboxed agent", hint=hint, code="conflict")
+    if file.agent.nested_sandbox and world_spec(file) is None:
+        key, hint = file.agent.at.key("nested_sandbox"), "add sandbox: true"
+        reader.error(key, "agent.nested_sandbox", "is for a sandboxed agent", hint=hint, code="conflict")
     if file.mapped and all(rule.invariant.weight == 0 for rule in file.mapped):
         reader.error(file.at.key("invariants"), "invariants", "every weight is 0", code="bad-weights")
     for name, model in file.models.items():

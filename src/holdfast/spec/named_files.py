@@ -58,7 +58,8 @@ def _named(file: File, rules: ContractRules) -> Iterator[tuple[str, Node, str]]:
 
 def _data(file: File) -> Iterator[tuple[str, Node, str]]:
     """Fixtures, placed files and recorded sessions."""
-    groups = [("setup.files", file.setup.files)] if file.setup else []
+    setup = file.setup
+    groups = [("setup.files", setup.files), ("setup.home_files", setup.home_files)] if setup else []
     for index, fixture in enumerate(file.fixtures):
         path = f"fixtures[{index}]"
         groups.append((f"{path}.files", fixture.files))

@@ -129,7 +129,11 @@ def part_weights(file: File) -> PartWeights:
 
 
 def part_problems(reader: Reader, file: File, part: Part, asked: Overrides) -> None:
-    """What `run` needs for mutated prompts and prompts in chaos."""
+    """What `run` needs for mutated prompts and prompts in chaos; a task that no part asks."""
+    if file.task is not None and file.golden_prompts and file.run_rules:
+        hint = "move the task, with a map of invariants, into a file of its own"
+        message = "nothing asks it: the rules of a task are a map of invariants, and this file has a list of them"
+        reader.error(file.at.key("task"), "task", message, hint=hint, code="conflict")
     if part == "scenario" and (asked.chaos or asked.chaos_profile is not None):
         option = "--chaos-profile" if asked.chaos_profile is not None else "--chaos"
         hint = "add a chaos_matrix: the task is then run in each of its scenarios"

@@ -16,6 +16,9 @@ from holdfast.reading.words import found
 from holdfast.spec.forms import Aggregate
 from holdfast.spec.variants import Choice, Chosen, Menu, choose, settings
 
+SHELL_TEXT = {"command_exit": "command"}
+"""Checks of which a setting is read by a shell."""
+
 
 class RuleKeys(Struct, frozen=True, kw_only=True):
     """Keys of every invariant."""

@@ -22,7 +22,10 @@ RESOLVED = (
     "agent", "agents", "model", "models", "services", "secrets", "network", "fixtures", "setup", "resources", "base",
 )  # fmt: skip
 """Sections in which `${VAR}` is a reference. Prompts, patterns and payloads are text: a dollar there is a dollar."""
-_TEXT_ONLY = r"agent\.(command|args\[\d+\])|setup\.commands.*|services\[\d+\]\.wait_for|fixtures\[\d+\]\.sql"
+_TEXT_ONLY = (
+    r"agent\.(command|args\[\d+\]|dialogue\[\d+\]\.expect)|setup\.commands.*|services\[\d+\]\.wait_for"
+    r"|fixtures\[\d+\]\.sql"
+)
 """Shell and SQL text has dollars of its own."""
 
 _NOT_FILLED = ("chaos", "contract.chaos_matrix", "output", "replays", "mutations", "model", "advanced", "scoring")
@@ -38,7 +41,9 @@ KEY_NAME = r"([\w-]*authorization|[\w-]*api[-_]?key|[\w-]*token|cookie)"
 """A header whose value lets somebody in."""
 KEY_HEADER = rf"(?i){_HEADERS}\.{KEY_NAME}"
 HIDDEN = rf"{_HEADERS}\..+|.*\.api_key"
-_PASSED_ON = r"(agent\.(env|query_params)|agent\.mcp_config\..+\.env|(setup|services\[\d+\])\.env)\..+"
+_PASSED_ON = (
+    r"(agent\.(env|query_params)|agent\.dialogue\[\d+\]|agent\.mcp_config\..+\.env|(setup|services\[\d+\])\.env)\..+"
+)
 """Values that may be secrets, and may be a port or a language: a short one is passed on and not masked."""
 
 

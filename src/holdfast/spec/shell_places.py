@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from holdfast.reading.node import Node
+from holdfast.reading.reader import Reader
 from holdfast.spec.references import NAMED
 
 _WORD_ENDS = " \t\n;&|(<>"
@@ -32,6 +34,17 @@ class ShellPlace(Struct, frozen=True):
     @property
     def hint(self) -> str:
         return f'write "$PARAM_{self.name.upper()}" there, which the agent\'s environment has, or move it out'
+
+
+IN_SETUP_ENV = 'set a variable to it in setup.env and write "$NAME" there, or move it out'
+"""The way out where no PARAM_ variable is."""
+
+
+def report_unquotable(reader: Reader, node: Node, path: str, command: str, hint: str = "") -> None:
+    """Reports references to parameters that cannot be quoted where they stand in the command."""
+    for place in shell_places(command) if "{{" in command else ():
+        if place.fault:
+            reader.error(node, path, place.message, hint=hint or place.hint, code="unquotable-param")
 
 
 def shell_places(command: str) -> Iterator[ShellPlace]:

@@ -15,10 +15,11 @@ from holdfast.reading.words import near_hint
 from holdfast.service_kinds import of_url, spoken, url_of
 from holdfast.spec.fault_entry import FaultEntry
 from holdfast.spec.references import REFERENCE, names
-from holdfast.spec.rules import RuleEntry
+from holdfast.spec.rules import SHELL_TEXT, RuleEntry
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import FixtureEntry
 from holdfast.spec.service_entry import ServiceEntry
+from holdfast.spec.shell_places import IN_SETUP_ENV, report_unquotable
 from holdfast.spec.variants import spot
 
 WORLD_KEYS = ("base", "setup", "resources", "secrets", "services", "fixtures", "network", "audit", "forbidden")
@@ -51,6 +52,7 @@ def world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], fault
     _services(reader, file)
     for index, fixture in enumerate(file.fixtures):
         _fixture(reader, file, fixture, f"fixtures[{index}]")
+    _shell_params(reader, file)
     _placed_files(reader, file)
     _forbidden(reader, file)
     _secrets(reader, file)
@@ -63,9 +65,22 @@ def world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], fault
             _known(reader, file, name, node, f"network.dns_overrides.{host}")
     for rule in rules:
         _rule_service(reader, file, rule)
+        if key := SHELL_TEXT.get(rule.invariant.check):
+            node, path = rule.settings_at.get(key), f"{rule.settings_path}.{key}"
+            report_unquotable(reader, node, path, str(rule.invariant.settings[key]), IN_SETUP_ENV)
     for fault in faults:
         if fault.injection.plane == "service":
             _known(reader, file, fault.injection.target, fault.at.get("service"), f"{fault.path}.service")
+
+
+def _shell_params(reader: Reader, file: File) -> None:
+    if file.setup is not None:
+        nodes = file.setup.at.get("commands").items if file.setup.at.has("commands") else ()
+        for number, (node, command) in enumerate(zip(nodes, file.setup.commands, strict=False)):
+            report_unquotable(reader, node, f"setup.commands[{number}]", command, IN_SETUP_ENV)
+    for number, service in enumerate(file.services):
+        path = f"services[{number}].wait_for"
+        report_unquotable(reader, service.at.get("wait_for"), path, service.spec.wait_for or "", "move it out")
 
 
 def _secrets(reader: Reader, file: File) -> None:
@@ -122,18 +137,20 @@ def _fixture(reader: Reader, file: File, fixture: FixtureEntry, path: str) -> No
         _known(reader, file, fixture.service, at.get("service"), f"{path}.service")
 
 
-def _inside(reader: Reader, written: str, node: Node, path: str) -> None:
-    """Reports a workspace path that leaves the workspace."""
-    for _, message in outside(written):
+def _inside(reader: Reader, written: str, node: Node, path: str, folder: str = "the workspace") -> None:
+    """Reports a path that leaves the workspace, or the home."""
+    for _, message in outside(written, folder):
         reader.error(node, path, message, code="bad-setting")
 
 
 def _placed_files(reader: Reader, file: File) -> None:
-    groups = [("setup.files", file.setup.files)] if file.setup else []
+    setup = file.setup
+    groups = [("setup.files", setup.files), ("setup.home_files", setup.home_files)] if setup else []
     groups += [(f"fixtures[{i}].files", f.files) for i, f in enumerate(file.fixtures)]
     for path, entries in groups:
         for index, entry in enumerate(entries):
-            _inside(reader, entry.path, entry.at.get("path"), f"{path}[{index}].path")
+            folder = "the home" if path == "setup.home_files" else "the workspace"
+            _inside(reader, entry.path, entry.at.get("path"), f"{path}[{index}].path", folder)
             if (entry.content is None) == (entry.source is None):
                 reader.error(entry.at, f"{path}[{index}]", "needs one of content, source", code="missing-key")
 

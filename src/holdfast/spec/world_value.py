@@ -39,14 +39,26 @@ def _placed(entry: written.FileEntry) -> world.PlacedFile:
 def _setup(section: written.SetupSection | None) -> world.Setup:
     if section is None:
         return world.Setup()
-    return world.Setup(section.packages, section.commands, tuple(map(_placed, section.files)), section.env)
+    return world.Setup(
+        packages=section.packages,
+        commands=section.commands,
+        files=tuple(map(_placed, section.files)),
+        env=section.env,
+        home_files=tuple(map(_placed, section.home_files)),
+    )
 
 
 def _resources(section: written.ResourcesSection | None) -> world.Resources:
     if section is None:
         return world.Resources()
     return world.Resources(
-        section.timeout, section.memory, section.cpu, section.disk, section.pids, section.concurrency_limit
+        section.timeout,
+        section.memory,
+        section.cpu,
+        section.disk,
+        section.pids,
+        section.concurrency_limit,
+        section.labels,
     )
 
 

@@ -13,12 +13,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import holdfast
 from holdfast.store import history_table
 from holdfast.store.history_file import FILE, NewerFile, connected, is_damaged, set_aside, transaction
 from holdfast.store.past_run import PastRun
 from holdfast.store.run_names import id_of, parts_of, stored_runs
 from holdfast.store.rundir import RunDir
+from holdfast.version import __version__
 
 BATCH = 32
 """Runs that are put in at once: who interrupts a long rebuild keeps what was done."""
@@ -120,7 +120,7 @@ def _all(runs: Path) -> Iterator[Path]:
 
 def _stamp(run: Path) -> str:
     """What tells whether a run changed: its files' sizes and times; another version may read more than this one."""
-    parts = [holdfast.__version__]
+    parts = [__version__]
     above = [run.parent.parent / "overall.json"] if "/" in id_of(run) else []
     for path in (*(run / name for name in _STAMPED), *above):
         try:

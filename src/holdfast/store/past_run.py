@@ -9,6 +9,9 @@ from holdfast.model.verdict import Outcome
 CASES = "(cases)"
 """In the place of a rule: all cases of a scenario. They may fail where no rule does, by something forbidden."""
 
+SHARD = " shard "
+"""In the part of a run that is one share of several, before which."""
+
 
 class PastCell(Struct, frozen=True, omit_defaults=True):
     """A rule in a scenario, as a run ended."""

@@ -58,8 +58,12 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     commit: str = ""
     """Of the git repository that the spec lies in, when the run began; empty if there is none."""
     branch: str = ""
+    agent_files: dict[str, str] = {}
+    """The digest of each file of the agent, by its path from the spec's folder."""
     files: str = ""
     """Of a run that was made with `--cached`: the digest of all that lay beside the spec, and of what was installed."""
+    built: int = 0
+    """Of a spec that Python code built: the line of it in the file; 0: the spec is the file."""
 
     @property
     def original(self) -> Path:

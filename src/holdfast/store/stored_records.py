@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, TypeVar
+from weakref import finalize
 
 from msgspec import MsgspecError
 
@@ -43,6 +44,7 @@ class StoredRecords:
         self._verdict_file = verdicts
         self._open: dict[Path, BinaryIO] = {}
         self._kept: dict[int, tuple[Trial, Observation]] = {}
+        finalize(self, _close, self._open)  # a row that somebody keeps may open them anew
 
     def trial(self, id: str) -> tuple[Trial, Observation] | None:
         """A trial and what was seen of it; None unless it was begun and seen."""
@@ -66,9 +68,7 @@ class StoredRecords:
 
     def close(self) -> None:
         """Lets go of the files; they are opened anew if a record is looked at again."""
-        for file in self._open.values():
-            file.close()
-        self._open.clear()
+        _close(self._open)
 
     @cached_property
     def _index(self) -> RunIndex:
@@ -114,3 +114,9 @@ class StoredRecords:
             file = self._open[path] = open(path, "rb", _BUFFER)  # noqa: SIM115  # open as long as the view
         file.seek(start)
         return file.readline()
+
+
+def _close(files: dict[Path, BinaryIO]) -> None:
+    for file in files.values():
+        file.close()
+    files.clear()

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import overload
 
+from msgspec import Struct
+
 from holdfast.model.observation import Observation
 from holdfast.model.run import CellRow, TracedTrial, TrialRow
 from holdfast.model.score import Cell
@@ -21,13 +23,35 @@ from holdfast.store.rundir import RunDir
 from holdfast.store.stored_records import StoredRecords
 
 
+class Repetition(Struct, frozen=True):
+    """What a person types to see a trial again."""
+
+    command: str
+    python: str = ""
+    """Of a spec that Python code built: where; it has no command."""
+    seed: int = 0
+
+    def trial(self, id: str) -> str:
+        """One trial."""
+        return self._call(f"trials=[{id!r}]") if self.python else f"{self.command} --trial {id}"
+
+    def cell(self, rule: str, scenario: str) -> str:
+        """One rule in one scenario."""
+        if self.python:
+            return self._call(f"invariants=[{rule!r}], scenarios=[{scenario!r}]")
+        return f"{self.command} --invariant {shlex.quote(rule)} --scenario {shlex.quote(scenario)}"
+
+    def _call(self, chosen: str) -> str:
+        return f"holdfast.run(…, {chosen}, seed={self.seed})  # the spec of {self.python}"
+
+
 class StoredCells(Sequence[CellRow]):
     """Every cell of a run. Nothing is read until a cell's trials are asked for: a run may be larger than memory."""
 
-    def __init__(self, run: RunDir, plan: Plan, tally: Tally, command: str, verdicts: Path) -> None:
+    def __init__(self, run: RunDir, plan: Plan, tally: Tally, again: Repetition, verdicts: Path) -> None:
         self._plan = plan
         self._tally = tally
-        self.files = Files(run, plan, command, verdicts)
+        self.files = Files(run, plan, again, verdicts)
 
     def __len__(self) -> int:
         return len(self._plan.cells)
@@ -88,9 +112,9 @@ class CellTrials(Sequence[TrialRow]):
 class Files:
     """The records of a run as rows and traced trials."""
 
-    def __init__(self, run: RunDir, plan: Plan, command: str, verdicts: Path) -> None:
+    def __init__(self, run: RunDir, plan: Plan, again: Repetition, verdicts: Path) -> None:
         self._plan = plan
-        self._command = command
+        self._repetition = again
         # A run that was forced may hold trials of another spec; one judged anew has only those that fit.
         self._planned = Planned(plan) if verdicts == run.verdicts() else None
         self._records = StoredRecords(run, plan, verdicts)
@@ -123,7 +147,7 @@ class Files:
 
     def again(self, id: str) -> str:
         """The command that runs a trial of every rule again."""
-        return f"{self._command} --trial {id}"
+        return self._repetition.trial(id)
 
     def close(self) -> None:
         self._records.close()
@@ -157,7 +181,7 @@ class Files:
         """A trial that was made for another rule would not show this one: then the cell is run."""
         if trial.invariant in ("*", verdict.invariant):
             return self.again(trial.id)
-        return f"{self._command} --invariant {shlex.quote(verdict.invariant)} --scenario {shlex.quote(trial.scenario)}"
+        return self._repetition.cell(verdict.invariant, trial.scenario)
 
 
 def command(

@@ -110,6 +110,27 @@ async def layers_make_the_workspace(backend: SandboxBackend, folder: Path) -> No
     assert (low / "d/x").exists()
 
 
+async def a_home_is_no_part_of_the_workspace(backend: SandboxBackend, folder: Path) -> None:
+    """It is filled, writable, kept till the end, and its source is never written to."""
+    _write(folder / "home", {".config/agent": "given"})
+    async with _open(backend, home=folder / "home") as place:
+        env = {**ENV, "HOME": place.home}
+        await place.snapshot()
+        script = 'cat ~/.config/agent; echo state > ~/.state; echo more >> ~/.config/agent; mkdir -p "$HOME/a/b"; pwd'
+        ran = await place.run(["sh", "-c", script], env)
+        assert ran.stdout.decode() == f"given{place.workspace}\n", ran
+        await place.run(["sh", "-c", "cat ~/.state; echo check > ~/.check"], env, throwaway=True)
+        await place.freeze()
+        assert [*place.changes()] == []
+        assert (place.home_view() / ".state").read_text() == "state\n"
+        thrown = next((one.enforced for one in place.isolation if one.feature == "throwaway checks"), True)
+        assert (place.home_view() / ".check").exists() != thrown
+    assert (folder / "home/.config/agent").read_text() == "given"
+    async with _open(backend) as other:
+        ran = await other.run(["sh", "-c", 'ls -A "$HOME"'], {**ENV, "HOME": other.home})
+        assert (ran.exit_code, ran.stdout) == (0, b""), ran
+
+
 async def programs_start_and_end(backend: SandboxBackend, folder: Path) -> None:
     async with _open(backend) as place:
         done = await _start(place, ["sh", "-c", "exit 7"])
@@ -379,6 +400,7 @@ CHECKS: Mapping[str, SandboxCheck] = {
     check.__name__: check
     for check in (
         a_freeze_ends_programs,
+        a_home_is_no_part_of_the_workspace,
         a_kill_meets_the_agent_alone,
         a_timeout_ends_everything,
         a_view_cannot_change_the_workspace,
@@ -426,12 +448,13 @@ async def _open(
     backend: SandboxBackend,
     *,
     layers: tuple[Path, ...] = (),
+    home: Path | None = None,
     listen: tuple[tuple[str, int], ...] = (),
     visible: Mapping[str, Path] | None = None,
     commands: Callable[[Command], Callable[[CommandEnd], None]] | None = None,
 ) -> AsyncIterator[Sandbox]:
     sandbox_spec = SandboxSpec(
-        os.urandom(6).hex(), layers=layers, listen=listen, visible=visible or {}, commands=commands
+        os.urandom(6).hex(), layers=layers, home=home, listen=listen, visible=visible or {}, commands=commands
     )
     place = await backend.open(sandbox_spec)
     try:

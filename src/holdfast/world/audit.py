@@ -93,6 +93,8 @@ def _call(event: TraceEvent, recorded: Mapping[str, list[Recorded]]) -> dict[str
         "request_body": event.input,
         "response_body": event.output,
     }
+    if event.times > 1:
+        details["times"] = event.times
     if event.unsent:  # a fault answered it, or held it back
         return details | {"received": False}
     whole = _taken(recorded.get(parts.hostname or "", []), method, parts.path or "/")

@@ -36,6 +36,10 @@ class BareWorld:
         """Whether anything is to be closed."""
 
     @property
+    def foreseen(self) -> dict[tuple[str, ...], object]:
+        return {}  # there is nothing that could change
+
+    @property
     def root(self) -> Path:
         return self._machine.root
 

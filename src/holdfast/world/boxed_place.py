@@ -13,17 +13,19 @@ from holdfast.processes.startable import SHELL
 from holdfast.protocols import Left, Sandbox, Started, Stdio, TrialContext
 from holdfast.world.mounted_agent import Mounts
 
-_HINT = "inside the sandbox there are the system's programs, /agent and the workspace"
+SYSTEM = ("/usr", "/opt", "/nix")
+"""Of this machine, in every sandbox."""
 
 
 class BoxedPlace:
     """The workspace of one trial's sandbox. It closes with its world."""
 
-    def __init__(self, sandbox: Sandbox, mounts: Mounts, environ: Mapping[str, str]) -> None:
+    def __init__(self, sandbox: Sandbox, mounts: Mounts, environ: Mapping[str, str], visible: Sequence[str]) -> None:
         self._sandbox = sandbox
         self._mounts = mounts
         self.folder = mounts.folder(sandbox)
         self.environ = environ
+        self.sees = what_is_seen(environ.get("PATH", ""), (*SYSTEM, *visible, sandbox.workspace))
 
     def mounted(self, agent: AgentSpec) -> AgentSpec:
         return self._mounts.within(agent, self._sandbox)
@@ -37,7 +39,7 @@ class BoxedPlace:
             return await self._sandbox.start(argv, env, Stdio(*stdio))
         except OSError as refused:
             why = f"cannot start {argv[0]}: {refused.strerror}"
-            raise AgentUnavailable(why, hint=_HINT, config=True) from refused
+            raise AgentUnavailable(why, hint=self.sees, config=True) from refused
 
     async def forward(self, port: int) -> PortForward:
         return await PortForward.open(self._sandbox, port)
@@ -48,6 +50,12 @@ class BoxedPlace:
 
     async def close(self) -> None:
         """Its world closes what was started in it."""
+
+
+def what_is_seen(path: str, folders: Sequence[str]) -> str:
+    """For a program that is not found in a sandbox: where it was looked for, and what to do."""
+    there = f"inside, PATH is {path}, and of this machine there are {', '.join(folders)}"
+    return f"{there}; write the program's whole path, or show its folder where it lies: agent.dir: /that/folder"
 
 
 class WorkspaceAnswerFile:

@@ -36,6 +36,7 @@ from holdfast.world.forbidden import Overheard
 from holdfast.world.ingress import IngressPorts
 from holdfast.world.kept_world import KeptWorld, WorldKeeper, without
 from holdfast.world.preparation import fill, set_up
+from holdfast.world.sandbox.tree import copy
 from holdfast.world.service_planes import NAMES, ServicePlanes
 from holdfast.world.shortcomings import CLOCK_FAULTS, LIMIT_FAULTS, watched, with_modes
 from holdfast.world.site_worlds import SiteWorlds
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 LENT = "/run/holdfast"
 """Where the agent finds what it is lent: its prompt, its configuration, certificates."""
 _AUDITS = {"command audit": "commands", "http audit": "http_calls", "file audit": "writes_outside"}
-_SYSTEM = {"HOME": "/workspace", "LANG": "C.UTF-8", "TERM": "dumb"}
+_SYSTEM = {"LANG": "C.UTF-8", "TERM": "dumb"}
 
 
 class BoxedWorld:
@@ -66,6 +67,7 @@ class BoxedWorld:
         self.trace_log = folder / "trace.jsonl"
         self.log = AuditLog(self.audit_log, spec.audit)
         self.overheard = Overheard(site.settings.secrets)
+        self.foreseen: dict[tuple[str, ...], object] = {}
         self.worth_a_look = True
         """Whether it is kept, if worlds are; one that broke always is."""
         self.doing = ""
@@ -88,13 +90,17 @@ class BoxedWorld:
     async def open(self) -> None:
         """Everything in its order; HarnessError says what could not be had."""
         self._lent.mkdir(parents=True)
-        layer = self._folder / "layer"
+        layer, home = self._folder / "layer", self._folder / "home"
         layer.mkdir()
+        home.mkdir()
         lay_out(layer, self.root, self.spec.fixtures)
         place_files(layer, self.root, self.spec.setup.files)
+        if self._site.settings.home is not None:
+            copy(self._site.settings.home, home)
+        place_files(home, self.root, self.spec.setup.home_files)
         self._hide_secrets(layer)
         await self._open_services()
-        await self._open_sandbox(layer)
+        await self._open_sandbox(layer, home)
         await self._connect()
         await fill(self.spec.fixtures, self.databases, self.root, self.trial, self._begin)
         await set_up(self.spec.setup.commands, self.sandbox, self.environ, self._begin)
@@ -115,7 +121,8 @@ class BoxedWorld:
         return self.context.trial
 
     async def place(self) -> BoxedPlace:
-        return BoxedPlace(self.sandbox, self._site.settings.mounts, self.environ)
+        settings = self._site.settings
+        return BoxedPlace(self.sandbox, settings.mounts, self.environ, sorted(settings.visible))
 
     def answer_file(self, name: str) -> WorkspaceAnswerFile:
         return WorkspaceAnswerFile(self.sandbox, name)
@@ -193,7 +200,8 @@ class BoxedWorld:
         """Leaves all that can be had of it for a look; the trial says so where something cannot."""
         secrets = self._site.settings.secrets
         visible = {inside: str(path) for inside, path in self._site.settings.visible.items()}
-        about = KeptWorld(self.trial.id, str(self.root), without(self._lasting(), secrets), visible)
+        links = dict(self._site.settings.links)
+        about = KeptWorld(self.trial.id, str(self.root), without(self._lasting(), secrets), visible, links=links)
         sandbox = self.sandbox if self._opened else None
         try:
             await keeping.keep(about, sandbox, self.services, [self.audit_log, self.trace_log], secrets.values())
@@ -271,7 +279,7 @@ class BoxedWorld:
             self.services[service.name] = live
             self._note(live)
 
-    async def _open_sandbox(self, layer: Path) -> None:
+    async def _open_sandbox(self, layer: Path, home: Path) -> None:
         site = self._site
         named = self._unresolved
         sandbox_spec = SandboxSpec(
@@ -279,7 +287,10 @@ class BoxedWorld:
             layers=(layer,),
             listen=tuple(dict.fromkeys((*listening(self.spec), *((NAMES,) if named else ())))),
             hosts=hosts(self.spec, named),
+            home=home if any(home.iterdir()) else None,
             visible={**site.settings.visible, LENT: self._lent, **(self._name_files() if named else {})},
+            links=site.settings.links,
+            nested=site.settings.nested,
             resources=self.spec.resources,
             limits=with_modes(site.scenario(self.trial), LIMIT_FAULTS),
             watched=watched(site.scenario(self.trial)),
@@ -320,7 +331,7 @@ class BoxedWorld:
         self._leads = frozenset(led)
         self.environ = {
             **_SYSTEM,
-            "HOME": self.sandbox.workspace,
+            "HOME": self.sandbox.home,
             **site.settings.environ,
             **variables(self.spec, reached, told),
             **self.spec.setup.env,

@@ -91,7 +91,8 @@ def _http(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str]) 
     for event in audit:
         host = str(event.details.get("host", "")).lower()
         if event.type == "http_call" and not any(fnmatchcase(host, one.lower()) for one in rules.http_except or ()):
-            yield f"{event.details.get('method', '')} {event.details.get('url', host)}"
+            often = f" ({event.details['times']} times)" if "times" in event.details else ""
+            yield f"{event.details.get('method', '')} {event.details.get('url', host)}{often}"
 
 
 def _files(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str]) -> Iterable[str]:

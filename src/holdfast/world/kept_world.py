@@ -1,6 +1,6 @@
 """The world of a trial, left as a folder: its workspace, logs, and what its services held. For a look afterwards.
 
-workspace/       as the agent left it; secrets are masked
+workspace/, home/    as the agent left them; secrets are masked
 services/NAME.json   a database's tables, a mock's requests
 services/NAME.dump   all that a server held, for another one to start with
 audit.jsonl, trace.jsonl
@@ -33,8 +33,10 @@ from holdfast.world.sandbox.tree import copy
 
 KEPT = Path(".holdfast") / "kept"
 ABOUT = "kept.json"
+HOME = "home"
+"""Where a kept world has what its programs kept for themselves."""
 MOST_BYTES = 1 << 30
-"""A workspace that is larger is not copied."""
+"""A workspace or a home that is larger is not copied."""
 _ROWS = 1_000
 _QUERY_S = 10.0
 _TABLES = """SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'
@@ -53,6 +55,8 @@ class KeptWorld(Struct, frozen=True):
     """What is missing, and why."""
     run: str = ""
     """The directory of the run that it is of."""
+    links: dict[str, str] = {}
+    """Links to what is visible, by path."""
 
 
 class WorldKeeper:
@@ -95,7 +99,8 @@ class WorldKeeper:
         if sandbox is None:
             notes.append("there is no workspace: the sandbox was not opened")
         else:
-            notes += await asyncio.to_thread(_workspace, sandbox.view(), target / "workspace", hidden)
+            for name, view in (("workspace", sandbox.view()), (HOME, sandbox.home_view())):
+                notes += await asyncio.to_thread(_folder, view, target / name, hidden)
         for log in logs:
             if log.exists():
                 (target / log.name).write_text(hidden.text(log.read_text(encoding="utf-8", errors="replace")))
@@ -158,24 +163,24 @@ def without(environ: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str,
     return {name: text for name, text in environ.items() if not any(value in text for value in secrets.values())}
 
 
-def _workspace(view: Path, target: Path, hidden: Hidden) -> list[str]:
-    """Copies it, without secrets; what there is to say about that."""
+def _folder(view: Path, target: Path, hidden: Hidden) -> list[str]:
+    """Copies the workspace or the home, without secrets; what there is to say about that."""
     try:
         size = sum(_size(os.path.join(at, name)) for at, _, names in os.walk(view) for name in names)
         if size > MOST_BYTES:
-            return [f"the workspace is not kept: it has {size:,} bytes, and {MOST_BYTES:,} are the most"]
+            return [f"the {target.name} is not kept: it has {size:,} bytes, and {MOST_BYTES:,} are the most"]
         notes = _copied(view, target)
         return [*notes, *mask_files(target, hidden)]
     except OSError as refused:
         forget(target)
-        return [f"the workspace could not be copied: {refused}"]
+        return [f"the {target.name} could not be copied: {refused}"]
 
 
 def _copied(view: Path, target: Path) -> list[str]:
     try:
         copy(view, target)
     except shutil.Error as some:  # it has copied the others
-        return [f"{len(some.args[0])} files of the workspace could not be copied"]
+        return [f"{len(some.args[0])} files of the {target.name} could not be copied"]
     return []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -12,7 +13,9 @@ from msgspec.structs import replace
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
 from holdfast.protocols import Sandbox
-from holdfast.world.program_word import program_span, script_of
+from holdfast.world.program_search import ProgramSearch
+from holdfast.world.program_word import ProgramWord, program_calls, program_words, script_of
+from holdfast.world.shown_programs import NO_PROGRAMS, ProgramFiles, ShownPrograms
 
 AGENT = "/agent"
 """Where a sandboxed agent finds its own files."""
@@ -22,6 +25,8 @@ class Mounts(Struct, frozen=True):
     """The agent's own files by the path that they have in a sandbox."""
 
     visible: Mapping[str, Path]
+    whole: str = ""
+    """The folder that `agent.dir` is inside; empty where there is none."""
 
     def within(self, agent: AgentSpec, sandbox: Sandbox) -> AgentSpec:
         """The section with the paths of one sandbox: a backend that cannot place files leaves them where they are."""
@@ -39,14 +44,16 @@ class Mounts(Struct, frozen=True):
         return replace(agent, **changes)
 
     def notes(self, root: Path) -> tuple[str, ...]:
-        """A line that says what of the spec's folder was placed, where anything was."""
+        """A line that says what was placed, where anything was."""
+        if self.whole and self.whole != AGENT:
+            return (f"the agent sees {self.whole}, read-only",)
         placed = [str(path.relative_to(root)) for path in self.visible.values() if path.is_relative_to(root)]
         return (f"of the spec's folder the agent sees {', '.join(placed)}, read-only in {AGENT}",) if placed else ()
 
     def folder(self, sandbox: Sandbox) -> str:
         """Where a Python agent's modules are found inside."""
-        if AGENT in self.visible:
-            return sandbox.inside(AGENT)
+        if self.whole:
+            return sandbox.inside(self.whole)
         first = next(iter(self.visible), None)
         return AGENT if first is None else str(PurePosixPath(sandbox.inside(first)).parent)
 
@@ -59,58 +66,108 @@ class MountedAgent(Struct, frozen=True):
 
     agent: AgentSpec
     mounts: Mounts
+    programs: ShownPrograms = NO_PROGRAMS
 
 
-def mount(agent: AgentSpec, root: Path) -> MountedAgent:
-    """Puts `agent.dir`, or the program alone where it lies beside the spec, read-only into /agent."""
-    visible: dict[str, Path] = {}
-    if agent.dir is not None:
-        folder = _inside(root, agent.dir)
-        if folder is None or not folder.is_dir():
-            raise AgentUnavailable(f"agent.dir {agent.dir!r} is no folder beside the spec", config=True)
-        if folder == root.resolve():
-            hint = "put the agent's files into a folder of their own"
-            raise AgentUnavailable(
-                "agent.dir is the spec's own folder: the agent would see its rules", hint=hint, config=True
-            )
-        visible[AGENT] = folder
+def mount(agent: AgentSpec, root: Path, search: ProgramSearch | None = None) -> MountedAgent:
+    """Puts `agent.dir`, or the program alone where it lies beside the spec, read-only into /agent.
 
+    With a `search`, programs that lie elsewhere on this machine are shown there.
+    """
+    files = AgentFiles(agent, root, search)
     changes: dict[str, object] = {}
     if agent.command is not None:
-        at = program_span(agent.command)
-        if at is not None:
-            start, end = at
-            changes["command"] = (
-                agent.command[:start] + _moved(agent.command[start:end], root, visible) + agent.command[end:]
-            )
+        changes["command"] = files.of_command(agent.command)
     if agent.binary is not None:
-        changes |= _binary(agent.binary, agent.args, root, visible)
+        changes |= files.of_binary(agent.binary, agent.args)
     if agent.in_python and agent.dir is None:
-        visible |= _modules(agent, root)
-    return MountedAgent(replace(agent, **changes), Mounts(visible))
+        files.visible |= _modules(agent, root)
+    shown = NO_PROGRAMS if files.programs is None else files.programs.gathered()
+    return MountedAgent(replace(agent, **changes), Mounts(files.visible, files.whole), shown)
 
 
-def _binary(binary: str, args: tuple[str, ...], root: Path, visible: dict[str, Path]) -> dict[str, object]:
-    """The program, or the script that it interprets, as it is found inside; every other argument as written."""
-    moved = _moved(binary, root, visible)
-    script = script_of(binary, args) if moved == binary else None
-    if script is None:
-        return {"binary": moved}
-    return {"args": (*args[:script], _moved(args[script], root, visible), *args[script + 1 :])}
+class AgentFiles:
+    """Finds the programs of one agent's section: beside the spec, in its folder, or elsewhere on this machine."""
+
+    def __init__(self, agent: AgentSpec, root: Path, search: ProgramSearch | None) -> None:
+        self._root = root
+        self.programs = None if search is None else ProgramFiles(search)
+        self._home = "" if search is None else str(search.home)
+        folder = None if agent.dir is None else _folder(agent.dir, root, None if search is None else search.home)
+        self.whole = "" if folder is None else str(folder) if os.path.isabs(agent.dir or "") else AGENT
+        self.visible: dict[str, Path] = {} if folder is None else {self.whole: folder}
+
+    def of_command(self, command: str) -> str:
+        """The command with the paths that hold inside."""
+        for call in program_calls(command):
+            self._show(call.program)
+            if call.script is not None and os.path.isabs(self._expanded(call.script)):
+                self._show(call.script)
+        program, script = program_words(command)
+        if script is not None:  # from the end, so that spans stay true
+            command = _spliced(command, script, self._moved(script.text))
+            if program is not None:
+                return _spliced(command, program, self._interpreter(program.text))
+        return command if program is None else _spliced(command, program, self._moved(program.text))
+
+    def of_binary(self, binary: str, args: tuple[str, ...]) -> dict[str, object]:
+        """The program, or the script that it interprets, as it is found inside; every other argument as written."""
+        self._show(binary)
+        script = script_of(binary, args)
+        if script is None:
+            return {"binary": self._moved(binary)}
+        if os.path.isabs(args[script]):
+            self._show(args[script])
+        moved = (*args[:script], self._moved(args[script]), *args[script + 1 :])
+        return {"binary": self._interpreter(binary), "args": moved}
+
+    def _show(self, word: str) -> None:
+        path = self._expanded(word)
+        if self.programs is None or not word:
+            return
+        if os.path.isabs(path):
+            self.programs.needed(path)
+        elif "/" not in word and not (self._root / word).is_file():
+            self.programs.named(word)
+
+    def _expanded(self, word: str) -> str:
+        """A path as the user's own shell reads it: inside, `~` is the home of the trial."""
+        return self._home + word[1:] if self._home and word.startswith("~/") else word
+
+    def _interpreter(self, word: str) -> str:
+        """One that lies beside the spec, in its environment, is run where it lies."""
+        beside = os.path.abspath(self._beside / word)
+        if self.programs is None or "/" not in word or os.path.isabs(word) or not os.path.isfile(beside):
+            return self._expanded(word)
+        self.programs.needed(beside)
+        return beside
+
+    @property
+    def _beside(self) -> Path:
+        """Where a relative path is looked for."""
+        return self.visible[self.whole] if self.whole else self._root
+
+    def _moved(self, text: str) -> str:
+        """The path inside of a file that lies beside the spec; any other word as it is."""
+        pure = PurePosixPath(text)
+        if not text or len(text) > 255 or pure.is_absolute() or ".." in pure.parts:
+            return text
+        beside = self._beside / pure
+        if not beside.is_file():
+            return self._expanded(text)
+        if self.programs is not None and not self.whole and self.programs.packaged(str(beside)):
+            self.programs.needed(str(beside))
+            return os.path.abspath(beside)
+        if self.programs is not None:
+            self.programs.needed(str(beside), itself=False)
+        if self.whole:
+            return f"{self.whole}/{pure}"
+        self.visible[f"{AGENT}/{pure}"] = beside
+        return f"{AGENT}/{pure}"
 
 
-def _moved(text: str, root: Path, visible: dict[str, Path]) -> str:
-    """The path inside of a file that lies beside the spec; any other word as it is."""
-    pure = PurePosixPath(text)
-    if not text or len(text) > 255 or pure.is_absolute() or ".." in pure.parts:
-        return text
-    if AGENT in visible:
-        return f"{AGENT}/{pure}" if (visible[AGENT] / pure).is_file() else text
-    beside = root / pure
-    if not beside.is_file():
-        return text
-    visible[f"{AGENT}/{pure}"] = beside
-    return f"{AGENT}/{pure}"
+def _spliced(command: str, word: ProgramWord, text: str) -> str:
+    return command[: word.start] + text + command[word.end :]
 
 
 def _modules(agent: AgentSpec, root: Path) -> dict[str, Path]:
@@ -125,6 +182,18 @@ def _modules(agent: AgentSpec, root: Path) -> dict[str, Path]:
     return found
 
 
-def _inside(root: Path, name: str) -> Path | None:
+def _folder(name: str, root: Path, home: Path | None) -> Path:
+    """The folder that `agent.dir` names; AgentUnavailable if there is none, or if it shows too much."""
     folder = (root / name).resolve()
-    return folder if folder.is_relative_to(root.resolve()) else None
+    absolute = os.path.isabs(name)
+    if not folder.is_dir() or not (absolute or folder.is_relative_to(root.resolve())):
+        where = "on this machine" if absolute else "beside the spec"
+        raise AgentUnavailable(f"agent.dir {name!r} is no folder {where}", config=True)
+    hint = "put the agent's files into a folder of their own"
+    if root.resolve().is_relative_to(folder):
+        why = "the agent would see its rules"
+        raise AgentUnavailable(f"agent.dir {name!r} holds the spec: {why}", hint=hint, config=True)
+    if home is not None and home.resolve().is_relative_to(folder):
+        why = "the agent would see all that is in it"
+        raise AgentUnavailable(f"agent.dir {name!r} holds your home: {why}", hint=hint, config=True)
+    return folder

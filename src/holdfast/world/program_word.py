@@ -1,10 +1,12 @@
-"""Which word of a command is the agent's own program: the first, or the script of a known interpreter. Pure."""
+"""Which words of a command are programs: the agent's own, and all that it names. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 _WORD = re.compile(r"""[^\s'";&|()<>$`\\]+|'[^']*'|"[^"$`\\]*\"""")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -14,23 +16,51 @@ _JAVASCRIPT = {"node", "nodejs", "tsx", "ts-node"}
 _OTHERS = {"ruby", "perl", "php", "Rscript", "lua"}
 _RUNNERS = {"uv", "deno", "bun"}
 """Their `run` takes a script."""
-_BEFORE = {"exec", "env", "nohup"}
+_BEFORE = {"exec", "env", "nohup", "command", "time"}
 """Words that a command may begin with, and that start another program."""
+_KEYWORDS = {"if", "then", "else", "elif", "do", "while", "until", "!", "{"}
+"""Of the shell: a command follows."""
+_ENV_WITH_VALUE = {"-u", "--unset", "-C", "--chdir"}
 _NO_SCRIPT = {"-c", "-m", "-e", "-p", "--eval", "--print"}
 """What follows is code or a module, not a file."""
 _WITH_VALUE = {"-W", "-X", "-r", "--require", "--import", "--loader", "-o", "-O", "-I"}
+_OPERATORS = "();|&\n"
 
 
-def program_span(command: str) -> tuple[int, int] | None:
-    """Where the program stands in a shell command, without its quotes; None if that cannot be told."""
+class ProgramWord(NamedTuple):
+    """A word that names a program or a script, and where it stands, without its quotes."""
+
+    text: str
+    start: int
+    end: int
+
+
+class ProgramCall(NamedTuple):
+    """What one command of a line runs: a program, and the script that it interprets, if it does."""
+
+    program: str
+    script: str | None = None
+
+
+def program_words(command: str) -> tuple[ProgramWord | None, ProgramWord | None]:
+    """The program that a shell command begins with and its script; None where there is none or it cannot be told."""
     words = _words(command)
-    first = 0
-    while first < len(words) and (_ASSIGNMENT.match(words[first][0]) or words[first][0] in _BEFORE):
-        first += 1
+    first = _first([word.text for word in words])
     if first >= len(words):
-        return None
-    script = script_of(words[first][0], [text for text, _ in words[first + 1 :]])
-    return words[first if script is None else first + 1 + script][1]
+        return None, None
+    script = script_of(words[first].text, [word.text for word in words[first + 1 :]])
+    return words[first], None if script is None else words[first + 1 + script]
+
+
+def program_calls(command: str) -> list[ProgramCall]:
+    """What every command of a line runs, as far as that can be told without a shell."""
+    found = []
+    for words in _commands(command):
+        first = _first(words)
+        if first < len(words):
+            script = script_of(words[first], words[first + 1 :])
+            found.append(ProgramCall(words[first], None if script is None else words[first + 1 + script]))
+    return found
 
 
 def script_of(program: str, args: Sequence[str]) -> int | None:
@@ -49,7 +79,41 @@ def script_of(program: str, args: Sequence[str]) -> int | None:
     return at if at < len(args) else None
 
 
-def _words(command: str) -> list[tuple[str, tuple[int, int]]]:
+def _first(words: Sequence[str]) -> int:
+    """Which word is the program: assignments, and words that start another program, come before it."""
+    at, env = 0, False
+    while at < len(words):
+        word = words[at]
+        if env and word.startswith("-"):
+            at += 2 if word in _ENV_WITH_VALUE else 1
+        elif _ASSIGNMENT.match(word) or word in _BEFORE | _KEYWORDS:
+            env = env or word == "env"
+            at += 1
+        else:
+            break
+    return at
+
+
+def _commands(line: str) -> Iterator[list[str]]:
+    """The words of every command of a line, without what is redirected."""
+    read = shlex.shlex(line, posix=True, punctuation_chars=_OPERATORS + "<>")
+    read.whitespace, read.whitespace_split, read.commenters = " \t", True, ""
+    words: list[str] = []
+    try:
+        for token in read:
+            if token and set(token) <= set(_OPERATORS):
+                yield words
+                words = []
+            elif not token or set(token) <= set("<>&"):
+                continue  # of what is redirected, only the program before it matters
+            else:
+                words.append(token)
+    except ValueError:  # a quote that nobody closes: the shell will say so
+        return
+    yield words
+
+
+def _words(command: str) -> list[ProgramWord]:
     """The words of the first command of a line, each with its span; quotes are left out of both."""
     found = []
     at = 0
@@ -62,7 +126,7 @@ def _words(command: str) -> list[tuple[str, tuple[int, int]]]:
         if word is None or (ends < len(command) and command[ends] not in " \t\n;&|<>"):
             break  # something that only a shell can read
         quoted = word[0][0] in "'\""
-        found.append((word[0][1:-1] if quoted else word[0], (at + quoted, ends - quoted)))
+        found.append(ProgramWord(word[0][1:-1] if quoted else word[0], at + quoted, ends - quoted))
         at = ends
         if at < len(command) and command[at] not in " \t":
             break

@@ -17,10 +17,16 @@ _DISK_FAULTS = frozenset(("disk_full",))
 
 
 async def shortcomings(
-    spec: WorldSpec, scenarios: Iterable[Scenario], backend: SandboxBackend
+    spec: WorldSpec, scenarios: Iterable[Scenario], backend: SandboxBackend, *, nested: bool = False
 ) -> tuple[Isolation, ...]:
-    """Every key of the spec that is not done here, and why."""
-    return (*_of_spec(spec, backend.name), *[one async for one in _clock(spec, scenarios)])
+    """Every key of the spec that is not done here, and why; `nested`: the agent wants sandboxes of its own."""
+    refused = nested and backend.name == "docker"
+    why = "the engine's filter refuses namespaces in a container"
+    return (
+        *((Isolation("agent.nested_sandbox", False, why),) if refused else ()),
+        *_of_spec(spec, backend.name),
+        *[one async for one in _clock(spec, scenarios)],
+    )
 
 
 def with_modes(scenario: Scenario, modes: frozenset[str]) -> bool:

@@ -30,6 +30,12 @@ class WorldSettings(Struct, frozen=True):
     secrets: Mapping[str, str] = {}
     visible: Mapping[str, Path] = {}
     """What of this machine the agent sees, beside the system: its own files, its interpreter."""
+    links: Mapping[str, str] = {}
+    """Links that lead there, by path."""
+    home: Path | None = None
+    """What the home of every trial begins with."""
+    nested: bool = False
+    """The agent may make sandboxes of its own."""
     mounts: Mounts = NO_MOUNTS
     """The agent's own files among them."""
     environ: Mapping[str, str] = {}

@@ -1,4 +1,4 @@
-"""What is in the workspace before the agent comes: folders, files, repositories, as the spec asks for them."""
+"""What is in workspace and home before the agent comes: folders, files, repositories, as the spec asks for them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def lay_out(folder: Path, root: Path, fixtures: Iterable[Fixture]) -> None:
 
 
 def place_files(folder: Path, root: Path, files: Iterable[PlacedFile]) -> None:
-    """Writes files into the workspace."""
+    """Writes files into the workspace or the home."""
     for file in files:
         path = inside(folder, file.path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,10 +44,10 @@ def place_files(folder: Path, root: Path, files: Iterable[PlacedFile]) -> None:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """A path of the workspace as a path on this machine; a link in it is not followed out."""
+    """A path of the workspace or the home as a path on this machine; a link in it is not followed out."""
     path = folder / name
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
-        raise HarnessError(f"{name!r} leaves the workspace")
+        raise HarnessError(f"{name!r} leaves its folder")
     return path
 
 

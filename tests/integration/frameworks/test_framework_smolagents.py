@@ -3,6 +3,7 @@
 # ruff: noqa: F401  (the tests that all share are taken in by their names)
 from __future__ import annotations
 
+import pytest
 from framework_runs import (
     Framework,
     test_a_healthy_trial_is_in_the_trace_with_calls_result_and_tokens,
@@ -15,6 +16,9 @@ from framework_runs import (
     test_what_the_agent_does_when_its_model_streams,
 )
 from framework_weather import ANSWER, BURST, BY_LUCK, MODEL, SERVED_STORIES, Story
+
+pytestmark = pytest.mark.long
+"""Two frameworks of four go through whole runs in `make test`."""
 
 FAILED = "AgentGenerationError: Error while generating output:\n"
 

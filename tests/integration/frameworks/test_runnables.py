@@ -64,7 +64,7 @@ def serving() -> Iterator[Provider]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         provider.url = f"http://127.0.0.1:{server.server_port}/v1"
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
             yield provider

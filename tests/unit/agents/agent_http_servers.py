@@ -27,6 +27,7 @@ class Plain:
 
     trial = TRIAL
     planes = None
+    limited = False
 
     def __init__(self, rewrite: Callable[[str], str] = lambda text: text) -> None:
         self.ask = rewrite

@@ -76,7 +76,7 @@ from unittest.mock import MagicMock
 
 async def go():
     agent = await HttpAgent.open(AgentSpec(endpoint="http://127.0.0.1:9/"), limit=1)
-    world = MagicMock(time_left_s=lambda: 1.0, context=MagicMock(ask=lambda text: text))
+    world = MagicMock(time_left_s=lambda: 1.0, context=MagicMock(ask=lambda text: text, limited=False))
     try:
         await agent.run(Task(("hi",)), world)
     except AgentUnavailable:

@@ -44,6 +44,24 @@ def test_a_bad_exit_is_a_crash_that_keeps_the_text_and_the_last_line_of_stderr(t
     assert (seen.text, seen.ending, seen.detail) == ("half", "crashed", "exit code 3: no luck")
 
 
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        ("Error: no such model\n    at main (a.js:1)\n\nNode.js v22.1.0", "Error: no such model"),
+        ("panic: nil map\n\ngoroutine 1 [running]:\nmain.main()\nexit status 2", "panic: nil map"),
+        ("KeyError: 'x'\n[info] cleaning up\nbye", "KeyError: 'x'"),
+        ("fatal: not a repository\nsee --help", "fatal: not a repository"),
+        ("ValueError: first\nRuntimeError: second\nbye", "RuntimeError: second"),
+        ("0 errors\n2 terrors\nbye", "bye"),
+        ("[ERROR] quota is used up\nbye", "[ERROR] quota is used up"),
+        ("openai.RateLimitError: slow down", "openai.RateLimitError: slow down"),
+    ],
+)
+def test_a_crash_is_told_by_the_line_that_says_error(tmp_path: Path, printed: str, told: str) -> None:
+    (tmp_path / "printed").write_text(printed)
+    assert turn(tmp_path, "cat printed >&2; exit 1").detail == f"exit code 1: {told}"
+
+
 GROUP = """
 import asyncio
 async def fails(): raise ValueError("no key\\nat all")

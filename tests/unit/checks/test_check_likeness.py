@@ -96,20 +96,20 @@ def test_very_long_texts_are_compared():
     assert likeness(text, text + "end", "lexical").score > 0.75
 
 
-def test_two_answers_of_a_megabyte_are_compared_in_seconds() -> None:
+def test_two_long_answers_are_compared_in_seconds() -> None:
     def words(base: int) -> str:
-        names = ("".join(chr(97 + (base + n) * k % 26) for k in (1, 3, 7, 11, 17)) + f"x{n}" for n in range(60_000))
+        names = ("".join(chr(97 + (base + n) * k % 26) for k in (1, 3, 7, 11, 17)) + f"x{n}" for n in range(20_000))
         return " ".join(f"{'not ' if n % 3 else ''}{w.title() if n % 2 else w}" for n, w in enumerate(names))
 
     one = words(0)
     started = process_time()
     for this, other in ((one, words(5)), ("It costs Paul 5 euros.", one)):
         likeness(this, other, "lexical")
-    assert process_time() - started < 20
+    assert process_time() - started < 8
 
 
 def test_one_sentence_said_over_and_over_is_compared_in_seconds() -> None:
-    text = "Your order 5 ships on Monday and Bob pays. " * 5_000
+    text = "Your order 5 ships on Monday and Bob pays. " * 2_000
     started = process_time()
     assert likeness(text, text + "Then the dog barks loudly.", "lexical").score < 0.75
-    assert process_time() - started < 10
+    assert process_time() - started < 4

@@ -214,15 +214,35 @@ def test_a_fixed_port_must_be_free(tmp_path):
 
 
 def test_an_agent_in_a_world_is_looked_for_on_the_path_that_it_has_there(tmp_path):
-    (tmp_path / "only-here").write_text("")
-    (tmp_path / "only-here").chmod(0o755)
-    environ = {"PATH": str(tmp_path)}
-    for command, outside, inside in (("python agent.py", "not", "ok"), ("only-here", "ok", "not")):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "only-here").write_text("#!/bin/sh\n")
+    (tools / "only-here").chmod(0o755)
+    environ = {"PATH": str(tools), "HOME": str(tmp_path)}
+    wanted = [("python agent.py", "not", "ok"), ("only-here", "ok", "ok"), ("no-one", "not", "not")]
+    for command, outside, inside in wanted:
         agent = {"type": "command", "command": command}
         found = [
             looked(tmp_path, {**agent, **more}, environ=environ, models=SCRIPT) for more in ({}, {"sandbox": True})
         ]
         assert [one["agent.command"].outcome for one in found] == [outside, inside], command
+        if command == "only-here":
+            told = f"{tools}/only-here; for its programs the agent sees, read-only: {tools}/only-here"
+            assert found[1]["agent.command"].detail == told
+        if command == "no-one":
+            assert "inside, PATH is " in found[1]["agent.command"].fix
+            assert "agent.dir: /that/folder" in found[1]["agent.command"].fix
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [("claude", "npm install -g @anthropic-ai/claude-code"), ("aider", "pip install aider-chat")],
+)
+def test_a_known_program_that_is_missing_is_told_with_the_line_that_installs_it(tmp_path, program, line):
+    for more in ({}, {"sandbox": True}):
+        agent = {"type": "command", "command": f"{program} --yes", **more}
+        found = looked(tmp_path, agent, environ={"PATH": str(tmp_path)}, models=SCRIPT)
+        assert line in found["agent.command"].fix
 
 
 def test_an_agent_in_a_world_has_every_port_to_itself(tmp_path):

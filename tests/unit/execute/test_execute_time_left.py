@@ -56,7 +56,7 @@ class World:
 
 
 class Worlds:
-    shared = SimpleNamespace(settings=SimpleNamespace(keeping=None, secrets={}))
+    shared = SimpleNamespace(settings=SimpleNamespace(keeping=None, secrets={}, nested=True))
 
     def __init__(self, left_s):
         self._left_s = left_s

@@ -13,6 +13,7 @@ from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute import trial as module
 from holdfast.model.observation import Answer, FaultMet, Turn
 from holdfast.model.task import Task
+from holdfast.model.trace import TraceEvent
 from holdfast.protocols import TrialContext
 
 
@@ -160,3 +161,12 @@ def test_a_simulated_fault_that_breaks_is_our_error(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(Malformed, "apply", broken)
     assert simulated(fault("search", "malformed")).error == "fault malformed broke: KeyError: 'bug'"
+
+
+def test_of_an_agent_that_timed_out_it_is_told_how_many_calls_it_made_and_the_last() -> None:
+    async def act(task: Task, context: TrialContext) -> Answer:
+        for n in range(3):
+            context.saw(TraceEvent(float(n), "llm_call", f"m{n}", "llm"))
+        return Answer((Turn("hi", None, 9.0, "timeout", "no answer within 9 ms"),))
+
+    assert seen_of(site_of(act)).notes == ("it was ended after 3 calls, the last: llm m2",)

@@ -31,6 +31,8 @@ def run(test: Coroutine[Any, Any, None], *, collect: bool = True) -> None:
             left = {task for task in left if not task.done()}
         assert not left, left
 
+    if collect:
+        gc.freeze()  # what was there before need not be looked at
     asyncio.run(watched())
     if collect:
         gc.collect()

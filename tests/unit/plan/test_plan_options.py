@@ -10,6 +10,7 @@ from holdfast.cli.contract import run
 from holdfast.cli.options import options
 from holdfast.plan import RunOptions, Select
 from holdfast.plan.options import SETTLED, VERDICT
+from holdfast.plan.select import Shard
 
 BEGUN = RunOptions(
     Select(("d*",)), replicas=3, seed=7, min_score=40.0, strict=True, replay=Path("/tmp/calls"), keep=True
@@ -33,6 +34,7 @@ def test_what_is_run_stays_and_what_counts_as_held_may_be_asked_anew() -> None:
         (RunOptions(Select(("e*",))), "--scenario"),
         (RunOptions(Select((), ("r",))), "--invariant"),
         (RunOptions(Select((), (), ("abcd",))), "--trial"),
+        (RunOptions(Select(shard=Shard(1, 2))), "--shard"),
         (RunOptions(replicas=4), "--replicas"),
         (RunOptions(seed=8), "--seed"),
         (RunOptions(profile="x"), "--profile"),
@@ -57,6 +59,7 @@ def test_every_option_is_a_flag_and_every_flag_an_option() -> None:
         "invariants": "select",
         "trials": "select",
         "keywords": "select",
+        "shard": "select",
         "no_preflight": "preflight",
     }
     fields = {spelled.get(str(name), str(name)) for name in flags}

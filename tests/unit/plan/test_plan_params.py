@@ -37,3 +37,8 @@ def test_each_trial_is_judged_with_its_own_parameters() -> None:
         for x in ("blue", "red", "blue")
     ]
     assert outcomes == ["pass", "fail", "pass"]
+
+
+def test_a_command_takes_a_param_as_one_word():
+    rule = Invariant("r", "command_exit", {"command": "test -f {{ params.x }}", "exit_code": 0})
+    assert with_params(rule, {"x": "a b; rm c"}).settings == {"command": "test -f 'a b; rm c'", "exit_code": 0}

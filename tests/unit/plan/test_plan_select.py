@@ -8,7 +8,7 @@ from holdfast.errors import UsageError
 from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Spec
 from holdfast.model.task import Task
 from holdfast.plan import CellKey, Select, plan
-from holdfast.plan.select import positions
+from holdfast.plan.select import SelectedCell, positions
 
 
 def spec(**more: Any) -> Spec:
@@ -94,3 +94,23 @@ def test_a_beginning_must_be_long_enough_and_name_one_trial():
         positions(["abcd"], ["abcd01", "abcd02", "ffff00"])
     assert "abcd01, abcd02" in caught.value.hint
     assert positions(["ffff", "abcd01", "ffff0"], ["abcd01", "abcd02", "ffff00"]) == [0, 2]
+
+
+def test_single_cells_bring_the_trials_that_they_need_with_their_ids():
+    wanted = (SelectedCell("cite-source", "calm"), SelectedCell("no-figures", "search-down"))
+    made = plan(spec(), Select(cells=wanted))
+    assert list(made.cells) == [CellKey("cite-source", "calm", 0), CellKey("no-figures", "search-down", 0)]
+    assert {(t.scenario, t.invariant) for t in made.trials} == {("calm", "cite-source"), ("search-down", "no-figures")}
+    assert [made.expected(key) for key in made.cells] == [4, 4]
+    assert {t.id for t in made.trials} < {t.id for t in plan(spec()).trials}
+
+
+def test_single_cells_are_told_apart_by_their_params():
+    several = spec(params=({"region": "eu"}, {"region": "us"}))
+    made = plan(several, Select(cells=(SelectedCell("cite-source", "calm", '{"region":"us"}'),)))
+    assert {t.params["region"] for t in made.trials} == {"us"}
+
+
+def test_a_trial_that_serves_several_rules_is_run_for_one_of_them():
+    shared = plan(spec(cell_rules=()), Select(cells=(SelectedCell("no-figures", "search-down"),)))
+    assert {(t.scenario, t.invariant) for t in shared.trials} == {("search-down", "*")}

@@ -102,11 +102,34 @@ def test_times_counts_firings_not_calls() -> None:
         ({"n": "5"}, {"n": 5}, True),
         ({"on": True}, {"on": True}, True),
         ({"ids": [1, 2]}, {"ids": (1, 2)}, True),
+        ({"tools": "bash"}, {"tools": ["read", "bash"]}, True),
+        ({"tools": "ba*"}, {"tools": ["read", "bash"]}, True),
+        ({"tools": "write"}, {"tools": ["read", "bash"]}, False),
+        ({"tools": ["bash", "re*"]}, {"tools": ["read", "edit", "bash"]}, True),
+        ({"tools": ["bash", "write"]}, {"tools": ["read", "bash"]}, False),
+        ({"tools": []}, {"tools": ["read"]}, False),
+        ({"ids": 2}, {"ids": [1, 2]}, True),
         ({"q": "a", "n": 1}, {"q": "a", "n": 2}, False),
     ],
 )
 def test_match_is_by_argument_name_glob_or_value(match: Any, arguments: Any, hit: bool) -> None:
     assert Bench(fault("search", "error", match=match)).pattern(1, **arguments) == ("x" if hit else ".")
+
+
+def test_what_the_calls_had_that_did_not_match_is_kept() -> None:
+    bench = Bench(fault("search", "error", match={"tools": "write"}), fault("search", "error", match={"q": "a"}))
+    for q in ("a", "b", "c"):
+        bench.pattern(1, q=q, tools=["read", q])
+    assert bench.weather.unmatched == {0: 'tools: ["read","a"]; tools: ["read","b"]; tools: ["read","c"]'}
+    bench.pattern(1, q="a", tools=["read", "d"])
+    bench.pattern(1, q="a")
+    assert bench.weather.unmatched == {0: 'tools: ["read","a"]; tools: ["read","b"]; tools: ["read","c"]'}
+
+
+def test_a_call_without_what_is_matched_says_so() -> None:
+    bench = Bench(fault("search", "error", match={"tools": "write"}))
+    bench.pattern(1, q="a")
+    assert bench.weather.unmatched == {0: "no tools"}
 
 
 def test_a_glob_names_several_tools_and_others_pass() -> None:

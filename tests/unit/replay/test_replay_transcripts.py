@@ -118,3 +118,33 @@ def test_a_document_that_is_too_large_is_refused_and_a_long_line_left_out(
 def test_a_file_that_is_not_there_is_the_users(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="No such file"):
         imported(tmp_path / "no.json", None)
+
+
+RUN = '{"id": "r", "trace_id": "r", "run_type": "chain", "inputs": {"input": "How many?"}, "outputs": {"output": "3"}}'
+ODD = '{"exported_by": "a tool", "version": 2}'
+TALK = '{"messages": [{"role": "user", "content": "hello"}]}'
+
+
+@pytest.mark.parametrize("lines", [(ODD, RUN, RUN), (TALK, RUN, RUN), (RUN, TALK, RUN), (RUN, RUN, ODD)])
+def test_every_record_tells_the_format_and_the_line_that_does_not_fit_is_named(
+    tmp_path: Path, lines: tuple[str, ...]
+) -> None:
+    file = tmp_path / "export.jsonl"
+    file.write_text("\n".join(line.replace('"r"', f'"r{n}"') for n, line in enumerate(lines)))
+    found = imported(file, None)
+    assert [one.id for one in found.sessions] == [f"r{n}" for n, line in enumerate(lines) if line == RUN]
+    at = next(n for n, line in enumerate(lines, 1) if line != RUN)
+    looks = ": it looks like jsonl" if TALK in lines else ""
+    (left,) = found.left_out
+    assert (left.name, left.why) == (
+        f"export.jsonl:{at}",
+        f"not of the format langsmith, which the other lines have{looks}",
+    )
+
+
+def test_a_format_that_is_given_holds_where_any_record_has_it(tmp_path: Path) -> None:
+    file = tmp_path / "export.jsonl"
+    file.write_text(f"{ODD}\n{TALK}\n{RUN}\n")
+    assert len(imported(file, "langsmith").sessions) == 1
+    with pytest.raises(UserError, match="this is not the format otlp"):
+        imported(file, "otlp")

@@ -77,3 +77,20 @@ def test_many_turns_and_a_long_end_are_cut(page: Any) -> None:
     found, _ = page(turns=(Turn("a", None, 1.0, "crashed", "x" * 9_000),) * 500)
     assert len(found["ended"]) == case_page.EVENTS
     assert max(map(len, found["ended"])) == case_page.DEED
+
+
+def test_what_is_unproven_has_its_own_badge(page: Any) -> None:
+    replica = Replica(TRIAL, "error", None, 0, "the attack was not put whole")
+    broken = replace(replica, trial="b" * 12, replica=1, reason="the gateway broke")
+    rows = [
+        ReplicaRow(replica, "go", Observation(TRIAL, ()), (), "holdfast run"),
+        ReplicaRow(broken, "go", Observation("b" * 12, (), error="the gateway broke"), (), "holdfast run"),
+    ]
+    case = Case("s", "error", "go", unproven_only=True, replicas=(replica, broken))
+    run: Run = replace(alone(), cases=[CaseRow(case, rows)])
+    shown = case_page.rows(run)["shown"][0]
+    assert (shown["status"], shown["sign"]) == ("unproven", "?")
+    assert [(one["status"], one["sign"]) for one in shown["replicas"]] == [("unproven", "?"), ("error", "!")]
+    assert (
+        '<span class="badge unproven"><span aria-hidden="true">?</span> unproven</span>' in whole(Html(), run).decode()
+    )

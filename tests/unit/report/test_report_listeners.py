@@ -6,6 +6,7 @@ import msgspec
 from report_sample import INVARIANTS, SCENARIOS, cell
 
 from holdfast.model.events import (
+    CallSeen,
     CellDecided,
     Event,
     RunEnded,
@@ -18,6 +19,7 @@ from holdfast.model.events import (
 from holdfast.model.observation import Observation
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
+from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.report.live import Live
@@ -154,3 +156,20 @@ def test_an_event_costs_microseconds() -> None:
         listener(event)
     # About 0.5 µs on an idle machine; the bound is for busy ones.
     assert (perf_counter() - began) / len(many) < 10e-6
+
+
+def test_live_shows_the_calls_of_trials_under_way() -> None:
+    clock = Clock()
+    shown, stream = live(clock)
+    shown(STARTED)
+    for n in range(3):
+        clock.now += 1.0
+        shown(CallSeen(TRIAL, TraceEvent(float(n), "llm_call", f"m{n}\x1b[2J", "llm")))
+    assert "no-chaos: 3 calls, last llm m2" in drawn(stream)
+    assert "\x1b[2J" not in stream.getvalue()
+    stream.truncate(0)
+    shown(TrialEnded(TRIAL, Observation(TRIAL.id)))
+    clock.now += 1.0
+    shown.tick()
+    assert "calls, last" not in drawn(stream)
+    shown.close()

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from report_cases_sample import alone, with_matrix
 from report_sample import HOSTILE, sample, whole
 
+from holdfast.model.overall import Overall
 from holdfast.model.run import Run
-from holdfast.report.sarif import Sarif
+from holdfast.report.sarif import Sarif, document, whole_document
 
 LEVEL = {"enum": ["none", "note", "warning", "error"]}
 TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}}
@@ -224,3 +225,25 @@ def test_a_spec_in_a_repository_is_named_from_its_top() -> None:
     made = log(replace(sample(), source="agents/finance.yaml", spec_path="../finance.yaml"))
     uris = {one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in made["results"]}
     assert uris == {"agents/finance.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("code", "results", "told"), [(0, 0, []), (1, 1, []), (3, 0, ["error"]), (5, 0, ["note"]), (2, 0, ["error"])]
+)
+def test_a_run_of_several_parts_has_an_entry_of_the_overall_verdict(code: int, results: int, told: list[str]) -> None:
+    why = ("mutation: 1 of 2 mutations failed", "overall 69.09 is below the minimum 90")
+    found = Overall("0007", 69.09, code == 0, code, (), why, spec_path="a b.yaml", started="2026-01-02T03:04:05+00:00")
+    log = whole_document(found, [sample()])
+    jsonschema_rs.validate(LOG, log)
+    first, last = log["runs"]
+    assert first == document(sample())["runs"][0]
+    assert last["automationDetails"]["id"] == "holdfast/ci/a%20b.yaml/"
+    assert last["properties"] == {"run": "0007", "seed": 0, "score": 69.09, "passed": code == 0}
+    (invocation,) = last["invocations"]
+    assert (invocation["exitCode"], invocation["executionSuccessful"]) == (code, code in (0, 1, 5))
+    assert [one["level"] for one in invocation["toolExecutionNotifications"]] == told
+    assert len(last["results"]) == results
+    for one in last["results"]:
+        assert (one["ruleId"], one["level"]) == ("overall", "error")
+        assert one["message"]["text"] == f"{why[0]}; {why[1]}"
+        assert one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "a%20b.yaml"

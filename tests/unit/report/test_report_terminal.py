@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from report_sample import cell, large, sample, trial
 
+from holdfast.model.observation import FaultMet
 from holdfast.model.run import Run
 from holdfast.model.spec import Injection, Scenario
 from holdfast.report.terminal import can_show_signs, summary
@@ -24,6 +25,25 @@ def test_failure_shows_asked_answered_because_met_again_and_the_line() -> None:
     assert "finance.yaml:12" in block.splitlines()[0]
     labels = [line.split()[0] for line in block.splitlines()[1:6]]
     assert labels == ["asked", "answered", "because", "met", "again"]
+
+
+def test_a_bad_ending_comes_first() -> None:
+    said = "it was ended after 270 calls, the last: llm m"
+    late = trial("1", "fail", "half", ending="timeout", detail="no answer within 9 ms", notes=("x", said))
+    rows = [cell("max-latency", "no-chaos", "fail", late, fails=1)]
+    block = text(msgspec.structs.replace(sample(), cells=rows)).splitlines()
+    at = next(n for n, line in enumerate(block) if line.startswith("✘ max-latency"))
+    assert block[at + 1] == f"  ended     timeout: no answer within 9 ms; {said}"
+    assert block[at + 3] == "  answered  half"
+
+
+def test_met_lists_only_what_was_met() -> None:
+    idle = FaultMet(0, "llm", "m", "garbage", 1, effect="no_effect")
+    felt = FaultMet(0, "llm", "m", "empty", 2)
+    for faults, shown in (((idle, felt), ["llm m call 2: empty"]), ((idle,), [])):
+        rows = [cell("max-latency", "no-chaos", "fail", trial("1", "fail", "half", faults=faults), fails=1)]
+        lines = text(msgspec.structs.replace(sample(), cells=rows)).splitlines()
+        assert [line.split("met       ")[1] for line in lines if line.startswith("  met ")] == shown
 
 
 def test_unproven_is_explained_with_the_next_step() -> None:

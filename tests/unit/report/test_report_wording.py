@@ -29,7 +29,7 @@ def test_one_of_a_kind_has_no_s() -> None:
 
 def test_an_empty_answer_is_no_ending_of_its_own() -> None:
     assert said(TrialRow("1", "q", "", "answered", 1.0, "fail", "r")) == "(nothing: the answer is empty)"
-    assert said(TrialRow("1", "q", None, "timeout", 1.0, "fail", "r")) == "(timeout)"
+    assert said(TrialRow("1", "q", None, "timeout", 1.0, "fail", "r")) == "(nothing)"
 
 
 @pytest.mark.parametrize(("replicas", "shown"), [(1, 1), (10, 10), (11, 5), (2500, 12)])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.task import Task
+from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.runner.calm_answers import CalmAnswers
 
@@ -45,4 +47,13 @@ def test_two_answers_to_one_prompt_in_calm_are_told(asked: list[tuple[Trial, Obs
     answers = CalmAnswers(OneCalm())  # type: ignore[arg-type]
     for one, observation in asked:
         answers.add(one, observation)
+    assert bool(answers.warning) is warns
+
+
+@pytest.mark.parametrize(("billed", "warns"), [(True, False), (False, True)])
+def test_an_agent_whose_model_samples_is_not_told_of_it(billed: bool, warns: bool) -> None:
+    call = TraceEvent(0.0, "llm_call", cost=Cost(model="m", billed=billed))
+    answers = CalmAnswers(OneCalm())  # type: ignore[arg-type]
+    for text in ("a", "b"):
+        answers.add(trial(), replace(seen(text), trace=(call,)))
     assert bool(answers.warning) is warns

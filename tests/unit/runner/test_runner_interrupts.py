@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import threading
 
 import pytest
 
@@ -37,3 +38,39 @@ def test_work_that_ends_by_itself_came_to_its_end() -> None:
             return await interrupts.to_its_end(asyncio.sleep(0))
 
     assert asyncio.run(use()) is True
+
+
+def test_another_thread_can_end_the_work_and_no_signal_is_heeded_outside_the_main_one() -> None:
+    interrupts, working, told = Interrupts(), threading.Event(), []
+
+    async def work() -> None:
+        working.set()
+        await asyncio.sleep(60)
+
+    async def use() -> None:
+        with interrupts:
+            told.append(await interrupts.to_its_end(work()))
+
+    thread = threading.Thread(target=lambda: asyncio.run(use()))
+    thread.start()
+    assert working.wait(30)
+    interrupts.stop()
+    thread.join(30)
+    assert told == [False]
+
+
+def test_work_that_was_stopped_before_it_began_does_not_begin() -> None:
+    begun = []
+
+    async def work() -> None:
+        await asyncio.sleep(0)
+        begun.append(True)
+
+    async def use() -> bool:
+        interrupts = Interrupts()
+        interrupts.stop()
+        with interrupts:
+            return await interrupts.to_its_end(work())
+
+    assert asyncio.run(use()) is False
+    assert begun == []

@@ -30,6 +30,11 @@ def test_holm_never_lowers_a_p_nor_changes_their_order(ps):
         assert p == q or (p < q) <= (a <= b)
 
 
+def test_one_attack_that_is_newly_obeyed_is_worse_whatever_p_says():
+    (found,) = compare_rules([PairCounts("attacks resisted", both=20, lost=1, gained=5, obeyed=("noise of 'x'",))])
+    assert (found.change, found.more_replicas, found.obeyed) == ("worse", None, ("noise of 'x'",))
+
+
 def test_each_rule_gets_its_word():
     found = compare_rules(
         [

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
-from holdfast.score.intervals import PromptSum, next_run, pass_hat_k, score_interval, wilson
+from holdfast.score.intervals import (
+    PROMPTS_FOR_BOOTSTRAP,
+    PromptSum,
+    few_cells,
+    kish,
+    next_run,
+    pass_hat_k,
+    score_interval,
+    wilson,
+)
 
 RATES = (0.02, 0.5, 0.9, 0.99)
 LUMPS = (0.0, 0.5, 1.0)
@@ -15,6 +26,7 @@ BAD = -1.0
 """A few prompts fail whole, beside single failures of the others."""
 WEIGHTS = ("equal", "mutations", "prompts")
 FIVE_SIGMA = 5.0
+CONTRACT_RUNS = 1000
 
 
 def prompt_rate(rng: Random, rate: float, lump: float) -> float:
@@ -95,6 +107,124 @@ def next_score_held(cells: int, rate: float, lump: float, runs: int) -> float:
 @pytest.mark.parametrize("lump", LUMPS)
 def test_the_score_of_a_new_run_lies_where_the_first_says(cells, rate, lump):
     assert next_score_held(cells, rate, lump, 2000) >= 0.93
+
+
+# -- contracts of few prompts ----------------------------------------------------------------------
+def few_cells_held(weights: tuple[float, ...], rate: float) -> float:
+    """How often the limits hold the rate, where every cell passes at it: exact, over all outcomes there are."""
+    n = kish([(weight, 1) for weight in weights])
+    outcomes = {(0.0, 0): 1.0}
+    for weight in weights:
+        after: dict[tuple[float, int], float] = {}
+        for (sum_, passed), chance in outcomes.items():
+            for at, share in (((sum_ + weight, passed + 1), rate), ((sum_, passed), 1 - rate)):
+                after[at] = after.get(at, 0.0) + chance * share
+        outcomes = after
+    held = 0.0
+    for (sum_, passed), chance in outcomes.items():
+        low, high = few_cells(sum_ / sum(weights), n, len(weights) - passed, passed)
+        assert low < high
+        held += chance * (low - 1e-9 <= rate <= high + 1e-9)
+    return held
+
+
+EQUAL = [(1.0,) * n for n in (1, 2, 3, 4, 5, 7, 10, 16, 30)]
+MIXED = [(3.0, 1.0), (3.0, 1.0, 1.0), (3.0, 2.0, 1.0, 1.0), (3.0,) * 4 + (1.0,) * 3, (3.0, 2.0, 1.0) * 4]
+
+
+@pytest.mark.parametrize("weights", [*EQUAL, *MIXED], ids=str)
+def test_the_limits_of_few_cells_hold_the_rate_of_new_runs(weights):
+    assert min(few_cells_held(weights, rate / 100) for rate in range(50, 100)) >= 0.90
+
+
+class Contract(NamedTuple):
+    """A contract and an agent: how often each rule holds in each scenario on each prompt."""
+
+    weights: Any
+    rates: Any
+    """scenario x prompt x rule, of one trial."""
+    replicas: int
+    alike: float | None
+    """How many trials pass or fail all rules by one draw; None: each cell has trials of its own."""
+
+    @property
+    def truth(self) -> float:
+        """The score of new runs on average."""
+        return float(((self.rates**self.replicas).prod(1) @ self.weights).sum() / self.total)
+
+    @property
+    def total(self) -> float:
+        return float(len(self.rates) * self.weights.sum())
+
+    def failed(self, rng: Any) -> Any:
+        """scenario x rule: what fails in one run."""
+        shape = (self.replicas, *self.rates.shape)
+        luck = rng.random(shape)
+        if self.alike is not None:
+            shared = (*shape[:-1], 1)
+            luck = np.where(rng.random(shared) < self.alike, rng.random(shared), luck)
+        return (luck >= self.rates).any((0, 2))
+
+    def score(self, failed: Any) -> float:
+        return float(1 - (failed @ self.weights).sum() / self.total)
+
+    def limits(self, failed: Any) -> tuple[float, float]:
+        """As `resilience` has them."""
+        own = self.alike is None
+        groups = np.tile(self.weights, len(failed)) if own else np.full(len(failed), self.weights.sum())
+        n, rate = kish([(float(weight), 1) for weight in groups]), self.score(failed)
+        if self.rates.shape[1] >= PROMPTS_FOR_BOOTSTRAP:
+            return next_run(rate, n)
+        lost = int(failed.sum() if own else failed.any(1).sum())
+        return few_cells(rate, n, lost, int((~failed).sum()))
+
+
+def contract(
+    rng: Any, rules: int, scenarios: int, prompts: int, replicas: int, rate: float, by: str, alike: float | None
+) -> Contract:
+    """An agent whose rate is this one over all cells, and which differs by rule, by scenario, by prompt, or by none."""
+    weights = rng.choice([3.0, 2.0, 1.0, 1.0], rules)
+    spread = sum(
+        rng.normal(0, 2, shape)
+        for name, shape in (("rule", (1, 1, rules)), ("scenario", (scenarios, 1, 1)), ("prompt", (1, prompts, 1)))
+        if name in by
+    )
+    low, high = -12.0, 25.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        found = Contract(
+            weights, 1 / (1 + np.exp(-(middle + spread + np.zeros((scenarios, prompts, rules))))), replicas, alike
+        )
+        low, high = (middle, high) if found.truth < rate else (low, middle)
+    return found
+
+
+SHAPES = ((1, 1), (1, 4), (4, 8), (12, 4), (12, 8))
+BY = ("", "rule", "scenario", "prompt", "rule scenario prompt")
+
+
+def contract_held(prompts: int, rules: int, scenarios: int, alike: float | None, runs: int) -> float:
+    """The least share of runs whose interval held what it is of, over rates, replicas and ways to differ."""
+    least_ = 1.0
+    for number, (rate, by) in enumerate(zip((0.5, 0.6, 0.8, 0.9, 0.95, 0.99), (*BY, ""), strict=True)):
+        rng = np.random.default_rng([prompts, rules, scenarios, number])
+        held = 0
+        for run in range(runs):
+            if run % 10 == 0:
+                agent = contract(rng, rules, scenarios, prompts, (1, 3, 5, 2)[number % 4], rate, by, alike)
+            low, high = agent.limits(agent.failed(rng))
+            truth = agent.truth if prompts < PROMPTS_FOR_BOOTSTRAP else agent.score(agent.failed(rng))
+            held += low - 1e-9 <= truth <= high + 1e-9
+        least_ = min(least_, held / runs)
+    return least_
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("alike", [None, 0.3, 0.8])
+@pytest.mark.parametrize(("rules", "scenarios"), SHAPES)
+@pytest.mark.parametrize("prompts", [2, 7, 8, 20])
+def test_the_interval_of_a_contract_holds_the_truth_whatever_the_agent(prompts, rules, scenarios, alike):
+    assert contract_held(prompts, rules, scenarios, alike, CONTRACT_RUNS) >= least(prompts, CONTRACT_RUNS)
 
 
 @pytest.mark.parametrize(("n", "rate"), [(5, 0.5), (10, 0.9), (20, 0.9), (50, 0.5), (200, 0.98)])

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.score.exact import exact_limits
-from holdfast.score.intervals import PromptSum, kish, next_run, pass_hat_k, score_interval, wilson
+from holdfast.score.intervals import PromptSum, few_cells, kish, next_run, pass_hat_k, score_interval, wilson
 
 
 def test_wilson_gives_known_values():
@@ -92,6 +92,18 @@ def test_no_score_has_an_interval_of_zero_width(tried):
     assert 0.0 <= found.low <= rate + 0.01
     assert rate - 0.01 <= found.high <= 100.0
     assert found.low < found.high
+
+
+def test_few_cells_have_wilsons_limits_but_for_the_ends():
+    found = wilson(0.6 * 5.8, 5.8)
+    assert few_cells(0.6, 5.8, 2, 5) == (pytest.approx(found.low), pytest.approx(found.high, abs=0.002))
+    assert few_cells(1.0, 1.0, 0, 1) == (pytest.approx(0.05), 1.0)
+    assert few_cells(0.0, 1.0, 1, 0) == (0.0, pytest.approx(0.95))
+    assert few_cells(0.75, 4.0, 1, 3)[1] == pytest.approx(0.95**0.25)
+    assert few_cells(0.25, 4.0, 3, 1)[0] == pytest.approx(1 - 0.95**0.25)
+    low, high = few_cells(0.5, 4.0, 2, 2)
+    assert 0.0 < low < 0.2
+    assert high == pytest.approx(1 - low)
 
 
 def test_the_next_run_may_differ_even_where_nothing_failed():

@@ -5,16 +5,18 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from holdfast.model.spec import Aggregation
+from holdfast.model.spec import AgentSpec, Aggregation, Invariant, Spec
+from holdfast.model.task import Task
 from holdfast.score.combine import needed
-from holdfast.score.sequential import EITHER_WAY, SequentialTest
+from holdfast.score.sequential import EITHER_WAY, SequentialTest, too_few_replicas
 
-RATES = [Aggregation("majority"), *(Aggregation("rate", rate) for rate in (0.3, 0.5, 0.6, 0.75, 0.8, 0.9))]
+RATES = [Aggregation("majority"), *(Aggregation("rate", rate / 20) for rate in range(1, 20))]
 
 
 def passes(test: SequentialTest, rate: float) -> float:
-    """How often it passes an agent of this rate, worked out path by path."""
+    """How often it passes an agent of this rate, worked out path by path: exact, no simulation."""
     open_, passed = {(0, 0): 1.0}, 0.0
     for _ in range(test.limit):
         after: dict[tuple[int, int], float] = {}
@@ -32,14 +34,33 @@ def passes(test: SequentialTest, rate: float) -> float:
 @pytest.mark.parametrize("how", RATES, ids=str)
 def test_the_wrong_verdict_is_rare_where_the_agent_is_0_2_away(how):
     rate = how.value or 0.5
-    free, limited = SequentialTest(how, 200), SequentialTest(how, 20)
-    assert passes(free, rate - EITHER_WAY) <= 0.05
-    assert passes(limited, rate - EITHER_WAY) <= 0.08
-    if rate + EITHER_WAY < 1:
-        assert passes(free, rate + EITHER_WAY) >= 0.95
-        assert passes(limited, rate + EITHER_WAY) >= 0.94
-    assert passes(limited, 1.0) == 1.0
-    assert passes(limited, 0.0) == 0.0
+    for limit in (19, 20, 25, 50, 200):
+        test = SequentialTest(how, limit)
+        wrong_pass = passes(test, max(0.0, rate - EITHER_WAY))
+        wrong_fail = 1 - passes(test, min(1.0, rate + EITHER_WAY))
+        assert max(wrong_pass, wrong_fail) == pytest.approx(test.error, abs=1e-9)
+        assert test.error <= 0.05
+        assert passes(test, 1.0) == 1.0
+        assert passes(test, 0.0) == 0.0
+
+
+@pytest.mark.parametrize("how", RATES, ids=str)
+def test_where_the_limit_leaves_too_few_replicas_it_is_known_how_often_that_is_wrong(how):
+    rate, test = how.value or 0.5, SequentialTest(how, 6)
+    wrong_pass, wrong_fail = passes(test, max(0.0, rate - EITHER_WAY)), 1 - passes(test, min(1.0, rate + EITHER_WAY))
+    assert max(wrong_pass, wrong_fail) == pytest.approx(test.error, abs=1e-9)
+    if 0.1 < rate < 0.9:
+        assert test.error > 0.05
+
+
+def test_too_few_replicas_are_said_once_for_each_rate():
+    rules = [Invariant(f"r{n}", "completes", {}, replica_aggregation=how) for n, how in enumerate(RATES[:1] * 2)]
+    spec = Spec("c.yaml", AgentSpec(), (Task(("q",)),), invariants=tuple(rules), replicas=6)
+    assert list(too_few_replicas(spec)) == [
+        "replicas auto: 6 replicas are too few to test majority: of agents 0.2 away from it up to 26 % are judged "
+        "wrongly, not 5 %; --max-replicas 20 is enough"
+    ]
+    assert not list(too_few_replicas(replace(spec, replicas=20)))
 
 
 def test_what_is_worked_out_is_what_happens():

@@ -4,12 +4,14 @@ import sys
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
-from holdfast.model.observation import FaultMet, Observation
+from holdfast.model.observation import FaultMet, Observation, Turn
 from holdfast.model.score import Cell
-from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Scoring, Spec
+from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Schedule, Scoring, Spec
 from holdfast.model.task import Task
+from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Outcome, Verdict
 from holdfast.plan import Select, plan
@@ -248,6 +250,7 @@ def test_an_index_that_no_injection_has_meets_nothing():
 MODEL = Scenario("model", (Injection("llm", "gpt-4o", "timeout"),))
 AT_URL = Scenario("url", (Injection("tool", "x", "error", match_url="api.example.com/v1/*"),))
 NETWORK = Scenario("net", (Injection("http", "https://b/*", "latency"),))
+MATCHED = Scenario("matched", (Injection("llm", "*", "timeout", schedule=Schedule(match={"tools": "write"})),))
 MCP = Scenario("mcp", (Injection("mcp", "read*", "hang"),))
 POISON = Scenario("poison", (Injection("mcp", "read*", "tool_poisoning"),))
 
@@ -282,6 +285,11 @@ POISON = Scenario("poison", (Injection("mcp", "read*", "tool_poisoning"),))
         (TOOL, {"calls": {"market_data_api": 2}}, "the agent called market_data_api, but the fault was not due"),
         (LLM, {"calls": {"search": 2}}, "the agent did not call its model"),
         (LLM, {"calls": {"llm:ask": 2}}, "the agent called its model, but the fault was not due"),
+        (
+            MATCHED,
+            {"calls": {"llm:m": 2}, "unmatched": {0: 'tools: ["bash"]'}},
+            'the agent called its model, but no call matched tools: write; the calls had tools: ["bash"]',
+        ),
         (TOOL, {"ledger": (met(effect="no_effect"),)}, "it fired, but changed nothing"),
         (TOOL, {"ledger": (met(effect="no_effect", note="no text"),)}, "it fired, but changed nothing (no text)"),
         (
@@ -360,3 +368,26 @@ def test_what_is_kept_of_a_finished_cell_is_small():
     assert len(kept) == 50
     assert len({id(d.tries) for d in kept}) == 1
     assert all(sys.getsizeof(d) + sys.getsizeof(d.reason) <= 300 for d in kept)
+
+
+def test_trials_that_ended_badly_and_failed_no_rule_are_counted():
+    made = spec(replicas=4)
+    planned = plan(made)
+    tally = Tally(made, planned)
+    endings = ("timeout", "timeout", "answered", "crashed")
+    for trial, ending, outcome in zip(planned.trials, endings, "pfpp", strict=True):
+        tally.take(trial, Observation(trial.id, (Turn("hi", "x", ending=ending),)), [verdict(trial, outcome)])
+    assert tally.unminded == {"timeout": 1, "crashed": 1}
+
+
+def test_what_the_preflight_used_is_not_in_the_totals():
+    made = spec()
+    planned = plan(made)
+    tally = Tally(made, planned)
+    paid = TraceEvent(0.0, "llm_call", "m", "llm", cost=Cost("m", 10, 5, 0.5))
+    (trial,) = planned.trials
+    tally.saw(replace(trial, kind="control"), Observation(trial.id, trace=(paid,)))
+    assert tally.spending.result() is None
+    assert tally.control_spending.usd == 0.5
+    tally.take(trial, Observation(trial.id, trace=(paid, paid)), [verdict(trial, "p")])
+    assert tally.spending.result().calls == 2

@@ -191,6 +191,10 @@ def test_agent_module_is_a_file_of_the_spec(file):
         ("setup: {files: [{path: a, mode: 755}]}", "setup.files[0].mode"),
         ("resources: {memory: lots}", "resources.memory"),
         ("setup: {files: [{path: ../a, content: b}]}", "setup.files[0].path"),
+        ("setup: {home_files: [{path: .bot/../../a, content: b}]}", "setup.home_files[0].path"),
+        ("setup: {home_files: [{path: /etc/a, content: b}]}", "setup.home_files[0].path"),
+        ("setup: {home_files: [{path: a}]}", "setup.home_files[0]"),
+        ("setup: {home_files: [{path: a, source: missing}]}", "setup.home_files[0].source"),
         ("fixtures: [{type: directory, source: ., path: /etc}]", "fixtures[0].path"),
         ("secrets: [{name: A, scope: {file: /etc/a}}]", "secrets[0].scope.file"),
     ],
@@ -240,3 +244,25 @@ def test_a_rule_on_the_state_opens_a_world(file):
 def test_what_asks_for_tables_is_refused_where_there_can_be_none(file, service, wrong, rule):
     text = f"{BASE}services: [{service}]\n{rule}\n"
     assert [one.code for one in file.errors(text)] == (["conflict"] if wrong else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "hint"),
+    [
+        ("setup: {commands: [ls, 'echo $(cat {{ params.x }})']}", "setup.commands[1]", "setup.env"),
+        (
+            "services: [{name: db, image: 'postgres:16', wait_for: 'a `b {{ params.x }}`'}]",
+            "services[0].wait_for",
+            "out",
+        ),
+        (rule("{type: command_exit, command: 'a # {{ params.x }}'}"), "invariants.r.check.command", "setup.env"),
+    ],
+)
+def test_a_parameter_that_the_shell_cannot_take_as_a_word_is_refused(file, text, path, hint):
+    rules = "" if text.startswith("invariants") else rule("{type: completes}")
+    (found,) = [
+        problem
+        for problem in file.check(f"{BASE}parallelism: {{matrix: {{x: [a]}}}}\n{rules}{text}", {}, part="run").problems
+        if problem.severity == "error"
+    ]
+    assert (found.path, found.code, hint in found.hint) == (path, "unquotable-param", True)

@@ -127,6 +127,7 @@ HOSTILE = [
         "copy a (",
         "copy a from stdin;\n",
     ),
+    *("`x`", "E'\\''", "(1,'a'),"),
     *("delimiter '\n", "delimiter /*\n", "\\echo '\n", "explain (analyze ", "begin atomic; "),
 ]
 
@@ -146,13 +147,12 @@ def test_hostile_text_is_read_in_no_time(part: str, dialect: Dialect) -> None:
     """A reader that looks at a place as often as there are others needs minutes."""
     began = time.process_time()
     for start in ("", "with x as ", "create function "):
-        _read_all((start + part * 60_000)[:60_000], dialect)
-    assert time.process_time() - began < 4
+        _read_all((start + part * 30_000)[:30_000], dialect)
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("dialect", ["postgres", "mysql"])
-@pytest.mark.parametrize("part", ["'", '"', "`x`", "$$", "/* ", "E'\\''", "(1,'a'),"])
-def test_a_megabyte_is_read_in_seconds(part: str, dialect: Dialect) -> None:
-    began = time.process_time()
-    _read_all(f"insert into t values {part * (1_000_000 // len(part))}", dialect)
+def test_a_megabyte_is_read_in_seconds(dialect: Dialect) -> None:
+    began, row = time.process_time(), "(1,'a'),"
+    _read_all(f"insert into t values {row * (1_000_000 // len(row))}", dialect)
     assert time.process_time() - began < 8

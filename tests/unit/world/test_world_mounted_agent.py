@@ -9,6 +9,7 @@ import pytest
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
 from holdfast.world.mounted_agent import mount
+from holdfast.world.program_search import ProgramSearch
 
 
 @pytest.fixture
@@ -89,6 +90,34 @@ def test_a_folder_is_seen_whole(root: Path) -> None:
 def test_a_folder_outside_is_refused(root: Path) -> None:
     with pytest.raises(AgentUnavailable, match="no folder beside the spec"):
         mount(AgentSpec(type="command", command="x", dir=".."), root / "tools")
+
+
+def test_an_absolute_folder_is_seen_where_it_lies(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("elsewhere")
+    (folder / "run.sh").write_text("")
+    found = mount(AgentSpec(type="command", command="sh run.sh agent.py", dir=str(folder)), root)
+    assert found.mounts.visible == {str(folder): folder}
+    assert found.agent.command == f"sh {folder}/run.sh agent.py"
+    assert found.mounts.notes(root) == (f"the agent sees {folder}, read-only",)
+
+
+@pytest.mark.parametrize(
+    ("folder", "why"),
+    [
+        ("{root}", "holds the spec"),
+        ("/", "holds the spec"),
+        ("{home}", "holds your home"),
+        ("/no/such", "no folder on this"),
+    ],
+)
+def test_a_folder_that_shows_too_much_is_refused(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, folder: str, why: str
+) -> None:
+    home = tmp_path_factory.mktemp("home")
+    search = ProgramSearch("/usr/bin", root, home, Path("/usr/bin"))
+    agent = AgentSpec(type="command", command="x", dir=folder.format(root=root, home=home))
+    with pytest.raises(AgentUnavailable, match=why):
+        mount(agent, root, search)
 
 
 def test_a_python_agents_modules_are_seen(root: Path) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, ClassVar, Literal
-from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -41,8 +40,13 @@ class Done(Struct, frozen=True):
     """Of each claim, why such deeds may be missing in the log; empty if they cannot be."""
 
 
-_before: WeakKeyDictionary[World, dict[tuple[str, ...], dict[str, DatabaseRows]]] = WeakKeyDictionary()
-"""The tables that claims are about when the agent started, by world and names: a check has no memory of its own."""
+_NAME = "claim_matches_state"
+
+
+class _RowsBefore(Struct, frozen=True):
+    """The tables that claims are about when the agent started, by service."""
+
+    services: dict[str, DatabaseRows] = {}
 
 
 @dataclass(frozen=True)
@@ -60,10 +64,11 @@ class ClaimMatchesState:
             return
         databases = {name: one for name, one in world.services.items() if isinstance(one, Database)}
         found = {name: await rows_of(one, self._concerns) for name, one in databases.items()}
-        _before.setdefault(world, {})[self._tables] = found
+        world.foreseen[_NAME, *self._tables] = _RowsBefore(found)
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
-        before = _before.get(world, {}).get(self._tables, {})
+        noted = world.foreseen.get((_NAME, *self._tables))
+        before = noted.services if isinstance(noted, _RowsBefore) else {}
         after = {}
         for name, tables in before.items():
             service = world.services[name]

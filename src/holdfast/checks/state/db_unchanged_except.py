@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
-from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,8 +34,7 @@ class TableMarks(Struct, frozen=True, omit_defaults=True):
     """The schema that a bare name leads to when the agent starts; None if it was not recorded."""
 
 
-_before: WeakKeyDictionary[World, dict[str, TableMarks]] = WeakKeyDictionary()
-"""What was there when the agent started, by world and service: a check has no memory of its own."""
+_NAME = "db_unchanged_except"
 
 
 @dataclass(frozen=True)
@@ -57,11 +55,11 @@ class DbUnchangedExcept:
         found = database(world, self.service)
         with self._in_time():
             default = await default_schema(found, timeout_s=self.timeout / 1000)
-        _before.setdefault(world, {})[self.service] = TableMarks(await self._read(world), default=default)
+        world.foreseen[_NAME, self.service] = TableMarks(await self._read(world), default=default)
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
-        before = _before.get(world, {}).get(self.service)
-        if before is None:
+        before = world.foreseen.get((_NAME, self.service))
+        if not isinstance(before, TableMarks):
             raise HarnessError(NOT_RECORDED)
         try:
             return record([self.service], replace(before, after=await self._read(world)))

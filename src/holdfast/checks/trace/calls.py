@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from holdfast import plugins
 from holdfast.checks.wording import shorten
-from holdfast.model.trace import TraceEvent
+from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.planes.describe import TARGET_KEPT
 from holdfast.planes.urls import origin_matches, url_matches
 
@@ -39,13 +39,21 @@ _NEAREST = ("tool", "mcp", "tool_result")
 
 def calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
     """Every call once. A tool that was seen at work is not counted by its traces in model traffic, too."""
-    events = list(trace)
+    events = _each(trace)
     nearest: dict[str, int] = {}
     for event in events:
         if event.event_type in _OF_TOOLS and event.phase != "declared":
             nearest[event.tool] = min(nearest.get(event.tool, len(_NEAREST)), _rank(event))
     answered = Counter(e.tool for e in events if e.plane == _NEAREST[-1] and e.phase != "declared")
     return _undeclared([e for e in events if e.tool not in nearest or _nearest(e, nearest[e.tool])], answered)
+
+
+def _each(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
+    """Refused calls as often as they came."""
+    events = list(trace)
+    if all(event.times == 1 for event in events):
+        return events
+    return [event for event in events for _ in range(min(event.times, EVENTS_KEPT))]
 
 
 def split(events: Iterable[TraceEvent]) -> tuple[list[TraceEvent], list[TraceEvent]]:

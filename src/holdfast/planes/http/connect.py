@@ -11,6 +11,7 @@ from holdfast.http1.client import UpstreamFailed
 from holdfast.http1.relay import join
 from holdfast.http1.server import Exchange, Tunnel
 from holdfast.http1.tunnel_server import serve_plain, serve_tls
+from holdfast.model.trace import REFUSED
 from holdfast.planes.egress_policy import NotPermitted
 from holdfast.planes.http.outgoing_reply import send_failure
 from holdfast.planes.http.proxy_rules import ProxyRules
@@ -52,8 +53,8 @@ class ConnectRequest:
         try:
             await self._connect()
         except NotPermitted as refused:
-            self._rules.refuse(self.context, self._origin, str(refused))
-            await self._turn_away(403, "refused", str(refused))
+            self._event().refused(self._rules, str(refused))
+            await self._turn_away(403, REFUSED, str(refused))
         except UpstreamFailed as failed:
             self._rules.blame(self.context, self._origin, str(self._origin), str(failed))
             await self._turn_away(504 if failed.kind == "timeout" else 502, "upstream", str(failed))
@@ -79,11 +80,7 @@ class ConnectRequest:
 
     async def _connect(self) -> None:
         rules, origin = self._rules, self._origin
-        if rules.is_own(origin):
-            await self._open()
-            return
-        if rules.is_model(origin):
-            rules.policy.permit(origin.host, origin.port)
+        if rules.is_own(origin) or rules.is_model(origin):
             await self._open()
             return
         rules.note_bypassed(self.context, origin)

@@ -32,6 +32,10 @@ class Connector:
         self._policy = policy
         self._known: dict[tuple[str, int], tuple[float, list[str]]] = {}
 
+    def is_service(self, origin: Origin) -> bool:
+        """Whether a service of ours stands there."""
+        return (origin.host, origin.port) in self._nearby
+
     async def addresses(self, origin: Origin) -> list[str]:
         """Where to connect to, in order."""
         key, now = (origin.host, origin.port), get_running_loop().time()

@@ -12,6 +12,7 @@ from holdfast.http1.relay import pump
 from holdfast.http1.server import Exchange
 from holdfast.http1.upgrade import Upgraded, asks_for_upgrade, switch
 from holdfast.model.delivery import Delivery
+from holdfast.model.trace import REFUSED
 from holdfast.planes.describe import witness
 from holdfast.planes.egress_policy import NotPermitted
 from holdfast.planes.http.outgoing_reply import UpstreamAnswer, received, send, send_failure
@@ -55,8 +56,8 @@ class ProxiedRequest:
         except Failed as failed:
             await self._told(send_failure(self._exchange, failed, self._seen))
         except NotPermitted as refused:
-            self._rules.refuse(self.context, self._want.origin, str(refused))
-            await self._turn_away(403, "refused", f"Holdfast: {refused}")
+            self._seen.refused(self._rules, str(refused))
+            await self._turn_away(403, REFUSED, f"Holdfast: {refused}")
         except UpstreamFailed as failed:
             self._rules.blame(self.context, self._want.origin, self._want.url, str(failed))
             await self._turn_away(_GATEWAY_STATUS.get(failed.kind, 502), "upstream", f"Holdfast: {failed}")

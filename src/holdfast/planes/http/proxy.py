@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from holdfast.http1.client import Upstreams
 from holdfast.http1.server import Exchange
-from holdfast.planes.egress_policy import NotPermitted, Policy
+from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http.authority import Authority
 from holdfast.planes.http.connect import ConnectRequest
 from holdfast.planes.http.connector import Connector
@@ -98,19 +98,9 @@ class Proxy:
         if self._rules.is_own(want.origin) and self._own_handler is not None:
             await self._own_handler(exchange, context, want.path)
         elif self._rules.is_model(want.origin) and self._model is not None:
-            await self._to_model(exchange, context, want)
+            await self._model(exchange, context, str(want.origin))
         else:
             await self._visit(exchange, context, want)
-
-    async def _to_model(self, exchange: Exchange, context: TrialContext, want: Wanted) -> None:
-        assert self._model is not None
-        try:
-            self._rules.policy.permit(want.origin.host, want.origin.port)
-        except NotPermitted as refused:
-            context.note(f"the proxy refused {want.origin}: {refused}")
-            await exchange.respond(403, _TEXT, f"Holdfast: {refused}\n".encode(errors="replace"))
-        else:
-            await self._model(exchange, context, str(want.origin))
 
     async def _visit(self, exchange: Exchange, context: TrialContext, want: Wanted) -> None:
         self._rules.note_bypassed(context, want.origin)

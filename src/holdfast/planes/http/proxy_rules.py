@@ -10,6 +10,7 @@ from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http.authority import Authority
 from holdfast.planes.http.connector import Connector
 from holdfast.planes.http.request import Origin
+from holdfast.planes.http.side_hosts import asks_elsewhere
 from holdfast.planes.urls import declares, host_matches
 from holdfast.protocols import TrialContext
 
@@ -48,8 +49,12 @@ class ProxyRules:
         return self._own is not None and origin.port == self._own[1] and origin.host in (self._own[0], "localhost")
 
     def is_model(self, origin: Origin) -> bool:
-        """Whether it is a provider whose calls go to the gateway: at its own port, not whatever its name is put to."""
-        return origin.scheme == "https" and origin.port == 443 and self._is_model(origin.host)
+        """Whether it is a provider whose calls go to the gateway: at its own port, not whatever its name is put to.
+
+        Egress rules do not ask after it: the gateway is always allowed, and goes on only where they let it.
+        """
+        at_home = origin.scheme == "https" and origin.port == 443 and not self.connector.is_service(origin)
+        return at_home and self._is_model(origin.host)
 
     def looks_into(self, origin: Origin) -> bool:
         """Whether TLS to this place is opened."""
@@ -62,6 +67,8 @@ class ProxyRules:
     def refuse(self, context: TrialContext, origin: Origin, why: str) -> None:
         """Tells of a place that the policy forbids. If we led loopback calls here, the refusal is our doing."""
         text = f"the proxy refused {origin}: {why}"
+        if asks_elsewhere(origin.host):
+            context.no_model(origin.host, why)
         led = self.policy.on_loopback and "loopback" in why
         (context.broke if led else context.note)(text)
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 from holdfast.http1.client import UpstreamReply
 from holdfast.http1.heads import RequestHead
-from holdfast.model.canary import Lookout
+from holdfast.model.canary import Lookout, echoes
 from holdfast.model.codec import encodable
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import describe, shorten
 from holdfast.planes.http.request import Wanted
+from holdfast.planes.http.side_hosts import side_kind
 from holdfast.planes.http.values import read, unpacked
 from holdfast.protocols import TrialContext
+
+if TYPE_CHECKING:
+    from holdfast.planes.http.proxy_rules import ProxyRules
 
 KEPT = 16_384
 """Bytes of a passing body that are looked at for the trace."""
@@ -91,6 +96,17 @@ class RequestTrace:
         self._unfinished = not self.trouble
         self.trouble = self.trouble or "client_gone"
         self.tell()
+
+    def refused(self, rules: ProxyRules, why: str) -> None:
+        """The policy forbids it: told apart where it is none of the agent's work, else a call like any other."""
+        want = self._want
+        kind = side_kind(want.origin.host)
+        sends = self._lookout.found or echoes(f"{want.url} {want.origin.host}")
+        if kind and not sends and not rules.declares(want.url):
+            self._told = True
+            self._context.turned_away(want.origin.host, kind)
+        else:
+            rules.refuse(self._context, want.origin, why)
 
     def tell(self) -> None:
         """Enters the request into the trace, once."""

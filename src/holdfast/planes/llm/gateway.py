@@ -118,9 +118,13 @@ class Traffic:
             self._results.fetched((*given.tool_calls, *given.other_calls))
 
     async def _switch(self, exchange: Exchange, provider: str, path: str, base_url: str | None) -> None:
-        """A websocket, which passes unread."""
-        from holdfast.planes.llm.websocket import Websocket
+        """A websocket: where the same path answers HTTP, its client is sent there; else it passes unread."""
+        from holdfast.planes.llm.websocket import Websocket, send_to_http
 
+        route = find("POST", path)
+        if route is not None and route.kind == "completion":
+            await send_to_http(self._context, exchange, path)
+            return
         named = dict(parse_qsl(path.partition("?")[2])).get("model", "")
         method, trial, headers = exchange.head.method, self._context.trial.id, agent_headers(exchange.head.headers)
         query = Query(provider, method, path, headers, b"", trial, {"model": named}, base_url=base_url)

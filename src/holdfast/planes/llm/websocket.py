@@ -1,4 +1,4 @@
-"""A websocket by way of a model's base URL: it passes to a provider as it is, and nothing on it is read."""
+"""A websocket by way of a model's base URL: refused where HTTP does as well, else passed to a provider unread."""
 
 from __future__ import annotations
 
@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 _JSON = (("content-type", "application/json"),)
 _SWITCHING = ((b"connection", b"Upgrade"), (b"upgrade", b"websocket"))
 _CONNECT_S = 10.0
+_NO_WEBSOCKET = 426
+"""Upgrade Required: the one status by which clients that speak both are known to go on by HTTP, at once."""
+
+
+async def send_to_http(context: TrialContext, exchange: Exchange, path: str) -> None:
+    """Refuses a websocket whose client can ask by HTTP: that is met, and read."""
+    context.note(
+        f"a websocket to the model ({path.partition('?')[0]}) was answered {_NO_WEBSOCKET}: its HTTP API is met instead"
+    )
+    error = {"error": {"message": "no websocket here: ask by HTTP", "type": "holdfast"}}
+    await exchange.respond(_NO_WEBSOCKET, _JSON, msgspec.json.encode(error))
 
 
 class Websocket:
@@ -48,7 +59,7 @@ class Websocket:
         except Upgraded as passed:
             self._status = passed.status
         except (UpstreamDown, UpstreamFailed) as failed:
-            await self._refuse(str(failed), 502 if isinstance(failed, UpstreamFailed) or failed.kind else 400)
+            await self._refuse(str(failed), 502 if isinstance(failed, UpstreamFailed) or failed.kind else _NO_WEBSOCKET)
         except ConnectionError:
             self._trouble = "client_gone"
         finally:

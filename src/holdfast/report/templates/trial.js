@@ -15,12 +15,15 @@ function trialView(t, open) {
 function trialBody(t) {
   const more = data.more[t] ?? {};
   const again = strings[trials.again[t]].replaceAll("\0", trials.id[t]);
+  const ending = part("Ending", plain(endingOf(t), "p"));
+  const badly = !strings[trials.ending[t]].startsWith("answered");
   return [
+    badly ? ending : null,
     ...(more.turns ? conversation(more) : exchange(t, more)),
     part("Because", plain(strings[trials.reason[t]] || "no reason was recorded", "p")),
     more.calls ? part("Calls, in order", callTimeline(more)) : null,
-    trials.faults[t].length ? part("Faults met, in order", timeline(trials.faults[t])) : null,
-    part("Ending", plain(endingOf(t), "p")),
+    trials.faults[t].length ? part("Faults that fired, in order", timeline(trials.faults[t])) : null,
+    badly ? null : ending,
     more.details ? part("Evidence", evidence(more.details)) : null,
     more.notes ? part("Notes", el("ul", null, ...more.notes.map((n) => plain(strings[n], "li")))) : null,
     more.output ? part("Output", passage(strings[more.output])) : null,

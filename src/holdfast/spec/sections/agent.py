@@ -16,6 +16,22 @@ from holdfast.spec.forms import Code, OneOrMoreTools, Tool
 AgentType = Literal["http", "python", "langchain", "command", "cli", "snapshot", "paragon"]
 
 
+class LimitsSection(Struct, frozen=True, kw_only=True):
+    """What one trial may use; more ends it, with the ending `limit`."""
+
+    calls: Annotated[int | None, about("Calls of models, tools, MCP tools and URLs together.", ge=1)] = None
+    cost: Annotated[float | None, about("US dollars that its model calls cost by their tokens.", gt=0)] = None
+    tokens: Annotated[int | None, about("Tokens of its model calls, in and out.", ge=1)] = None
+
+
+class DialogueEntry(Struct, frozen=True, kw_only=True):
+    """One question of a program at its terminal, and the answer."""
+
+    at: Node
+    expect: Annotated[str, about("The text that it shows, as it is written, without colours.", min_length=1)]
+    type: Annotated[Written, about("What to type then; Enter follows. {prompt} is the prompt.")] = ""
+
+
 class AgentSection(Struct, frozen=True, kw_only=True):
     """The agent under test."""
 
@@ -63,6 +79,7 @@ class AgentSection(Struct, frozen=True, kw_only=True):
     answer_file: Annotated[str | None, about("Where a command leaves its answer, if not on stdout.", min_length=1)] = (
         None
     )
+    limits: Annotated[LimitsSection | None, about("What one trial may use; more ends it.")] = None
     ready: Annotated[
         Written | None,
         about(
@@ -77,6 +94,13 @@ class AgentSection(Struct, frozen=True, kw_only=True):
     )
     mcp_config: Annotated[str | dict[str, Any] | None, about("The agent's MCP servers: a file, or inline.")] = None
     sandbox: Annotated[bool, about("Run the agent in a sandbox.")] = False
+    dialogue: Annotated[
+        tuple[DialogueEntry, ...],
+        about("Gives a command a terminal: what it asks there, in this order, and what is typed."),
+    ] = ()
+    nested_sandbox: Annotated[
+        bool, about("Let a sandboxed agent make a sandbox of its own; weakens ours, as the report says.")
+    ] = False
     snapshot: Annotated[str | None, about("The name of a stored agent, found in agents:.")] = None
     model: Annotated[str | None, about("The model of a hosted agent, found in models:.")] = None
 

@@ -17,13 +17,14 @@ from holdfast.spec.sections.run import SEED
 
 _NAME = about("Its name.", pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")
 _POLICY = about("What happens to the rest.")
+Label = Annotated[str, about("A name of Ray's resources.", pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 
 
 class FileEntry(Struct, frozen=True, kw_only=True):
-    """A file placed in the workspace."""
+    """A file placed in the workspace or the home."""
 
     at: Node
-    path: Annotated[str, about("Where, in the workspace.", min_length=1)]
+    path: Annotated[str, about("Where, in the workspace or the home.", min_length=1)]
     content: Annotated[str | None, about("What is in it.")] = None
     source: Annotated[str | None, about("A file beside the spec to copy.", min_length=1)] = None
     mode: Annotated[str | None, about('Permissions, as text like "0755".', pattern="^[0-7]{3,4}$")] = None
@@ -36,6 +37,9 @@ class SetupSection(Struct, frozen=True, kw_only=True):
     packages: Annotated[tuple[str, ...], about("Packages to install.")] = ()
     commands: Annotated[tuple[str, ...], about("Commands, in order.")] = ()
     files: Annotated[tuple[FileEntry, ...], about("Files to place.")] = ()
+    home_files: Annotated[
+        tuple[FileEntry, ...], about("Files to place below $HOME: settings of the agent's, no part of its work.")
+    ] = ()
     env: Annotated[dict[str, Written], about("Environment of setup and agent.")] = {}
 
 
@@ -49,6 +53,9 @@ class ResourcesSection(Struct, frozen=True, kw_only=True):
     disk: Annotated[Size | None, about("Disk.")] = None
     pids: Annotated[int | None, about("Processes.", ge=1)] = None
     concurrency_limit: Annotated[int | None, about("Trials at once.", ge=1)] = None
+    labels: Annotated[
+        tuple[Label, ...], about("What a machine of a cluster must have (--on ray): gpu, docker or any name of yours.")
+    ] = ()
 
 
 class SecretScope(Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from holdfast.world.holders.connections import connected
 from holdfast.world.holders.holder_connection import GONE, HolderConnection
 from holdfast.world.holders.running_program import RunningProgram
 from holdfast.world.holders.wire import HolderMessage
-from holdfast.world.holders.workspace import WORKSPACE
+from holdfast.world.holders.workspace import HOME, WORKSPACE
 
 LISTEN = 7
 """An order that only the first process knows: the value is an IPv4 address and a port."""
@@ -43,7 +43,7 @@ class Shape(Struct, frozen=True):
     first_process: Path
     user: tuple[int, int]
     folder: Path
-    """Its own on this machine: holds `workspace`, `tmp`, `hosts`, `line`."""
+    """Its own on this machine: holds `workspace`, `home`, `tmp`, `hosts`, `line`."""
     visible: Mapping[str, Path]
     resources: Resources
     pids: int
@@ -159,6 +159,7 @@ def options(shape: Shape) -> list[str]:
     folder, limits = shape.folder, shape.resources
     mounts = [
         _mount(folder / "workspace", WORKSPACE, writable=True),
+        _mount(folder / "home", HOME, writable=True),
         _mount(folder / "tmp", "/tmp", writable=True),  # noqa: S108  # inside
         _mount(folder / "hosts", "/etc/hosts"),
         _mount(folder / "line", _LINE),

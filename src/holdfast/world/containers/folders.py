@@ -11,7 +11,7 @@ from holdfast.world.containers.container import Shape
 
 def make_folders(shape: Shape, hosts: str, fill: Callable[[str, Path], None] = lambda name, target: None) -> None:
     """Makes them, its user's own; `fill` puts something into each, by its name."""
-    for name in ("workspace", "tmp"):
+    for name in ("workspace", "home", "tmp"):
         target = shape.folder / name
         target.mkdir()
         fill(name, target)

@@ -62,6 +62,8 @@ class SandboxLayout:
     """Which of the sources are folders."""
     layers: tuple[int, ...] = ()
     """Which sources the workspace is made of, lowest first."""
+    home: int = -1
+    """Which source the home is filled with; -1: it is empty."""
     listen: tuple[tuple[str, int], ...] = ()
     visible: dict[str, int] = field(default_factory=dict)
     """Which sources are seen inside, by the path there."""
@@ -69,9 +71,10 @@ class SandboxLayout:
     """Small files of its own, by path."""
     links: dict[str, str] = field(default_factory=dict)
     """Links, by path, where nothing else is."""
+    nested: bool = False
     bwrap: str = ""
     """Bubblewrap, where a holder can execute it."""
-    disk: int | None = None
+    disk: int = 0
     pids: int = 0
     memory: int | None = None
     """Address space of each process."""

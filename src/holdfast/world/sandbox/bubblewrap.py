@@ -25,6 +25,8 @@ from holdfast.world.sandbox.sources import Sources
 
 PIDS = 4096
 """Processes of a sandbox for which the spec sets no limit: a fork bomb must not take the machine."""
+DISK = min(8 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4)
+"""Bytes that a sandbox may write where the spec sets no limit: they are in memory, and several trials run at once."""
 _PROBE = "/bin/sh"
 
 
@@ -75,7 +77,9 @@ class Bubblewrap:
             wanted = limits.wanted(sandbox_spec.resources)
             counted: dict[str, dict[str, str]] = {name: {} for name in limits.parents()} if sandbox_spec.limits else {}
             group = limits.ControlGroup({**counted, **wanted})
-            isolation = promises.of_sandbox(self._isolation, sandbox_spec.resources, PIDS)
+            isolation = promises.of_sandbox(
+                self._isolation, sandbox_spec.resources, PIDS, disk=DISK, nested=sandbox_spec.nested
+            )
             sandbox = BubblewrapSandbox(sandbox_spec, isolation, group, sources.copies)
             layout = self._layout(sandbox_spec, sources, in_group="memory" in wanted)
             line = self._order(layout, sources, group, sandbox)
@@ -118,17 +122,20 @@ class Bubblewrap:
         shown = {**self._interpreters, **sandbox_spec.visible}
         _refuse_hidden(shown)
         visible = {inside: sources.add(path) for inside, path in shown.items()}
+        home = -1 if sandbox_spec.home is None else sources.add(sandbox_spec.home, writable=True)
         bwrap = self._executable(sources)
         return SandboxLayout(
             sources=tuple(sources.paths),
             folders=tuple(sources.folders),
             layers=layers,
+            home=home,
             listen=tuple(sandbox_spec.listen),
             visible=visible,
             files=system.own_files(sandbox_spec.hosts),
-            links=self._links,
+            links={**self._links, **sandbox_spec.links},
+            nested=sandbox_spec.nested,
             bwrap=bwrap,
-            disk=sandbox_spec.resources.disk,
+            disk=sandbox_spec.resources.disk or DISK,
             pids=sandbox_spec.resources.pids or PIDS,
             memory=None if in_group else sandbox_spec.resources.memory,
             commands=sandbox_spec.commands is not None and bpf.known(),

@@ -21,7 +21,7 @@ from holdfast.world.holders.connections import connected
 from holdfast.world.holders.holder_connection import GONE, HolderConnection
 from holdfast.world.holders.running_program import NEVER, RunningProgram, run_to_end
 from holdfast.world.holders.wire import HolderMessage
-from holdfast.world.holders.workspace import WORKSPACE
+from holdfast.world.holders.workspace import HOME, WORKSPACE
 from holdfast.world.sandbox import bpf
 from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits, family
@@ -35,6 +35,7 @@ class BubblewrapSandbox:
     """One sandbox of the bubblewrap backend."""
 
     workspace = WORKSPACE
+    home = HOME
 
     def __init__(
         self, sandbox_spec: SandboxSpec, isolation: tuple[Isolation, ...], group: ControlGroup, copies: list[Path]
@@ -54,6 +55,7 @@ class BubblewrapSandbox:
         """The numbers of the watches whose fault the agent has run into."""
         self._listeners: dict[tuple[str, int], socket.socket] = {}
         self._view = -1
+        self._home_view = -1
         self._frozen = False
         self._holder = 0
         self._ours: set[int] = set()
@@ -65,7 +67,7 @@ class BubblewrapSandbox:
         self._line = line
         line.expect(0)
         message = await line.reply(0)
-        self._view, *listeners = message.fds
+        self._view, self._home_view, *listeners = message.fds
         for address, fd in zip(self._sandbox_spec.listen, listeners, strict=True):
             listener = socket.socket(fileno=fd)
             listener.setblocking(False)
@@ -174,13 +176,17 @@ class BubblewrapSandbox:
         """By a descriptor of ours: the mount itself is in no name space but the holder's."""
         return Path(f"/proc/{os.getpid()}/fd/{self._view}")
 
+    def home_view(self) -> Path:
+        return Path(f"/proc/{os.getpid()}/fd/{self._home_view}")
+
     async def close(self) -> None:
         for listener in self._listeners.values():
             listener.close()
         self._listeners.clear()
-        if self._view >= 0:
-            os.close(self._view)
-            self._view = -1
+        for view in (self._view, self._home_view):
+            if view >= 0:
+                os.close(view)
+        self._view = self._home_view = -1
         try:
             await self._line.close()
         finally:

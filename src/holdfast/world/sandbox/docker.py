@@ -27,7 +27,7 @@ from holdfast.world.containers.folders import make_folders
 from holdfast.world.holders.hosts_file import hosts_file
 from holdfast.world.holders.running_program import RunningProgram, run_to_end
 from holdfast.world.holders.user import whom
-from holdfast.world.holders.workspace import WORKSPACE
+from holdfast.world.holders.workspace import HOME, WORKSPACE
 from holdfast.world.sandbox import tree
 from holdfast.world.sandbox.bubblewrap import PIDS
 from holdfast.world.sandbox.paths import resolve
@@ -80,6 +80,7 @@ class DockerSandbox:
     """One trial's container."""
 
     workspace = WORKSPACE
+    home = HOME
 
     def __init__(self, sandbox_spec: SandboxSpec, shape: Shape, isolation: tuple[Isolation, ...]) -> None:
         self._sandbox_spec = sandbox_spec
@@ -94,7 +95,7 @@ class DockerSandbox:
         self._frozen = False
 
     async def open(self) -> None:
-        await asyncio.to_thread(furnish, self._shape, self._sandbox_spec.layers, (), self._sandbox_spec.hosts)
+        await asyncio.to_thread(furnish, self._shape, self._sources, self._sandbox_spec.hosts)
         await self._container.open()
         for address in self._sandbox_spec.listen:
             self._listeners[address] = await self._container.listen(*address)
@@ -180,6 +181,14 @@ class DockerSandbox:
             self._seen = seen
         return self._seen
 
+    def home_view(self) -> Path:
+        return self._shape.folder / "home"
+
+    @property
+    def _sources(self) -> dict[str, Sequence[Path]]:
+        home = self._sandbox_spec.home
+        return {"workspace": self._sandbox_spec.layers, "home": () if home is None else (home,)}
+
     async def close(self) -> None:
         for listener in self._listeners.values():
             listener.close()
@@ -195,8 +204,9 @@ class DockerSandbox:
         folder.mkdir(mode=0o700)
         copy = Container(shape)
         try:
-            tmp = self._shape.folder / "tmp"
-            await asyncio.to_thread(furnish, shape, (self._root,), (tmp,), self._sandbox_spec.hosts)
+            copied = {"workspace": self._root, **{name: self._shape.folder / name for name in ("home", "tmp")}}
+            sources = {name: (path,) for name, path in copied.items()}
+            await asyncio.to_thread(furnish, shape, sources, self._sandbox_spec.hosts)
             await copy.open()
             yield copy
         finally:
@@ -245,12 +255,11 @@ def promises(about: Mapping[str, object]) -> tuple[Isolation, ...]:
     )
 
 
-def furnish(shape: Shape, layers: Sequence[Path], tmp: Sequence[Path], hosts: Mapping[str, str]) -> None:
-    """Makes the folders that a container sees, with copies of these in them."""
-    sources = {"workspace": layers, "tmp": tmp}
+def furnish(shape: Shape, sources: Mapping[str, Sequence[Path]], hosts: Mapping[str, str]) -> None:
+    """Makes the folders that a container sees, with copies of these in them, by the name of each."""
 
     def fill(name: str, target: Path) -> None:
-        for source in sources[name]:
+        for source in sources.get(name, ()):
             tree.copy(source, target)
 
     make_folders(shape, hosts_file(hosts), fill)

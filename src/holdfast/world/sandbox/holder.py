@@ -18,12 +18,11 @@ from collections.abc import Callable, Mapping
 from holdfast.processes.leftovers import end_orphans, ended_children
 from holdfast.world.holders import wire
 from holdfast.world.holders.wire import HolderMessage, SandboxLayout
-from holdfast.world.holders.workspace import WORKSPACE
 from holdfast.world.sandbox import bpf, inside_paths, kernel
 from holdfast.world.sandbox.command_recorder import CommandRecorder
 from holdfast.world.sandbox.differences import differences
-from holdfast.world.sandbox.mounts import BEFORE, ROOT, SHM, TMP, SandboxMounts, WritableLayer
-from holdfast.world.sandbox.sandboxed_program import SandboxedProgram, start
+from holdfast.world.sandbox.mounts import BEFORE, ROOT, SandboxMounts, WritableLayer
+from holdfast.world.sandbox.sandboxed_program import SandboxedProgram, instead_of, start
 from holdfast.world.sandbox.system import System
 
 _OWN_MEMORY = 64_000_000
@@ -103,10 +102,12 @@ class Holder:
         if layout.commands or layout.watched:
             self._clerk = CommandRecorder(self._line, layout.bwrap, layout.watched)
         _limit(layout)
-        fds = [view, *(listener.fileno() for listener in listeners)]
+        home = self._mounts.home_view()
+        fds = [view, home, *(listener.fileno() for listener in listeners)]
         own = b" ".join(b"%d" % pid for pid in self._spared)
         self._tell(wire.DONE, 0, os.getpid(), text=own, fds=fds)
         os.close(view)
+        os.close(home)
         for listener in listeners:
             listener.close()
 
@@ -135,7 +136,7 @@ class Holder:
             refused = _inside(instead).refused(order.argv[0], order.env.get("PATH"), order.cwd)
             if refused:
                 raise OSError(refused, os.strerror(refused))
-            pid, told = start(self._layout.bwrap, order, instead, stdio, self._groups)
+            pid, told = start(self._layout.bwrap, order, instead, stdio, self._groups, nested=self._layout.nested)
             self._programs[pid] = SandboxedProgram(message.ticket, pid, told, aside)
             self._tell(wire.DONE, message.ticket)
         except OSError as refusal:
@@ -250,8 +251,7 @@ class Holder:
 
 
 def _inside(layer: WritableLayer | None) -> inside_paths.InsidePaths:
-    own = {} if layer is None else {WORKSPACE: layer.workspace, TMP: layer.tmp, SHM: layer.shm}
-    return inside_paths.InsidePaths({"/": ROOT, **own})
+    return inside_paths.InsidePaths({"/": ROOT, **instead_of(layer)})
 
 
 def _limit(layout: SandboxLayout) -> None:

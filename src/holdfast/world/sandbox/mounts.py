@@ -12,17 +12,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from holdfast.world.holders.wire import SandboxLayout
-from holdfast.world.holders.workspace import WORKSPACE
+from holdfast.world.holders.workspace import HOME, WORKSPACE
 from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.system import System
 
 TOP = "/sys"
 SOURCES, ROOT, DISK, VIEW, BEFORE = f"{TOP}/src", f"{TOP}/root", f"{TOP}/disk", f"{TOP}/view", f"{TOP}/before"
+HOME_VIEW = f"{TOP}/home"
 _EMPTY, _NOTHING, _ASIDE = f"{TOP}/empty", f"{TOP}/nothing", f"{TOP}/aside"
 TMP, SHM = "/tmp", "/dev/shm"  # noqa: S108  # as programs see them
 _OTHER_TMP = "/var/tmp"  # noqa: S108
-_WRITTEN = (f"{TMP}/", f"{SHM}/")
-_OWN_TMP, _OWN_SHM = f"{DISK}/t", f"{DISK}/s"
+_WRITTEN = (f"{TMP}/", f"{SHM}/", f"{HOME}/")
+_OWN_TMP, _OWN_SHM, _OWN_HOME = f"{DISK}/t", f"{DISK}/s", f"{DISK}/h"
 _DEVICES = ("full", "null", "random", "tty", "urandom", "zero")
 _LINKS = {
     "/dev/fd": "/proc/self/fd",
@@ -32,7 +33,7 @@ _LINKS = {
     "/dev/stdout": "/proc/self/fd/1",
     _OTHER_TMP: "../tmp",
 }
-_FOLDERS = ("/dev/pts", SHM, "/proc", "/run", TMP, WORKSPACE)
+_FOLDERS = ("/dev/pts", SHM, "/proc", "/run", TMP, WORKSPACE, HOME)
 _INODES = 1_000_000
 """Files that an agent can make: each costs about a kilobyte of the kernel's memory."""
 _LEAST_INODES = 16_384
@@ -41,13 +42,14 @@ _PLAIN = kernel.NOSUID | kernel.NODEV
 
 @dataclass(frozen=True)
 class WritableLayer:
-    """What programs write to: the workspace, /tmp and /dev/shm."""
+    """What programs write to: the workspace, their home, /tmp and /dev/shm."""
 
     workspace: str
+    home: str
     tmp: str
     shm: str
     shown: tuple[str, ...] = ()
-    """What is visible below /tmp or /dev/shm: a Python that lives there, for one."""
+    """What is visible below /tmp, /dev/shm or the home: a Python that lives there, for one."""
 
 
 class SandboxMounts:
@@ -58,7 +60,7 @@ class SandboxMounts:
         kernel.unshare(kernel.NEWNS)
         kernel.mount("none", "/", flags=kernel.REC | kernel.SLAVE)
         kernel.mount("tmpfs", TOP, "tmpfs", _PLAIN, "mode=0755,size=64m")
-        for folder in (SOURCES, ROOT, DISK, VIEW, BEFORE, _EMPTY, _NOTHING, _ASIDE):
+        for folder in (SOURCES, ROOT, DISK, VIEW, HOME_VIEW, BEFORE, _EMPTY, _NOTHING, _ASIDE):
             os.mkdir(folder)
         _build(system)
         self._size = ""
@@ -67,6 +69,8 @@ class SandboxMounts:
         self._uppers = 0
         self._asides = 0
         self._shown: tuple[str, ...] = ()
+        self._home: list[str] = [_OWN_HOME]
+        """What the home is made of, topmost first."""
         self.upper = ""
 
     def furnish(self, layout: SandboxLayout, trees: tuple[int, ...]) -> int:
@@ -81,11 +85,27 @@ class SandboxMounts:
             os.mkdir(folder)
             os.chmod(folder, 0o1777)  # noqa: S103  # as everywhere
             _bind(folder, f"{ROOT}{inside}")
+        self._furnish_home(layout.home)
         self._show_again(layout)
         return self.snapshot()
 
+    def _furnish_home(self, source: int) -> None:
+        """A folder of its own on the sandbox's disk, above what it is filled with."""
+        if source < 0:
+            os.mkdir(_OWN_HOME)
+        else:
+            self._home = [f"{DISK}/up-home", f"{SOURCES}/{source}"]
+            _overlay(self._home[1:], self._home[0], f"{DISK}/work-home", _OWN_HOME)
+        _bind(_OWN_HOME, f"{ROOT}{HOME}")
+
+    def home_view(self) -> int:
+        """The home, for us to read."""
+        _bind(_OWN_HOME, HOME_VIEW)
+        kernel.seal(HOME_VIEW, links=False)
+        return os.open(HOME_VIEW, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
     def _show_again(self, layout: SandboxLayout) -> None:
-        """What lies below /tmp and /dev/shm was hidden when programs got their own."""
+        """What lies below /tmp, /dev/shm and the home was hidden when programs got their own."""
         sources = {_straight(path): f"{SOURCES}/{n}" for path, n in layout.visible.items()}
         self._shown = tuple(sorted(path for path in sources if path.startswith(_WRITTEN)))
         for path in self._shown:
@@ -96,7 +116,7 @@ class SandboxMounts:
 
     @property
     def layer(self) -> WritableLayer:
-        return WritableLayer(f"{DISK}/merged{self._uppers}", _OWN_TMP, _OWN_SHM, self._shown)
+        return WritableLayer(f"{DISK}/merged{self._uppers}", _OWN_HOME, _OWN_TMP, _OWN_SHM, self._shown)
 
     def snapshot(self) -> int:
         """What is there now is where changes count from; a new view of the workspace, for us to read."""
@@ -120,13 +140,15 @@ class SandboxMounts:
         os.mkdir(aside)
         kernel.mount("tmpfs", aside, "tmpfs", _PLAIN, self._size)
         os.mkdir(f"{aside}/shm")
-        layer = WritableLayer(f"{aside}/merged", f"{aside}/merged-tmp", f"{aside}/shm", self._shown)
+        merged = f"{aside}/merged"
+        layer = WritableLayer(merged, f"{merged}-home", f"{merged}-tmp", f"{aside}/shm", self._shown)
         _overlay([self.upper, *self._lower], f"{aside}/up", f"{aside}/work", layer.workspace)
+        _overlay(self._home, f"{aside}/up-home", f"{aside}/work-home", layer.home)
         _overlay([self.layer.tmp], f"{aside}/up-tmp", f"{aside}/work-tmp", layer.tmp)
         return aside, layer
 
     def forget(self, aside: str) -> None:
-        for mounted in (f"{aside}/merged", f"{aside}/merged-tmp", aside):
+        for mounted in (f"{aside}/merged", f"{aside}/merged-home", f"{aside}/merged-tmp", aside):
             kernel.unmount(mounted)
         os.rmdir(aside)
 
@@ -222,7 +244,5 @@ def _lowers(folders: list[str]) -> str:
     return "userxattr,lowerdir=" + ":".join(folders)
 
 
-def _size(disk: int | None) -> str:
-    if disk is None:
-        return f"mode=0755,nr_inodes={_INODES}"
+def _size(disk: int) -> str:
     return f"mode=0755,size={disk},nr_inodes={min(_INODES, max(_LEAST_INODES, disk // 1024))}"

@@ -79,6 +79,7 @@ class ProcessSandbox:
         self._host = host
         self._root = folder / "workspace"
         self.workspace = str(self._root)
+        self.home = str(folder / "home")
         self._listeners: dict[tuple[str, int], socket.socket] = {}
         self._lines: dict[HolderConnection, RunningProgram] = {}
         self._agents: dict[HolderConnection, int] = {}
@@ -93,6 +94,9 @@ class ProcessSandbox:
     async def open(self) -> None:
         self._folder.mkdir(mode=0o700)
         self._root.mkdir()
+        os.mkdir(self.home)
+        if self._sandbox_spec.home is not None:
+            await asyncio.to_thread(tree.copy, self._sandbox_spec.home, Path(self.home))
         for layer in self._sandbox_spec.layers:
             await asyncio.to_thread(tree.copy, layer, self._root)
         for address in self._sandbox_spec.listen:
@@ -183,6 +187,9 @@ class ProcessSandbox:
             tree.copy(self._root, seen)
             self._seen = seen
         return self._seen
+
+    def home_view(self) -> Path:
+        return Path(self.home)
 
     async def close(self) -> None:
         await self.freeze()

@@ -7,6 +7,11 @@ import platform
 from holdfast.model.world import Isolation, Resources
 from holdfast.world.sandbox import bpf, limits
 
+NESTED = "nested user namespaces"
+_WEAKENED = (
+    "agent.nested_sandbox lets the agent have namespaces of its own: the kernel's calls for mounts and networks are in "
+    "its reach, so that a fault of the kernel there would let it out"
+)
 ALWAYS = (
     "host files",
     "read-only system",
@@ -17,7 +22,7 @@ ALWAYS = (
     "ipc",
     "no new privileges",
     "no capabilities",
-    "nested user namespaces",
+    NESTED,
     "kernel settings",
     "workspace",
     "disk limit",
@@ -46,8 +51,10 @@ def of_machine(*, commands: bool) -> tuple[Isolation, ...]:
     )
 
 
-def of_sandbox(machine: tuple[Isolation, ...], resources: Resources, pids: int) -> tuple[Isolation, ...]:
-    """The same with what was asked for: a limit that nobody set is not kept."""
+def of_sandbox(
+    machine: tuple[Isolation, ...], resources: Resources, pids: int, *, disk: int = 0, nested: bool = False
+) -> tuple[Isolation, ...]:
+    """The same with what was asked for: a limit that nobody set is not kept, unless there is a usual one."""
     asked = {
         "memory limit": resources.memory is not None,
         "cpu limit": resources.cpu is not None,
@@ -55,7 +62,11 @@ def of_sandbox(machine: tuple[Isolation, ...], resources: Resources, pids: int) 
     }
     told = []
     for one in machine:
-        if one.feature in asked and not asked[one.feature]:
+        if nested and one.feature == NESTED:
+            told.append(Isolation(NESTED, False, _WEAKENED))
+        elif one.feature == "disk limit" and resources.disk is None and disk and one.enforced:
+            told.append(Isolation(one.feature, True, f"{disk >> 20:,} MiB, as none was set"))
+        elif one.feature in asked and not asked[one.feature]:
             told.append(Isolation(one.feature, False, "none was set"))
         elif one.feature == "pids limit" and resources.pids is None and one.enforced:
             told.append(Isolation(one.feature, True, f"{pids}, as none was set"))

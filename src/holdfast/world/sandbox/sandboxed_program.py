@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from holdfast.processes.leftovers import kill, kill_group
 from holdfast.world.holders.wire import StartOrder
-from holdfast.world.holders.workspace import WORKSPACE
+from holdfast.world.holders.workspace import HOME, WORKSPACE
 from holdfast.world.sandbox.mounts import ROOT, SHM, TMP, WritableLayer
 from holdfast.world.sandbox.system import ID
 
@@ -24,7 +24,7 @@ _ABOVE = 100
 _SIGNALS = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD]
 """Python has settings of its own for these; a program gets the system's."""
 ALWAYS = (
-    "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --disable-userns "
+    "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try "
     f"--die-with-parent --new-session --uid {ID} --gid {ID} --hostname holdfast --cap-drop ALL --clearenv "
     f"--dev-bind {ROOT} / --proc /proc --ro-bind /proc/sys /proc/sys"
 ).split()
@@ -74,11 +74,17 @@ class SandboxedProgram:
 
 
 def start(
-    bwrap: str, order: StartOrder, instead: WritableLayer | None, stdio: Sequence[int], groups: Sequence[int]
+    bwrap: str,
+    order: StartOrder,
+    instead: WritableLayer | None,
+    stdio: Sequence[int],
+    groups: Sequence[int],
+    *,
+    nested: bool = False,
 ) -> tuple[int, int]:
     """Bubblewrap's process id, and the pipe on which it tells of the program. It is in these groups from its start."""
     told, tell = os.pipe()
-    options = _file(b"".join(os.fsencode(word) + b"\0" for word in options_of(order, instead)))
+    options = _file(b"".join(os.fsencode(word) + b"\0" for word in options_of(order, instead, nested=nested)))
     fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for fd in (*stdio, tell, options)]
     words = ["bwrap", "--args", str(_OPTIONS), "--json-status-fd", str(_STATUS)]
     try:
@@ -133,14 +139,24 @@ def _spawn_in(groups: Sequence[int], bwrap: str, argv: list[str], fds: Sequence[
     return pid
 
 
-def options_of(order: StartOrder, instead: WritableLayer | None) -> list[str]:
-    """All of bubblewrap's options: handed over as a file, as the environment holds secrets."""
-    layer = [] if instead is None else [(instead.workspace, WORKSPACE), (instead.tmp, TMP), (instead.shm, SHM)]
-    binds = [word for source, inside in layer for word in ("--bind", source, inside)]
+def options_of(order: StartOrder, instead: WritableLayer | None, *, nested: bool = False) -> list[str]:
+    """All of bubblewrap's options: handed over as a file, as the environment holds secrets.
+
+    `nested`: the program may have user namespaces of its own.
+    """
+    alone = [] if nested else ["--disable-userns"]
+    binds = [word for inside, source in instead_of(instead).items() for word in ("--bind", source, inside)]
     for path in instead.shown if instead is not None else ():
         binds += ["--ro-bind", f"{ROOT}{path}", path]
     variables = [word for name, value in order.env.items() for word in ("--setenv", name, value)]
-    return [*ALWAYS, *binds, *variables, "--chdir", order.cwd]
+    return [*ALWAYS, *alone, *binds, *variables, "--chdir", order.cwd]
+
+
+def instead_of(layer: WritableLayer | None) -> dict[str, str]:
+    """What of a layer is seen where; nothing of the one that every program sees."""
+    if layer is None:
+        return {}
+    return {WORKSPACE: layer.workspace, HOME: layer.home, TMP: layer.tmp, SHM: layer.shm}
 
 
 def _file(data: bytes) -> int:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.world.holders.hosts_file import hosts_file
+from holdfast.world.holders.workspace import HOME
 
-USER, HOME = "agent", "/workspace"
+USER = "agent"
 ID = 1000
 """The agent's user and group, as seen inside."""
 
@@ -65,7 +66,7 @@ def interpreters() -> dict[str, Path]:
 
 def interpreter_links() -> dict[str, str]:
     """The links that lead to the Python that runs Holdfast: it finds its own folders by following them."""
-    return {at: says for at, says, _ in _links(sys.executable)} if os.path.exists(sys.executable) else {}
+    return {at: says for at, says, _ in links_on(sys.executable)} if os.path.exists(sys.executable) else {}
 
 
 def present(paths: Iterable[str], without: Sequence[str] = ()) -> dict[str, Path]:
@@ -92,10 +93,10 @@ def in_system(path: str) -> bool:
 def _places(path: str) -> Iterator[str]:
     """The path without dots, and every further one that its links lead through."""
     yield os.path.abspath(path)
-    yield from (os.path.abspath(beyond) for _, _, beyond in _links(path))
+    yield from (os.path.abspath(beyond) for _, _, beyond in links_on(path))
 
 
-def _links(path: str) -> Iterator[tuple[str, str, str]]:
+def links_on(path: str) -> Iterator[tuple[str, str, str]]:
     """Each link on the way to what a path names: where it is, what it says, and the whole path with it followed."""
     place, at = os.path.abspath(path), ""
     for name in place.split("/")[1:]:
@@ -104,7 +105,7 @@ def _links(path: str) -> Iterator[tuple[str, str, str]]:
             says = os.readlink(at)
             beyond = os.path.join(os.path.dirname(at), says) + place[len(at) :]
             yield at, says, beyond
-            yield from _links(beyond)
+            yield from links_on(beyond)
             return
 
 

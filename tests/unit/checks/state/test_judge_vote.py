@@ -56,7 +56,11 @@ def test_anything_else_is_malformed_and_says_why(text: str) -> None:
     assert len(str(why.value)) < 200
 
 
-@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda v: st.dictionaries(st.text(), v)))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(), lambda v: st.dictionaries(st.text(), v), max_leaves=5
+    )
+)
 def test_no_reply_makes_a_score_outside_of_0_to_1(value: Any) -> None:
     for text in (json.dumps(value), json.dumps({"score": value})):
         if is_vote(text):

@@ -149,3 +149,12 @@ def test_a_bare_name_is_not_guessed_at_where_the_default_schema_was_not_recorded
     found = record(["db"], db_unchanged_except.TableMarks({"app.log": "1"}, {"app.log": "2"}))
     with pytest.raises(HarnessError, match="the default schema was not recorded in this run"):
         DbUnchangedExcept("db", ("log",)).decide(shown(found))
+
+
+def test_what_was_there_before_is_kept_by_the_world_of_the_trial() -> None:
+    check, db = DbUnchangedExcept("db"), Changing(dict(BEFORE))
+    first, other = FakeWorld(Path("/nowhere"), db), FakeWorld(Path("/nowhere"), db)
+    run(check.foresee(first))
+    assert list(first.foreseen) == [("db_unchanged_except", "db")]
+    with pytest.raises(HarnessError, match="not recorded"):
+        gathered(check, other)

@@ -76,3 +76,10 @@ def test_a_list_of_models_is_a_request_and_no_model_call() -> None:
     trace = (http("GET /v1/models"), llm(1.0, usd=0.1))
     assert found("max_tokens", *trace, max=15).passed
     assert found("max_calls", *trace, max=1, plane="llm").passed
+
+
+def test_a_refused_call_counts_as_often_as_it_came() -> None:
+    refused = http("GET https://a.example/", status=403, error_type="refused", times=3)
+    assert found("max_calls", refused, max=3, plane="http").passed
+    assert found("max_calls", refused, max=2, plane="http").passed is False
+    assert found("retries_within", refused, max=1, tool="https://a.example/*").passed is False

@@ -11,7 +11,7 @@ from holdfast.planes.http import values
 TREES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=20,
+    max_leaves=8,
 )
 
 

@@ -108,6 +108,7 @@ def test_a_path_of_no_provider(method: str, path: str) -> None:
         ("api.deepseek.com", "openai"),
         ("api.x.ai", "openai"),
         ("api.fireworks.ai", "openai"),
+        ("router.huggingface.co", "openai"),
         ("example.com", None),
         ("openai.com.example.com", None),
         ("notapi.openai.com.", None),

@@ -41,6 +41,7 @@ def talked(
     models: Mapping[str, ModelSpec] | None = None,
     named: bool = True,
     leaving: bool = False,
+    path: str = PATH,
 ) -> tuple[FakeContext, list[str], int]:
     """One websocket: the trial, what came, and the status if it was refused."""
     context, heard, status = FakeContext(), [], 101
@@ -59,7 +60,7 @@ def talked(
             address = await site_planes.open_address()
             try:
                 with address.serving(context):
-                    url = f"{address.environ['OPENAI_BASE_URL']}{PATH}"
+                    url = f"{address.environ['OPENAI_BASE_URL']}{path}"
                     try:
                         async with client.ws_connect(url, headers={"authorization": "Bearer holdfast-no-key"}) as line:
                             heard.append(await line.receive_str())
@@ -113,8 +114,22 @@ def test_a_provider_that_is_down_is_an_error(tmp_path: Path) -> None:
 def test_a_script_cannot_answer_a_websocket_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "model.yaml").write_text("replies: [{text: hi}]")
     context, _, status = talked(tmp_path, models={"*": ModelSpec("script", script="model.yaml")})
-    assert status == 400
+    assert status == 426
     assert "asks for a websocket (/v1/realtime)" in context.troubles[0]
+
+
+SCRIPTED = {"*": ModelSpec("script", script="model.yaml")}
+
+
+@pytest.mark.parametrize("models", [SCRIPTED, {}], ids=["script", "provider"])
+def test_a_client_that_also_speaks_http_is_sent_there_and_nothing_has_broken(
+    tmp_path: Path, models: Mapping[str, ModelSpec]
+) -> None:
+    """Codex opens a websocket at /responses first; 426 has it ask by HTTP, where faults can act."""
+    (tmp_path / "model.yaml").write_text("replies: [{text: hi}]")
+    context, heard, status = talked(tmp_path, models=models, path="/responses")
+    assert (heard, status, context.troubles, context.trace) == ([], 426, [], [])
+    assert context.notes == ["a websocket to the model (/v1/responses) was answered 426: its HTTP API is met instead"]
 
 
 @pytest.mark.parametrize(

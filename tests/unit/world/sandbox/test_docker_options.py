@@ -26,11 +26,12 @@ def test_a_container_is_closed_off():
     assert asked(words, "--memory") == asked(words, "--cpus") == []
 
 
-def test_only_the_workspace_and_tmp_can_be_written():
+def test_only_the_workspace_the_home_and_tmp_can_be_written():
     mounts = asked(options(SHAPE), "--mount")
     writable = [mount for mount in mounts if "readonly" not in mount]
     assert writable == [
         '"type=bind","source=/place/workspace","target=/workspace"',
+        '"type=bind","source=/place/home","target=/home/agent"',
         '"type=bind","source=/place/tmp","target=/tmp"',
     ]
     assert '"type=bind","source=/a, ""b""","target=/agent","readonly"' in mounts

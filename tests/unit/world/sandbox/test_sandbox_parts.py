@@ -52,6 +52,8 @@ def test_limits_that_nobody_set_are_not_claimed():
     assert not told["cpu limit"].enforced
     assert told["disk limit"] == Isolation("disk limit", False, "none was set")
     assert told["pids limit"] == Isolation("pids limit", True, "4096, as none was set")
+    usual = {one.feature: one for one in promises.of_sandbox(machine, Resources(), 4096, disk=6 << 30)}
+    assert usual["disk limit"] == Isolation("disk limit", True, "6,144 MiB, as none was set")
 
 
 def test_what_a_machine_cannot_keep_stays_so():
@@ -160,7 +162,7 @@ def test_root_is_given_up_for_whoever_called_sudo(monkeypatch):
 
 def test_secrets_are_options_never_arguments():
     order = wire.StartOrder(("agent",), {"KEY": "secret"}, "/workspace/d")
-    words = options_of(order, WritableLayer("/m", "/t", "/s"))
+    words = options_of(order, WritableLayer("/m", "/h", "/t", "/s"))
     assert words[-2:] == ["--chdir", "/workspace/d"]
     assert words[words.index("--setenv") :][:3] == ["--setenv", "KEY", "secret"]
     assert words[words.index("--bind") :][:3] == ["--bind", "/m", "/workspace"]
@@ -175,7 +177,7 @@ def test_an_order_arrives_as_it_was_given(argv, env, cwd):
 
 def test_a_layout_arrives_as_it_was_given():
     layout = wire.SandboxLayout(
-        (None, "/x"), (True, False), (0,), (("127.0.0.1", 80),), {"/a": 1}, {"/etc/hosts": "x"}, "/b", 5
+        (None, "/x"), (True, False), (0,), 1, (("127.0.0.1", 80),), {"/a": 1}, {"/etc/hosts": "x"}, "/b", 5
     )
     assert wire.layout_of(wire.written(layout)) == layout
 

@@ -86,8 +86,16 @@ def _changed(message: Any, view: Any, keys: Any, changed: Mapping[str, str]) -> 
     key = next(keys)
     if key not in changed:
         return message
-    text = changed[key] if view is message else RESULT + changed[key]
-    return {**message, "content": with_text_in(message.get("content"), text)}
+    content, text = message.get("content"), changed[key]
+    if view is not message:
+        text = _rewritten(text_in(content), view["content"], text)
+    return {**message, "content": with_text_in(content, text)}
+
+
+def _rewritten(written: str, result: str, text: str) -> str:
+    """A written result with another text in its place; what the framework says around it stays."""
+    start, found, end = written.removeprefix(RESULT).partition(result)
+    return f"{RESULT}{start}{text}{end}" if found else RESULT + text
 
 
 def _choice(choice: Any) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.model.completion import ToolCall
 from holdfast.planes.llm.codecs.loose import items, json_text, obj, text_in, word
+from holdfast.planes.llm.codecs.written_code import INTERPRETER, called_in, code_in, printed_in
 
 _CALLS = "Calling tools:\n"
 RESULT = "Observation:\n"
@@ -27,7 +28,7 @@ def understood(messages: list[Any]) -> list[Any]:
     for message in messages:
         role, text = word(obj(message).get("role")), text_in(obj(message).get("content"))
         if open_call and role == "user" and text.startswith(RESULT):
-            read.append({"role": "tool", "tool_call_id": open_call, "content": text.removeprefix(RESULT)})
+            read.append({"role": "tool", "tool_call_id": open_call, "content": printed_in(text.removeprefix(RESULT))})
             open_call = ""
             continue
         calls = _calls(text) if role == "assistant" and not items(message.get("tool_calls")) else []
@@ -45,7 +46,10 @@ def _has_calls(messages: list[Any]) -> bool:
 
 
 def asked_in(text: str) -> tuple[ToolCall, ...]:
-    """What a client that looks for a call in the text of a reply finds there: an object with a name and arguments."""
+    """What a client that looks for a call in the text of a reply finds there: an object with a name and arguments, or
+    code to be run."""
+    if code := code_in(text):
+        return (ToolCall("", *called_in(code)),)
     start, end = text.find("{"), text.rfind("}")
     if not 0 <= start < end < start + _LONGEST:
         return ()
@@ -68,4 +72,14 @@ def _calls(text: str) -> list[dict[str, Any]]:
         found = literal_eval(written.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return []
-    return [call for call in items(found) if obj(obj(call).get("function")).get("name")]
+    return [_meant(call) for call in items(found) if obj(obj(call).get("function")).get("name")]
+
+
+def _meant(call: dict[str, Any]) -> dict[str, Any]:
+    """The call; of code that is run, the one of the tool that it calls."""
+    function = call["function"]
+    code = function.get("arguments")
+    if function["name"] != INTERPRETER or not isinstance(code, str):
+        return call
+    name, arguments = called_in(code)
+    return {**call, "function": {"name": name, "arguments": arguments}}

@@ -78,7 +78,9 @@ class Provider:
         except OSError as unknown:
             raise down(UpstreamFailed("dns", str(unknown)), base) from unknown
         except NotPermitted as refused:
-            raise UpstreamDown(f"the model at {base} is not asked: {refused}") from refused
+            why = f"the model at {base} is not asked: {refused}"
+            ways = 'name it in network.egress.allow, or who answers in its stead in `models: {"*": …}`'
+            raise UpstreamDown(f"{why}. Two ways: {ways}") from refused
 
     def _base(self, query: Query) -> str:
         return (query.base_url or self._named or HOSTS[self._provider].public).rstrip("/")

@@ -59,6 +59,11 @@ HOSTS: Mapping[str, ProviderHost] = {
 OLLAMA_PORT = 11434
 
 
+def is_public(provider: str, host: str) -> bool:
+    """Whether it is the host that the provider's own client library asks."""
+    return urlsplit(HOSTS[provider].public).hostname == host.lower().rstrip(".")
+
+
 def named_base(provider: str, environ: Mapping[str, str]) -> str | None:
     """The address that the user's environment names for a provider."""
     given = next((environ[name].strip() for name in HOSTS[provider].base_variables if environ.get(name)), None)

@@ -1,0 +1,62 @@
+"""A command at a terminal of its own: what is typed there, and what is said of a question that never came."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from holdfast.errors import AgentUnavailable
+from holdfast.model.observation import Turn
+from holdfast.model.spec import AgentSpec
+from holdfast.planes.describe import shorten
+from holdfast.processes.pipes import Sink
+from holdfast.processes.terminal import LINE_LIMIT, Terminal, TypedLine
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_WANTS_TERMINAL = re.compile(
+    r"not a (?:tty|terminal)|/dev/tty|requires? (?:a|an interactive) (?:tty|terminal)|stdin is not"
+    r"|raw mode is not supported|EOF when reading a line|inappropriate ioctl",
+    re.IGNORECASE,
+)
+
+
+def open_terminal(agent: AgentSpec, prompt: str, sinks: Sequence[Sink]) -> Terminal:
+    """The terminal of one turn. The prompt is typed where a `{prompt}` stands, without control characters."""
+    prompt = _CONTROLS.sub("", prompt)
+    lines = [TypedLine(step.expect, step.type.replace("{prompt}", prompt)) for step in agent.dialogue]
+    if any(len(row.encode()) > LINE_LIMIT for line in lines for row in line.text.split("\n")):
+        raise AgentUnavailable(
+            f"a line of the prompt is longer than {LINE_LIMIT} bytes: no terminal takes it",
+            hint="use agent.prompt: arg, env or file",
+            config=True,
+        )
+    return Terminal(lines, sinks)
+
+
+def of_terminal(turn: Turn, terminal: Terminal, notes: list[str]) -> Turn:
+    """The turn with what its terminal has to say: of a question that never came, or what it waits for."""
+    if terminal.awaited is not None:
+        missed = f"{shorten(terminal.awaited)!r} was never seen on its terminal (agent.dialogue)"
+        if turn.ending == "timeout":
+            return replace(turn, detail=f"{turn.detail}: {missed}; {_last(terminal)}")
+        notes.append(f"it ended before that: {missed}")
+    elif turn.ending == "timeout":
+        why = "it may wait for input (agent.dialogue says what is typed)"
+        return replace(turn, detail=f"{turn.detail}: {why}; {_last(terminal)}")
+    return turn
+
+
+def without_terminal(turn: Turn, printed: str, notes: list[str]) -> Turn:
+    """The same turn; a program that ended badly for want of a terminal is noted."""
+    if turn.ending == "crashed" and _WANTS_TERMINAL.search(printed[-4_000:]):
+        notes.append(
+            "it seems to want a terminal or more input: agent.dialogue gives it one, and answers its questions"
+        )
+    return turn
+
+
+def _last(terminal: Terminal) -> str:
+    shown = terminal.last_lines
+    return f"the last lines there: {shorten(shown)}" if shown else "nothing was shown there"

@@ -1,0 +1,248 @@
+"""What tests written in Python hold: run an agent on a prompt under faults, then ask what was seen of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from holdfast.api.caller import Caller, caller
+from holdfast.api.loaded_spec import loaded
+from holdfast.api.raised import explained
+from holdfast.api.rim import RimWork, awaited, here
+from holdfast.api.run_result import RunResult
+from holdfast.api.running import execution
+from holdfast.api.values import CheckValue, FaultValue, check, fault
+from holdfast.errors import HoldfastError, SpecError, UsageError
+from holdfast.judge import Judge
+from holdfast.model.observation import FaultMet, Observation, Turn
+from holdfast.model.score import Cell
+from holdfast.model.spec import Spec
+from holdfast.model.trace import TraceEvent
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Verdict
+from holdfast.model.world import AuditEvent
+from holdfast.plan import RunOptions, needs_control, plan
+from holdfast.reading.node import Node, from_plain
+from holdfast.reading.reader import Bad, Reader
+from holdfast.report import wording
+from holdfast.report.safe import one_line
+from holdfast.score import Tally
+from holdfast.spec.fault_entry import FAMILIES
+from holdfast.spec.rules import RuleEntry, read_rules
+
+_SCENARIO = "faults"
+_RULE = "check"
+
+
+class Seen:
+    """What was seen in one trial."""
+
+    def __init__(self, spec: Spec, trial: Trial, observation: Observation, cells: Mapping[str, Cell]) -> None:
+        self._spec = spec
+        self._trial = trial
+        self._cells = cells
+        """Of the checks that were named before the run."""
+        self.observation = observation
+        """Everything, as it is stored."""
+
+    @property
+    def answer(self) -> str | None:
+        """The text of the last turn, partial output included; None if there is none."""
+        return self.turns[-1].text if self.turns else None
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        return self.observation.turns
+
+    @property
+    def ending(self) -> str:
+        """`answered`, or how it ended instead: raised, crashed, timeout, …"""
+        return self.observation.ending
+
+    @property
+    def met(self) -> tuple[FaultMet, ...]:
+        """The faults that the agent felt; a fault that fired and changed nothing is not among them."""
+        return self.observation.met
+
+    @property
+    def calls(self) -> tuple[TraceEvent, ...]:
+        """Every call that was seen, of tools, models, HTTP and MCP, in the order in which they began."""
+        return self.observation.trace
+
+    @property
+    def audit(self) -> tuple[AuditEvent, ...]:
+        """What the agent did in its world, where it had one: files, commands, requests, statements."""
+        return self.observation.audit
+
+    @property
+    def output(self) -> str:
+        """What it printed beside its answer."""
+        return self.observation.output
+
+    def called(self, tool: str) -> int:
+        """How often a tool, or a model by its name, was called."""
+        return sum(event.tool == tool for event in self.calls)
+
+    def check(self, type: str, /, **settings: Any) -> None:
+        """Asserts by a check of that type. AssertionError with the reason; so, in their own words, if nothing is proven
+        or our side broke. Takes what a rule takes: settings of the check, `negate`, `over`."""
+        __tracebackhide__ = True
+        cell = self._cells.get(_known_by(CheckValue(type, settings))) or self._judged(type, settings)
+        if cell.outcome != "pass":
+            raise AssertionError("\n".join(self._told(type, cell)))
+
+    def _judged(self, type: str, settings: dict[str, Any]) -> Cell:
+        __tracebackhide__ = True
+        entry = _read_rule({"id": _RULE, "type": type, **settings})
+        _refuse_late(entry)
+        rule = entry.invariant
+        spec = replace(self._spec, invariants=(rule,), cell_rules=())
+        made = plan(spec)
+        verdict: Verdict = Judge(spec, stored=True).judge(rule, self._trial, self.observation)
+        tally = Tally(spec, made)
+        tally.take(self._trial, self.observation, [verdict])
+        return next(iter(tally.cells()))
+
+    def _told(self, type: str, cell: Cell) -> list[str]:
+        facts = [("asked", turn.asked) for turn in self.turns[-1:]]
+        facts += [("answered", self.answer if self.answer else f"({self.ending})")]
+        facts += [("because", cell.reason or self.observation.error or "no reason was recorded")]
+        facts += [("met", "; ".join(map(wording.fault, self.observation.ledger)))] if self.observation.ledger else []
+        word = {"fail": "failed", "error": "error: our side broke"}.get(cell.outcome, cell.outcome)
+        return [f"{type} {word}", *(f"  {label:<10}{one_line(str(text))}" for label, text in facts)]
+
+    def __repr__(self) -> str:
+        return f"<holdfast trial {self._trial.id}: {self.ending}, met {len(self.met)} faults>"
+
+
+class Holdfast:
+    """The fixture `holdfast`."""
+
+    def __init__(self, runs: Callable[[], Path], seed: int = 0) -> None:
+        self._runs = runs
+        self._seed = seed
+
+    fault = staticmethod(fault)
+    check = staticmethod(check)
+
+    def run(
+        self,
+        agent: str | Callable[..., Any] | Mapping[str, Any],
+        prompt: str | Mapping[str, Any],
+        *,
+        tools: Sequence[Any] = (),
+        llm: Sequence[Any] = (),
+        faults: Sequence[FaultValue] = (),
+        checks: Sequence[CheckValue] = (),
+        isolation: str | None = None,
+        timeout: str | int | None = None,
+        seed: int | None = None,
+        **sections: Any,
+    ) -> Seen:
+        """Asks the agent once: a function or its name `module:function`, or a dict with the keys of `agent:`.
+
+        `checks` are those that look at what is left, ask a model or compare with a calm answer: they must be known
+        before. `sections` are other keys of a spec, such as `services`, `setup` or `models`.
+        """
+        __tracebackhide__ = True
+        written = _written(agent, prompt, tools, llm, faults, checks, isolation, timeout, sections)
+        try:
+            spec, work = self._prepared(written, seed, caller())
+            return _seen(spec, here(work), checks)
+        except HoldfastError as error:
+            raise explained(error).with_traceback(None) from None
+
+    def run_async(
+        self,
+        agent: str | Callable[..., Any] | Mapping[str, Any],
+        prompt: str | Mapping[str, Any],
+        *,
+        tools: Sequence[Any] = (),
+        llm: Sequence[Any] = (),
+        faults: Sequence[FaultValue] = (),
+        checks: Sequence[CheckValue] = (),
+        isolation: str | None = None,
+        timeout: str | int | None = None,
+        seed: int | None = None,
+        **sections: Any,
+    ) -> Coroutine[Any, Any, Seen]:
+        """`run`, to be awaited."""
+        written = _written(agent, prompt, tools, llm, faults, checks, isolation, timeout, sections)
+        where = caller()
+
+        async def seen() -> Seen:
+            __tracebackhide__ = True
+            try:
+                spec, work = self._prepared(written, seed, where)
+                return _seen(spec, await awaited(work), checks)
+            except HoldfastError as error:
+                raise explained(error).with_traceback(None) from None
+
+        return seen()
+
+    def _prepared(self, written: dict[str, Any], seed: int | None, where: Caller) -> tuple[Spec, RimWork[RunResult]]:
+        options = RunOptions(preflight=False, seed=self._seed if seed is None else seed)
+        spec = loaded(written, options, where, "contract")
+        return spec.spec, execution(spec, options, where, runs=self._runs())
+
+
+def _seen(spec: Spec, result: RunResult, checks: Sequence[CheckValue]) -> Seen:
+    with result:
+        found = next(one for one in result.trials if one.trial.kind == "contract")
+        cells = {row.cell.invariant: row.cell for row in result.cells}
+        named = {_known_by(one): cells[f"{_RULE}-{number}"] for number, one in enumerate(checks)}
+        return Seen(spec, found.trial, found.seen, named)
+
+
+def _written(
+    agent: Any,
+    prompt: str | Mapping[str, Any],
+    tools: Sequence[Any],
+    llm: Sequence[Any],
+    faults: Sequence[FaultValue],
+    checks: Sequence[CheckValue],
+    isolation: str | None,
+    timeout: str | int | None,
+    sections: Mapping[str, Any],
+) -> dict[str, Any]:
+    """A contract of one question in one scenario, whose trial serves every rule."""
+    section = dict(agent) if isinstance(agent, Mapping) else {"type": "python", "endpoint": agent}
+    given = {"tools": list(tools), "llm": list(llm), "isolation": isolation, "timeout": timeout}
+    section |= {key: value for key, value in given.items() if value not in ([], None)}
+    scenario: dict[str, Any] = {"name": _SCENARIO if faults else "calm"}
+    for one in faults:
+        family = next(family.name for family in FAMILIES.values() if family.plane == one.plane)
+        scenario.setdefault(family, []).append(one)
+    rules = [{"id": f"{_RULE}-{number}", "check": one} for number, one in enumerate(checks)]
+    contract = {
+        "name": "a test",
+        "isolation": "scenario",
+        "invariants": [{"id": "ended", "type": "completes"}, *rules],
+        "chaos_matrix": [scenario],
+    }
+    return {"agent": section, "golden_prompts": [prompt], "contract": contract, **sections}
+
+
+def _known_by(value: CheckValue) -> str:
+    return repr((value.type, sorted(value.settings.items(), key=lambda one: one[0])))
+
+
+def _read_rule(entry: dict[str, Any]) -> RuleEntry:
+    __tracebackhide__ = True
+    where, reader = caller(), Reader()
+    rules = read_rules(reader, from_plain([entry], Node("null", where.line, 1)), "check", contract=True)
+    if isinstance(rules, Bad) or not rules or any(problem.severity == "error" for problem in reader.problems):
+        raise explained(SpecError(where.path, [replace(one, path=one.path[8:].lstrip(".")) for one in reader.problems]))
+    return rules[0]
+
+
+def _refuse_late(entry: RuleEntry) -> None:
+    """What must happen while the world is there, or beside a calm answer, cannot be asked for afterwards."""
+    __tracebackhide__ = True
+    made, kind = entry.made, entry.invariant.check
+    if hasattr(made, "gather") or hasattr(made, "consult") or needs_control(made):
+        hint = f"name it before: holdfast.run(…, checks=[holdfast.check({kind!r}, …)])"
+        raise explained(UsageError(f"{kind} cannot be asked for after the run", hint=hint))

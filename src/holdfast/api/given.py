@@ -1,0 +1,32 @@
+"""Functions that are given as they are, and that no other process could import: attributes of this module for one run.
+
+`holdfast.api.given:answer` names one. An inline agent is asked in this process, where that is found.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+_here = sys.modules[__name__]
+_one_run = threading.RLock()
+"""Inline agents share the process: two at once would get each other's output, folder and functions."""
+
+
+@contextmanager
+def installed(functions: Mapping[str, Callable[..., Any]], *, inline: bool) -> Iterator[None]:
+    """While this is open the functions can be found here; no other inline agent runs meanwhile."""
+    if not inline:
+        yield
+        return
+    with _one_run:
+        for name, function in functions.items():
+            setattr(_here, name, function)
+        try:
+            yield
+        finally:
+            for name in functions:
+                delattr(_here, name)

@@ -1,0 +1,117 @@
+"""From a file to a run that has ended: the one way that the command line, Python code and pytest go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from holdfast.errors import AgentUnavailable, SpecError, UsageError
+from holdfast.model.spec import BuiltText, Problem, Spec
+from holdfast.plan import RunOptions
+from holdfast.runner.consultations import check_judges
+from holdfast.runner.interrupts import Interrupts
+from holdfast.runner.job import Job, Listen
+from holdfast.runner.outcome import RunOutcome, conclude, store_score, unrun
+from holdfast.runner.start import RUNS, begin
+from holdfast.spec import check, refusing_unset, requires_contract
+from holdfast.store.rundir import RunDir, RunEnd
+
+
+class PreparedJob(Struct, frozen=True):
+    """A job, and the run to take up if it is not a new one."""
+
+    job: Job
+    rundir: RunDir | None = None
+    files: str = ""
+    """With `--cached`: the digest of what lies beside the spec."""
+
+
+def load_part(path: Path, given: RunOptions, built: BuiltText | None = None) -> tuple[Spec, tuple[Problem, ...]]:
+    """The spec with what the options change; raises SpecError if the part that was asked for cannot be run."""
+    checked = check(
+        path,
+        environ=os.environ,
+        seed=given.seed,
+        replicas=given.replicas,
+        profile=given.profile,
+        part=given.part,
+        chaos=given.chaos,
+        chaos_profile=given.chaos_profile,
+        built=built,
+    )
+    problems = refusing_unset(checked.problems)
+    if checked.spec is not None and given.part == "contract":
+        problems = (*problems, *requires_contract(checked.spec))
+    if checked.spec is None or any(p.severity == "error" for p in problems):
+        raise SpecError(str(path), problems, source=checked.source)
+    return checked.spec, problems
+
+
+def settled_job(
+    spec: Spec, given: RunOptions, warnings: Iterable[str], environ: Mapping[str, str] = os.environ
+) -> PreparedJob:
+    """A new job, once every model that it needs is known."""
+    _check_models(spec, given)
+    job = Job(spec, given, environ, tuple(warnings))
+    check_judges(spec, job.plan.invariants, environ)
+    if job.options.on:
+        from holdfast.runner.on_cluster import check_cluster
+
+        check_cluster(spec, job.options)
+    if spec.has_users:
+        from holdfast.runner.conversations import check_users
+
+        check_users(spec, environ)
+    return PreparedJob(job)
+
+
+def _check_models(spec: Spec, given: RunOptions) -> None:
+    """A recording of an agent whose calls nobody sees would be empty, and a replay would answer nothing."""
+    from holdfast.execute.options import ModelOptions
+    from holdfast.execute.plane_needs import needs_planes
+
+    option = "--record" if given.record else "--replay" if given.replay else ""
+    if option and not needs_planes(spec, ModelOptions(given.record, given.replay)):
+        hint = "start it with agent.command, or put it behind holdfast gateway; an inline agent needs isolation: fresh"
+        raise UsageError(f"{option}: this agent's model calls do not go through Holdfast", hint=hint)
+
+
+def carry_out(
+    prepared: PreparedJob,
+    listen: Listen,
+    *,
+    report: bool,
+    runs: Path = RUNS,
+    at: RunDir | None = None,
+    beat: Callable[[], None] | None = None,
+    each_trial: bool = True,
+    interrupts: Interrupts | None = None,
+) -> RunOutcome:
+    """Runs, scores and stores; with `report` the outcome names the page that is to be written.
+
+    `at` is the folder of a new run that is a part of a whole one.
+    """
+    from holdfast.runner.run import run
+
+    job = prepared.job
+    here = os.getcwd()
+    rundir = prepared.rundir or begin(job, runs.absolute(), at, prepared.files)
+    try:
+        running = run(job, rundir, listen, beat=beat, each_trial=each_trial, interrupts=interrupts)
+    except BaseException as broken:
+        if isinstance(broken, AgentUnavailable) and prepared.rundir is None:
+            broken.cases = tuple(unrun(job.spec, job.plan, str(broken)))
+        if prepared.rundir is None:
+            rundir.discard_if_empty()
+        raise
+    finally:
+        os.chdir(here)  # an inline agent may have left it
+    ended = rundir.ended() or RunEnd(False, 0.0)
+    page = rundir.path / "report.html" if report else None
+    outcome = conclude(rundir, job.spec, job.plan, running.intake.tally, job.options, ended=ended, page=page)
+    store_score(rundir, outcome.score)
+    rundir.unlock()
+    return outcome

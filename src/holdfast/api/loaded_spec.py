@@ -1,0 +1,113 @@
+"""A spec as Python code holds it: loaded from a file, or built from a dict."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.api.built import Builder
+from holdfast.api.caller import Caller
+from holdfast.api.job import load_part
+from holdfast.api.part_spec import made_part
+from holdfast.errors import UsageError
+from holdfast.model.spec import PartAsked, Spec
+from holdfast.plan import RunOptions
+from holdfast.runner.job import told
+
+
+class LoadedSpec(Struct, frozen=True):
+    """A spec that can be run. It is read by `load` or `build`; nothing of it can be changed."""
+
+    spec: Spec
+    warnings: tuple[str, ...] = ()
+    """What probably does not mean what it seems to."""
+    part: PartAsked | None = None
+    functions: dict[str, Callable[..., Any]] = {}
+    """What was given as it is, and only this process can find."""
+    seed: int | None = None
+    replicas: int | None = None
+    """As they were asked for beside what is written; None: as it is written."""
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The ids of its rules."""
+        return tuple(rule.id for rule in self.spec.invariants)
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """The names of its scenarios."""
+        return tuple(scenario.name for scenario in self.spec.scenarios)
+
+    def __repr__(self) -> str:
+        return f"<holdfast spec {self.name!r}: {len(self.rules)} rules, {len(self.scenarios)} scenarios>"
+
+
+SpecSource = str | os.PathLike[str] | Mapping[str, Any] | LoadedSpec
+"""A file, a dict with the keys of one, or what was loaded or built before."""
+
+
+def loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAsked | None) -> LoadedSpec:
+    """The spec of a source, with what the options change in it. SpecError with every problem if it cannot be used."""
+    _check_numbers(options)
+    if isinstance(source, LoadedSpec):
+        return _again(source, options, part)
+    if isinstance(source, Mapping):
+        builder = Builder(where)
+        text = builder.text(source)
+        path = Path(where.path)
+    else:
+        builder, text, path = None, None, Path(source)
+    part = part or _part(path, options, text)
+    spec, problems = load_part(path, replace(options, part=part), text)
+    spec, made = made_part(spec, os.environ)
+    functions = {} if builder is None else builder.functions
+    return LoadedSpec(spec, (*told(spec, problems), *made), part, functions, options.seed, options.replicas)
+
+
+def _check_numbers(options: RunOptions) -> None:
+    """What the command line would not take is refused here, too, and never ignored."""
+    for name, given, least, most in (
+        ("seed", options.seed, 0, 2**63 - 1),
+        ("replicas", options.replicas, 1, 100_000),
+        ("concurrency", options.concurrency, 1, None),
+        ("min_score", options.min_score, 0, 100),
+    ):
+        if given is not None and not (least <= given and (most is None or given <= most)):
+            upper = f" to {most}" if most is not None else " or more"
+            raise UsageError(f"{name} is {given}, expected {least}{upper}")
+
+
+def _again(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> LoadedSpec:
+    """What was loaded before, with other options: it must still be the same."""
+    before = source.spec
+    asked = replace(options, part=part or source.part or "contract")
+    asked = replace(
+        asked,
+        seed=source.seed if asked.seed is None else asked.seed,
+        replicas=source.replicas if asked.replicas is None else asked.replicas,
+    )
+    if (asked.seed, asked.replicas, asked.part) == (source.seed, source.replicas, source.part):
+        return source
+    spec, problems = load_part(Path(before.path), asked, before.built)
+    if spec.digest != before.digest:
+        raise UsageError(f"{before.path} has changed since it was loaded", hint="load it again")
+    spec, made = made_part(spec, os.environ)
+    warnings = (*told(spec, problems), *made)
+    return LoadedSpec(spec, warnings, asked.part, source.functions, asked.seed, asked.replicas)
+
+
+def _part(path: Path, options: RunOptions, text: Any) -> PartAsked:
+    """What is run where nobody says: the contract of a file; of one that has none, what `holdfast run` runs."""
+    from holdfast.spec import check
+
+    found = check(path, environ=os.environ, seed=options.seed, replicas=options.replicas, built=text).spec
+    return "run" if found is not None and found.declares and "contract" not in found.declares else "contract"

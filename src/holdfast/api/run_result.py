@@ -1,0 +1,122 @@
+"""What a run came to, for Python code: the verdict and the score, its cells, cases and trials."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import UsageError
+from holdfast.model.run import CaseRow, CellRow, Run, TracedTrial
+from holdfast.model.score import Score
+from holdfast.runner.outcome import RunOutcome
+
+MEANINGS: Mapping[int, str] = {
+    0: "held",
+    1: "violated, or below the minimum",
+    2: "interrupted",
+    3: "our side broke",
+    4: "usage or configuration",
+    5: "nothing proven",
+}
+
+
+class RunResult:
+    """A run that has ended and is stored. Trials are read from its folder when they are looked at."""
+
+    def __init__(self, outcome: RunOutcome) -> None:
+        self._outcome = outcome
+
+    @property
+    def run(self) -> Run:
+        """All that reports are made of."""
+        return self._outcome.run
+
+    @property
+    def id(self) -> str:
+        return self.run.id
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+        return Path(self.run.path)
+
+    @property
+    def score(self) -> Score:
+        """The numbers, what decided, and `reasons` in words; `score.value` is None where no cell counted."""
+        return self._outcome.score
+
+    @property
+    def passed(self) -> bool:
+        """Whether it held: what `holdfast` exits 0 for."""
+        return self.exit_code == 0
+
+    @property
+    def exit_code(self) -> int:
+        """What `holdfast` would exit with."""
+        return self.score.exit_code
+
+    @property
+    def meaning(self) -> str:
+        """The exit code in words."""
+        return MEANINGS[self.exit_code]
+
+    @property
+    def cells(self) -> Sequence[CellRow]:
+        """Every rule in every scenario: `row.cell` has its outcome and reason, `row.trials` what decided it."""
+        return self.run.cells
+
+    @property
+    def cases(self) -> Sequence[CaseRow]:
+        """Of a task: it in every scenario; `row.case` has its status, `row.replicas` its trials."""
+        return self.run.cases
+
+    @property
+    def trials(self) -> Iterator[TracedTrial]:
+        """Every trial with what was seen of it and every verdict on it, in the order in which they were begun."""
+        return self._outcome.cells.traced()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.run.warnings
+
+    def cell(self, invariant: str, scenario: str, **params: Any) -> CellRow:
+        """One cell; UsageError if the run has no such cell."""
+        for row in self.cells:
+            if (row.cell.invariant, row.cell.scenario, row.cell.params) == (invariant, scenario, params):
+                return row
+        there = ", ".join(f"{row.cell.invariant} in {row.cell.scenario}" for row in self.cells[:10])
+        raise UsageError(f"run {self.id} has no cell {invariant} in {scenario}", hint=f"there are: {there}")
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes a report; what kind is told by its suffix: .html .json .md .xml .sarif"""
+        from holdfast.report.files import write
+
+        write(self.run, Path(path))
+
+    def close(self) -> None:
+        """Lets go of the run's files; they are opened anew if a trial is looked at again."""
+        self._outcome.close()
+
+    def __enter__(self) -> RunResult:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        value = "no score" if self.score.value is None else f"{self.score.value:.2f}"
+        return f"<holdfast run {self.id}: {self.meaning}, {value}>"
+
+    def __str__(self) -> str:
+        """The summary as a terminal shows it."""
+        from holdfast.report.terminal import summary
+
+        return summary(self.run, width=100, color=False)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from holdfast.report.notebook import fragment
+
+        return fragment(self.run)

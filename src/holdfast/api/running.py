@@ -1,0 +1,208 @@
+"""The functions of the Python API: load, build, run, run_async, rejudge."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast.api.caller import Caller, caller
+from holdfast.api.given import installed
+from holdfast.api.job import carry_out, settled_job
+from holdfast.api.loaded_spec import LoadedSpec, SpecSource, loaded
+from holdfast.api.raised import explained
+from holdfast.api.rim import RimWork, RunInterrupted, awaited, here
+from holdfast.api.run_result import RunResult
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.model.spec import PartAsked
+from holdfast.plan import RunOptions, Select
+from holdfast.runner.interrupts import Interrupts
+from holdfast.runner.job import Listen
+from holdfast.runner.start import RUNS
+from holdfast.store.rundir import RunDir
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    part: PartAsked | None = None,
+    seed: int | None = None,
+    replicas: int | None = None,
+) -> LoadedSpec:
+    """The spec of a file; SpecError with every problem of it if it cannot be used. Nothing of it is run.
+
+    Without `part` it is the file's contract, and of a file that has none what `holdfast run` runs.
+    """
+    return _loaded(path, RunOptions(seed=seed, replicas=replicas), caller(), part)
+
+
+def build(
+    written: Mapping[str, Any], *, part: PartAsked | None = None, seed: int | None = None, replicas: int | None = None
+) -> LoadedSpec:
+    """The spec of a dict with the keys of a file and the same errors: they name the line of this call and the key.
+
+    Files and modules are looked for beside the file of the calling code; in a notebook, in the working folder.
+    """
+    return _loaded(written, RunOptions(seed=seed, replicas=replicas), caller(), part)
+
+
+def run(
+    spec: SpecSource,
+    *,
+    part: PartAsked | None = None,
+    seed: int | None = None,
+    replicas: int | None = None,
+    scenarios: str | Sequence[str] = (),
+    invariants: str | Sequence[str] = (),
+    trials: str | Sequence[str] = (),
+    keywords: str = "",
+    concurrency: int | None = None,
+    min_score: float | None = None,
+    strict: bool = False,
+    fail_fast: bool = False,
+    preflight: bool = True,
+    runs: str | os.PathLike[str] = RUNS,
+    listen: Listen | None = None,
+) -> RunResult:
+    """Runs a spec to its end: a file, a dict, or what `load` and `build` gave. It is stored below `runs`.
+
+    The options are those of `holdfast contract run`; scenarios and invariants are globs. `listen` is told each event.
+    Works also where an event loop runs, as in a notebook. A failing agent is a result, never an exception.
+    """
+    select = Select(_names(scenarios), _names(invariants), _names(trials), keywords)
+    options = RunOptions(
+        select, concurrency, min_score, strict, fail_fast, preflight=preflight, replicas=replicas, seed=seed
+    )
+    return _at_rim(execution(spec, options, caller(), part=part, runs=Path(runs), listen=listen))
+
+
+def run_async(
+    spec: SpecSource,
+    *,
+    part: PartAsked | None = None,
+    seed: int | None = None,
+    replicas: int | None = None,
+    scenarios: str | Sequence[str] = (),
+    invariants: str | Sequence[str] = (),
+    trials: str | Sequence[str] = (),
+    keywords: str = "",
+    concurrency: int | None = None,
+    min_score: float | None = None,
+    strict: bool = False,
+    fail_fast: bool = False,
+    preflight: bool = True,
+    runs: str | os.PathLike[str] = RUNS,
+    listen: Listen | None = None,
+) -> Coroutine[Any, Any, RunResult]:
+    """`run`, to be awaited: the caller's event loop goes on meanwhile. `listen` is called in another thread."""
+    select = Select(_names(scenarios), _names(invariants), _names(trials), keywords)
+    options = RunOptions(
+        select, concurrency, min_score, strict, fail_fast, preflight=preflight, replicas=replicas, seed=seed
+    )
+    return _awaited(execution(spec, options, caller(), part=part, runs=Path(runs), listen=listen))
+
+
+def rejudge(
+    run: str | RunResult,
+    rules: SpecSource | None = None,
+    *,
+    min_score: float | None = None,
+    strict: bool = False,
+    runs: str | os.PathLike[str] = RUNS,
+) -> RunResult:
+    """Judges a stored run anew, without the agent: a RunResult, an id, `latest`, or the path of its folder.
+
+    Without `rules` by those that it was run with; else by those of a file, a dict or a loaded spec.
+    """
+    where = caller()
+
+    def work(interrupts: Interrupts) -> RunResult:
+        from holdfast.runner.rejudge import judge_again
+
+        name = str(run.path) if isinstance(run, RunResult) else run
+        found = RunDir.find(Path(runs).absolute(), name).single()
+        options = RunOptions(min_score=min_score, strict=strict, part=found.manifest().options.part)
+        given = None if rules is None else loaded(rules, options, where, options.part).spec
+        config = None if given is None else Path(given.path)
+        built = None if given is None else given.built
+        return RunResult(judge_again(found, config=config, options=options, environ=os.environ, built=built))
+
+    return _at_rim(work)
+
+
+def execution(
+    source: SpecSource,
+    options: RunOptions,
+    where: Caller,
+    *,
+    part: PartAsked | None = None,
+    runs: Path = RUNS,
+    listen: Listen | None = None,
+) -> RimWork[RunResult]:
+    """What `run` does, to be done at the rim. What can be refused is refused before it is."""
+    spec = _loaded(source, options, where, part)
+    if spec.part == "run" and {"scenario", "mutation"} <= set(spec.spec.declares):
+        raise UsageError("the spec has a task and mutations to run", hint="say part='scenario' or part='mutation'")
+
+    def work(interrupts: Interrupts) -> RunResult:
+        inline = spec.spec.agent.in_python and spec.spec.agent.isolation == "inline"
+        with installed(spec.functions, inline=inline):
+            settled = settled_job(spec.spec, _settled(options, spec), spec.warnings, _environ(spec))
+            each = listen is not None
+            outcome = carry_out(
+                settled, listen or _unheard, report=False, runs=runs, each_trial=each, interrupts=interrupts
+            )
+        result = RunResult(outcome)
+        if result.exit_code == 2:
+            raise RunInterrupted(f"run {result.id} is stored as far as it went")
+        return result
+
+    return work
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    """One name is a list of one."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _settled(options: RunOptions, spec: LoadedSpec) -> RunOptions:
+    """What the run keeps of how it was asked for: enough to read the same spec from its copy."""
+    from msgspec.structs import replace
+
+    return replace(options, part=spec.spec.part, seed=spec.seed, replicas=spec.replicas)
+
+
+def _environ(spec: LoadedSpec) -> Mapping[str, str]:
+    """Code that names a function of its own may import it from where a new process would not look."""
+    if spec.spec.built is None:
+        return os.environ
+    places = [os.path.abspath(place) for place in sys.path if os.path.isdir(place or ".")]
+    before = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([*([before] if before else []), *places])}
+
+
+def _unheard(event: object) -> None:
+    """Nobody listens."""
+
+
+def _loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAsked | None) -> LoadedSpec:
+    try:
+        return loaded(source, options, where, part)
+    except HoldfastError as error:
+        raise explained(error).with_traceback(None) from None
+
+
+def _at_rim(work: RimWork[RunResult]) -> RunResult:
+    try:
+        return here(work)
+    except HoldfastError as error:
+        raise explained(error).with_traceback(None) from None
+
+
+async def _awaited(work: RimWork[RunResult]) -> RunResult:
+    try:
+        return await awaited(work)
+    except HoldfastError as error:
+        raise explained(error).with_traceback(None) from None

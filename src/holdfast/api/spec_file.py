@@ -1,0 +1,217 @@
+"""A spec file as a list of things that hold or not, one by one: the cells of its contract, the cases of its task.
+
+Each is decided by a run of the trials that it needs; several can be decided by one run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from holdfast.api.caller import Caller
+from holdfast.api.loaded_spec import LoadedSpec, loaded
+from holdfast.api.raised import lines
+from holdfast.api.rim import here
+from holdfast.api.run_result import RunResult
+from holdfast.api.running import execution
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.model.codec import canonical
+from holdfast.model.run import CaseRow, CellRow
+from holdfast.model.spec import Invariant
+from holdfast.plan import Plan, RunOptions, Select, plan
+from holdfast.plan.matrix import case_rules
+from holdfast.plan.select import SelectedCell
+from holdfast.report import case_blocks, failures, wording
+from holdfast.report.safe import one_line, visible
+from holdfast.spec.references import param_text
+
+ItemWord = Literal["pass", "fail", "error", "unproven"]
+
+
+class FileItem(Struct, frozen=True):
+    """A rule in a scenario, or the task in one."""
+
+    name: str
+    part: Literal["contract", "scenario"]
+    scenario: str
+    invariant: str
+    """Empty: the task in this scenario, with all its rules."""
+    params: str
+    """Canonical JSON."""
+    line: int
+
+
+class ItemOutcome(Struct, frozen=True):
+    """What came of an item, and why."""
+
+    word: ItemWord
+    lines: tuple[str, ...] = ()
+    run: str = ""
+    """The folder of the run that decided it."""
+    warnings: tuple[str, ...] = ()
+
+
+_Key = tuple[str, str, str, str]
+
+
+class SpecFile:
+    """Loads a file, lists its items, and decides them when they are asked for."""
+
+    def __init__(self, path: Path, runs: Path, *, seed: int | None = None, replicas: int | None = None) -> None:
+        self._path = path
+        self._runs = runs
+        self._options = RunOptions(seed=seed, replicas=replicas)
+        self._specs: dict[str, LoadedSpec] = {}
+        self._plans: dict[str, Plan] = {}
+        self._decided: dict[_Key, ItemOutcome] = {}
+        self._broken: dict[str, ItemOutcome] = {}
+        """By part: why it could not be run at all."""
+        self._items: list[FileItem] = []
+        self._asked: set[str] = set()
+        """Parts whose agent was asked once without chaos."""
+
+    def items(self) -> list[FileItem]:
+        """Everything that applies, in the order of the plan; SpecError or UsageError if the file cannot be used."""
+        for part in self._parts():
+            self._specs[part] = loaded(self._path, self._options, self._where, part)
+            self._plans[part] = plan(self._specs[part].spec)
+        found: dict[str, FileItem] = {}
+        for item in (*self._cases(), *self._cells()):
+            name = item.name
+            while name in found:
+                name += "'"
+            found[name] = item if name == item.name else FileItem(name, *_rest(item))
+        if not found:
+            raise UsageError(f"{self._path}: no rule applies in any scenario", hint="see each rule's `when`")
+        self._items = list(found.values())
+        return self._items
+
+    def decide(self, item: FileItem, wanted: Sequence[FileItem], *, fail_fast: bool = False) -> ItemOutcome:
+        """What came of it. Where that is not known yet, all that are wanted and of its part are run."""
+        if item.part in self._broken:
+            return self._broken[item.part]
+        if _key(item) not in self._decided:
+            left = [one for one in wanted if one.part == item.part and _key(one) not in self._decided]
+            self._run(item.part, left, fail_fast=fail_fast)
+        if _key(item) not in self._decided and item.part not in self._broken:
+            self._run(item.part, [item], fail_fast=False)  # the run had ended before it, at the first failure
+        return self._broken.get(item.part) or self._decided[_key(item)]
+
+    # -- what there is ------------------------------------------------------------------------------
+    @property
+    def _where(self) -> Caller:
+        return Caller(str(self._path), 1)
+
+    def _parts(self) -> tuple[Literal["contract", "scenario"], ...]:
+        """What pytest runs of a file: its task in every scenario, and a contract that asks something else."""
+        first = loaded(self._path, self._options, self._where, "ci").spec
+        if "scenario" in first.declares:
+            return ("scenario", "contract") if "contract" in first.declares and first.has_golden else ("scenario",)
+        if first.declares and "contract" not in first.declares:
+            hint = f"holdfast ci {self._path} runs its other parts: {', '.join(first.declares)}"
+            raise UsageError(f"{self._path}: no contract and no task with rules", hint=hint)
+        return ("contract",)
+
+    def _cases(self) -> Iterator[FileItem]:
+        spec = self._specs["scenario"].spec if "scenario" in self._specs else None
+        for scenario in spec.scenarios if spec is not None else ():
+            for params in spec.params if spec is not None else ():
+                assert spec is not None
+                line = scenario.position.line if scenario.position is not None else 1
+                yield _item("case", "scenario", scenario.name, "", params, line)
+
+    def _cells(self) -> Iterator[FileItem]:
+        """The cells that no case decides: of a task, those of rules with trials of their own."""
+        for part, made in self._plans.items():
+            spec = made.spec
+            shared = {rule.id for rule in case_rules(spec)} if part == "scenario" else set()
+            for key in made.cells:
+                if key.invariant not in shared and made.expected(key):
+                    rule = spec.invariant(key.invariant)
+                    yield _item(rule.id, part, key.scenario, rule.id, spec.params[key.params], _line(rule))
+
+    # -- running ------------------------------------------------------------------------------------
+    def _run(self, part: str, items: Sequence[FileItem], *, fail_fast: bool) -> None:
+        spec = self._specs[part]
+        whole = not any(one.part == part and one not in items for one in self._items)
+        select = Select() if whole else Select(cells=tuple(self._needed(items)))
+        preflight = part not in self._asked or spec.spec.agent.isolation != "fresh"
+        options = RunOptions(
+            select,
+            fail_fast=fail_fast,
+            preflight=preflight,
+            seed=self._options.seed,
+            replicas=self._options.replicas,
+        )
+        try:
+            with here(execution(spec, options, self._where, runs=self._runs)) as result:
+                self._take(part, result)
+        except HoldfastError as broken:
+            self._broken[part] = ItemOutcome("error", (f"error: {visible(str(broken))}", *lines(broken)))
+            return
+        self._asked.add(part)
+
+    def _needed(self, items: Sequence[FileItem]) -> Iterator[SelectedCell]:
+        """The cells of these items, and all that are judged on the same trials anyway."""
+        found: dict[SelectedCell, None] = {}
+        for item in items:
+            shared = [rule.id for rule in case_rules(self._plans[item.part].spec)]
+            for rule in shared if item.invariant in ("", *shared) else [item.invariant]:
+                found[SelectedCell(rule, item.scenario, item.params)] = None
+        yield from found
+
+    def _take(self, part: str, result: RunResult) -> None:
+        run, made = result.run, self._plans[part]
+        for row in run.cells:
+            if run.complete or _settled(row, made):
+                cell = row.cell
+                told = () if cell.outcome == "pass" else failures.told(run, row)
+                key = (part, cell.invariant, cell.scenario, canonical(cell.params).decode())
+                if cell.outcome != "n/a":
+                    self._decided[key] = _decision(cell.outcome, wording.why(row), told, result)
+        for case in run.cases:
+            if run.complete or case.case.status == "fail":
+                key = (part, "", case.case.scenario, canonical(case.case.params).decode())
+                self._decided[key] = _case_decision(case, result)
+
+
+def _settled(row: CellRow, made: Plan) -> bool:
+    """Whether a cell of a run that ended at the first failure is what it would have been at its end."""
+    cell = row.cell
+    given = cell.passes + cell.fails + cell.errors + cell.unproven
+    return cell.outcome == "fail" or given >= len(made.tasks(cell.invariant)) * made.spec.replicas
+
+
+def _case_decision(row: CaseRow, result: RunResult) -> ItemOutcome:
+    case = row.case
+    told = () if case.status == "pass" else case_blocks.told(result.run, row)
+    if case.status == "pass" and case.scenario in result.score.vacuous:
+        return _decision("unproven", "no trial met any of its faults", case_blocks.told(result.run, row), result)
+    return _decision("unproven" if case.unproven_only else case.status, case.reason, told, result)
+
+
+def _decision(word: ItemWord, why: str, told: Sequence[str], result: RunResult) -> ItemOutcome:
+    """With its own word and the reason first: that is what a list of failures shows."""
+    lines = (f"{word}: {one_line(why)}", *told, f"  {'run':<10}{result.path}") if word != "pass" else ()
+    return ItemOutcome(word, lines, str(result.path), result.warnings)
+
+
+def _item(name: str, part: Any, scenario: str, rule: str, params: dict[str, Any], line: int) -> FileItem:
+    values = "".join(f"-{key}={param_text(value)}" for key, value in params.items())
+    shown = one_line(f"{name}[{scenario}{values}]").replace("::", ":")
+    return FileItem(shown, part, scenario, rule, canonical(params).decode(), line)
+
+
+def _rest(item: FileItem) -> tuple[Any, ...]:
+    return item.part, item.scenario, item.invariant, item.params, item.line
+
+
+def _key(item: FileItem) -> _Key:
+    return item.part, item.invariant, item.scenario, item.params
+
+
+def _line(rule: Invariant) -> int:
+    return rule.position.line if rule.position is not None else 1

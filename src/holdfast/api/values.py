@@ -1,0 +1,82 @@
+"""Faults and checks as values: read by the same schema as in a file, as soon as they are made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.api.caller import caller
+from holdfast.errors import SpecError, UsageError
+from holdfast.model.spec import Plane
+from holdfast.reading.node import Node, from_plain
+from holdfast.reading.reader import Bad, Reader
+from holdfast.reading.words import near_hint
+from holdfast.spec.fault_entry import FAMILIES, read_faults
+from holdfast.spec.rules import MENU
+from holdfast.spec.variants import choose, settings
+
+
+class FaultValue(Struct, frozen=True):
+    """A fault, for a list of faults of a scenario."""
+
+    plane: Plane
+    mode: str
+    settings: dict[str, Any]
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """As a file has it."""
+        family = next(one for one in FAMILIES.values() if one.plane == self.plane)
+        return {family.selector: self.mode, **self.settings}
+
+
+class CheckValue(Struct, frozen=True):
+    """A check, for the `check` of a rule."""
+
+    type: str
+    settings: dict[str, Any]
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """As a file has it."""
+        return {"type": self.type, **self.settings}
+
+
+def fault(plane: Plane, mode: str, **settings: Any) -> FaultValue:
+    """A fault of a plane: `fault("tool", "error", tool="find_item")`. What it takes is what the file takes.
+
+    Raises SpecError where the mode or a setting is not known, or has a value that it cannot have.
+    """
+    family = next((one for one in FAMILIES.values() if one.plane == plane), None)
+    if family is None:
+        planes = [one.plane for one in FAMILIES.values()]
+        raise UsageError(f"there is no plane {plane!r}", hint=near_hint(str(plane), planes, label="planes"))
+    made = FaultValue(plane, mode, settings)
+    where, reader = caller(), Reader()
+    entries = from_plain([made.entry], Node("null", where.line, 1))
+    read_faults(reader, family.name, entries, family.name)
+    _refuse(reader, where.path)
+    return made
+
+
+def check(type: str, /, **given: Any) -> CheckValue:
+    """A check of that type: `check("contains", value="cannot see the stock")`.
+
+    Raises SpecError where the type or a setting is not known, or has a value that it cannot have.
+    """
+    made = CheckValue(type, given)
+    where, reader = caller(), Reader()
+    node = from_plain(made.entry, Node("null", where.line, 1))
+    choice = choose(reader, MENU, node, "check")
+    if not isinstance(choice, Bad):
+        settings(reader, choice, node, "check", ["type"])
+    _refuse(reader, where.path)
+    return made
+
+
+def _refuse(reader: Reader, path: str) -> None:
+    if any(problem.severity == "error" for problem in reader.problems):
+        from holdfast.api.raised import explained
+
+        raise explained(SpecError(path, reader.problems))

@@ -1,0 +1,98 @@
+"""The connection to a Ray cluster: one that runs somewhere, or one started on this machine for the run."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from holdfast.errors import UsageError, UserError
+
+LOCAL = "ray"
+_CLIENT = "ray://"
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+_ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
+"""Of a cluster of our own: it listens on 127.0.0.1 alone, and asks for a token that only its own processes know."""
+
+_ANSWERS_S = 10.0
+_TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+
+
+class Cluster(NamedTuple):
+    """A connection; `started`: the cluster is ours, and ends with it."""
+
+    ray: Any
+    started: bool
+
+    def close(self) -> None:
+        self.ray.shutdown()
+
+
+def check_target(target: str) -> str:
+    """Where a run is to go: `ray`, or `ray://host:port`."""
+    host, _, port = target.removeprefix(_CLIENT).rpartition(":")
+    if target != LOCAL and not (target.startswith(_CLIENT) and host and port.isdecimal()):
+        raise UsageError(f"--on {target!r} is no place to run", hint="write --on ray, or --on ray://host:port")
+    return target
+
+
+def connect(target: str, cores: int, runtime: dict[str, Any]) -> Cluster:
+    """Joins the cluster, or starts one where there is none on this machine. `runtime` travels with what joins."""
+    plain: dict[str, Any] = {"log_to_driver": False, "logging_level": 50}
+    address = target if target != LOCAL else _running()
+    if not address:  # what it listens on is settled when Ray is imported
+        os.environ.update(_ALONE)
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
+    elif any(name in os.environ for name in _TOKENS) or (Path.home() / ".ray" / "auth_token").is_file():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+    ray = _imported()
+    if address:
+        return Cluster(_joined(ray, address, plain | {"runtime_env": runtime}), started=False)
+    ray.init("local", num_cpus=cores, include_dashboard=False, **plain)
+    return Cluster(ray, started=True)
+
+
+def _running() -> str:
+    """Where a cluster of this machine can be joined; empty if none answers."""
+    named = os.environ.get("RAY_ADDRESS", "")
+    if named:
+        return named
+    try:
+        noted = (Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster").read_text()  # noqa: S108
+        host, _, port = noted.strip().rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=1.0):
+            return noted.strip()
+    except (OSError, ValueError):  # ended, or never there
+        return ""
+
+
+def _imported() -> Any:
+    os.environ.update(_QUIET)
+    try:
+        import ray
+        import ray.exceptions
+    except ModuleNotFoundError as missing:
+        raise UserError("--on ray needs Ray, which is not installed", hint="pip install 'holdfast[ray]'") from missing
+    ray._private.worker._worker_logs_enabled = False  # it prints of lost workers on stdout, where JSON may be
+    return ray
+
+
+def _joined(ray: Any, target: str, plain: dict[str, Any]) -> Any:
+    host, _, port = target.removeprefix(_CLIENT).rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=_ANSWERS_S):
+            pass  # Ray itself asks for minutes, whoever is there
+        ray.init(target, **plain)
+    except (ConnectionError, OSError, RuntimeError, ValueError) as refused:
+        said = (str(refused).strip().splitlines() or [type(refused).__name__])[0]
+        raise UserError(
+            f"there is no cluster to join at {target}: {said[:200]}",
+            hint="is it running, of the same version of Ray and Python, and is its token here (RAY_AUTH_TOKEN)?",
+        ) from refused
+    return ray

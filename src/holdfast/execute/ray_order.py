@@ -1,0 +1,93 @@
+"""What a driver and its workers on a cluster tell each other: plain bytes and values, nothing alive."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.model.codec import carried, decoder, encode
+from holdfast.model.observation import Observation
+from holdfast.model.trial import Trial
+
+_trials = decoder(Trial)
+_observations = decoder(Observation)
+
+
+class WorkOrder(Struct, frozen=True):
+    """What a worker opens its Site from. It is pickled: only the Holdfast that wrote it reads it."""
+
+    version: str
+    python: str
+    """`3.11`: code objects and pickles of another minor version may mean something else."""
+    spec: bytes
+    """Pickled."""
+    spec_name: str
+    root: str
+    """The spec's folder on the driver's machine; empty: the files came along, and lie where the worker stands."""
+    slots: int
+    """Trials at once on one worker."""
+    backend: str
+    strict_world: bool
+    trusted: bool
+    """Commands may be run for secrets."""
+    variables: tuple[str, ...] | None
+    """Names of the variables that the driver has; None: the worker's are its own."""
+    sent: Mapping[str, str] = {}
+    """Values that the user asked to send."""
+    salt: str = ""
+    secrets: tuple[str, ...] = ()
+    """Digests of the values that the driver masks."""
+
+
+class WorkerReport(Struct, frozen=True):
+    """How the opening of a worker ended."""
+
+    machine: str
+    slots: int = 0
+    notes: tuple[str, ...] = ()
+    refused: str = ""
+    """Why it cannot work; empty: it can."""
+    hint: str = ""
+    body: str = ""
+    config: bool = False
+    """The spec or its agent is at fault, not this machine: no other worker would do better."""
+
+
+def here() -> str:
+    """This interpreter's minor version."""
+    return ".".join(platform.python_version_tuple()[:2])
+
+
+def masked_digests(values: Iterable[str], salt: str) -> tuple[str, ...]:
+    """Of secret values: so that two machines can compare what neither tells the other."""
+    return tuple(sorted({hashlib.blake2b(f"{salt}:{value}".encode(), digest_size=16).hexdigest() for value in values}))
+
+
+def packed_trials(trials: Iterable[Trial]) -> list[bytes]:
+    return [encode(trial) for trial in trials]
+
+
+def read_trials(lines: Iterable[bytes]) -> list[Trial]:
+    return [_trials.decode(line) for line in lines]
+
+
+def packed(seen: Observation) -> bytes:
+    """As it travels: whole, with its trace and audit log."""
+    try:
+        return encode(seen)
+    except UnicodeEncodeError:  # halves of characters: what is stored will say so
+        return encode(carried(seen))
+
+
+def read_observation(line: bytes) -> Observation:
+    return _observations.decode(line)
+
+
+def environment(order: WorkOrder, own: Mapping[str, str]) -> dict[str, Any]:
+    """The variables that a worker's trials have: its own, as the driver has them, without what the cluster added."""
+    kept = own.items() if order.variables is None else ((n, own[n]) for n in order.variables if n in own)
+    return {name: value for name, value in kept if not name.startswith("RAY_")} | dict(order.sent)

@@ -1,0 +1,126 @@
+"""A worker on a cluster: one Site, opened from the driver's Spec, and trials in batches."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from holdfast.errors import AgentUnavailable, HoldfastError, UserError
+from holdfast.execute.local import LocalExecutor
+from holdfast.execute.open_site import open_site
+from holdfast.execute.options import ASKED, WorldOptions
+from holdfast.execute.ray_order import (
+    WorkerReport,
+    WorkOrder,
+    environment,
+    here,
+    masked_digests,
+    packed,
+    read_trials,
+)
+from holdfast.model.spec import Spec
+from holdfast.spec import secret_values
+from holdfast.version import __version__
+
+
+class TrialWorker:
+    """What an actor of the cluster runs. Its loop lives in the actor's main thread, as Holdfast's does elsewhere.
+
+    No method may be a coroutine: Ray would run all of them in a loop of its own.
+    """
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self._executor: LocalExecutor | None = None
+
+    def open(self, order: WorkOrder) -> WorkerReport:
+        """Opens the site; what stands in the way is told, not raised: an exception of ours may not unpickle there."""
+        machine = socket.gethostname()
+        try:
+            _check_versions(order)
+            self._executor = self._runner.run(_opened(order))
+        except AgentUnavailable as gone:
+            return WorkerReport(machine, refused=str(gone), hint=gone.hint, config=gone.config)
+        except UserError as missing:
+            return WorkerReport(machine, refused=str(missing), hint=missing.hint)
+        except HoldfastError as broken:
+            return WorkerReport(machine, refused=str(broken))
+        return WorkerReport(machine, self._executor.concurrency, self._executor.notes)
+
+    def run(self, batch: list[bytes]) -> list[bytes] | WorkerReport:
+        """The observations of a batch, as they ended; a report if the agent cannot be used at all.
+
+        Our own failure in a trial is in its observation.
+        """
+        assert self._executor is not None, "opened before it runs"
+        try:
+            return self._runner.run(_observed(self._executor, batch))
+        except AgentUnavailable as gone:
+            return WorkerReport(
+                socket.gethostname(), refused=str(gone), hint=gone.hint, config=gone.config, body=gone.body
+            )
+
+    def close(self) -> None:
+        if self._executor is not None:
+            self._runner.run(self._executor.close())
+        self._runner.close()
+
+
+async def _observed(executor: LocalExecutor, batch: list[bytes]) -> list[bytes]:
+    return [packed(seen) async for _, seen in executor.execute(read_trials(batch))]
+
+
+def _check_versions(order: WorkOrder) -> None:
+    if order.version != __version__ or order.python != here():
+        raise UserError(
+            f"it has Holdfast {__version__} on Python {here()}; "
+            f"the run was begun by Holdfast {order.version} on Python {order.python}",
+            hint="install the same on every machine of the cluster",
+        )
+
+
+async def _opened(order: WorkOrder) -> LocalExecutor:
+    root = Path(order.root or os.getcwd())
+    spec: Spec = replace(pickle.loads(order.spec), path=str(root / order.spec_name))  # noqa: S301  # the driver's own
+    environ = environment(order, os.environ)
+    secrets = _world_secrets(spec, order, environ, root)
+    _check_secrets(spec, order, environ, secrets)
+    sys.path[:] = [place for place in sys.path if place != os.getcwd()]  # an agent imports from its own folder alone
+    os.chdir(root)
+    site = await open_site(
+        spec,
+        environ=environ,
+        concurrency=order.slots,
+        models=ASKED,
+        world=WorldOptions(order.backend, secrets, order.strict_world),
+    )
+    if spec.has_users:
+        from holdfast.execute.simulated_users import SimulatedUsers
+
+        site.users = SimulatedUsers(root, None, str)
+    return LocalExecutor(site)
+
+
+def _world_secrets(spec: Spec, order: WorkOrder, environ: Mapping[str, str], root: Path) -> dict[str, str]:
+    if spec.world is None or not spec.world.secrets:
+        return {}
+    from holdfast.world.secrets import resolve_secrets
+
+    return resolve_secrets(spec.world.secrets, environ, root, spec.seed, commands=order.trusted)
+
+
+def _check_secrets(spec: Spec, order: WorkOrder, environ: Mapping[str, str], secrets: Mapping[str, str]) -> None:
+    """A value that the driver does not know, it could not mask."""
+    own = masked_digests((*secret_values(spec, environ), *secrets.values()), order.salt)
+    if not set(own) <= set(order.secrets):
+        raise UserError(
+            "a secret has another value there than where the run was begun, and could not be masked",
+            hint="set the same variables on every machine, or send them: --send-secrets",
+        )

@@ -1,0 +1,134 @@
+"""The files that an agent is known by: those that the spec names, and what of the same folders these import."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec import UNSET
+
+from holdfast.model.codec import canonical, digest
+from holdfast.model.spec import Spec
+from holdfast.plan import agent_json
+
+LARGE = 16 << 20
+"""Bytes from which a file of an agent is known by its size and time: an interpreter or a model is not read each run."""
+_IMPORT = re.compile(
+    rb"^[ \t]*(?:from[ \t]+(?P<package>[.\w]+)[ \t]+import[ \t]+(?P<names>\([^)]*\)|[^\n#;]+)"
+    rb"|import[ \t]+(?P<modules>[^\n#;]+))"
+    rb"|\b(?:import_module|__import__)\(\s*[\"'](?P<given>[\w.]+)[\"']",
+    re.MULTILINE,
+)
+_NAME = re.compile(rb"\s*([.\w]+)")
+
+
+def agent_files(spec: Spec) -> dict[str, str]:
+    """The digest of each file of the agent, by its path from the spec's folder."""
+    root = Path(spec.path).resolve().parent
+    found = _Imported(root, [root, *([root / spec.agent.dir] if spec.agent.dir else ())])
+    for module in _modules(spec):
+        found.module(module)
+    for file in _started_files(spec, root):
+        found.add(file, program=True)
+    return {os.path.relpath(file, root): one for file, one in found.digests.items()}
+
+
+def agent_digest(spec: Spec, files: Mapping[str, str]) -> str:
+    """Of the agent section and of its files."""
+    return digest(canonical([agent_json(spec.agent).decode("utf-8", "replace"), sorted(files.items())]), 16)
+
+
+def _modules(spec: Spec) -> list[str]:
+    """The modules that the section names."""
+    agent = spec.agent
+    paths = [ref.path for ref in (*agent.tools, *agent.llm)]
+    paths += [p for p in (agent.tool_registry, agent.reset_function) if p]
+    paths += [agent.endpoint] if agent.in_python else []
+    return sorted({path.partition(":")[0] for path in paths})
+
+
+def _started_files(spec: Spec, root: Path) -> Iterator[Path]:
+    """The files beside the spec that a command names, and those that its models, servers and users are read from."""
+    agent = spec.agent
+    words = [*(agent.command or "").split(), agent.binary or "", *agent.args]
+    read = [model.script for model in spec.models.values() if model.script]
+    read += [task.user.script for task in spec.tasks if task.user is not UNSET]
+    read += [agent.mcp_config] if isinstance(agent.mcp_config, str) else []
+    for word in dict.fromkeys([*words, *read]):
+        place = root / word.strip("'\"")
+        if word and len(word) < 256 and os.path.isfile(place):  # never raises
+            yield place
+
+
+class _Imported:
+    """Files with their digests; of Python's, also those that they import from the same folders."""
+
+    def __init__(self, root: Path, folders: list[Path]) -> None:
+        self._root = root
+        self._folders = folders
+        self.digests: dict[Path, str] = {}
+
+    def module(self, name: str, folders: list[Path] | None = None) -> None:
+        """A module and the packages that it lies in, where they are found; what is installed is not."""
+        words = name.split(".")
+        for folder in folders or self._folders:
+            for count in range(1, len(words) + 1):
+                place = folder.joinpath(*words[:count])
+                for file in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
+                    if os.path.isfile(file):
+                        self.add(file)
+
+    def add(self, file: Path, *, program: bool = False) -> None:
+        """A program finds its modules beside itself."""
+        if file in self.digests:
+            return
+        self.digests[file] = file_digest(file)
+        if file.suffix == ".py":
+            beside = [file.parent, *self._folders] if program else self._folders
+            for name, folders in _imports(file, beside):
+                self.module(name, folders)
+
+
+def _imports(file: Path, folders: list[Path]) -> Iterator[tuple[str, list[Path]]]:
+    """What a module says that it imports, and where that is looked for; names that are no modules are found nowhere."""
+    try:
+        text = b"" if file.stat().st_size > LARGE else file.read_bytes()
+    except OSError:
+        return
+    for found in _IMPORT.finditer(text.replace(b"\\\n", b" ")):
+        package = (found["package"] or b"").decode("ascii", "replace")
+        above = len(package) - len(package.lstrip("."))
+        where = [file.parents[min(above, len(file.parents)) - 1]] if above else folders
+        listed = found["names"] or found["modules"] or found["given"] or b""
+        stem = f"{package.lstrip('.')}." if package.lstrip(".") else ""
+        for one in listed.strip(b"()").split(b","):
+            if name := _NAME.match(one):
+                yield (stem + name[1].decode("ascii", "replace")).strip("."), where
+
+
+def file_digest(path: Path) -> str:
+    """Of what is in a file; of a large one its size and time stand for that; of one that cannot be read, the reason."""
+    try:
+        about = path.stat()
+        if about.st_size > LARGE:
+            return f"{about.st_size} bytes of {about.st_mtime_ns}"
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "blake2b").digest().hex()[:32]
+    except OSError as refused:
+        return f"unreadable: {refused.strerror}"
+
+
+def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """What is another file, is new or gone, each in a few words."""
+    said = []
+    for name in sorted({*before, *now}):
+        if name not in now:
+            said.append(f"{name} is not there or not imported any more")
+        elif name not in before:
+            said.append(f"{name} is new")
+        elif before[name] != now[name]:
+            said.append(f"{name} changed")
+    return said

@@ -1,0 +1,66 @@
+"""Where the trials of a run are executed: on this machine, or by the workers of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+from holdfast.execute.local import LocalExecutor
+from holdfast.execute.open_site import open_site
+from holdfast.execute.options import ModelOptions, WorldOptions
+from holdfast.protocols import Executor
+from holdfast.runner.intake import Intake
+from holdfast.runner.job import Job
+from holdfast.runner.run_log import RunLog
+from holdfast.store.rundir import RunDir
+
+
+@asynccontextmanager
+async def open_executor(
+    job: Job, intake: Intake, run: RunDir, log: RunLog, models: ModelOptions
+) -> AsyncIterator[Executor]:
+    """The executor that the job asks for, closed with all that it opened."""
+    if job.options.on:
+        async with _on_cluster(job, log) as executor:
+            yield executor
+        return
+    keep = intake.kept.keeping(intake.masker.text, run.path, intake.went_wrong)
+    world = WorldOptions(job.options.backend, job.secrets, job.options.strict_world, keep, log.aside)
+    site = await open_site(
+        job.spec, environ=job.environ, concurrency=job.options.concurrency, models=models, world=world
+    )
+    users = None
+    try:
+        if job.spec.has_users:
+            from holdfast.runner.conversations import Conversations
+
+            users = Conversations(job.spec, job.environ, run)
+            site.users = users.open(intake.masker.text)
+        site.notes = (*site.notes, *_labels(job))
+        yield LocalExecutor(site)
+        for program in site.updated():
+            log.warn(f"{program} changed while the run was on: later trials may have met another version of it")
+    finally:
+        await site.close()
+        if users is not None:
+            await users.close()
+
+
+@asynccontextmanager
+async def _on_cluster(job: Job, log: RunLog) -> AsyncIterator[Executor]:
+    """The workers of a cluster, each with a Site of its own."""
+    from holdfast.runner.on_cluster import ClusterRun
+
+    cluster = await ClusterRun.open(job, log.workers)
+    try:
+        yield cluster.executor
+    finally:
+        await cluster.close()
+        log.note(*cluster.executor.ending)
+
+
+def _labels(job: Job) -> Iterator[str]:
+    world = job.spec.world
+    if world is not None and world.resources.labels:
+        has = ", ".join(world.resources.labels)
+        yield f"resources.labels choose machines of a cluster; this one is taken to have {has}"

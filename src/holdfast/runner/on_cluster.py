@@ -1,0 +1,116 @@
+"""A job on a cluster: what travels to its workers, and what they take of their machines."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import secrets
+from pathlib import Path
+from typing import Any
+
+from msgspec import UNSET
+
+from holdfast.errors import UsageError
+from holdfast.execute.ray_cluster import Cluster, connect
+from holdfast.execute.ray_executor import Needs, RayExecutor, Told
+from holdfast.execute.ray_order import WorkOrder, here, masked_digests
+from holdfast.execute.slots import slots
+from holdfast.model.spec import Spec
+from holdfast.plan import RunOptions
+from holdfast.runner.job import Job
+from holdfast.spec import secret_values
+from holdfast.spec.references import PROVIDER_KEYS, given_by
+from holdfast.version import __version__
+
+EXCLUDED = (".holdfast", ".venv", ".git", "node_modules", "__pycache__", "reports")
+"""Folders beside a spec that no worker needs."""
+
+
+class ClusterRun:
+    """The workers of one run, and the connection to them."""
+
+    def __init__(self, cluster: Cluster, executor: RayExecutor) -> None:
+        self._cluster = cluster
+        self.executor = executor
+
+    @classmethod
+    async def open(cls, job: Job, told: Told | None = None) -> ClusterRun:
+        """Joins or starts the cluster and opens workers; UserError says why that cannot be."""
+        assert job.options.on
+        root = Path(job.spec.path).resolve().parent
+        runtime = {"working_dir": str(root), "excludes": [f"/{name}" for name in EXCLUDED]}
+        cores = os.cpu_count() or 1
+        cluster = await asyncio.to_thread(connect, job.options.on, cores, runtime)
+        try:
+            needs = _needs(job.spec)
+            room = int(cluster.ray.cluster_resources().get("CPU", 0) / needs.cpus) if needs.cpus else cores
+            workers = max(1, min(room, slots(job.spec, job.options.concurrency)))
+            each = max(1, slots(job.spec, job.options.concurrency) // workers)
+            executor = RayExecutor(cluster.ray, _order(job, root, each, cluster), needs, told=told)
+            await executor.open(workers)
+        except BaseException:
+            await asyncio.to_thread(cluster.close)
+            raise
+        return cls(cluster, executor)
+
+    async def close(self) -> None:
+        try:
+            await self.executor.close()
+        finally:
+            await asyncio.to_thread(self._cluster.close)
+
+
+def check_cluster(spec: Spec, options: RunOptions) -> None:
+    """UsageError for what needs the machine that the user sits at."""
+    agent = spec.agent
+    here_only = {
+        "--record": options.record is not None,
+        "--replay": options.replay is not None,
+        "--keep": options.keep,
+        "agent.gateway": agent.gateway,
+        "a user that a model plays": any(task.user is not UNSET and task.user.model for task in spec.tasks),
+    }
+    for what in (name for name, there in here_only.items() if there):
+        raise UsageError(f"{what} is of one machine, and --on {options.on} is a cluster", hint="leave one of them out")
+
+
+def _needs(spec: Spec) -> Needs:
+    """Of a world what it says it takes, of anything else a core."""
+    if spec.world is None:
+        return Needs()
+    asked = spec.world.resources
+    labels = tuple(asked.labels)
+    plain = tuple(label for label in labels if label != "gpu")
+    return Needs(asked.cpu or 1.0, asked.memory, float("gpu" in labels), plain)
+
+
+def _order(job: Job, root: Path, each: int, cluster: Cluster) -> WorkOrder:
+    options, environ, salt = job.options, job.environ, secrets.token_hex(8)
+    hidden = (*secret_values(job.spec, environ), *job.secrets.values())
+    return WorkOrder(
+        version=__version__,
+        python=here(),
+        spec=pickle.dumps(job.spec),
+        spec_name=Path(job.spec.path).name,
+        root=str(root) if cluster.started else "",
+        slots=each,
+        backend=options.backend,
+        strict_world=options.strict_world,
+        trusted=options.allow_commands or root.is_relative_to(Path.cwd()),
+        variables=tuple(environ) if cluster.started else None,
+        sent=_sent(job) if options.send_secrets else {},
+        salt=salt,
+        secrets=masked_digests(hidden, salt),
+    )
+
+
+def _sent(job: Job) -> dict[str, Any]:
+    """The values of the variables that the spec refers to, and the keys of providers."""
+    spec, environ = job.spec, job.environ
+    named = [*given_by(spec.secrets, environ), *given_by(spec.passed_on, environ), *PROVIDER_KEYS]
+    if spec.world is not None:
+        sources = (secret.source.partition(":") for secret in spec.world.secrets)
+        named += [rest for kind, _, rest in sources if kind == "env" and rest]
+        named += [secret.name for secret in spec.world.secrets]
+    return {name: environ[name] for name in named if name in environ}

@@ -1,0 +1,88 @@
+"""The recipes of `holdfast init --from`: one folder each, with a recipe.yaml and the files that are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from msgspec import Struct
+
+from holdfast.errors import UsageError
+
+_ABOUT = "recipe.yaml"
+
+
+class Recipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is known of a published agent: where it comes from, and with which version the recipe was tried."""
+
+    title: str
+    program: str = ""
+    """The word that starts it; empty for a library, whose agent is one of the files."""
+    npm: tuple[str, ...] = ()
+    pip: tuple[str, ...] = ()
+    """What is installed, from one of the two registries. The first is what a project is known by."""
+    version: str
+    tried: date
+    """The version that it was tried with, and the day."""
+    speaks: str = "openai"
+    """The provider in whose format it asks its model; empty where it has none."""
+    run: str = "holdfast run"
+    note: str = ""
+    """What is special about it, in a line."""
+    found: Mapping[str, str]
+    """Scenario to pass or fail, as that version did."""
+
+    @property
+    def package(self) -> str:
+        return (self.npm or self.pip)[0]
+
+    @property
+    def install(self) -> str:
+        """The line to type."""
+        from shlex import quote
+
+        words = " ".join(map(quote, self.npm or self.pip))
+        return f"npm install -g {words}" if self.npm else f"pip install {words}"
+
+
+def recipe_names() -> list[str]:
+    return sorted(entry.name for entry in _home().iterdir() if entry.joinpath(_ABOUT).is_file())
+
+
+@cache
+def read_recipe(name: str) -> Recipe:
+    """The recipe of that name; UsageError with the near miss and all names where there is none."""
+    import msgspec
+    import yaml
+
+    from holdfast.reading.words import near
+
+    known = recipe_names()
+    if name not in known:
+        miss = near(name, known)
+        meant = f"did you mean {miss}? " if miss else ""
+        raise UsageError(f"there is no recipe {name!r}", hint=f"{meant}There are: {', '.join(known)}")
+    found = yaml.safe_load((_home() / name / _ABOUT).read_text(encoding="utf-8"))
+    return msgspec.convert(found, Recipe)
+
+
+def recipe_files(name: str) -> dict[str, bytes]:
+    """The files that are written, by their path."""
+    return dict(sorted(_below(_home() / name, "")))
+
+
+def _below(folder: Traversable, path: str) -> list[tuple[str, bytes]]:
+    found: list[tuple[str, bytes]] = []
+    for entry in folder.iterdir():
+        if entry.is_dir() and entry.name != "__pycache__":
+            found += _below(entry, f"{path}{entry.name}/")
+        elif entry.is_file() and path + entry.name != _ABOUT:
+            found.append((path + entry.name, entry.read_bytes()))
+    return found
+
+
+def _home() -> Traversable:
+    return files("holdfast.starter") / "recipes"

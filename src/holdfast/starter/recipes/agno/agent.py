@@ -1,0 +1,34 @@
+"""An agent of Agno with two tools."""
+
+import json
+import sys
+
+from agno.agent import Agent
+from agno.models.openai import OpenAIChat
+
+
+def price(item: str) -> str:
+    """What an item costs.
+
+    Args:
+        item: its name
+    """
+    with open("prices.json") as prices:
+        return json.load(prices)[item]
+
+
+def order(item: str) -> str:
+    """Orders one.
+
+    Args:
+        item: its name
+    """
+    with open("orders.txt", "a") as orders:
+        orders.write(f"{item}\n")
+    return "order A17"
+
+
+agent = Agent(model=OpenAIChat(id="gpt-4o"), tools=[price, order], telemetry=False)
+
+if __name__ == "__main__":
+    print(agent.run(sys.stdin.read()).content)

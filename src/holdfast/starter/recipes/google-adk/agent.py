@@ -1,0 +1,42 @@
+"""An agent of Google's Agent Development Kit with two tools."""
+
+import asyncio
+import json
+import sys
+
+from google.adk.agents import Agent
+from google.adk.runners import InMemoryRunner
+
+
+def price(item: str) -> str:
+    """What an item costs.
+
+    Args:
+        item: its name
+    """
+    with open("prices.json") as prices:
+        return json.load(prices)[item]
+
+
+def order(item: str) -> str:
+    """Orders one.
+
+    Args:
+        item: its name
+    """
+    with open("orders.txt", "a") as orders:
+        orders.write(f"{item}\n")
+    return "order A17"
+
+
+agent = Agent(name="shop", model="gemini-2.5-flash", tools=[price, order])
+
+
+async def answer(prompt: str) -> str:
+    runner = InMemoryRunner(agent)
+    events = await runner.run_debug(prompt, quiet=True)
+    return "".join(part.text or "" for part in events[-1].content.parts)
+
+
+if __name__ == "__main__":
+    print(asyncio.run(answer(sys.stdin.read())))

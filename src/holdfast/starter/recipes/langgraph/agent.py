@@ -1,0 +1,48 @@
+"""A LangGraph graph with two tools. It asks its model as any other program does."""
+
+import json
+import sys
+
+from langchain_openai import ChatOpenAI
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
+
+
+def price(item: str) -> str:
+    """What an item costs.
+
+    Args:
+        item: its name
+    """
+    with open("prices.json") as prices:
+        return json.load(prices)[item]
+
+
+def order(item: str) -> str:
+    """Orders one.
+
+    Args:
+        item: its name
+    """
+    with open("orders.txt", "a") as orders:
+        orders.write(f"{item}\n")
+    return "order A17"
+
+
+model = ChatOpenAI(model="gpt-4o").bind_tools([price, order])
+
+
+def ask(state: MessagesState) -> dict:
+    return {"messages": [model.invoke(state["messages"])]}
+
+
+builder = StateGraph(MessagesState)
+builder.add_node("model", ask)
+builder.add_node("tools", ToolNode([price, order]))
+builder.add_edge(START, "model")
+builder.add_conditional_edges("model", tools_condition)
+builder.add_edge("tools", "model")
+graph = builder.compile()
+
+if __name__ == "__main__":
+    print(graph.invoke({"messages": [("user", sys.stdin.read())]})["messages"][-1].text)

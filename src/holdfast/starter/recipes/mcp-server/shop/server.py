@@ -1,0 +1,29 @@
+"""An MCP server over stdio with two tools. An order has a number, so that the same order twice is one."""
+
+import json
+import os
+from pathlib import Path
+
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("shop", log_level="ERROR")
+
+
+@server.tool()
+def price(item: str) -> str:
+    """What an item costs."""
+    return json.loads(Path("prices.json").read_text())[item]
+
+
+@server.tool()
+def order(item: str, number: str) -> str:
+    """Orders one, under a number that the caller chose."""
+    orders = Path("orders.json")
+    known = json.loads(orders.read_text()) if orders.exists() else {}
+    beside = Path("orders.json.new")
+    beside.write_text(json.dumps({**known, number: item}))
+    os.replace(beside, orders)
+    return number
+
+
+server.run("stdio")

@@ -1,0 +1,34 @@
+"""An agent of the OpenAI Agents SDK with two tools."""
+
+import json
+import sys
+
+from agents import Agent, Runner, function_tool, set_tracing_disabled
+
+
+def price(item: str) -> str:
+    """What an item costs.
+
+    Args:
+        item: its name
+    """
+    with open("prices.json") as prices:
+        return json.load(prices)[item]
+
+
+def order(item: str) -> str:
+    """Orders one.
+
+    Args:
+        item: its name
+    """
+    with open("orders.txt", "a") as orders:
+        orders.write(f"{item}\n")
+    return "order A17"
+
+
+set_tracing_disabled(True)
+agent = Agent(name="Shop", model="gpt-4o", tools=[function_tool(price), function_tool(order)])
+
+if __name__ == "__main__":
+    print(Runner.run_sync(agent, sys.stdin.read()).final_output)

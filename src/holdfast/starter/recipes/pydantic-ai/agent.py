@@ -1,0 +1,33 @@
+"""An agent of Pydantic AI with two tools."""
+
+import json
+import sys
+
+from pydantic_ai import Agent
+
+
+def price(item: str) -> str:
+    """What an item costs.
+
+    Args:
+        item: its name
+    """
+    with open("prices.json") as prices:
+        return json.load(prices)[item]
+
+
+def order(item: str) -> str:
+    """Orders one.
+
+    Args:
+        item: its name
+    """
+    with open("orders.txt", "a") as orders:
+        orders.write(f"{item}\n")
+    return "order A17"
+
+
+agent = Agent("openai-chat:gpt-4o", tools=[price, order])
+
+if __name__ == "__main__":
+    print(agent.run_sync(sys.stdin.read()).output)

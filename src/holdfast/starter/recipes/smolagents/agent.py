@@ -1,0 +1,35 @@
+"""A tool calling agent of smolagents with two tools."""
+
+import json
+import sys
+
+from smolagents import OpenAIModel, ToolCallingAgent, tool
+
+
+@tool
+def price(item: str) -> str:
+    """What an item costs.
+
+    Args:
+        item: its name
+    """
+    with open("prices.json") as prices:
+        return json.load(prices)[item]
+
+
+@tool
+def order(item: str) -> str:
+    """Orders one.
+
+    Args:
+        item: its name
+    """
+    with open("orders.txt", "a") as orders:
+        orders.write(f"{item}\n")
+    return "order A17"
+
+
+agent = ToolCallingAgent(tools=[price, order], model=OpenAIModel(model_id="gpt-4o"), max_steps=8, verbosity_level=0)
+
+if __name__ == "__main__":
+    print(agent.run(sys.stdin.read()))

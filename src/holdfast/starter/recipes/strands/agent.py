@@ -1,0 +1,34 @@
+"""An agent of Strands with two tools."""
+
+import json
+import sys
+
+from strands import Agent, tool
+from strands.models.openai import OpenAIModel
+
+
+def price(item: str) -> str:
+    """What an item costs.
+
+    Args:
+        item: its name
+    """
+    with open("prices.json") as prices:
+        return json.load(prices)[item]
+
+
+def order(item: str) -> str:
+    """Orders one.
+
+    Args:
+        item: its name
+    """
+    with open("orders.txt", "a") as orders:
+        orders.write(f"{item}\n")
+    return "order A17"
+
+
+agent = Agent(model=OpenAIModel(model_id="gpt-4o"), tools=[tool(price), tool(order)], callback_handler=None)
+
+if __name__ == "__main__":
+    print(agent(sys.stdin.read()))

@@ -1,0 +1,76 @@
+"""Where a program of the user's lies: on PATH, past the shims that only choose among versions."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+_PYTHON = re.compile(r"python[\d.]*")
+
+
+class ProgramSearch(Struct, frozen=True):
+    """The folders that are searched for a program, and where the search begins."""
+
+    path: str
+    """The PATH of the user, or the one that the spec sets."""
+    root: Path
+    """The spec's folder: a `.python-version` there says which Python is meant."""
+    home: Path
+    own: Path
+    """The folder of Holdfast's own programs: a plain `python` is the one there, unless an environment is active."""
+    pyenv_version: str = ""
+
+    def find(self, name: str) -> str | None:
+        """The first executable file of that name; None if there is none."""
+        found = next(self._on_path(name), None)
+        if _PYTHON.fullmatch(name) and (self.own / name).exists() and not (found and _in_environment(found)):
+            return str(self.own / name)
+        return found
+
+    def _on_path(self, name: str) -> Iterator[str]:
+        for folder in self.path.split(os.pathsep):
+            place = os.path.join(folder or ".", name)
+            if not os.path.isabs(folder) or not _executable(place):
+                continue
+            versions = Path(folder).parent / "versions"
+            if os.path.basename(folder.rstrip("/")) == "shims" and versions.is_dir():
+                yield from self._of_versions(versions, name)
+            else:
+                yield place
+
+    def _of_versions(self, versions: Path, name: str) -> Iterator[str]:
+        """What a shim of pyenv would start: it asks the same files."""
+        for version in self._wanted(versions.parent):
+            place = str(versions / version / "bin" / name)
+            if _executable(place):
+                yield place
+
+    def _wanted(self, pyenv: Path) -> list[str]:
+        if self.pyenv_version:
+            return self.pyenv_version.split(":")
+        beside = [folder / ".python-version" for folder in (self.root, *self.root.parents)]
+        for file in (*beside, pyenv / "version"):
+            if file.is_file():
+                return file.read_text(errors="replace").split()
+        return []
+
+
+def search_of(environ: Mapping[str, str], root: Path, own: Path, path: str | None) -> ProgramSearch:
+    """The search of a user with this environment; `path`: what the spec says instead of their PATH."""
+    home = Path(environ.get("HOME") or os.path.expanduser("~"))
+    found = environ.get("PATH", os.defpath) if path is None else path
+    return ProgramSearch(found, root.resolve(), home, own, environ.get("PYENV_VERSION", ""))
+
+
+def _executable(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def _in_environment(program: str) -> bool:
+    """Whether it is of a virtual environment, or of one of conda's: the user has activated it."""
+    prefix = Path(program).parent.parent
+    return (prefix / "pyvenv.cfg").is_file() or (prefix / "conda-meta").is_dir()

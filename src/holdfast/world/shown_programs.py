@@ -1,0 +1,215 @@
+"""What of this machine is shown read-only where it lies, so that a program of the user's runs in a sandbox: its own
+package and what interprets it, never the folder around them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from holdfast.world.program_search import ProgramSearch
+from holdfast.world.sandbox.system import in_system, links_on, present
+
+_DEPTH = 8
+"""Interpreters of interpreters: more than any program has."""
+_FIRST_LINE = 4096
+_JAVASCRIPT = (".js", ".mjs", ".cjs")
+_MODULES = "node_modules"
+
+
+class ShownPrograms(Struct, frozen=True):
+    """What is shown for the programs that a command names."""
+
+    visible: Mapping[str, Path] = {}
+    links: Mapping[str, str] = {}
+    """Links that lead there, by path."""
+    folders: tuple[str, ...] = ()
+    """To be searched for programs inside, before all others."""
+    variables: Mapping[str, str] = {}
+    withheld: tuple[str, ...] = ()
+    """Folders that a program needs and that show too much: the user's home, the spec."""
+
+    beyond: tuple[str, ...] = ()
+    """Folders that an environment reads and that are no part of it, as `pip install -e` leaves them."""
+
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know of it."""
+        shown = (f"for its programs the agent sees, read-only: {', '.join(sorted(self.visible))}",)
+        kept = [
+            f"{folder} is not shown to the agent's program: it holds your home or the spec" for folder in self.withheld
+        ]
+        more = [f"{one} is not shown, though an environment reads it: agent.dir: {one} shows it" for one in self.beyond]
+        return (*(shown if self.visible else ()), *kept, *more)
+
+
+NO_PROGRAMS = ShownPrograms()
+
+
+class ProgramFiles:
+    """Gathers what programs need, one after the other."""
+
+    def __init__(self, search: ProgramSearch) -> None:
+        self._search = search
+        self._paths: dict[str, None] = {}
+        self._links: dict[str, str] = {}
+        self._folders: dict[str, None] = {}
+        self._variables: dict[str, str] = {}
+        self._withheld: dict[str, None] = {}
+        self._beyond: dict[str, None] = {}
+
+    def named(self, name: str) -> str | None:
+        """A program by a name without a slash, on PATH; where it was found."""
+        found = self._search.find(name)
+        if found is not None:
+            self._folders[os.path.dirname(found)] = None
+            self.needed(found)
+        return found
+
+    def needed(self, path: str, *, itself: bool = True, depth: int = 0) -> None:
+        """All that the program at a path needs; `itself`: the file, too."""
+        if depth > _DEPTH or not os.path.isfile(path):
+            return
+        places = [os.path.abspath(path)]
+        for at, says, beyond in links_on(path):
+            if not in_system(at):
+                self._links[at] = says
+            places.append(os.path.abspath(beyond))
+        shebang = _shebang(places[-1])
+        self._package(places, itself, shebang)
+        if shebang:
+            self._interpreter(shebang, depth + 1)
+
+    def packaged(self, path: str) -> bool:
+        """Whether a program is part of an environment or a package, and does not run without it."""
+        places = [path, *[beyond for _, _, beyond in links_on(path)]]
+        return any(_environment(place) or _MODULES in Path(place).parts for place in places)
+
+    def gathered(self) -> ShownPrograms:
+        outside = [path for path in self._paths if not in_system(os.path.realpath(path)) or not in_system(path)]
+        visible = {place: real for place, real in present(outside).items() if not in_system(place)}
+        beyond = tuple(one for one in self._beyond if not in_system(one) and not _covered(one, visible))
+        withheld = tuple(self._withheld)
+        return ShownPrograms(visible, self._links, tuple(self._folders), self._variables, withheld, beyond)
+
+    # -- packages -----------------------------------------------------------------------------------
+    def _package(self, places: Sequence[str], itself: bool, shebang: Sequence[str]) -> None:
+        real = places[-1]
+        if itself:
+            self._paths[real] = None
+        environment = next((folder for place in places if (folder := _environment(place))), "")
+        if environment:
+            self._environment(environment)
+        elif _is_prefix(prefix := os.path.dirname(os.path.dirname(real))) and not in_system(real):
+            self._show(prefix)
+        elif _named(shebang).startswith("python"):
+            self._user_site(prefix)
+        if _MODULES in Path(real).parts:
+            parts = Path(real).parts
+            self._show(str(Path(*parts[: parts.index(_MODULES) + 1])))
+        elif real.endswith(_JAVASCRIPT) or _named(shebang) == "node":
+            self._javascript(Path(real).parent)
+
+    def _environment(self, folder: str) -> None:
+        """A virtual environment, and the Python that it was made from."""
+        self._show(folder)
+        self._beyond |= dict.fromkeys(_added_paths(folder))
+        base = os.path.join(folder, "bin", "python")
+        for at, says, _ in links_on(base):
+            if not in_system(at):
+                self._links[at] = says
+        made_from = os.path.dirname(_home_of(os.path.join(folder, "pyvenv.cfg")))
+        for prefix in (made_from, os.path.dirname(os.path.dirname(os.path.realpath(base)))):
+            if _is_prefix(prefix) and not in_system(prefix):
+                self._show(prefix)
+
+    def _user_site(self, base: str) -> None:
+        """Packages that were installed with `pip install --user`: found by a variable, as HOME is another inside."""
+        found = [str(path) for path in Path(base).glob("lib/python3*/site-packages")]
+        if found and not in_system(base):
+            self._paths |= dict.fromkeys(found)
+            self._variables["PYTHONUSERBASE"] = base
+
+    def _javascript(self, folder: Path) -> None:
+        """The package of a script that lies in no node_modules, as `npm link` leaves it, and the modules above it."""
+        above = (folder, *folder.parents)
+        own = next((one for one in above if (one / "package.json").is_file()), None)
+        if own is None or in_system(str(own)):
+            return
+        self._show(str(own))
+        for one in (own, *own.parents):
+            if (one / _MODULES).is_dir():
+                self._show(str(one / _MODULES))
+                return
+
+    def _show(self, folder: str) -> None:
+        real = Path(os.path.realpath(folder))
+        if any(kept.is_relative_to(real) for kept in (self._search.home.resolve(), self._search.root)):
+            self._withheld[folder] = None
+        else:
+            self._paths[folder] = None
+
+    # -- interpreters -------------------------------------------------------------------------------
+    def _interpreter(self, shebang: Sequence[str], depth: int) -> None:
+        program = shebang[0]
+        if os.path.basename(program) != "env":
+            self.needed(program, depth=depth)
+            return
+        name = next((word for word in shebang[1:] if not word.startswith("-") and "=" not in word), "")
+        found = name if os.path.isabs(name) else self._search.find(name)
+        if found:
+            self._folders[os.path.dirname(found)] = None
+            self.needed(found, depth=depth)
+
+
+def _shebang(path: str) -> list[str]:
+    """The words of a script's first line; none of a program that is no script."""
+    try:
+        with open(path, "rb") as file:
+            line = file.read(_FIRST_LINE).partition(b"\n")[0]
+    except OSError:
+        return []
+    return os.fsdecode(line[2:]).split() if line.startswith(b"#!") else []
+
+
+def _named(shebang: Sequence[str]) -> str:
+    """The name of the interpreter."""
+    if not shebang:
+        return ""
+    plain = [word for word in shebang[1:] if not word.startswith("-") and "=" not in word]
+    named = plain[0] if os.path.basename(shebang[0]) == "env" and plain else shebang[0]
+    return os.path.basename(named)
+
+
+def _environment(program: str) -> str:
+    """The virtual environment that a program is in; empty if it is in none."""
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(program)))
+    return folder if os.path.isfile(os.path.join(folder, "pyvenv.cfg")) else ""
+
+
+def _home_of(config: str) -> str:
+    """Where the Python of an environment lies, as the environment itself says."""
+    try:
+        lines = Path(config).read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    told = [value.strip() for key, _, value in (line.partition("=") for line in lines) if key.strip() == "home"]
+    return told[0] if told else ""
+
+
+def _added_paths(environment: str) -> Iterator[str]:
+    """Folders that the `.pth` files of an environment add to its modules."""
+    for file in Path(environment).glob("lib/python3*/site-packages/*.pth"):
+        for line in file.read_text(errors="replace").splitlines():
+            if os.path.isabs(line.strip()) and os.path.isdir(line.strip()):
+                yield line.strip()
+
+
+def _covered(path: str, shown: Iterable[str]) -> bool:
+    return any(Path(path).is_relative_to(one) for one in shown)
+
+
+def _is_prefix(folder: str) -> bool:
+    """Whether a Python with its library is installed there."""
+    return bool(folder) and any(Path(folder).glob("lib/python3*/os.py"))

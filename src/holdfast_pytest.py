@@ -1,0 +1,105 @@
+"""The pytest door: spec files are collected, and `holdfast` is a fixture.
+
+Nothing of Holdfast is imported until a spec is collected or the fixture is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from holdfast.api.fixture import Holdfast
+    from holdfast.api.spec_file import FileItem, ItemOutcome, SpecFile
+
+_NAME, _SUFFIX = "holdfast.yaml", ".holdfast.yaml"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("holdfast", "agents held to their contract")
+    group.addoption("--holdfast-seed", type=int, metavar="N", help="The luck of every run; default: the spec's.")
+    group.addoption("--holdfast-replicas", type=int, metavar="N", help="Ask each prompt of a spec N times.")
+    group.addoption("--no-holdfast", action="store_true", help=f"Collect no {_NAME} and *{_SUFFIX} files.")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if not (file_path.name == _NAME or file_path.name.endswith(_SUFFIX)) or parent.config.getoption("no_holdfast"):
+        return None
+    collected: pytest.Collector = HoldfastFile.from_parent(parent, path=file_path)
+    return collected
+
+
+class HoldfastFile(pytest.File):
+    """A spec; what can hold in it are its items."""
+
+    spec: SpecFile
+
+    def collect(self) -> Iterable[pytest.Item]:
+        from holdfast.api.raised import lines
+        from holdfast.api.spec_file import SpecFile
+        from holdfast.errors import HoldfastError, SpecError
+
+        config = self.config
+        runs = config.invocation_params.dir / ".holdfast" / "runs"
+        self.spec = SpecFile(
+            Path(os.path.relpath(self.path)),
+            runs,
+            seed=config.getoption("holdfast_seed"),
+            replicas=config.getoption("holdfast_replicas"),
+        )
+        try:
+            found = self.spec.items()
+        except HoldfastError as wrong:
+            head = [] if isinstance(wrong, SpecError) else [str(wrong)]
+            raise self.CollectError("\n".join([*head, *lines(wrong)])) from None
+        for item in found:
+            # As text: pytest finds the brackets in it, as it does in what --lf has kept.
+            yield HoldfastItem.from_parent(self, name=item.name, nodeid=f"{self.nodeid}::{item.name}", asked=item)
+
+
+class HoldfastItem(pytest.Item):
+    """A rule in a scenario, or the task in one. Our own error is one of its setup, all else of its call."""
+
+    def __init__(self, *, asked: FileItem, **given: Any) -> None:
+        super().__init__(**given)
+        self.asked = asked
+        self.decision: ItemOutcome | None = None
+
+    def setup(self) -> None:
+        file = self.parent
+        assert isinstance(file, HoldfastFile)
+        found = file.spec.decide(self.asked, self._wanted(), fail_fast=self.config.getoption("maxfail") == 1)
+        self.decision = found
+        self.user_properties += [("holdfast_outcome", found.word), ("holdfast_run", found.run)]
+        if found.warnings:
+            self.add_report_section("setup", "holdfast", "\n".join(found.warnings))
+        if found.word == "error":
+            pytest.fail("\n".join(found.lines), pytrace=False)
+
+    def _wanted(self) -> list[FileItem]:
+        """What one run decides: all selected items of the file; of a worker of xdist, which has a part, this one."""
+        if hasattr(self.config, "workerinput"):
+            return [self.asked]
+        items = self.session.items
+        return [one.asked for one in items if isinstance(one, HoldfastItem) and one.parent is self.parent]
+
+    def runtest(self) -> None:
+        assert self.decision is not None
+        if self.decision.word != "pass":
+            pytest.fail("\n".join(self.decision.lines), pytrace=False)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, self.asked.line - 1, self.name
+
+
+@pytest.fixture
+def holdfast(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Holdfast:
+    """Runs an agent on a prompt under faults: `holdfast.run("shop:answer", "What does it cost?", faults=[…])`."""
+    from holdfast.api.fixture import Holdfast
+
+    seed = request.config.getoption("holdfast_seed")
+    return Holdfast(lambda: tmp_path_factory.mktemp("holdfast") / "runs", 0 if seed is None else seed)

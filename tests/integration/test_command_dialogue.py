@@ -1,0 +1,69 @@
+"""A command at a terminal: its questions are answered, in this machine's own world and in a sandbox."""
+
+import pytest
+from world_runs import ran, spec_of
+
+ASKS = """
+    import getpass, sys
+    assert sys.stdin.isatty() and sys.stdout.isatty()
+    print("\\033[1mLicence\\033[0m: do you accept? [y/N] ", end="", flush=True)
+    if input() != "y":
+        sys.exit("refused")
+    secret = getpass.getpass("API key: ")
+    print("\\033[36m>\\033[0m ", end="", flush=True)
+    print("\\033[32mdone\\033[0m", secret, input().upper())
+"""
+STEPS = [{"expect": "accept? [y/N]", "type": "y"}, {"expect": "API key: ", "type": "k-123"}]
+WHOLE = [*STEPS, {"expect": "> ", "type": "{prompt}"}]
+WORLDS = pytest.mark.parametrize("backend", ["bubblewrap", "process", None])
+
+
+def asked(folder, script, steps, backend="bubblewrap", **more):
+    agent = {"type": "command", "command": "python3 bot.py", "dialogue": steps, "timeout": "20s", **more}
+    spec = spec_of(agent)
+    if backend is None:
+        del spec["setup"]
+    return ran(folder, spec, files={"bot.py": script}, backend=backend or "bubblewrap")
+
+
+@WORLDS
+def test_questions_are_answered_and_the_prompt_is_typed(tmp_path, backend):
+    found = asked(tmp_path, ASKS, WHOLE, backend)
+    assert found.only.ending == "answered", found.only
+    assert found.text == "Licence: do you accept? [y/N] API key: \n> done k-123 GO"
+
+
+def test_the_prompt_may_have_a_place_of_its_own(tmp_path):
+    script = "print('hello> ', end='', flush=True); print('you said', input())"
+    found = asked(tmp_path, script, [{"expect": "> ", "type": "please {prompt}"}])
+    assert found.text == "hello> you said please go"
+
+
+@WORLDS
+def test_a_question_that_never_comes_is_a_bad_ending_that_names_it(tmp_path, backend):
+    script = "import time; print('Sign in at the\\nbrowser', flush=True); time.sleep(60)"
+    found = asked(tmp_path, script, WHOLE, backend, timeout="2s")
+    assert found.only.ending == "timeout"
+    detail = found.only.turns[0].detail
+    assert "'accept? [y/N]' was never seen on its terminal" in detail
+    assert "Sign in at the | browser" in detail
+
+
+def test_a_program_that_waits_for_more_is_told(tmp_path):
+    script = "print('ok? ', end='', flush=True); input(); print('sure? ', end='', flush=True); input(); input()"
+    found = asked(tmp_path, script, [{"expect": "ok?", "type": "y"}], timeout="2s", prompt="env")
+    assert found.only.ending == "timeout"
+    assert "it may wait for input" in found.only.turns[0].detail
+    assert "sure?" in found.only.turns[0].detail
+
+
+def test_a_program_that_ends_before_is_noted(tmp_path):
+    found = asked(tmp_path, "print('already accepted')", WHOLE)
+    assert (found.only.ending, found.text) == ("answered", "already accepted")
+    assert any("'accept? [y/N]' was never seen" in note for note in found.only.notes)
+
+
+def test_a_program_without_a_terminal_is_told_of_dialogues(tmp_path):
+    found = ran(tmp_path, spec_of("python3 bot.py"), files={"bot.py": "input(); input()"})
+    assert found.only.ending == "crashed"
+    assert any("agent.dialogue" in note for note in found.only.notes)

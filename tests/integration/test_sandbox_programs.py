@@ -1,0 +1,186 @@
+"""Programs where package managers put them run in a real sandbox: and nothing beside them is seen there."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from world_runs import BACKENDS, ran, spec_of
+
+NODE = shutil.which("node", path="/usr/bin:/usr/local/bin")
+INSTALLED = Path(__file__).parents[2] / ".venv/node/node_modules"
+needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
+SAYS = "import os, sys\nprint('ran', sys.prefix, os.environ['HOME'])\n"
+CLI = "#!/usr/bin/env node\nconst word = require('helper');\nconsole.log('ran', word, process.execPath);\n"
+
+
+def program(path, text, mode=0o755):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+@pytest.fixture
+def home(tmp_path):
+    """The home of a user, which nobody else may enter, with credentials in it."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    for name in (".netrc", ".local/share/keyrings/login", ".local/bin/other", ".nvm/token", ".npmrc"):
+        program(home / name, "SECRET", 0o644)
+    return home
+
+
+@pytest.fixture
+def at(tmp_path):
+    (tmp_path / "spec").mkdir()
+    return tmp_path / "spec"
+
+
+def environ(home, *folders):
+    return {"HOME": str(home), "PATH": ":".join([*map(str, folders), "/usr/bin", "/bin"])}
+
+
+def environment(folder):
+    """A virtual environment as `python -m venv --without-pip` makes it, with a console script in it."""
+    base = Path(sys.base_prefix) / "bin"
+    (folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages").mkdir(parents=True)
+    (folder / "bin").mkdir()
+    (folder / "bin/python").symlink_to(base / f"python{sys.version_info.major}.{sys.version_info.minor}")
+    (folder / "pyvenv.cfg").write_text(f"home = {base}\ninclude-system-site-packages = false\n")
+    return program(folder / "bin/bot", f"#!{folder}/bin/python\n{SAYS}")
+
+
+@BACKENDS
+@pytest.mark.parametrize("where", [".local/share/pipx/venvs/bot-cli", ".local/share/uv/tools/bot-cli"])
+def test_a_tool_of_pipx_or_uv(home, at, where, backend):
+    script = environment(home / where)
+    (home / ".local/bin/bot").symlink_to(script)
+    found = ran(at, spec_of("bot"), environ=environ(home, home / ".local/bin"), backend=backend)
+    assert (found.only.ending, found.text.split()[:2]) == ("answered", ["ran", str(home / where)]), found.only
+    if backend == "bubblewrap":
+        assert found.text.split()[2] == "/home/agent"
+        shown = next(note for note in found.notes if note.startswith("for its programs"))
+        assert str(home / where) in shown
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "bot",
+        "env -u Y X=1 bot",
+        "cd . && bot",
+        "python bot.py",
+        "~/venv/bin/bot",
+        "exec {home}/venv/bin/bot",
+        "true|bot",
+    ],
+)
+def test_an_environment_of_the_user_however_it_is_named(home, at, command):
+    environment(home / "venv")
+    spec = spec_of(command.replace("{home}", str(home)))
+    found = ran(at, spec, environ=environ(home, home / "venv/bin"), files={"bot.py": SAYS})
+    assert found.text.split()[:2] == ["ran", str(home / "venv")], found.only
+
+
+def test_an_environment_beside_the_spec(home, at):
+    environment(at / ".venv")
+    for command in (".venv/bin/bot", ".venv/bin/python bot.py"):
+        found = ran(at, spec_of(f"{command}; ls {at}"), environ=environ(home), files={"bot.py": SAYS})
+        assert found.lines == [f"ran {at / '.venv'} /home/agent"], found.only
+
+
+def test_a_python_of_pyenv_is_found_behind_its_shim(home, at):
+    prefix = environment(home / ".pyenv/versions/bots").parents[1]
+    program(home / ".pyenv/shims/bot", "#!/usr/bin/env bash\nexec pyenv exec bot\n")
+    (home / ".pyenv/version").write_text("bots\n")
+    found = ran(at, spec_of("bot"), environ=environ(home, home / ".pyenv/shims"))
+    assert found.text.split()[:2] == ["ran", str(prefix)], found.only
+
+
+def test_packages_of_pip_install_user(home, at):
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    program(home / ".local/lib" / version / "site-packages/botlib.py", "WORD = 'whole'", 0o644)
+    program(home / ".local/bin/bot", f"#!{sys.executable}\nimport sys, site\nprint(site.USER_BASE)\n")
+    found = ran(at, spec_of("bot"), environ=environ(home, home / ".local/bin"))
+    assert found.text == str(home / ".local"), found.only
+
+
+@needs_node
+@pytest.mark.parametrize("prefix", [".nvm/versions/node/v20.1.0", ".npm-global"])
+def test_a_package_of_npm(home, at, prefix):
+    modules = home / prefix / "lib/node_modules"
+    program(modules / "@maker/bot/cli.js", CLI)
+    program(modules / "@maker/bot/package.json", '{"name": "@maker/bot"}', 0o644)
+    program(modules / "@maker/bot/node_modules/helper/index.js", "module.exports = 'whole'", 0o644)
+    (home / prefix / "bin").mkdir()
+    (home / prefix / "bin/bot").symlink_to("../lib/node_modules/@maker/bot/cli.js")
+    shutil.copy(NODE, home / ".nvm/node") if "nvm" not in prefix else shutil.copy(NODE, home / prefix / "bin/node")
+    folders = [home / prefix / "bin", home / ".nvm"]
+    found = ran(at, spec_of("bot"), environ=environ(home, *folders))
+    node = home / (".nvm/node" if "nvm" not in prefix else f"{prefix}/bin/node")
+    assert found.text == f"ran whole {node}", found.only
+
+
+@needs_node
+@pytest.mark.skipif(not INSTALLED.is_dir(), reason="tests/node is not installed: make dev")
+def test_a_real_package_of_npm(home, at):
+    program_name = "mcp-server-filesystem"
+    target = home / "tools/node_modules"
+    target.parent.mkdir()
+    shutil.copytree(INSTALLED, target, symlinks=True, copy_function=os.link)
+    found = ran(at, spec_of(f"{program_name} . < /dev/null"), environ=environ(home, target / ".bin"))
+    assert "Secure MCP Filesystem Server running" in found.only.output, found.only
+
+
+def test_what_an_environment_reads_elsewhere_is_told(home, at):
+    script = environment(home / "venv")
+    (home / "dev/src").mkdir(parents=True)
+    (next((home / "venv/lib").iterdir()) / "site-packages/bot.pth").write_text(f"{home}/dev/src\nimport sys\n")
+    found = ran(at, spec_of(f"{script} && ls {home}"), environ=environ(home))
+    assert found.lines[1:] == ["venv"], found.only
+    assert (
+        f"{home}/dev/src is not shown, though an environment reads it: agent.dir: {home}/dev/src shows it"
+        in found.notes
+    )
+
+
+def test_nothing_beside_a_program_is_seen(home, at):
+    script = environment(home / ".local/share/pipx/venvs/bot")
+    (home / ".local/bin/bot").symlink_to(script)
+    look = f"bot; cd {home}; find . -type f -not -path './.local/share/pipx/venvs/*'; ls -A . .local .local/bin"
+    found = ran(at, spec_of(look), environ=environ(home, home / ".local/bin"))
+    assert found.lines[1:] == [".:", ".local", "", ".local:", "bin", "share", "", ".local/bin:", "bot"], found.only
+
+
+def test_a_program_in_the_home_itself_shows_no_more_than_itself(home, at):
+    program(home / "package.json", "{}", 0o644)
+    program(home / "bin/bot", "#!/bin/sh\necho ran; ls " + str(home) + "\n")
+    found = ran(at, spec_of("bot"), environ=environ(home, home / "bin"))
+    assert found.lines == ["ran", "bin"], found.only
+
+
+def test_what_is_shown_cannot_be_written(home, at):
+    script = environment(home / "venv")
+    found = ran(at, spec_of(f"bot && echo more >> {script}"), environ=environ(home, home / "venv/bin"))
+    assert found.only.ending == "crashed"
+    assert "Read-only file system" in found.only.output
+    assert "more" not in script.read_text()
+
+
+def test_a_folder_of_the_agents_may_be_anywhere(home, at):
+    program(home / "bots/lib.sh", "echo ran in $(pwd)\n", 0o644)
+    program(home / "bots/run.sh", f"#!/bin/sh\n. {home}/bots/lib.sh; ls {home}\n")
+    agent = {"type": "command", "command": "sh run.sh", "dir": str(home / "bots")}
+    found = ran(at, spec_of(agent), environ=environ(home))
+    assert found.lines == ["ran in /workspace", "bots"], found.only
+    assert f"the agent sees {home / 'bots'}, read-only" in found.notes
+
+
+def test_a_program_that_is_nowhere_names_what_the_sandbox_sees(home, at):
+    found = ran(at, spec_of("claude -p hello"), environ=environ(home))
+    assert "not found" in found.only.error
+    assert "npm install -g @anthropic-ai/claude-code" in found.only.error
+    assert "PATH is " in found.only.error
+    assert "/workspace" in found.only.error

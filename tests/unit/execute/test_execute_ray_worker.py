@@ -1,0 +1,126 @@
+"""A worker without its cluster: what it opens, and what it refuses."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.execute.ray_order import (
+    WorkerReport,
+    WorkOrder,
+    environment,
+    here,
+    masked_digests,
+    packed,
+    packed_trials,
+    read_observation,
+)
+from holdfast.execute.ray_worker import TrialWorker
+from holdfast.model.observation import Observation, Turn
+from holdfast.plan import plan
+from holdfast.spec import load
+
+SPEC = """
+version: "2.0"
+agent: {type: python, endpoint: "agent:ask", isolation: inline}
+golden_prompts: [one, two]
+contract:
+  name: c
+  invariants: [{id: answers, type: completes, description: answers}]
+  chaos_matrix: [{name: calm}]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "agent.py").write_text("def ask(prompt):\n    return prompt.upper()\n")
+    (tmp_path / "holdfast.yaml").write_text(SPEC)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-this-worker")
+    return tmp_path
+
+
+@pytest.fixture
+def worker() -> Iterator[TrialWorker]:
+    made = TrialWorker()
+    yield made
+    made.close()
+
+
+def order(folder: Path, **more: Any) -> WorkOrder:
+    spec, _ = load(folder / "holdfast.yaml", environ={})
+    given: dict[str, Any] = {
+        "version": holdfast.__version__,
+        "python": here(),
+        "spec": pickle.dumps(spec),
+        "spec_name": "holdfast.yaml",
+        "root": str(folder),
+        "slots": 1,
+        "backend": "bubblewrap",
+        "strict_world": False,
+        "trusted": False,
+        "variables": None,
+        "salt": "s",
+        "secrets": masked_digests(["sk-of-this-worker"], "s"),
+    }
+    return WorkOrder(**(given | more))
+
+
+def test_a_worker_opens_a_site_and_runs_what_it_is_given(worker: TrialWorker, folder: Path) -> None:
+    made = order(folder)
+    opened = worker.open(made)
+    assert (opened.refused, opened.slots) == ("", 1)
+    trials = plan(pickle.loads(made.spec)).trials
+    lines = worker.run(packed_trials(trials))
+    assert isinstance(lines, list)
+    assert [(seen.trial, seen.turns[0].text) for seen in map(read_observation, lines)] == [
+        (trial.id, trial.task.prompt.upper()) for trial in trials
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"version": "0.0.0"}, "the run was begun by Holdfast 0.0.0 on Python"),
+        ({"python": "3.0"}, "on Python 3.0"),
+        ({"secrets": ()}, "a secret has another value there"),
+    ],
+)
+def test_another_version_or_secret_is_refused_with_its_reason(
+    worker: TrialWorker, folder: Path, change: dict[str, Any], what: str
+) -> None:
+    report = worker.open(order(folder, **change))
+    assert what in report.refused
+    assert report.hint
+    assert not report.config
+
+
+def test_an_agent_that_cannot_be_used_is_the_spec_s_fault(worker: TrialWorker, folder: Path) -> None:
+    (folder / "agent.py").write_text("import nowhere_at_all\n")
+    report = worker.open(order(folder))
+    assert isinstance(report, WorkerReport)
+    assert "nowhere_at_all" in report.refused
+    assert report.config
+
+
+def test_what_is_sent_and_what_the_cluster_added(folder: Path) -> None:
+    own = {"PATH": "/bin", "RAY_JOB_ID": "1", "OMP_NUM_THREADS": "1", "KEY": "theirs"}
+    assert environment(order(folder), own) == {"PATH": "/bin", "OMP_NUM_THREADS": "1", "KEY": "theirs"}
+    as_here = order(folder, variables=("PATH", "KEY", "GONE"), sent={"KEY": "ours"})
+    assert environment(as_here, own) == {"PATH": "/bin", "KEY": "ours"}
+
+
+def test_halves_of_characters_travel() -> None:
+    seen = read_observation(packed(Observation("a", (Turn("?", "half \ud800"),))))
+    assert seen.turns[0].text is not None
+    assert seen.turns[0].text.startswith("half ")
+
+
+def test_digests_tell_nothing_without_their_salt() -> None:
+    assert masked_digests(["one", "two"], "a") == masked_digests(["two", "one", "one"], "a")
+    assert masked_digests(["one"], "a") != masked_digests(["one"], "b")

@@ -1,0 +1,90 @@
+"""The files of an agent: what the spec names, and what that imports."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.model.spec import AgentSpec, Spec
+from holdfast.runner import agent_files
+from holdfast.runner.agent_files import changed_files, file_digest
+
+
+def test_another_content_is_another_digest(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_text("one")
+    first = file_digest(file)
+    os.utime(file, (1, 1))
+    assert file_digest(file) == first
+    file.write_text("two")
+    assert file_digest(file) != first
+
+
+def test_a_large_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "big"
+    with file.open("wb") as made:
+        made.truncate(agent_files.LARGE + 1)
+    monkeypatch.setattr(Path, "open", lambda *_: pytest.fail("it was read"))
+    os.utime(file, (1, 1))
+    first = file_digest(file)
+    os.utime(file, (2, 2))
+    assert file_digest(file) != first
+
+
+def test_what_cannot_be_read_stops_nothing(tmp_path: Path) -> None:
+    assert file_digest(tmp_path / "gone").startswith("unreadable: ")
+    assert file_digest(tmp_path).startswith("unreadable: ")
+
+
+FILES = {
+    "agent.py": "import os, tools.net as net\nfrom . import nothing\nfrom pack import (\n    deep,  # noqa\n)\n",
+    "tools/net.py": "def go():\n    from .wire import send\n    import_module('late')\n",
+    "tools/wire.py": "from ..other import x\n",
+    "other.py": "",
+    "late.py": "",
+    "pack/__init__.py": "",
+    "pack/deep.py": "import agent\n",
+    "unused.py": "",
+    "shared/lib.py": "",
+}
+
+
+def imported(folder: Path, **agent: object) -> dict[str, str]:
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    made = AgentSpec(**{"type": "python", "endpoint": "agent:ask", **agent})  # type: ignore[arg-type]
+    return agent_files.agent_files(Spec(path=str(folder / "holdfast.yaml"), name="x", agent=made, digest=""))
+
+
+def test_what_an_agent_imports_from_the_specs_folder_is_the_agent(tmp_path: Path) -> None:
+    found = imported(tmp_path)
+    assert set(found) == {name for name in FILES if name not in ("unused.py", "shared/lib.py")}
+    (tmp_path / "tools" / "wire.py").write_text("from ..other import y\n")
+    (tmp_path / "late.py").unlink()
+    (tmp_path / "tools" / "wire.py").write_text("import unused\n")
+    later = agent_files.agent_files(
+        Spec(path=str(tmp_path / "holdfast.yaml"), name="x", agent=AgentSpec("python", endpoint="agent:ask"), digest="")
+    )
+    assert changed_files(found, later) == [
+        "late.py is not there or not imported any more",
+        "other.py is not there or not imported any more",
+        "tools/wire.py changed",
+        "unused.py is new",
+    ]
+
+
+def test_modules_of_agent_dir_and_of_a_started_program_count_too(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "main.py").write_text("import lib\nimport numpy\n")
+    found = imported(tmp_path, type="command", endpoint="", command="python main.py", dir="shared")
+    assert set(found) == {"main.py", "shared/lib.py"}
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "go.py").write_text("import helper\n")
+    (tmp_path / "bin" / "helper.py").write_text("")
+    assert set(imported(tmp_path, type="command", endpoint="", command="python bin/go.py")) == {
+        "bin/go.py",
+        "bin/helper.py",
+    }
