@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from hashlib import blake2b
+from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -27,9 +28,14 @@ class PageTemplate:
 
     def __init__(self, name: str, folder: Path = FOLDER) -> None:
         self._code = _code(name, folder)
+        self._name = name
 
     def pieces(self, **names: Any) -> Iterator[str]:
         """The page, a few characters at a time."""
+        used = {"escaped", "str", *names}
+        # A name that a loop takes is local to the whole page: what was given under it could not be read.
+        if taken := used.intersection(self._code.co_varnames + self._code.co_cellvars):
+            raise ValueError(f"{self._name}: a loop takes the name {min(taken)}, which is in use: name it otherwise")
         made: Iterator[str] = FunctionType(self._code, {"escaped": escaped, **names})()
         return made
 
@@ -50,7 +56,8 @@ def escaped(value: Any) -> str:
 def _code(name: str, folder: Path) -> CodeType:
     """What is kept, if it was made of the very same; else it is made, and kept where that is possible."""
     sources = {file.name: file.read_text("utf-8") for file in sorted(folder.glob("*.html"))}
-    digest = blake2b(repr(sources).encode() + _TRANSLATOR.read_bytes(), digest_size=_DIGEST).digest()
+    made_of = MAGIC_NUMBER + repr(sources).encode() + _TRANSLATOR.read_bytes()
+    digest = blake2b(made_of, digest_size=_DIGEST).digest()
     file = folder / "__pycache__" / f"{name}.{sys.implementation.cache_tag}"
     try:
         kept = file.read_bytes()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,7 +18,7 @@ from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.score import Cell
 from holdfast.report import page_data, page_limits
 from holdfast.report.html import Html
-from holdfast.report.page_tables import NOT_HERE, PageTables
+from holdfast.report.page_tables import NOT_HERE, PageTables, packed
 
 RULES = 50
 
@@ -120,3 +124,13 @@ def test_texts_are_cut_when_all_of_them_would_be_too_much(monkeypatch: pytest.Mo
     assert "answer 0" in strings
     assert "answe\n[cut here: 5 more characters are in the run directory]" in strings
     assert "answer 499" in strings
+
+
+def test_packed_data_has_no_sign_that_could_end_its_script() -> None:
+    """The page has it as it is, not escaped."""
+    hostile = "</script><!-- & 'a' \"b\" é"
+    for size in range(40):  # of any rest that base64 pads, and of lists that are written in pieces
+        tables = {hostile: [hostile[:size], *range(size * 1000)]}
+        text = "".join(packed(tables))
+        assert re.fullmatch(r"[A-Za-z0-9+/]+={0,2}", text)
+        assert json.loads(gzip.decompress(b64decode(text))) == tables
