@@ -301,7 +301,9 @@ class RayExecutor:
 
     def _bury(self, worker: _Worker, gone: Exception) -> list[Observed]:
         """A worker is lost: what it was at is run again, one by one, and so is what it had not begun."""
-        self._under_way = {future: batch for future, batch in self._under_way.items() if batch.worker is not worker}
+        for future in [future for future, batch in self._under_way.items() if batch.worker is worker]:
+            del self._under_way[future]
+            future.add_done_callback(_unheard)
         at_work, *waiting = worker.batches
         worker.batches.clear()
         self._workers.remove(worker)
@@ -342,6 +344,12 @@ def _actor_class(ray: Any) -> Any:
     from holdfast.execute.ray_worker import TrialWorker
 
     return ray.remote(TrialWorker)
+
+
+def _unheard(future: asyncio.Future[Any]) -> None:
+    """What became of a batch that was lost with its worker is known."""
+    if not future.cancelled():
+        future.exception()
 
 
 def _masked(report: WorkerReport, mask: Callable[[str], str]) -> WorkerReport:
