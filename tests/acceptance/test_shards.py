@@ -142,7 +142,7 @@ def test_what_is_missing_is_run_by_resume(made: Project) -> None:
     ("change", "what"),
     [
         (("--seed", "7"), "the seed differs"),
-        (("--replicas", "3"), "an option differs"),
+        (("--replicas", "3"), "--replicas differs"),
     ],
 )
 def test_shards_of_another_run_are_refused(made: Project, change: tuple[str, ...], what: str) -> None:

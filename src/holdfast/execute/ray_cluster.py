@@ -54,17 +54,29 @@ def connect(target: str, cores: int, runtime: dict[str, Any]) -> Cluster:
     ray = _imported()
     if address:
         return Cluster(_joined(ray, address, plain | {"runtime_env": runtime}), started=False)
-    ray.init("local", num_cpus=cores, include_dashboard=False, **plain)
+    try:
+        ray.init("local", num_cpus=cores, include_dashboard=False, **plain)
+    except Exception as broken:  # Ray raises all kinds
+        ray.shutdown()
+        raise UserError(
+            f"Ray could not be started here: {_first_line(broken)}", hint="start one yourself (ray start --head)"
+        ) from broken
     return Cluster(ray, started=True)
 
 
 def _running() -> str:
-    """Where a cluster of this machine can be joined; empty if none answers."""
+    """Where a cluster of this machine can be joined; empty if none answers.
+
+    Ray notes it in a folder where anybody may write: only what this user or root has noted is believed.
+    """
     named = os.environ.get("RAY_ADDRESS", "")
-    if named:
+    if named and named != "auto":
         return named
+    note = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"  # noqa: S108  # where Ray has it
     try:
-        noted = (Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster").read_text()  # noqa: S108
+        if note.stat(follow_symlinks=False).st_uid not in (0, os.getuid()):
+            return ""
+        noted = note.read_text()
         host, _, port = noted.strip().rpartition(":")
         with socket.create_connection((host, int(port)), timeout=1.0):
             return noted.strip()
@@ -90,9 +102,12 @@ def _joined(ray: Any, target: str, plain: dict[str, Any]) -> Any:
             pass  # Ray itself asks for minutes, whoever is there
         ray.init(target, **plain)
     except (ConnectionError, OSError, RuntimeError, ValueError) as refused:
-        said = (str(refused).strip().splitlines() or [type(refused).__name__])[0]
         raise UserError(
-            f"there is no cluster to join at {target}: {said[:200]}",
+            f"there is no cluster to join at {target}: {_first_line(refused)}",
             hint="is it running, of the same version of Ray and Python, and is its token here (RAY_AUTH_TOKEN)?",
         ) from refused
     return ray
+
+
+def _first_line(broken: BaseException) -> str:
+    return (str(broken).strip().splitlines() or [type(broken).__name__])[0][:200]

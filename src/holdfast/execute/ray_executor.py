@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, UserError
 from holdfast.execute.context import Met, Saw
@@ -73,13 +74,13 @@ class Needs(Struct, frozen=True):
 
 
 class _Worker:
-    """An actor that works, and what it has to do."""
+    """An actor that works, and the batches that it has: it is at the first."""
 
     def __init__(self, actor: Any, machine: str, slots: int) -> None:
         self.actor = actor
         self.machine = machine
         self.slots = slots
-        self.batches = 0
+        self.batches: deque[_Batch] = deque()
 
 
 class _Batch(NamedTuple):
@@ -89,51 +90,72 @@ class _Batch(NamedTuple):
 
 
 class RayExecutor:
-    """Trials on the workers of a cluster. Made by `open`; the connection to the cluster is the caller's to close."""
+    """Trials on the workers of a cluster, which `open` starts. The connection is the caller's to close."""
 
-    def __init__(self, ray: Any, order: WorkOrder, needs: Needs, *, told: Told | None = None) -> None:
+    def __init__(
+        self, ray: Any, order: WorkOrder, needs: Needs, *, told: Told | None = None, mask: Callable[[str], str] = str
+    ) -> None:
+        """`mask` takes secrets out of what workers say of themselves."""
         self._ray = ray
         self._order = order
         self._needs = needs
         self._told = told
+        self._mask = mask
         self._actor = _actor_class(ray)
         self._workers: list[_Worker] = []
-        self._wanted = 0
+        self._opening: set[asyncio.Task[None]] = set()
+        self._under_way: dict[asyncio.Future[Any], _Batch] = {}
+        self._again: deque[Trial] = deque()
+        """Trials to be run again: their worker was lost."""
         self._single = False
-        self._lost = self._repeated = self._in_flight = 0
+        self._lost = self._repeated = 0
         self._refused: dict[str, WorkerReport] = {}
         """By machine: why its workers cannot work."""
-        self._tries: Counter[str] = Counter()
-        """By trial: workers that were lost with it."""
+        self._deaths: Counter[str] = Counter()
+        """By trial: workers that were lost while they ran it, or others of its batch."""
         self._trial_s = 0.0
         """What a trial takes, by the last batches; 0: nothing is known yet."""
         self._site_notes: tuple[str, ...] = ()
 
+    # -- its workers --------------------------------------------------------------------------------
     async def open(self, workers: int) -> None:
         """Opens so many workers, or as many as the cluster has room for; raises if none can work."""
-        self._wanted = workers
-        opening = [asyncio.create_task(self._open_one()) for _ in range(workers)]
-        try:
-            for task in asyncio.as_completed(opening, timeout=OPEN_S):
-                await task
-                if self._workers:
-                    break
-            if self._workers:  # those that wait for room on the cluster need not be waited for
-                await asyncio.wait(opening, timeout=_ROOM_S if len(self._workers) < workers else None)
-        except TimeoutError:
-            pass
-        finally:
-            for task in opening:
-                if not task.done():
-                    task.cancel()
-            await asyncio.gather(*opening, return_exceptions=True)
+        for _ in range(workers):
+            self._open_another()
+        until = perf_counter() + OPEN_S
+        while self._opening and not self._workers and perf_counter() < until:
+            await asyncio.wait(self._opening, timeout=until - perf_counter(), return_when=asyncio.FIRST_COMPLETED)
+        if self._opening and self._workers:  # those that wait for room on the cluster need not be waited for
+            await asyncio.wait(self._opening, timeout=_ROOM_S)
         if not self._workers:
             raise self._nobody()
+
+    def _open_another(self) -> None:
+        task = asyncio.create_task(self._open_one())
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _open_one(self) -> None:
+        actor = self._actor.options(max_restarts=0, scheduling_strategy="SPREAD", **self._needs.options()).remote()
+        try:
+            report: WorkerReport = await asyncio.wait_for(self._answer(actor.open.remote(self._order)), OPEN_S)
+        except self._ray.exceptions.RayError as broken:
+            self._refused.setdefault("a worker", WorkerReport("", refused=self._mask(_said(broken))))
+            return
+        except (asyncio.CancelledError, TimeoutError):
+            self._ray.kill(actor)
+            raise
+        if report.refused:
+            self._refused.setdefault(report.machine, _masked(report, self._mask))
+            self._ray.kill(actor)
+            return
+        self._site_notes = self._site_notes or tuple(map(self._mask, report.notes))
+        self._workers.append(_Worker(actor, report.machine, report.slots))
 
     def _nobody(self) -> Exception:
         for machine, report in self._refused.items():
             if report.config:
-                return AgentUnavailable(report.refused, hint=report.hint, config=True)
+                return AgentUnavailable(report.refused, hint=report.hint, body=report.body, config=True)
             return UserError(f"no worker can run this: {machine}: {report.refused}", hint=report.hint)
         there = {name: amount for name, amount in self._ray.cluster_resources().items() if ":" not in name}
         has = ", ".join(f"{name} {amount:g}" for name, amount in sorted(there.items()))
@@ -141,23 +163,6 @@ class RayExecutor:
             f"the cluster has no room for a worker that needs {self._needs.words()}",
             hint=f"it has {has or 'nothing'}; add machines, or ask for less in resources",
         )
-
-    async def _open_one(self) -> None:
-        actor = self._actor.options(max_restarts=0, scheduling_strategy="SPREAD", **self._needs.options()).remote()
-        try:
-            report: WorkerReport = await self._answer(actor.open.remote(self._order))
-        except self._ray.exceptions.RayError as broken:
-            self._refused.setdefault("a worker", WorkerReport("", refused=_said(broken)))
-            return
-        except asyncio.CancelledError:
-            self._ray.kill(actor)
-            raise
-        if report.refused:
-            self._refused.setdefault(report.machine, report)
-            self._ray.kill(actor)
-            return
-        self._site_notes = self._site_notes or report.notes
-        self._workers.append(_Worker(actor, report.machine, report.slots))
 
     async def _answer(self, ref: Any) -> Any:
         return await asyncio.wrap_future(ref.future())
@@ -194,65 +199,59 @@ class RayExecutor:
         store: Store | None = None,
     ) -> AsyncGenerator[Observed, None]:
         """As an Executor does. Faults are heard of when a trial has ended; its calls come with its observation."""
-        feed, again = iter(trials), deque[Trial]()
-        under_way: dict[asyncio.Future[Any], _Batch] = {}
+        feed = iter(trials)
+        keep = store or (lambda trial, seen: seen)
         try:
             while True:
-                self._hand_out(feed, again, under_way, started)
-                if not under_way:
+                self._hand_out(feed, started)
+                if not self._under_way and not self._again:
                     return
-                await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
-                for done in [future for future in under_way if future.done()]:
-                    batch = under_way.pop(done)
-                    for trial, seen in await self._taken(done, batch, again):
-                        if on_fault is not None:
-                            for fault in seen.ledger:
-                                on_fault(trial, fault)
-                        yield trial, store(trial, seen) if store is not None else seen
+                await self._news()
+                # All that has come is stored before any of it is judged: who stops here loses nothing of it.
+                for trial, seen in [(trial, keep(trial, seen)) for trial, seen in self._arrived()]:
+                    if on_fault is not None:
+                        for fault in seen.ledger:
+                            on_fault(trial, fault)
+                    yield trial, seen
         finally:
-            self._in_flight = 0
-            if under_way:  # closed early: what is under way is nobody's
-                await self._stop(under_way)
+            if self._under_way:  # closed early
+                await self._stop(keep)
 
     async def close(self) -> None:
-        for worker in self._workers:
-            with suppress(TimeoutError, self._ray.exceptions.RayError):  # it is killed anyway
-                await asyncio.wait_for(self._answer(worker.actor.close.remote()), 10.0)
-            self._ray.kill(worker.actor)
+        for task in list(self._opening):
+            task.cancel()
+        await asyncio.gather(*self._opening, *map(self._end, self._workers), return_exceptions=True)
         self._workers.clear()
 
+    async def _end(self, worker: _Worker) -> None:
+        with suppress(TimeoutError, self._ray.exceptions.RayError):  # it is killed anyway
+            await asyncio.wait_for(self._answer(worker.actor.close.remote()), 10.0)
+        self._ray.kill(worker.actor)
+
     # -- handing out and taking back ----------------------------------------------------------------
-    def _hand_out(
-        self,
-        feed: Iterator[Trial],
-        again: deque[Trial],
-        under_way: dict[asyncio.Future[Any], _Batch],
-        started: OnStart | None,
-    ) -> None:
+    def _hand_out(self, feed: Iterator[Trial], started: OnStart | None) -> None:
         """Gives every worker that could do more a batch; none has two while another has none."""
         deep, workers = (1, self._workers[:1]) if self._single else (AHEAD, self._workers)
         for ahead in range(1, deep + 1):
             for worker in workers:
-                if worker.batches >= ahead:
-                    continue
-                batch = tuple(self._next(feed, again, worker, started))
-                if not batch:
-                    return
-                worker.batches += 1
-                self._in_flight += len(batch)
-                ref = worker.actor.run.remote(packed_trials(batch))
-                future = asyncio.ensure_future(self._answer(ref))
-                under_way[future] = _Batch(worker, batch, perf_counter())
+                if len(worker.batches) < ahead:
+                    self._give(worker, tuple(self._next(feed, worker, started)))
         self._say()
 
-    def _next(
-        self, feed: Iterator[Trial], again: deque[Trial], worker: _Worker, started: OnStart | None
-    ) -> Iterator[Trial]:
-        size = self._size(worker)
-        while again and size:
-            size -= 1
-            yield again.popleft()
-        for trial in islice(feed, size):
+    def _give(self, worker: _Worker, trials: tuple[Trial, ...]) -> None:
+        if not trials:
+            return
+        batch = _Batch(worker, trials, perf_counter())
+        worker.batches.append(batch)
+        ref = worker.actor.run.remote(packed_trials(trials))
+        self._under_way[asyncio.ensure_future(self._answer(ref))] = batch
+
+    def _next(self, feed: Iterator[Trial], worker: _Worker, started: OnStart | None) -> Iterator[Trial]:
+        """The trials of a worker's next batch; one that a worker was lost with goes alone: it may be deadly."""
+        if self._again:
+            yield self._again.popleft()
+            return
+        for trial in islice(feed, self._size(worker)):
             if started is not None:
                 started(trial)
             yield trial
@@ -265,17 +264,34 @@ class RayExecutor:
             return worker.slots
         return max(worker.slots, min(MOST, int(BATCH_S / self._trial_s)))
 
-    async def _taken(self, done: asyncio.Future[Any], batch: _Batch, again: deque[Trial]) -> list[Observed]:
-        """What a batch came to; of a worker that was lost nothing, and its trials are run again."""
-        batch.worker.batches -= 1
-        self._in_flight -= len(batch.trials)
+    async def _news(self) -> None:
+        """Waits until a batch is back, or a worker is there. With none left, and none to come, the run cannot go on."""
+        waited = {*self._under_way, *self._opening}
+        if not waited:
+            raise self._nobody()
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        if not self._workers and not self._opening:
+            raise self._nobody()
+
+    def _arrived(self) -> list[Observed]:
+        """What batches came to that are back, in the order in which they were handed out."""
+        found: list[Observed] = []
+        for future in [future for future in self._under_way if future.done()]:
+            batch = self._under_way.pop(future, None)
+            if batch is not None:  # else it was lost with another of its worker's
+                found += self._taken(future, batch)
+        return found
+
+    def _taken(self, future: asyncio.Future[Any], batch: _Batch) -> list[Observed]:
         errors = self._ray.exceptions
         try:
-            lines: list[bytes] | WorkerReport = done.result()
+            lines: list[bytes] | WorkerReport = future.result()
         except (errors.RayActorError, errors.NodeDiedError, errors.ObjectLostError, errors.OutOfMemoryError) as gone:
-            return await self._bury(batch, again, gone)
+            return self._bury(batch.worker, gone)
         except errors.RayError as broken:
+            batch.worker.batches.remove(batch)
             return [(trial, _broke(trial, f"the worker's reply was lost: {_said(broken)}")) for trial in batch.trials]
+        batch.worker.batches.remove(batch)
         if isinstance(lines, WorkerReport):
             raise AgentUnavailable(lines.refused, hint=lines.hint, body=lines.body, config=lines.config)
         took = (perf_counter() - batch.begun) / AHEAD / len(batch.trials)
@@ -283,49 +299,61 @@ class RayExecutor:
         by_id = {trial.id: trial for trial in batch.trials}
         return [(by_id[seen.trial], seen) for seen in map(read_observation, lines)]
 
-    async def _bury(self, batch: _Batch, again: deque[Trial], gone: Exception) -> list[Observed]:
-        if batch.worker in self._workers:
-            self._workers.remove(batch.worker)
-            self._lost += 1
-            self._ray.kill(batch.worker.actor)
-            await self._replace()
-        given_up = []
-        for trial in batch.trials:
-            self._tries[trial.id] += 1
-            if self._tries[trial.id] < TRIES:
-                again.append(trial)
-                self._repeated += 1
-            else:
+    def _bury(self, worker: _Worker, gone: Exception) -> list[Observed]:
+        """A worker is lost: what it was at is run again, one by one, and so is what it had not begun."""
+        for future in [future for future, batch in self._under_way.items() if batch.worker is worker]:
+            del self._under_way[future]
+            future.add_done_callback(_unheard)
+        at_work, *waiting = worker.batches
+        worker.batches.clear()
+        self._workers.remove(worker)
+        self._lost += 1
+        self._ray.kill(worker.actor)
+        self._open_another()
+        given_up: list[Observed] = []
+        for trial in at_work.trials:
+            self._deaths[trial.id] += 1
+            if self._deaths[trial.id] >= TRIES:
                 given_up.append((trial, _broke(trial, f"{TRIES} workers died with this trial: {_said(gone)}")))
+            else:
+                self._again.append(trial)
+                self._repeated += 1
+        self._again.extend(trial for batch in waiting for trial in batch.trials)
         self._say()
         return given_up
 
-    async def _replace(self) -> None:
-        """Another worker for one that was lost; with none left the run cannot go on."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._open_one(), OPEN_S)
-        if not self._workers:
-            raise self._nobody()
-
-    async def _stop(self, under_way: Mapping[asyncio.Future[Any], _Batch]) -> None:
-        """Ends the workers that are at work: a trial in mid-air must not go on after the run."""
-        for future in under_way:
+    async def _stop(self, keep: Store) -> None:
+        """Keeps what has come, and ends the workers that are at work: no trial goes on after the run."""
+        for trial, seen in self._arrived():
+            keep(trial, seen)
+        for future in self._under_way:
             future.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)
-        for worker in {batch.worker for batch in under_way.values()}:
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+        for worker in {batch.worker for batch in self._under_way.values()}:
             self._ray.kill(worker.actor)
-            if worker in self._workers:
-                self._workers.remove(worker)
+            self._workers.remove(worker)
+        self._under_way.clear()
 
     def _say(self) -> None:
         if self._told is not None:
-            self._told(Workers(len(self._workers), self._in_flight, self._lost, self._repeated))
+            in_flight = sum(len(batch.trials) for batch in self._under_way.values())
+            self._told(Workers(len(self._workers), in_flight, self._lost, self._repeated))
 
 
 def _actor_class(ray: Any) -> Any:
     from holdfast.execute.ray_worker import TrialWorker
 
     return ray.remote(TrialWorker)
+
+
+def _unheard(future: asyncio.Future[Any]) -> None:
+    """What became of a batch that was lost with its worker is known."""
+    if not future.cancelled():
+        future.exception()
+
+
+def _masked(report: WorkerReport, mask: Callable[[str], str]) -> WorkerReport:
+    return replace(report, refused=mask(report.refused), hint=mask(report.hint), body=mask(report.body))
 
 
 def _broke(trial: Trial, why: str) -> Observation:

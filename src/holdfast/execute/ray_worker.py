@@ -26,6 +26,7 @@ from holdfast.execute.ray_order import (
     read_trials,
 )
 from holdfast.model.spec import Spec
+from holdfast.processes.scratch import sweep
 from holdfast.spec import secret_values
 from holdfast.version import __version__
 
@@ -45,9 +46,10 @@ class TrialWorker:
         machine = socket.gethostname()
         try:
             _check_versions(order)
+            sweep()  # what a worker that was killed has left on this machine
             self._executor = self._runner.run(_opened(order))
         except AgentUnavailable as gone:
-            return WorkerReport(machine, refused=str(gone), hint=gone.hint, config=gone.config)
+            return WorkerReport(machine, refused=str(gone), hint=gone.hint, body=gone.body, config=gone.config)
         except UserError as missing:
             return WorkerReport(machine, refused=str(missing), hint=missing.hint)
         except HoldfastError as broken:
@@ -93,6 +95,7 @@ async def _opened(order: WorkOrder) -> LocalExecutor:
     secrets = _world_secrets(spec, order, environ, root)
     _check_secrets(spec, order, environ, secrets)
     sys.path[:] = [place for place in sys.path if place != os.getcwd()]  # an agent imports from its own folder alone
+    os.environ.update(order.sent)  # an inline agent reads them there
     os.chdir(root)
     site = await open_site(
         spec,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
 from holdfast.execute.local import LocalExecutor
@@ -21,7 +21,7 @@ async def open_executor(
 ) -> AsyncIterator[Executor]:
     """The executor that the job asks for, closed with all that it opened."""
     if job.options.on:
-        async with _on_cluster(job, log) as executor:
+        async with _on_cluster(job, log, intake.masker.text) as executor:
             yield executor
         return
     keep = intake.kept.keeping(intake.masker.text, run.path, intake.went_wrong)
@@ -47,11 +47,11 @@ async def open_executor(
 
 
 @asynccontextmanager
-async def _on_cluster(job: Job, log: RunLog) -> AsyncIterator[Executor]:
+async def _on_cluster(job: Job, log: RunLog, mask: Callable[[str], str]) -> AsyncIterator[Executor]:
     """The workers of a cluster, each with a Site of its own."""
     from holdfast.runner.on_cluster import ClusterRun
 
-    cluster = await ClusterRun.open(job, log.workers)
+    cluster = await ClusterRun.open(job, log.workers, mask)
     try:
         yield cluster.executor
     finally:

@@ -128,11 +128,17 @@ def _made(part: _Part) -> bytes:
     return path.read_bytes() if path.is_file() else b""
 
 
-def _options(part: _Part) -> RunOptions:
-    """What of the options decides what is run."""
-    plain = {name: getattr(RunOptions(), name) for name in ("concurrency", "max_time_s", "keep", "preflight")}
-    options = part.manifest.options
-    return replace(options, select=replace(options.select, shard=None), **plain)
+_OWN = ("concurrency", "max_time_s", "keep", "preflight", "on", "send_secrets", "select")
+"""Options that each shard may have its own way: they do not decide what is run."""
+
+
+def _option(name: str) -> Callable[[_Part], object]:
+    """What an option was, as far as it decides what is run."""
+    return lambda part: getattr(part.manifest.options, name)
+
+
+def _selected(part: _Part) -> object:
+    return replace(part.manifest.options.select, shard=None)
 
 
 _SAME: dict[str, Callable[[_Part], object]] = {
@@ -142,7 +148,8 @@ _SAME: dict[str, Callable[[_Part], object]] = {
     "the seed": lambda part: part.manifest.seed,
     "what variables gave for numbers": lambda part: part.manifest.settled,
     "the version of Holdfast": lambda part: part.manifest.version,
-    "an option": _options,
+    "what was selected": _selected,
+    **{f"--{name.replace('_', '-')}": _option(name) for name in RunOptions.__struct_fields__ if name not in _OWN},
     "what was made of the spec": _made,
 }
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import pickle
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class ClusterRun:
         self.executor = executor
 
     @classmethod
-    async def open(cls, job: Job, told: Told | None = None) -> ClusterRun:
+    async def open(cls, job: Job, told: Told | None = None, mask: Callable[[str], str] = str) -> ClusterRun:
         """Joins or starts the cluster and opens workers; UserError says why that cannot be."""
         assert job.options.on
         root = Path(job.spec.path).resolve().parent
@@ -44,10 +45,10 @@ class ClusterRun:
         cluster = await asyncio.to_thread(connect, job.options.on, cores, runtime)
         try:
             needs = _needs(job.spec)
-            room = int(cluster.ray.cluster_resources().get("CPU", 0) / needs.cpus) if needs.cpus else cores
-            workers = max(1, min(room, slots(job.spec, job.options.concurrency)))
-            each = max(1, slots(job.spec, job.options.concurrency) // workers)
-            executor = RayExecutor(cluster.ray, _order(job, root, each, cluster), needs, told=told)
+            room = int(cluster.ray.cluster_resources().get("CPU", 0) / needs.cpus)
+            workers, each = spread(job.spec, job.options.concurrency, max(1, room))
+            order = _order(job, root, each, cluster)
+            executor = RayExecutor(cluster.ray, order, needs, told=told, mask=mask)
             await executor.open(workers)
         except BaseException:
             await asyncio.to_thread(cluster.close)
@@ -59,6 +60,21 @@ class ClusterRun:
             await self.executor.close()
         finally:
             await asyncio.to_thread(self._cluster.close)
+
+
+def spread(spec: Spec, asked: int | None, room: int) -> tuple[int, int]:
+    """How many workers, and how many trials at once on each.
+
+    An agent that runs anyway is asked by few workers, many times at once. Of any other each worker has its own.
+    """
+    agent = spec.agent
+    if agent.type == "http" and not agent.launched:
+        at_once = slots(spec, asked)
+        workers = min(room, at_once)
+        return workers, -(-at_once // workers)
+    inline = agent.in_python and agent.isolation == "inline"
+    alone = not inline and slots(spec, 2) == 1  # a reset reaches what all trials share
+    return (1 if alone else min(room, asked or room)), 1
 
 
 def check_cluster(spec: Spec, options: RunOptions) -> None:

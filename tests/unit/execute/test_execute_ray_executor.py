@@ -1,0 +1,195 @@
+"""How trials are handed out and taken back, with workers that die when told to; real ones: tests/integration."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future
+from contextlib import aclosing
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from holdfast.errors import UserError
+from holdfast.execute.ray_executor import TRIES, Needs, RayExecutor, Workers
+from holdfast.execute.ray_order import WorkerReport, packed, read_trials
+from holdfast.model.observation import Observation, Turn
+from holdfast.model.task import Task
+from holdfast.model.trial import Trial
+
+
+class RayError(Exception):
+    pass
+
+
+class RayActorError(RayError):
+    pass
+
+
+class NodeDiedError(RayError):
+    pass
+
+
+class ObjectLostError(RayError):
+    pass
+
+
+class OutOfMemoryError(RayError):
+    pass
+
+
+class Ref:
+    def __init__(self, result: Any) -> None:
+        self._result = result
+
+    def future(self) -> Future[Any]:
+        found: Future[Any] = Future()
+        if isinstance(self._result, Exception):
+            found.set_exception(self._result)
+        else:
+            found.set_result(self._result)
+        return found
+
+
+class Method:
+    def __init__(self, call: Any) -> None:
+        self.remote = lambda *args: Ref(call(*args))
+
+
+class Actor:
+    """Runs what it is given, and dies of trials that are deadly."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self._cluster = cluster
+        self._dead = False
+        self.open, self.run, self.close = Method(self._open), Method(self._run), Method(lambda: None)
+
+    def _open(self, order: Any) -> WorkerReport:
+        self._cluster.opened += 1
+        return WorkerReport("here", refused=self._cluster.refused, slots=1, notes=("a note",))
+
+    def _run(self, lines: list[bytes]) -> Any:
+        trials = read_trials(lines)
+        self._dead = self._dead or any(trial.id in self._cluster.deadly for trial in trials)
+        if self._dead:
+            return RayActorError("The actor died.")
+        self._cluster.ran += [trial.id for trial in trials]
+        return [packed(Observation(trial.id, (Turn("?", "yes"),))) for trial in trials]
+
+
+class FakeCluster:
+    """As much of Ray as the executor uses."""
+
+    exceptions = SimpleNamespace(
+        RayError=RayError,
+        RayActorError=RayActorError,
+        NodeDiedError=NodeDiedError,
+        ObjectLostError=ObjectLostError,
+        OutOfMemoryError=OutOfMemoryError,
+    )
+
+    def __init__(self, deadly: tuple[str, ...] = (), refused: str = "") -> None:
+        self.deadly, self.refused = deadly, refused
+        self.opened = 0
+        self.ran: list[str] = []
+        self.killed: list[Actor] = []
+
+    def remote(self, made: type) -> Any:
+        return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda: Actor(self)))
+
+    def kill(self, actor: Actor) -> None:
+        self.killed.append(actor)
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 2.0, "node:here": 1.0}
+
+
+def trials(count: int) -> list[Trial]:
+    return [Trial(f"{n:04x}", "contract", "calm", Task(("?",))) for n in range(count)]
+
+
+async def executed(cluster: FakeCluster, count: int, **more: Any) -> list[tuple[Trial, Observation]]:
+    executor = RayExecutor(cluster, None, Needs(), **more)  # type: ignore[arg-type]
+    await executor.open(2)
+    try:
+        return [one async for one in executor.execute(trials(count))]
+    finally:
+        await executor.close()
+
+
+def test_every_trial_is_given_once() -> None:
+    cluster = FakeCluster()
+    ended = asyncio.run(executed(cluster, 500))
+    assert sorted(trial.id for trial, _ in ended) == [trial.id for trial in trials(500)]
+    assert sorted(cluster.ran) == [trial.id for trial in trials(500)]
+
+
+@pytest.mark.parametrize("count", [1, 14, 100, 600])
+def test_one_deadly_trial_is_the_only_error(count: int) -> None:
+    deadly = f"{min(13, count - 1):04x}"
+    cluster = FakeCluster((deadly,))
+    said: list[Workers] = []
+    ended = asyncio.run(executed(cluster, count, told=said.append))
+    assert sorted(trial.id for trial, _ in ended) == [trial.id for trial in trials(count)]
+    broken = [seen for _, seen in ended if seen.error]
+    assert [seen.trial for seen in broken] == [deadly]
+    assert f"{TRIES} workers died with this trial: RayActorError: The actor died." in broken[0].error
+    assert (said[-1].lost, said[-1].in_flight) == (TRIES, 0)
+    assert cluster.opened >= 1 + TRIES  # the last may be closed before it has opened
+
+
+def test_what_has_come_is_stored_before_the_first_of_it_is_given() -> None:
+    async def go() -> tuple[list[str], int]:
+        stored: list[str] = []
+
+        def store(trial: Trial, seen: Observation) -> Observation:
+            stored.append(trial.id)
+            return seen
+
+        executor = RayExecutor(FakeCluster(), None, Needs())  # type: ignore[arg-type]
+        await executor.open(1)
+        given = 0
+        async with aclosing(executor.execute(trials(2_000), store=store)) as ended:
+            async for _ in ended:
+                given += 1
+                if given == 50:
+                    break
+        return stored, given
+
+    stored, given = asyncio.run(go())
+    assert len(stored) == len(set(stored)) > given
+
+
+def test_one_at_a_time_means_one() -> None:
+    async def go() -> int:
+        executor = RayExecutor(FakeCluster(), None, Needs())  # type: ignore[arg-type]
+        await executor.open(2)
+        assert executor.concurrency == 2
+        executor.one_at_a_time()
+        begun = most = 0
+
+        def started(trial: Trial) -> None:
+            nonlocal begun, most
+            begun += 1
+            most = max(most, begun)
+
+        async for _ in executor.execute(trials(9), started=started):
+            begun -= 1
+        return most
+
+    assert asyncio.run(go()) == 1
+
+
+def test_a_worker_that_is_refused_says_why_and_secrets_are_masked() -> None:
+    with pytest.raises(UserError, match="no worker can run this: here: it lacks postgres, key \\*\\*\\*"):
+        asyncio.run(
+            executed(
+                FakeCluster(refused="it lacks postgres, key s3cr3t"), 1, mask=lambda text: text.replace("s3cr3t", "***")
+            )
+        )
+
+
+def test_what_a_worker_takes_of_its_machine() -> None:
+    needs = Needs(2.0, 1 << 30, 1.0, ("docker",))
+    assert needs.options() == {"num_cpus": 2.0, "memory": 1 << 30, "num_gpus": 1.0, "resources": {"docker": 0.001}}
+    assert needs.words() == "2 cpu, 1024 MB, 1 gpu, docker"
