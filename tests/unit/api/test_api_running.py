@@ -133,8 +133,12 @@ def test_listeners_hear_every_event(tmp_path: Path) -> None:
     assert isinstance(heard[-1], RunEnded)
 
 
-def test_a_cancelled_run_is_stored_as_far_as_it_went(tmp_path: Path) -> None:
+def test_a_cancelled_run_is_stored_as_far_as_it_went_and_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = threading.Event()
+    closed: list[str] = []
+    monkeypatch.setattr(holdfast.RunResult, "close", lambda result: closed.append(result.id))
 
     async def slow(question: str) -> str:
         asked.set()
@@ -154,6 +158,7 @@ def test_a_cancelled_run_is_stored_as_far_as_it_went(tmp_path: Path) -> None:
         return running.cancelled()
 
     assert asyncio.run(cancel())
+    assert closed == ["0001"]
     assert [path.name for path in tmp_path.iterdir()] == ["0001"]
     assert '"complete":false' in (tmp_path / "0001/ended.json").read_text().replace(" ", "")
 
