@@ -56,6 +56,8 @@ class HoldfastFile(pytest.File):
         except HoldfastError as wrong:
             head = [] if isinstance(wrong, SpecError) else [str(wrong)]
             raise self.CollectError("\n".join([*head, *lines(wrong)])) from None
+        if self.spec.no_items:
+            self.warn(pytest.PytestCollectionWarning(self.spec.no_items))
         for item in found:
             # As text: pytest finds the brackets in it, as it does in what --lf has kept.
             yield HoldfastItem.from_parent(self, name=item.name, nodeid=f"{self.nodeid}::{item.name}", asked=item)

@@ -142,6 +142,17 @@ def test_what_is_wrong_with_a_file_is_a_collection_error_with_its_line(project: 
     assert ".py:" not in told
 
 
+def test_a_file_that_pytest_runs_nothing_of_is_a_warning_and_the_others_are_run(project: Path) -> None:
+    head = SPEC.splitlines()[0]
+    other = "golden_prompts: [x]\nmutations: {count: 1, types: [noise]}\ninvariants: [{type: completes}]\n"
+    (project / "other.holdfast.yaml").write_text(f"{head}\n{other}")
+    (project / "pytest.ini").write_text("[pytest]\n")
+    code, told = run_pytest(project, "-rA", "-k", "ends and calm")
+    assert (code, outcomes(told)) == (0, {"ends[calm]": "PASSED"})
+    assert "PytestCollectionWarning: no contract and no task with rules: holdfast ci other.holdfast.yaml runs" in told
+    assert "1 passed, 4 deselected, 1 warning" in told.splitlines()[-1]
+
+
 def test_our_error_is_an_error_and_not_a_failure(project: Path) -> None:
     (project / "holdfast.yaml").write_text(SPEC.replace("shop:answer", "shop:anser"))
     code, told = run_pytest(project, "-rA", "-k", "calm or honest")

@@ -15,8 +15,9 @@ from holdfast.api.caller import Caller
 from holdfast.api.job import load_part
 from holdfast.api.part_spec import made_part
 from holdfast.errors import UsageError
-from holdfast.model.spec import PartAsked, Spec
+from holdfast.model.spec import PART_COMMANDS, PartAsked, Spec
 from holdfast.plan import RunOptions
+from holdfast.reading.words import near
 from holdfast.runner.job import told
 
 
@@ -57,7 +58,7 @@ SpecSource = str | os.PathLike[str] | Mapping[str, Any] | LoadedSpec
 
 def loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAsked | None) -> LoadedSpec:
     """The spec of a source, with what the options change in it. SpecError with every problem if it cannot be used."""
-    _check_numbers(options)
+    _check_given(options, part)
     if isinstance(source, LoadedSpec):
         return _again(source, options, part)
     if isinstance(source, Mapping):
@@ -73,17 +74,27 @@ def loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAsk
     return LoadedSpec(spec, (*told(spec, problems), *made), part, functions, options.seed, options.replicas)
 
 
-def _check_numbers(options: RunOptions) -> None:
+def _check_given(options: RunOptions, part: PartAsked | None) -> None:
     """What the command line would not take is refused here, too, and never ignored."""
-    for name, given, least, most in (
-        ("seed", options.seed, 0, 2**63 - 1),
-        ("replicas", options.replicas, 1, 100_000),
-        ("concurrency", options.concurrency, 1, None),
-        ("min_score", options.min_score, 0, 100),
+    for name, given, kind, least, most in (
+        ("seed", options.seed, int, 0, 2**63 - 1),
+        ("replicas", options.replicas, int, 1, 100_000),
+        ("concurrency", options.concurrency, int, 1, None),
+        ("min_score", options.min_score, (int, float), 0, 100),
     ):
-        if given is not None and not (least <= given and (most is None or given <= most)):
+        fits = isinstance(given, kind) and not isinstance(given, bool)
+        if given is not None and not (fits and least <= given and (most is None or given <= most)):
+            number = "a whole number" if kind is int else "a number"
             upper = f" to {most}" if most is not None else " or more"
-            raise UsageError(f"{name} is {given}, expected {least}{upper}")
+            raise UsageError(f"{name} is {given!r:.60}, expected {number}, {least}{upper}")
+    for name, flag in (("strict", options.strict), ("fail_fast", options.fail_fast), ("preflight", options.preflight)):
+        if not isinstance(flag, bool):
+            raise UsageError(f"{name} is {flag!r:.60}, expected True or False")
+    parts = (*PART_COMMANDS, "run", "ci")
+    if part is not None and part not in parts:
+        miss = near(str(part), parts)
+        hint = f"did you mean {miss}?" if miss else ""
+        raise UsageError(f"part is {part!r:.60}, expected one of {', '.join(parts)}", hint=hint)
 
 
 def _again(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> LoadedSpec:

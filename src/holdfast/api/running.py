@@ -15,7 +15,7 @@ from holdfast.api.loaded_spec import LoadedSpec, SpecSource, loaded
 from holdfast.api.raised import explained
 from holdfast.api.rim import RimWork, RunInterrupted, awaited, here
 from holdfast.api.run_result import RunResult
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError
 from holdfast.model.spec import PartAsked
 from holdfast.plan import RunOptions, Select
 from holdfast.runner.interrupts import Interrupts
@@ -71,9 +71,8 @@ def run(
     The options are those of `holdfast contract run`; scenarios and invariants are globs. `listen` is told each event.
     Works also where an event loop runs, as in a notebook. A failing agent is a result, never an exception.
     """
-    select = Select(_names(scenarios), _names(invariants), _names(trials), keywords)
-    options = RunOptions(
-        select, concurrency, min_score, strict, fail_fast, preflight=preflight, replicas=replicas, seed=seed
+    options = _options(
+        scenarios, invariants, trials, keywords, concurrency, min_score, strict, fail_fast, preflight, replicas, seed
     )
     return _at_rim(execution(spec, options, caller(), part=part, runs=Path(runs), listen=listen))
 
@@ -97,9 +96,8 @@ def run_async(
     listen: Listen | None = None,
 ) -> Coroutine[Any, Any, RunResult]:
     """`run`, to be awaited: the caller's event loop goes on meanwhile. `listen` is called in another thread."""
-    select = Select(_names(scenarios), _names(invariants), _names(trials), keywords)
-    options = RunOptions(
-        select, concurrency, min_score, strict, fail_fast, preflight=preflight, replicas=replicas, seed=seed
+    options = _options(
+        scenarios, invariants, trials, keywords, concurrency, min_score, strict, fail_fast, preflight, replicas, seed
     )
     return _awaited(execution(spec, options, caller(), part=part, runs=Path(runs), listen=listen))
 
@@ -143,8 +141,6 @@ def execution(
 ) -> RimWork[RunResult]:
     """What `run` does, to be done at the rim. What can be refused is refused before it is."""
     spec = _loaded(source, options, where, part)
-    if spec.part == "run" and {"scenario", "mutation"} <= set(spec.spec.declares):
-        raise UsageError("the spec has a task and mutations to run", hint="say part='scenario' or part='mutation'")
 
     def work(interrupts: Interrupts) -> RunResult:
         inline = spec.spec.agent.in_python and spec.spec.agent.isolation == "inline"
@@ -156,10 +152,31 @@ def execution(
             )
         result = RunResult(outcome)
         if result.exit_code == 2:
+            result.close()
             raise RunInterrupted(f"run {result.id} is stored as far as it went")
         return result
 
     return work
+
+
+def _options(
+    scenarios: str | Sequence[str],
+    invariants: str | Sequence[str],
+    trials: str | Sequence[str],
+    keywords: str,
+    concurrency: int | None,
+    min_score: float | None,
+    strict: bool,
+    fail_fast: bool,
+    preflight: bool,
+    replicas: int | None,
+    seed: int | None,
+) -> RunOptions:
+    """What `run` and `run_async` are asked for."""
+    select = Select(_names(scenarios), _names(invariants), _names(trials), keywords)
+    return RunOptions(
+        select, concurrency, min_score, strict, fail_fast, preflight=preflight, replicas=replicas, seed=seed
+    )
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.api.caller import Caller
+from holdfast.api.job import load_part
 from holdfast.api.loaded_spec import LoadedSpec, loaded
 from holdfast.api.raised import lines
 from holdfast.api.rim import here
@@ -72,9 +74,14 @@ class SpecFile:
         self._items: list[FileItem] = []
         self._asked: set[str] = set()
         """Parts whose agent was asked once without chaos."""
+        self.no_items = ""
+        """Of a file that has none: why, and which command runs it."""
 
     def items(self) -> list[FileItem]:
-        """Everything that applies, in the order of the plan; SpecError or UsageError if the file cannot be used."""
+        """Everything that applies, in the order of the plan; SpecError or UsageError if the file cannot be used.
+
+        Nothing of a file that has mutations, chaos or replays only: `no_items` says so.
+        """
         for part in self._parts():
             self._specs[part] = loaded(self._path, self._options, self._where, part)
             self._plans[part] = plan(self._specs[part].spec)
@@ -84,7 +91,7 @@ class SpecFile:
             while name in found:
                 name += "'"
             found[name] = item if name == item.name else FileItem(name, *_rest(item))
-        if not found:
+        if not found and not self.no_items:
             raise UsageError(f"{self._path}: no rule applies in any scenario", hint="see each rule's `when`")
         self._items = list(found.values())
         return self._items
@@ -107,12 +114,13 @@ class SpecFile:
 
     def _parts(self) -> tuple[Literal["contract", "scenario"], ...]:
         """What pytest runs of a file: its task in every scenario, and a contract that asks something else."""
-        first = loaded(self._path, self._options, self._where, "ci").spec
+        first, _ = load_part(self._path, replace(self._options, part="ci"))
         if "scenario" in first.declares:
             return ("scenario", "contract") if "contract" in first.declares and first.has_golden else ("scenario",)
         if first.declares and "contract" not in first.declares:
-            hint = f"holdfast ci {self._path} runs its other parts: {', '.join(first.declares)}"
-            raise UsageError(f"{self._path}: no contract and no task with rules", hint=hint)
+            others = f"holdfast ci {self._path} runs its other parts: {', '.join(first.declares)}"
+            self.no_items = f"no contract and no task with rules: {others}"
+            return ()
         return ("contract",)
 
     def _cases(self) -> Iterator[FileItem]:

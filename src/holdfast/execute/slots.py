@@ -15,6 +15,7 @@ def slots(spec: Spec, asked: int | None) -> int:
     if _reset_for_all(agent):
         return 1
     if asked is not None:
+        assert asked >= 1, f"{asked} trials at once: every door refuses that"
         return asked
     return spec.concurrency if agent.type == "http" and not agent.launched else os.cpu_count() or 1
 

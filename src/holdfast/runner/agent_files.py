@@ -16,23 +16,26 @@ from holdfast.plan import agent_json
 
 LARGE = 16 << 20
 """Bytes from which a file of an agent is known by its size and time: an interpreter or a model is not read each run."""
+_Folders = tuple[Path, ...]
 _IMPORT = re.compile(
-    rb"^[ \t]*(?:from[ \t]+(?P<package>[.\w]+)[ \t]+import[ \t]+(?P<names>\([^)]*\)|[^\n#;]+)"
+    rb"^[ \t]*(?:from[ \t]+(?P<package>[.\w]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n#;]+)"
     rb"|import[ \t]+(?P<modules>[^\n#;]+))"
     rb"|\b(?:import_module|__import__)\(\s*[\"'](?P<given>[\w.]+)[\"']",
     re.MULTILINE,
 )
-_NAME = re.compile(rb"\s*([.\w]+)")
+_NAME = re.compile(rb"\s*([.\w]+|\*)")
+"""What is imported; of `*` the module before it is found, and nothing below."""
 
 
 def agent_files(spec: Spec) -> dict[str, str]:
     """The digest of each file of the agent, by its path from the spec's folder."""
     root = Path(spec.path).resolve().parent
-    found = _Imported(root, [root, *([root / spec.agent.dir] if spec.agent.dir else ())])
+    folders = (root, *([root / spec.agent.dir] if spec.agent.dir else ()))
+    found = _Imported()
     for module in _modules(spec):
-        found.module(module)
+        found.module(module, folders)
     for file in _started_files(spec, root):
-        found.add(file, program=True)
+        found.add(file, tuple(dict.fromkeys((file.parent, *folders))))  # a program finds its modules beside itself
     return {os.path.relpath(file, root): one for file, one in found.digests.items()}
 
 
@@ -66,33 +69,36 @@ def _started_files(spec: Spec, root: Path) -> Iterator[Path]:
 class _Imported:
     """Files with their digests; of Python's, also those that they import from the same folders."""
 
-    def __init__(self, root: Path, folders: list[Path]) -> None:
-        self._root = root
-        self._folders = folders
+    def __init__(self) -> None:
         self.digests: dict[Path, str] = {}
+        self._seen: set[tuple[Path, _Folders]] = set()
 
-    def module(self, name: str, folders: list[Path] | None = None) -> None:
-        """A module and the packages that it lies in, where they are found; what is installed is not."""
+    def module(self, name: str, folders: _Folders, where: _Folders | None = None) -> None:
+        """A module and the packages that it lies in, as found in `where`; what is installed is not.
+
+        `folders` is where it finds modules itself: those of the program that it is a part of.
+        """
         words = name.split(".")
-        for folder in folders or self._folders:
+        for folder in where or folders:
             for count in range(1, len(words) + 1):
                 place = folder.joinpath(*words[:count])
                 for file in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
                     if os.path.isfile(file):
-                        self.add(file)
+                        self.add(file, folders)
 
-    def add(self, file: Path, *, program: bool = False) -> None:
-        """A program finds its modules beside itself."""
-        if file in self.digests:
+    def add(self, file: Path, folders: _Folders) -> None:
+        """A file, and what it imports from these folders."""
+        if (file, folders) in self._seen:
             return
-        self.digests[file] = file_digest(file)
+        self._seen.add((file, folders))
+        if file not in self.digests:
+            self.digests[file] = file_digest(file)
         if file.suffix == ".py":
-            beside = [file.parent, *self._folders] if program else self._folders
-            for name, folders in _imports(file, beside):
-                self.module(name, folders)
+            for name, where in _imports(file, folders):
+                self.module(name, folders, where)
 
 
-def _imports(file: Path, folders: list[Path]) -> Iterator[tuple[str, list[Path]]]:
+def _imports(file: Path, folders: _Folders) -> Iterator[tuple[str, _Folders]]:
     """What a module says that it imports, and where that is looked for; names that are no modules are found nowhere."""
     try:
         text = b"" if file.stat().st_size > LARGE else file.read_bytes()
@@ -101,7 +107,7 @@ def _imports(file: Path, folders: list[Path]) -> Iterator[tuple[str, list[Path]]
     for found in _IMPORT.finditer(text.replace(b"\\\n", b" ")):
         package = (found["package"] or b"").decode("ascii", "replace")
         above = len(package) - len(package.lstrip("."))
-        where = [file.parents[min(above, len(file.parents)) - 1]] if above else folders
+        where = (file.parents[min(above, len(file.parents)) - 1],) if above else folders
         listed = found["names"] or found["modules"] or found["given"] or b""
         stem = f"{package.lstrip('.')}." if package.lstrip(".") else ""
         for one in listed.strip(b"()").split(b","):

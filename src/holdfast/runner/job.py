@@ -52,8 +52,12 @@ def world_secrets(spec: Spec, options: RunOptions, environ: Mapping[str, str]) -
     from holdfast.world.secrets import resolve_secrets
 
     root = Path(spec.path).resolve().parent
-    trusted = options.allow_commands or root.is_relative_to(Path.cwd())
-    return resolve_secrets(spec.world.secrets, environ, root, spec.seed, commands=trusted)
+    return resolve_secrets(spec.world.secrets, environ, root, spec.seed, commands=trusts_commands(spec, options))
+
+
+def trusts_commands(spec: Spec, options: RunOptions) -> bool:
+    """Whether commands of the spec may give secrets: it lies in the project folder, or the user allows it."""
+    return options.allow_commands or Path(spec.path).resolve().parent.is_relative_to(Path.cwd())
 
 
 def told(spec: Spec, problems: Iterable[Problem]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from holdfast.execute.ray_order import WorkOrder, here, masked_digests
 from holdfast.execute.slots import slots
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
-from holdfast.runner.job import Job
+from holdfast.runner.job import Job, trusts_commands
 from holdfast.spec import secret_values
 from holdfast.spec.references import PROVIDER_KEYS, given_by
 from holdfast.version import __version__
@@ -113,7 +113,7 @@ def _order(job: Job, root: Path, each: int, cluster: Cluster) -> WorkOrder:
         slots=each,
         backend=options.backend,
         strict_world=options.strict_world,
-        trusted=options.allow_commands or root.is_relative_to(Path.cwd()),
+        trusted=trusts_commands(job.spec, options),
         variables=tuple(environ) if cluster.started else None,
         sent=_sent(job) if options.send_secrets else {},
         salt=salt,

@@ -10,6 +10,8 @@ from holdfast.execute.revisit import StoredTrial
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
+from holdfast.plan import RunOptions
+from holdfast.runner.job import trusts_commands
 from holdfast.runner.start import stored_spec
 from holdfast.store.record import trials
 from holdfast.store.rundir import RunDir
@@ -32,10 +34,11 @@ def past(kept: KeptWorld, environ: Mapping[str, str], tell: Callable[[str], None
 def _secrets(spec: Spec, environ: Mapping[str, str], tell: Callable[[str], None]) -> dict[str, str]:
     """Each is asked for again, as the run did; a command only where the spec lies in the project folder."""
     root = Path(spec.path).resolve().parent
+    trusted = trusts_commands(spec, RunOptions())
     found: dict[str, str] = {}
     for secret in spec.world.secrets if spec.world else ():
         try:
-            found |= resolve_secrets([secret], environ, root, spec.seed, commands=root.is_relative_to(Path.cwd()))
+            found |= resolve_secrets([secret], environ, root, spec.seed, commands=trusted)
         except UserError as refused:
             tell(f"secret {secret.name} is not there: {refused}")
     return found

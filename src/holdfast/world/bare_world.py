@@ -23,7 +23,7 @@ _NOWHERE = Path("/dev/null")
 class BareWorld:
     """What an agent is given where no sandbox is asked for. Close it if anything was opened in it."""
 
-    __slots__ = ("_lent", "_machine", "_place", "context", "used")
+    __slots__ = ("_lent", "_machine", "_place", "context", "foreseen", "used")
 
     audit_log = trace_log = _NOWHERE
 
@@ -32,12 +32,9 @@ class BareWorld:
         self._machine = machine
         self._place: MachinePlace | None = None
         self._lent: Path | None = None
+        self.foreseen: dict[tuple[str, ...], object] = {}
         self.used = False
         """Whether anything is to be closed."""
-
-    @property
-    def foreseen(self) -> dict[tuple[str, ...], object]:
-        return {}  # there is nothing that could change
 
     @property
     def root(self) -> Path:

@@ -133,8 +133,12 @@ def test_listeners_hear_every_event(tmp_path: Path) -> None:
     assert isinstance(heard[-1], RunEnded)
 
 
-def test_a_cancelled_run_is_stored_as_far_as_it_went(tmp_path: Path) -> None:
+def test_a_cancelled_run_is_stored_as_far_as_it_went_and_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = threading.Event()
+    closed: list[str] = []
+    monkeypatch.setattr(holdfast.RunResult, "close", lambda result: closed.append(result.id))
 
     async def slow(question: str) -> str:
         asked.set()
@@ -154,6 +158,7 @@ def test_a_cancelled_run_is_stored_as_far_as_it_went(tmp_path: Path) -> None:
         return running.cancelled()
 
     assert asyncio.run(cancel())
+    assert closed == ["0001"]
     assert [path.name for path in tmp_path.iterdir()] == ["0001"]
     assert '"complete":false' in (tmp_path / "0001/ended.json").read_text().replace(" ", "")
 
@@ -186,6 +191,36 @@ def test_a_number_that_the_command_line_would_not_take_is_refused(given: dict[st
     with pytest.raises(UsageError, match=f"{next(iter(given))} is .*, expected"):
         holdfast.run(spec(), runs=tmp_path, **given)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"part": "nope"}, "part is 'nope', expected one of contract, scenario, mutation, chaos, replay, run, ci"),
+        ({"part": ["run"]}, r"part is \['run'\], expected one of"),
+        ({"seed": "x"}, "seed is 'x', expected a whole number, 0 to"),
+        ({"seed": True}, "seed is True, expected a whole number"),
+        ({"replicas": 2.0}, "replicas is 2.0, expected a whole number, 1 to 100000"),
+        ({"concurrency": "2"}, "concurrency is '2', expected a whole number, 1 or more"),
+        ({"min_score": "90"}, "min_score is '90', expected a number, 0 to 100"),
+        ({"strict": "no"}, "strict is 'no', expected True or False"),
+    ],
+)
+def test_what_has_no_such_value_is_refused_before_anything_is_begun(
+    given: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    for source in (spec(), holdfast.build(spec())):
+        with pytest.raises(UsageError, match=f"^{said}"):
+            holdfast.run(source, runs=tmp_path, **given)
+        with pytest.raises(UsageError, match=f"^{said}"):
+            asyncio.run(holdfast.run_async(source, runs=tmp_path, **given))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_part_that_is_nearly_one_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        holdfast.build(spec(), part="contrat")  # type: ignore[arg-type]
+    assert refused.value.__notes__ == ["did you mean contract?"]
 
 
 def test_one_scenario_may_be_named_as_it_is(tmp_path: Path) -> None:

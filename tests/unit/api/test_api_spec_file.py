@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.api.spec_file import FileItem, SpecFile
-from holdfast.errors import UsageError
+from holdfast.errors import SpecError
 
 AGENT = """
 def find_item(name):
@@ -129,8 +129,29 @@ def test_an_agent_that_cannot_be_used_is_an_error_of_all_and_asked_for_once(tmp_
     assert file.decide(items[1], items) is first
 
 
-def test_a_file_for_other_commands_says_which(tmp_path: Path) -> None:
-    text = "golden_prompts: [x]\nmutations: {count: 1, types: [noise]}\ninvariants: [{type: completes}]\n"
-    with pytest.raises(UsageError, match="no contract and no task with rules") as refused:
-        spec_file(tmp_path, text).items()
-    assert "holdfast ci" in refused.value.hint
+MUTATIONS = "golden_prompts: [x]\nmutations: {count: 1, types: [%s]}\ninvariants: [{type: completes}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "others"),
+    [
+        (MUTATIONS % "noise", "mutation"),
+        ("model: {provider: openai, name: none}\n" + MUTATIONS % "paraphrase", "mutation"),  # no model is asked
+        (MUTATIONS % "noise" + "chaos: {tool_faults: [{tool: find_item, mode: error}]}\n", "mutation, chaos"),
+        ("replays: {sources: [{type: langsmith, project: none, auto_import: true}]}\n", "replay"),  # nor a service
+    ],
+)
+def test_a_file_for_other_commands_has_no_items_and_says_which(tmp_path: Path, text: str, others: str) -> None:
+    file = spec_file(tmp_path, text)
+    assert file.items() == []
+    assert file.no_items == (
+        f"no contract and no task with rules: holdfast ci {tmp_path}/holdfast.yaml runs its other parts: {others}"
+    )
+
+
+def test_a_file_with_items_or_with_an_error_does_not_say_so(tmp_path: Path) -> None:
+    file = spec_file(tmp_path, CONTRACT)
+    assert file.items()
+    assert file.no_items == ""
+    with pytest.raises(SpecError):
+        spec_file(tmp_path, MUTATIONS % "noisy").items()

@@ -38,3 +38,9 @@ def test_trials_overlap_unless_they_share_an_agent_or_what_is_reset(
     agent: dict[str, Any], asked: int | None, at_once: int
 ) -> None:
     assert slots(Spec(path="holdfast.yaml", agent=AgentSpec(**agent)), asked) == at_once
+
+
+@pytest.mark.parametrize("asked", [0, -1])
+def test_fewer_than_one_is_our_own_mistake_and_never_passed_on(asked: int) -> None:
+    with pytest.raises(AssertionError):
+        slots(Spec(path="holdfast.yaml", agent=AgentSpec(**COMMAND)), asked)

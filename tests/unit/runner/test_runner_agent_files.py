@@ -88,3 +88,41 @@ def test_modules_of_agent_dir_and_of_a_started_program_count_too(tmp_path: Path)
         "bin/go.py",
         "bin/helper.py",
     }
+
+
+def agent_of(folder: Path, command: str, files: dict[str, str]) -> dict[str, str]:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True, parents=True)
+        (folder / name).write_text(text)
+    agent = AgentSpec("command", command=command)
+    return agent_files.agent_files(Spec(path=str(folder / "holdfast.yaml"), name="x", agent=agent, digest=""))
+
+
+@pytest.mark.parametrize("words", ["from lib import *", "from lib import*", "from .lib import *", "from lib import(a)"])
+def test_a_module_of_which_everything_is_imported_counts(tmp_path: Path, words: str) -> None:
+    before = agent_of(tmp_path, "python main.py", {"main.py": f"{words}\n", "lib.py": "a = 1\n"})
+    after = agent_of(tmp_path, "python main.py", {"lib.py": "a = 2\n"})
+    assert changed_files(before, after) == ["lib.py changed"]
+
+
+def test_what_a_programs_modules_import_is_looked_for_beside_the_program_too(tmp_path: Path) -> None:
+    files = {
+        "src/agent.py": "import tools\n",
+        "src/tools.py": "import pack.deep\n",
+        "src/pack/__init__.py": "",
+        "src/pack/deep.py": "from . import near\n",
+        "src/pack/near.py": "import helpers\n",
+        "src/helpers.py": "",
+    }
+    assert set(agent_of(tmp_path, "python src/agent.py", files)) == set(files)
+
+
+def test_a_module_of_two_programs_has_what_it_imports_beside_each(tmp_path: Path) -> None:
+    files = {
+        "one/go.py": "import shared\n",
+        "two/go.py": "import shared\n",
+        "shared.py": "import helpers\n",
+        "one/helpers.py": "",
+        "two/helpers.py": "",
+    }
+    assert set(agent_of(tmp_path, "run one/go.py two/go.py", files)) == set(files)

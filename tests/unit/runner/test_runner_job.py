@@ -1,4 +1,4 @@
-"""A job: which trial is asked first."""
+"""A job: which trial is asked first, and whose commands are run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from holdfast.plan import RunOptions
-from holdfast.runner.job import Job
+from holdfast.runner.job import Job, trusts_commands
 from holdfast.spec import load
 
 SPEC = {
@@ -49,3 +50,17 @@ def test_not_where_that_would_leave_marks_outside(tmp_path: Path, sections: dict
 
 def test_nor_where_the_user_does_not_want_it(tmp_path: Path) -> None:
     assert job(tmp_path, RunOptions(part="scenario", preflight=False)).asked_first is None
+
+
+def test_commands_are_trusted_in_the_project_folder_and_where_the_user_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project/agents").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "project")
+    (tmp_path / "project/link.yaml").symlink_to(tmp_path / "x.yaml")
+    outside = job(tmp_path, RunOptions(part="scenario")).spec
+    inside = job(tmp_path / "project/agents", RunOptions(part="scenario")).spec
+    assert trusts_commands(inside, RunOptions())
+    assert not trusts_commands(outside, RunOptions())
+    assert not trusts_commands(replace(outside, path="link.yaml"), RunOptions())
+    assert trusts_commands(outside, RunOptions(allow_commands=True))
