@@ -19,7 +19,7 @@ class DiskFull:
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         limited = next((one for one in world.sandbox.isolation if one.feature == "disk limit"), None)
-        if limited is None or not limited.enforced:
+        if limited is None or not limited.enforced or limited.why:  # a limit nobody set is a good part of the memory
             why = limited.why if limited is not None else "this sandbox knows of none"
             raise HarnessError(f"disk_full needs a limit on the workspace's disk, which is not enforced here: {why}")
         await touch(world, ctx, [BALLAST], lambda change: True)
