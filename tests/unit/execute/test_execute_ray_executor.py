@@ -1,4 +1,4 @@
-"""How trials are handed out and taken back, with workers that die when they are told to; real ones: tests/integration."""
+"""How trials are handed out and taken back, with workers that die when told to; real ones: tests/integration."""
 
 from __future__ import annotations
 
