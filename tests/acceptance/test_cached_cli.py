@@ -145,3 +145,23 @@ def test_what_needs_the_agent_excludes_it(made: Project, words: tuple[str, ...])
     made.run()
     refused = made.show("--cached", *words)
     assert (refused.code, "error: --" in refused.err) == (4, True)
+
+
+@pytest.mark.parametrize("written", ["${TONE}", "${TONE:-kind}"])
+def test_a_variable_that_the_spec_names_may_be_another_today(made: Project, tmp_path: Path, written: str) -> None:
+    made.write(contract([rule("cites", value="source")], [CALM], agent=python(env={"TONE": written})))
+    counts = []
+    for tone in ("friendly", "friendly", "unfriendly"):
+        told = made.run("--cached", env={"TONE": tone})
+        assert "--cached: everything is asked, since TONE may have another value today" in told.err
+        counts.append(asked(tmp_path))
+    assert counts[0] < counts[1] < counts[2]
+
+
+def test_a_default_is_the_files_own(made: Project, tmp_path: Path) -> None:
+    made.write(contract([rule("cites", value="source")], [CALM], agent=python(env={"TONE": "${TONE:-kind}"})))
+    made.run("--cached", env={"TONE": "friendly"})
+    made.run("--cached")
+    before = asked(tmp_path)
+    made.run("--cached")
+    assert asked(tmp_path) == before

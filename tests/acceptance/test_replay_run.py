@@ -32,6 +32,14 @@ def ask(prompt):
             return f"not booked: {failure}"
     return f"it costs {found['price']}"
 """
+IDLE = """
+def search(query):
+    return 1
+
+
+def ask(prompt):
+    return "it costs 10" if prompt == "kettle?" else "no"
+"""
 AGENT = {"type": "python", "endpoint": "agent:ask", "tools": ["agent:search", "agent:book"]}
 PRICED = rule("priced", "regex", pattern="costs \\d+|no source")
 HONEST = rule("honest", "contains", value="no source", when="tool_faults_active")
@@ -237,3 +245,17 @@ def test_replicas_of_a_session_are_told_together(shop: Project, tmp_path: Path) 
     result = replay(shop, "s.yaml", "--replicas", "3", "-o", str(tmp_path / "report.json"))
     assert len(result.json["parts"]["replay"]["cases"][0]["replicas"]) == 3
     assert json.loads((tmp_path / "report.json").read_text())["score"] == 100.0
+
+
+def test_a_session_none_of_whose_recorded_tools_was_called_proves_nothing(project: MakeProject) -> None:
+    priced = rule("priced", "regex", pattern="costs \\d+", severity="critical")
+    made = project(contract([priced], agent={**AGENT, "tools": ["agent:search"]}), IDLE)
+    keep(made, "s.yaml", [session("silent", tool_responses=[response({"price": 10})])])
+    told = replay(made, "s.yaml")
+    (case,) = told.json["parts"]["replay"]["cases"]
+    assert (told.code, case["unproven_only"]) == (5, True)
+    assert "none of its recorded tools was called" in case["reason"]
+    keep(made, "s.yaml", [session("failing", "pot?", tool_responses=[response({"price": 10})]), session("no-tools")])
+    assert replay(made, "s.yaml").code == 1
+    keep(made, "s.yaml", [session("no-tools")])
+    assert replay(made, "s.yaml").code == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cli import CALM, MakeProject, contract, python, rule, tool_fault
+from cli import CALM, DOWN, MakeProject, contract, python, rule, tool_fault
 
 FLAKY = """
 import os
@@ -156,3 +156,16 @@ def test_cases_stop_too(project: MakeProject) -> None:
     held = majority.cli("run", "--json", "--no-report", "--replicas", "auto")
     assert held.code == 0, held.out
     assert len(majority.contract_trials()) == 6
+
+
+def test_a_chaos_scenario_that_a_budget_left_out_is_not_proven(project: MakeProject) -> None:
+    made = project(contract([rule("cites", value="source")], [CALM, DOWN], prompts=("one",)))
+    result = made.run("--max-trials", "1")
+    assert (result.code, result.part["vacuous"]) == (5, ["down"])
+    assert made.run("--max-trials", "1", "--allow-vacuous").code == 0
+    assert made.run("--max-trials", "1", "--scenario", "calm").code == 0
+    assert made.run("--max-trials", "1", "--shard", "1/1").code == 0
+    ended = made.cli("ci", "--max-trials", "1")
+    assert ended.code == 5
+    assert "contract: stopped by --max-trials 1: 1 trial asked, 1 of 2 were not" in ended.out
+    assert "stopped by" in made.cli("ci", "--max-trials", "1", "--json", "--no-report").json["notes"][0]

@@ -180,6 +180,13 @@ def test_lf_remembers_what_a_run_of_a_part_did_not_ask(folder: Path) -> None:
     assert cells(again) == {("cites", "calm"), ("cites", "poisoned")}
 
 
+def test_lf_knows_the_parts_of_a_run_of_several(folder: Path) -> None:
+    assert tell(folder, "ci", "mine.yaml", "--no-report").code == 1
+    again = tell(folder, "contract", "run", "mine.yaml", "--lf", "--json")
+    assert "only what failed up to run 0001/contract is run" in again.err
+    assert cells(again) == {("cites", "calm"), ("cites", "poisoned")}
+
+
 def test_lf_is_of_the_same_file_and_command(folder: Path) -> None:
     (folder / "mapped.yaml").write_text(MAPPED)
     assert tell(folder, "contract", "run", "mine.yaml").code == 1

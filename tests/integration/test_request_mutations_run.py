@@ -26,7 +26,7 @@ import http.server, json, os
 class Agent(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         length = int(self.headers["Content-Length"])
-        if length > 10_000:
+        if length > LIMIT:
             TOO_LARGE
         self.rfile.read(length)
         self.reply(200, {"output": "Your parcel is on its way."})
@@ -65,13 +65,15 @@ def mutated(kind: str, variant: str) -> Task:
     raise LookupError(variant)
 
 
-def verdicts(folder: Path, too_large: str) -> dict[tuple[str, str], tuple[str, str]]:
+def verdicts(
+    folder: Path, too_large: str, *, limit: int = 10_000, preflight: bool = True
+) -> dict[tuple[str, str], tuple[str, str]]:
     """By variant and rule, outcome and reason of a run against an agent that does so with large bodies."""
     (folder / "holdfast.yaml").write_text(SPEC)
-    (folder / "agent.py").write_text(SERVER.replace("TOO_LARGE", too_large))
+    (folder / "agent.py").write_text(SERVER.replace("TOO_LARGE", too_large).replace("LIMIT", str(limit)))
     spec, _ = load(folder / "holdfast.yaml", environ={})
     tasks = (mutated("payload_size_attack", "blanks_behind"), mutated("http_header_injection", "crlf"))
-    job = Job(replace(spec, tasks=tasks), RunOptions(), dict(os.environ))
+    job = Job(replace(spec, tasks=tasks), RunOptions(preflight=preflight), dict(os.environ))
     found: dict[tuple[str, str], tuple[str, str]] = {}
 
     def listen(event: Event) -> None:
@@ -106,3 +108,10 @@ def test_the_ending_of_a_changed_request_decides_every_rule_of_its_trial(
         assert found["blanks_behind", rule][0] == outcome
         assert reason in found["blanks_behind", rule][1]
         assert found["crlf", rule][0] == "pass"
+
+
+@pytest.mark.parametrize("preflight", [True, False])
+def test_an_agent_that_refuses_everything_proves_nothing(tmp_path: Path, preflight: bool) -> None:
+    found = verdicts(tmp_path, "return self.reply(403, {})", limit=0, preflight=preflight)
+    assert {outcome for outcome, _ in found.values()} == {"unproven"}
+    assert "plain request was not answered either" in found["crlf", "answers"][1]

@@ -17,12 +17,17 @@ from holdfast.runner.start import RUNS
 def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None, str]:
     """The run that asking would only repeat, if there is one, and the digest by which the next one may find a new run.
 
-    UsageError where it cannot be told.
+    Neither where the spec names variables: their values may be secret, and no run keeps them. UsageError where it
+    cannot be told.
     """
-    from holdfast.runner.cached import cached_run, files_digest, refuse_uncacheable
+    from holdfast.runner.cached import cached_run, files_digest, refuse_uncacheable, variables
     from holdfast.runner.stored import look
 
     refuse_uncacheable(job.spec, job.options)
+    named = ", ".join(dict.fromkeys(variables(job)))
+    if named:
+        print(f"--cached: everything is asked, since {named} may have another value today", file=sys.stderr)
+        return None, ""
     files = files_digest(job, outputs)
     run = cached_run(RUNS, job, files)
     if run is None:
@@ -30,5 +35,5 @@ def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None
     outcome = look(run, environ=os.environ)
     said = f"cached: run {run.id} of {outcome.run.started[:16].replace('T', ' ')} UTC, nothing was asked"
     print(said, file=sys.stderr)
-    note = f"{said}; what models, services and variables give today was not looked at"
+    note = f"{said}; what models and services give today was not looked at"
     return replace(outcome, run=replace(outcome.run, notes=(*outcome.run.notes, note))), files

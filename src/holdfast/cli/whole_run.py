@@ -191,7 +191,7 @@ def run_whole(plan: WholePlan, screen: Screen, *, report: bool, outputs: Sequenc
         least=least,
         duration_s=time.monotonic() - began,
         found=reasons,
-        notes=notes,
+        notes=[*_stopped(outcomes), *notes],
     )
     store_overall(whole, found)
     whole.unlock()
@@ -245,6 +245,14 @@ def _beside(plan: WholePlan, whole: RunDir, outcomes: dict[Part, RunOutcome]) ->
     ids = [outcome.run.id for outcome in outcomes.values()]
     told = [plan.unfound] if plan.unfound else []
     return [], [*told, *regressions_named(RUNS.absolute(), ids)]
+
+
+def _stopped(outcomes: dict[Part, RunOutcome]) -> list[str]:
+    """What a budget left out of each part."""
+    from holdfast.runner.run import STOPPED
+
+    said = [(part, note) for part, found in outcomes.items() for note in found.run.notes]
+    return [f"{part}: {note}" for part, note in said if note.startswith(STOPPED)]
 
 
 def _discard(whole: RunDir, new: bool) -> None:

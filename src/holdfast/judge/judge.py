@@ -57,7 +57,7 @@ class Judge:
         if self._stored and (hidden := masked_in(rule, observation, control, outcome)):
             outcome, found = self._hidden, Finding(None, hidden)
         if trial.task.variation is not UNSET and turns and not observation.error:
-            outcome, found = self._by_request(rule, trial.task.variation, turns[-1], outcome, found)
+            outcome, found = self._by_request(rule, trial.task.variation, turns[-1], control, outcome, found)
         if rule.negative and outcome == "pass" and rule.needs_text and len(turns) < len(trial.task.turns):
             so_far = f"{len(turns)} of {len(trial.task.turns)} turns were asked"
             outcome, found = "unproven", Finding(None, f"the conversation ended early, {so_far}; {found.reason}")
@@ -69,17 +69,24 @@ class Judge:
         return Verdict(trial.id, rule.id, outcome, score, found.reason, turn, found.marks, found.details)
 
     def _by_request(
-        self, rule: RuleJudge, variation: Variation, turn: Turn, outcome: Outcome, found: Finding
+        self,
+        rule: RuleJudge,
+        variation: Variation,
+        turn: Turn,
+        control: Observation | None,
+        outcome: Outcome,
+        found: Finding,
     ) -> tuple[Outcome, Finding]:
         """What stands after a mutation of the request itself: a refusal or a bad end decides for every rule."""
         if variation.request is None:
             return outcome, found
-        from holdfast.judge.changed_requests import request_ending, settled
+        from holdfast.judge.changed_requests import request_ending, settled, unanswered
 
         ending = request_ending(variation.request, turn, self._timeout_ms)
         if ending is None:
             return outcome, found
-        return settled(ending, outcome, found, act=rule.negative and rule.reads in ("trace", "state"))
+        plain = unanswered(control, self._timeout_ms) if ending.passed else ""
+        return settled(ending, outcome, found, plain, act=rule.negative and rule.reads in ("trace", "state"))
 
     def _for_params(self, invariant: Invariant, trial: Trial) -> RuleJudge:
         """The rule with the trial's `{{ params.x }}` in its settings."""

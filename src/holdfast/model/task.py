@@ -190,6 +190,26 @@ class Task(Struct, frozen=True):
         return len(self.turns) if self.user is UNSET else max(len(self.turns), self.user.max_turns)
 
     @property
+    def plain(self) -> Task:
+        """Of a mutation the golden prompt that it was made from, as it is; else the task itself."""
+        if self.variation is UNSET:
+            return self
+        source, further = self.variation.source, self.turns[1:]
+        behind = "".join(f"\n{turn}" for turn in further)
+        whole = bool(further) and source.endswith(behind)
+        return Task((source.removesuffix(behind), *further) if whole else (source,), user=self.user)
+
+    @property
+    def changes_request(self) -> bool:
+        """It is a mutation of the request itself."""
+        return self.variation is not UNSET and self.variation.request is not None
+
+    @property
+    def control(self) -> Task:
+        """What is asked in calm to compare with: of a mutation of the request itself the plain request."""
+        return self.plain if self.changes_request else self
+
+    @property
     def digest(self) -> str:
         """Of what is asked alone: the same prompt meets the same luck whoever asks it."""
         return digest(canonical(self.turns))

@@ -59,7 +59,7 @@ class Plan:
         self.positions = self._cells()
         """Where the plan's cells lie in the grid of all."""
         self.cells: Sequence[CellKey] = Lazy(self.key_at, self.positions)
-        self._controls = {at: self._control(*at) for at in self._compared()}
+        self._controls = {at: self._control(*at) for at in dict.fromkeys(self._compared())}
         self.controls: tuple[Trial, ...] = tuple(self._controls.values())
         self.preflight: Trial | None = self._first(kept)
 
@@ -124,8 +124,8 @@ class Plan:
         return not any(applies(rule.when, scenario) for rule in left for scenario in self.scenarios)
 
     def control_for(self, trial: Trial) -> Trial | None:
-        """The calm trial of the same task and params, where a rule compares with one."""
-        return self._controls.get((trial.task, self.params_index(trial.params)))
+        """The calm trial of the same task and params, where it is compared with one."""
+        return self._controls.get((trial.task.control, self.params_index(trial.params)))
 
     # -- how it is made -------------------------------------------------------------------------
     def _sharing(self, scenario: Scenario) -> tuple[Invariant, ...]:
@@ -207,11 +207,15 @@ class Plan:
         return array("L", (i for i in whole if i % width in self._numbers))
 
     def _compared(self) -> Iterator[tuple[Task, int]]:
-        """Task and params of every control: what a rule that compares with calm asks."""
+        """Task and params of every control: what a rule that compares with calm asks, and the plain request of every
+        mutation of one: a refusal of both proves nothing."""
+        changed = frozenset(task for task in self.spec.tasks if task.changes_request)
         for rule in self.invariants:
-            if needs_control(make_check(rule)):
-                for task in self._tasks[rule.id]:
-                    yield from ((task, number) for number in self._numbers if self._asks(rule, task, number))
+            tasks = self._tasks[rule.id]
+            if not needs_control(make_check(rule)):
+                tasks = tuple(task for task in tasks if task in changed) if changed else ()
+            for task in tasks:
+                yield from ((task.control, number) for number in self._numbers if self._asks(rule, task, number))
 
     def _asks(self, rule: Invariant, task: Task, params: int) -> bool:
         keys = (CellKey(rule.id, s.name, params) for s in self.scenarios)
@@ -223,7 +227,8 @@ class Plan:
         if not kept:
             return None
         spot = self._layout.spot(kept[0])
-        return self._controls.get((spot.task, spot.params)) or self._control(spot.task, spot.params)
+        task = spot.task.plain
+        return self._controls.get((task, spot.params)) or self._control(task, spot.params)
 
     def _control(self, task: Task, number: int) -> Trial:
         spec, params = self.spec, self.spec.params[number]

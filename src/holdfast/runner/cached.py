@@ -21,6 +21,8 @@ from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.agent_files import agent_digest, agent_files, file_digest
 from holdfast.runner.job import Job
+from holdfast.spec.load import source_of
+from holdfast.spec.references import given_by
 from holdfast.store.run_names import parts_of, stored_runs
 from holdfast.store.rundir import Manifest, RunDir
 from holdfast.version import __version__
@@ -29,6 +31,8 @@ MOST_FILES = 20_000
 """Files beside a spec that are read. More is no project but a home folder, and reading it takes longer than asking."""
 DECIDED = (0, 1, 5)
 """Exit codes of runs that came to a verdict; one that our side broke is asked again."""
+_FIXED = ("static:", "generated")
+"""Sources of secrets that the spec and its seed settle."""
 _PASSED_OVER = ("__pycache__", "node_modules")
 
 
@@ -56,6 +60,14 @@ def _unknown(spec: Spec) -> str:
     words = [*(agent.command or "").split(), agent.binary or "", *agent.args]
     named = any(word and len(word) < 256 and os.path.isfile(root / word.strip("'\"")) for word in words)
     return "" if named else "the agent's command names no file beside the spec"
+
+
+def variables(job: Job) -> tuple[str, ...]:
+    """What the spec names whose value is not in its folder, and is stored nowhere: set variables, and secrets."""
+    world = job.spec.world
+    secrets = [one for one in (world.secrets if world is not None else ()) if not one.source.startswith(_FIXED)]
+    texts = (source_of(job.spec), *job.spec.secrets, *job.spec.passed_on)
+    return (*given_by(texts, job.environ), *(one.name for one in secrets))
 
 
 def files_digest(job: Job, but_for: Collection[Path] = ()) -> str:

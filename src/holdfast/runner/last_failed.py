@@ -10,6 +10,7 @@ from holdfast.model.spec import Spec
 from holdfast.model.verdict import Verdict
 from holdfast.plan.select import EVERYTHING, FailedTask, failed_task
 from holdfast.store.record import trials, verdicts
+from holdfast.store.run_names import parts_of, stored_runs
 from holdfast.store.rundir import RunDir
 
 
@@ -30,9 +31,8 @@ def failed_before(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[s
 
 
 def _runs_of(runs: Path, spec: Spec) -> Iterator[RunDir]:
-    """The newest first."""
-    numbered = [path for path in runs.iterdir() if path.name.isdigit()] if runs.is_dir() else []
-    for path in sorted(numbered, key=lambda path: int(path.name), reverse=True):
+    """The newest first; a run of several parts is each of them."""
+    for path in (one for run in reversed(stored_runs(runs)) for one in parts_of(run) or (run,)):
         run = RunDir(path)
         try:
             manifest = run.manifest()

@@ -17,7 +17,6 @@ from holdfast.judge import Judge
 from holdfast.model.codec import canonical, digest, encode_lines
 from holdfast.model.observation import Observation
 from holdfast.model.spec import BuiltText, Spec
-from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, RunOptions, Select
@@ -166,10 +165,10 @@ def _verdicts(run: RunDir, plan: StoredPlan, tally: Tally, stored: StoredTrials,
             if trial.kind == "control" and last[number] >= 0:
                 seen = found.at(last[number])
                 tally.saw(trial, seen)
-                controls[_asked(trial)] = seen
+                controls[canonical(trial.params), trial.task] = seen
 
         def compared(trial: Trial) -> Observation | None:
-            return controls.get(_asked(trial)) if controls else None
+            return controls.get((canonical(trial.params), trial.task.control)) if controls else None
 
         for rule, trial, seen in hear(_pairs(plan, stored, found, last), compared):
             yield trial, seen, judge.judge(rule, trial, seen, compared(trial))
@@ -236,7 +235,3 @@ def _borrowed(plan: StoredPlan) -> tuple[str, ...]:
     if not new:
         return ()
     return (f"{', '.join(new)}: judged on every stored trial of the scenario that asked the same prompts",)
-
-
-def _asked(trial: Trial) -> tuple[bytes, Task]:
-    return canonical(trial.params), trial.task

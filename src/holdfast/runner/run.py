@@ -28,6 +28,8 @@ from holdfast.store.rundir import RunDir
 if TYPE_CHECKING:
     from holdfast.runner.budget import Budget
 
+STOPPED = "stopped by"
+"""How the note begins that a budget ended the run."""
 BEAT_S = 0.2
 """A clock that moves five times a second looks alive."""
 
@@ -170,7 +172,7 @@ class RunInProgress:
 def _stopped(option: str, asked: int, left: int, *, auto: bool) -> str:
     """What a budget left out, in words."""
     open_ = f"at least {left} more would have been" if auto else f"{left} of {asked + left} were not"
-    return f"stopped by {option}: {asked} trial{'' if asked == 1 else 's'} asked, {open_}; --resume goes on"
+    return f"{STOPPED} {option}: {asked} trial{'' if asked == 1 else 's'} asked, {open_}; --resume goes on"
 
 
 async def _go(running: RunInProgress, beat: Callable[[], None] | None) -> None:

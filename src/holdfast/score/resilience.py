@@ -31,7 +31,8 @@ def resilience(tally: Tally, options: ScoreOptions = _DEFAULT) -> Score:
 
 def beside_cases(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Reason, ...]]:
     """The same, and what of it decides where cases have the verdict."""
-    summary, vacuous, replicas = Summary(tally), tally.vacuous(), tally.spec.replicas
+    summary, replicas = Summary(tally), tally.spec.replicas
+    vacuous = tally.vacuous(unasked=options.unasked > 0)
     least = options.min_score if options.min_score is not None else tally.spec.scoring.min_score
     ruling = rule(summary, vacuous, least, options)
     score = Score(

@@ -232,9 +232,14 @@ class Tally:
             decision = done[position]
             yield position, column, row.chaos, decision or self._at(self.plan.key_at(position), row, column)
 
-    def vacuous(self) -> tuple[str, ...]:
-        """Chaos scenarios none of whose trials met any fault: those that were run, or that no rule is judged in."""
-        return tuple(n for n, row in self._rows.items() if row.chaos and not row.met and (row.ran or self._idle(row)))
+    def vacuous(self, *, unasked: bool = False) -> tuple[str, ...]:
+        """Chaos scenarios none of whose trials met any fault: those that were run, or that no rule is judged in.
+
+        `unasked`: a budget has left trials out, and scenarios that it left out whole are none the better for it.
+        """
+        unmet = [(name, row) for name, row in self._rows.items() if row.chaos and not row.met]
+        left_out = {key.scenario for key in self.plan.cells if self.plan.expected(key)} if unasked and unmet else ()
+        return tuple(name for name, row in unmet if row.ran or name in left_out or self._idle(row))
 
     def _idle(self, row: _Row) -> bool:
         """Whether no rule of the whole contract is judged in the scenario; a selection of rules proves nothing."""

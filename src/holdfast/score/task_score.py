@@ -31,8 +31,9 @@ def task_score(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreOp
     scored = [case for case in cases if spec.part != "mutation" or case.variation is not None]
     value, best = _value(scored), _value(scored, errors_pass=True)
     least = options.min_score if options.min_score is not None else spec.scoring.min_score
+    vacuous = tally.vacuous(unasked=options.unasked > 0)
     found = sorted(
-        _reasons(spec, cases, _uncounted(tally), tally.vacuous(), (value, best, least), options, noun),
+        _reasons(spec, cases, _uncounted(tally), vacuous, (value, best, least), options, noun),
         key=lambda one: PRECEDENCE.index(one[0]),
     )
     code = found[0][0] if found else HELD
@@ -49,7 +50,7 @@ def task_score(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreOp
         replicas=spec.replicas,
         critical_failed=tuple(_critical(spec, cases)),
         tolerated=_tolerated(cases, value, least),
-        vacuous=tally.vacuous(),
+        vacuous=vacuous,
         flaky=sum(case.flaky for case in cases),
         reasons=tuple(text for _, text in found) or (_held(cases, least, noun),),
         min_score=least,

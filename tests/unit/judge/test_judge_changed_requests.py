@@ -16,13 +16,22 @@ POSITIVE = Invariant("says", "contains", {"value": "parcel"})
 NEGATIVE = Invariant("lacks", "excludes_pii")
 RULES = [POSITIVE, NEGATIVE, Invariant("quick", "latency", {"max_ms": 1_000}), Invariant("ends", "completes")]
 CHANGE = RequestChange("payload_size_attack", "unknown_field")
+REFUSED = Turn("hi", "no", ending="http_error", detail="HTTP 403", status=403)
+ANSWERED = Observation("c" * 12, (Turn("hi", "your parcel", status=200),))
+"""The plain request of the same prompt."""
 
 
-def verdict(rule: Invariant, turn: Turn, change: RequestChange | None = CHANGE, **seen: Any) -> Verdict:
+def verdict(
+    rule: Invariant,
+    turn: Turn,
+    change: RequestChange | None = CHANGE,
+    control: Observation | None = ANSWERED,
+    **seen: Any,
+) -> Verdict:
     variation = Variation("payload_size_attack", "hi", attack=True, request=change)
     trial = Trial("0" * 12, "contract", "calm", Task(("hi",), kind="mutation", variation=variation))
     spec = Spec("spec.yaml", AgentSpec(endpoint="http://127.0.0.1:1/"), invariants=(rule,))
-    return Judge(spec).judge(rule, trial, Observation(trial.id, (turn,), **seen))
+    return Judge(spec).judge(rule, trial, Observation(trial.id, (turn,), **seen), control)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
@@ -85,3 +94,33 @@ def test_a_refusal_does_not_excuse_what_the_agent_did() -> None:
 def test_our_own_failure_stays_an_error() -> None:
     bad = Turn("hi", ending="timeout", detail="no answer within 9 ms")
     assert verdict(POSITIVE, bad, error="our side broke").outcome == "error"
+
+
+PLAIN = [
+    (None, "the plain request was not asked"),
+    (Observation("c" * 12, (REFUSED,)), "the plain request was not answered either: the agent answered with an error"),
+    (Observation("c" * 12, error="the port is taken"), "the plain request was not answered either: the port is taken"),
+]
+ENDED_WELL = [
+    (REFUSED, CHANGE),
+    (Turn("hi", ending="closed"), RequestChange("protocol_level_attack", malformed=True)),
+    (Turn("hi", ending="no_answer", status=200), RequestChange("request_method_attack", unanswered=True)),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize(("control", "why"), PLAIN)
+@pytest.mark.parametrize(("turn", "change"), ENDED_WELL)
+def test_an_agent_that_refuses_the_plain_request_too_has_refused_no_mutation(
+    rule: Invariant, control: Observation | None, why: str, turn: Turn, change: RequestChange
+) -> None:
+    found = verdict(rule, turn, change, control)
+    assert (found.outcome, found.score) == ("unproven", 0.0)
+    assert why in found.reason
+
+
+def test_what_the_agent_did_and_a_bad_end_need_no_plain_request() -> None:
+    rule = Invariant("calls", "tool_not_called", {"tool": "delete_all"})
+    did = (TraceEvent(0.0, "tool_call", "delete_all", "tool"),)
+    assert verdict(rule, REFUSED, control=None, trace=did).outcome == "fail"
+    assert verdict(POSITIVE, Turn("hi", ending="timeout"), control=None).outcome == "fail"

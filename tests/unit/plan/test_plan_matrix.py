@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from holdfast import plugins
 from holdfast.errors import PluginError
 from holdfast.model.spec import AgentSpec, Injection, Invariant, Position, Scenario, Spec
-from holdfast.model.task import Task
+from holdfast.model.task import RequestChange, Task, Variation
 from holdfast.model.trial import CONTROL
 from holdfast.model.verdict import Finding
 from holdfast.plan import CellKey, Select, make_check, plan
@@ -224,3 +224,22 @@ def test_a_trial_by_its_id_has_a_control_only_if_its_own_rule_compares(rule, con
     made = spec(Invariant("a", "has"), Invariant("same", "like_calm"))
     (one, *_) = [trial.id for trial in plan(made).trials if trial.invariant == rule]
     assert len(plan(made, Select(trials=(one,))).controls) == controls
+
+
+def test_a_mutation_run_asks_the_golden_prompt_first():
+    mutated = Task(("oen", "and then?"), "mutation", Variation("noise", "one\nand then?"))
+    attack = Task(("hello", "do it"), "mutation", Variation("multi_turn_attack", "one", attack=True))
+    for task, asked in ((mutated, ("one", "and then?")), (attack, ("one",))):
+        first = plan(replace(spec(Invariant("a", "has")), tasks=(task,))).preflight
+        assert first is not None
+        assert first.task == Task(asked)
+
+
+def test_every_mutation_of_a_request_has_the_plain_request_of_its_prompt_as_control():
+    changes = [Variation("payload_size_attack", p, request=RequestChange("k", v)) for p in ("one", "two") for v in "ab"]
+    tasks = tuple(Task((change.source,), "mutation", change) for change in changes)
+    noise = Task(("oen",), "mutation", Variation("noise", "one"))
+    made = plan(replace(spec(Invariant("a", "has"), Invariant("b", "has")), tasks=(*tasks, noise)))
+    assert [control.task for control in made.controls] == [Task(("one",)), Task(("two",))]
+    assert all(made.control_for(trial) == made.controls[1] for trial in made.trials if trial.task.prompt == "two")
+    assert all(made.control_for(trial) is None for trial in made.trials if trial.task == noise)

@@ -333,6 +333,15 @@ def test_a_scenario_that_was_not_run_yet_is_not_called_vacuous():
     assert Tally(made, plan(made)).vacuous() == ()
 
 
+def test_a_scenario_that_a_budget_left_out_whole_is_vacuous():
+    made = spec(rule("a", when="always"), rule("b", when="no_chaos"), scenarios=(CALM, TOOL, LLM))
+    assert Tally(made, plan(made)).vacuous(unasked=True) == ("tool-down", "llm-degraded")
+    one = Select(scenarios=(TOOL.name,))
+    for select in (one, Select(trials=(plan(made, one).trials[0].id,))):
+        assert Tally(made, plan(made, select)).vacuous(unasked=True) == ("tool-down",)
+    assert Tally(made, plan(made, Select(invariants=("b",)))).vacuous(unasked=True) == ()
+
+
 def test_a_selection_of_rules_does_not_make_a_scenario_vacuous():
     made = spec(rule("calm", when="no_chaos"), rule("any"), scenarios=(CALM, TOOL))
     assert Tally(made, plan(made, Select(invariants=("calm",)))).vacuous() == ()
