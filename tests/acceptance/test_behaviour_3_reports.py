@@ -304,3 +304,22 @@ def test_3_the_specs_output_section_writes_a_report(project: MakeProject) -> Non
     made = project(contract(RULES, output={"format": "json", "path": "out", "filename_template": "run-{run}"}))
     made.show()
     assert json.loads(made.read("out/run-0001.json"))["score"] == 100.0
+
+
+BLIP = """
+import os
+
+def ask(prompt):
+    if "held" in prompt and os.environ["HOLDFAST_REPLICA"] == "1":
+        return "a blip"
+    return "always wrong" if "bad" in prompt else "a source says so"
+"""
+
+
+# what is shown is what decided: with a majority, a prompt that held may have a failed replica
+def test_3_the_failure_shown_is_of_a_prompt_that_failed(project: MakeProject) -> None:
+    more = {"golden_prompts": ["held", "bad"], "replicas": 3, "scoring": {"replica_aggregation": "majority"}}
+    made = project(contract(RULES[:1], agent=NO_TOOLS, **more), BLIP)
+    result = made.show("-o", "r.md")
+    for text in (result.out, made.read("r.md")):
+        assert re.findall(r"answered +(.+)", text) == ["always wrong"]

@@ -103,7 +103,7 @@ class RuleJudge:
             return "error", Finding(None, f"the check gave a score of {score}, which is not in 0 to 1")
         if passed is None or (found.empty and self.negative):
             return "unproven", found
-        if self.negate:
+        if self.negate and not found.either_way:
             return _swapped(found, passed, wanted=not self.negative)
         return ("pass" if passed else "fail"), found
 

@@ -39,6 +39,8 @@ class TrialRow(Struct, frozen=True, omit_defaults=True):
     trace: tuple[TraceEvent, ...] = ()
     again: str = ""
     """The command that reproduces it."""
+    aside: bool = False
+    """Of a prompt that did not decide the cell: others failed, or stayed open."""
 
 
 class TracedTrial(Struct, frozen=True):

@@ -22,6 +22,8 @@ class Finding(Struct, frozen=True, omit_defaults=True):
     details: dict[str, Any] = {}
     empty: bool = False
     """There was nothing to read: a rule that asks fails, one that forbids is unproven."""
+    either_way: bool = False
+    """A fail that stays one when the rule is negated: the agent led the check out of the workspace."""
 
 
 class Verdict(Struct, frozen=True, omit_defaults=True):

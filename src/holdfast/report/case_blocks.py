@@ -97,7 +97,10 @@ def _facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts, verbose: bool) -
         yield "forbidden", one_line(violation)
     for n, verdict in enumerate(cases.unpassed(one)):
         sign = wording.SIGNS[verdict.outcome]
-        yield "" if n else "because", f"{sign} {one_line(rules.reason(verdict))}   {rules.place(verdict.invariant)}"
+        yield (
+            "" if n else "because",
+            f"{sign} {one_line(rules.reason(verdict, one))}   {rules.place(verdict.invariant)}",
+        )
     if met := one.seen.met:
         more = f"; and {len(met) - 4} more" if len(met) > 4 else ""
         yield "met", one_line("; ".join(map(wording.fault, met[:4])) + more)

@@ -129,11 +129,13 @@ class RuleFacts:
         self._known: Mapping[str, Invariant] = {rule.id: rule for rule in run.invariants}
         self._places = wording.Places(run)
 
-    def reason(self, verdict: Verdict) -> str:
-        """`one_mail (gate): two requests, not 1`."""
-        gate = " (gate)" if self.gate(verdict.invariant) else ""
-        scored = f", scored {verdict.score:g}" if 0 < verdict.score < FULL else ""
-        return f"{verdict.invariant}{gate}{scored}: {verdict.reason}"
+    def reason(self, verdict: Verdict, one: ReplicaRow) -> str:
+        """`one_mail (gate): two requests, not 1`; of a gate that passed and forces 0, what it needs."""
+        passed, gate = verdict.outcome == "pass", self.gate(verdict.invariant)
+        if gate and passed and verdict.score < FULL and "needs 1.0" in one.replica.reason:
+            return f"{verdict.invariant} (gate needs 1.0; scored {verdict.score:g}): {verdict.reason}"
+        scored = f", scored {verdict.score:g}" if (passed or verdict.score > 0) and verdict.score < FULL else ""
+        return f"{verdict.invariant}{' (gate)' if gate else ''}{scored}: {verdict.reason}"
 
     def gate(self, rule: str) -> bool:
         return rule in self._known and self._known[rule].gate

@@ -55,8 +55,8 @@ def _block(run: Run, row: CellRow, places: wording.Places, width: int, paint: Pa
 
 
 def _told(row: CellRow, verbose: bool) -> list[TrialRow | None]:
-    every: list[TrialRow | None] = [t for t in row.trials if verbose and t.outcome == row.cell.outcome]
-    return every or [wording.telling(row)]
+    every = [t for t in row.trials if verbose and t.outcome == row.cell.outcome]
+    return [*sorted(every, key=lambda t: t.aside)] or [wording.telling(row)]
 
 
 def _title(row: CellRow, place: str, width: int, paint: Paint) -> str:

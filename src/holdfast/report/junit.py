@@ -199,7 +199,7 @@ def _told(one: ReplicaRow, rules: cases.RuleFacts) -> Iterator[str]:
         yield f"answered: {cases.answered(one, 4000)}"
     yield from (f"forbidden: {text}" for text in cases.violations(one))
     for verdict in cases.unpassed(one):
-        yield f"because: {rules.reason(verdict)} (at {rules.place(verdict.invariant)})"
+        yield f"because: {rules.reason(verdict, one)} (at {rules.place(verdict.invariant)})"
     yield from (f"met: {wording.fault(met)}" for met in one.seen.met)
     yield f"again: {one.again}"
 

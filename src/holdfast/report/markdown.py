@@ -144,7 +144,7 @@ def _case_facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts) -> Iterator
         yield f"obeyed    {obeyed}"
     yield from (f"forbidden {one_line(text)}" for text in cases.violations(one))
     for verdict in cases.unpassed(one):
-        yield f"because   {one_line(rules.reason(verdict))} ({rules.place(verdict.invariant)})"
+        yield f"because   {one_line(rules.reason(verdict, one))} ({rules.place(verdict.invariant)})"
     yield from (f"met       {one_line(wording.fault(met))}" for met in one.seen.met[:10])
     yield f"again     {one.again}"
 

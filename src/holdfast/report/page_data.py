@@ -144,6 +144,7 @@ class TrialTable:
         rare = {
             "marks": [_utf16(judged, *span) for span in trial.marks if span[1] <= most],
             "turn": trial.turn,
+            "aside": trial.aside,
             "turns": [_turn(t, self._strings, most) for t in trial.turns] if len(trial.turns) > 1 else [],
             "details": _plain(trial.details, most),
             "output": self._strings.of(cut(trial.output, most)) if trial.output else 0,

@@ -168,7 +168,8 @@ def said(trial: TrialRow) -> str:
 
 def telling(row: CellRow) -> TrialRow | None:
     """The trial that shows best why the cell is what it is."""
-    return next((t for t in row.trials if t.outcome == row.cell.outcome), row.trials[0] if row.trials else None)
+    same = [t for t in row.trials if t.outcome == row.cell.outcome] or list(row.trials[:1])
+    return min(same, key=lambda t: t.aside, default=None)  # the first of a prompt that decided
 
 
 class Places:

@@ -51,7 +51,8 @@ class CellCount:
         self.asked = asked
         self.left = expected
         self.counts = [0] * (4 * len(asked))
-        self.firsts: dict[str, tuple[int, int, str]] = {}
+        self.firsts: dict[tuple[str, int], tuple[int, str]] = {}
+        """By outcome and prompt: the first replica that had it, and why."""
         self.met = False
         self.near = NOT_CALLED
         self.beside = ""
@@ -66,9 +67,9 @@ class CellCount:
         self.counts[4 * place + _CODES[outcome]] += 1
         self.left -= 1
         if outcome != "pass":
-            first = self.firsts.get(outcome)
-            if first is None or (place, replica) < first[:2]:
-                self.firsts[outcome] = (place, replica, verdict.reason)
+            first = self.firsts.get((outcome, place))
+            if first is None or replica < first[0]:
+                self.firsts[outcome, place] = (replica, verdict.reason)
 
     def open_at(self, place: int) -> bool:
         """Whether another replica of the prompt is expected."""
@@ -117,7 +118,7 @@ class CellCount:
             return Decision("pass", "", 1, 0, 0, 0, False, met, self.simulated, self.concurrent)
         failed, undecided, broken, flaky, pairs = self._prompts(how)
         outcome: Outcome = "fail" if failed else "error" if broken else "unproven" if undecided else "pass"
-        reason = self._reason(outcome)
+        reason = self._reason(outcome, failed if outcome == "fail" else undecided)
         if outcome == "pass" and needs and not met and self.near == BROKEN:
             outcome, reason = "error", self.beside  # our own fault: neither the agent's doing nor a matter of chance
         elif outcome == "pass" and needs and not met:
@@ -157,10 +158,15 @@ class CellCount:
                 pairs[passes, passes + fails] += 1
         return failed, undecided, broken, flaky, pairs
 
-    def _reason(self, outcome: Outcome) -> str:
+    def _reason(self, outcome: Outcome, prompts: int) -> str:
+        """Why, by the first of the prompts that decided, given as bits."""
         if outcome == "pass":
             return ""
-        if outcome in self.firsts:
-            return self.firsts[outcome][2]
+        if (first := self._first(outcome, prompts)) is not None:
+            return first
         total = sum(self.asked)
         return f"{self.left} of {total} trials {NOT_RUN}" if total > 1 else f"the trial {NOT_RUN}"
+
+    def _first(self, outcome: Outcome, prompts: int) -> str | None:
+        places = [place for kind, place in self.firsts if kind == outcome and prompts >> place & 1]
+        return self.firsts[outcome, min(places)][1] if places else None

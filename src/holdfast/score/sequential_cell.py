@@ -65,12 +65,12 @@ class SequentialCount(CellCount):
             if test is not None:
                 yield place, self.stopped(place)
 
-    def _reason(self, outcome: Outcome) -> str:
+    def _reason(self, outcome: Outcome, prompts: int) -> str:
         limits = [one.used for _, one in self._each() if one.at_limit]
         if outcome == "pass":
             return f"passed at the limit of {max(limits)} replicas" if limits else ""
-        if outcome in self.firsts:
-            return super()._reason(outcome)
+        if (first := self._first(outcome, prompts)) is not None:
+            return first
         missing = [(one.used, self.asked[place]) for place, one in self._each() if self.open_at(place)]
         used, most = missing[0] if missing else (0, 0)
         return f"undecided after {used} of at most {most} replicas: the next {NOT_RUN}"

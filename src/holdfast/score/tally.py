@@ -223,6 +223,12 @@ class Tally:
             marked = row.chaos and decision.outcome == "fail" and (key.invariant, key.params) in calm
             yield _cell(row, column, self.spec.params[key.params], decision, marked)
 
+    def deciding(self, position: int) -> int:
+        """The prompts that made the cell what it is, as bits; 0 where it passed, or its faults were not met."""
+        key = self.plan.key_at(position)
+        kept = self._at(key, self._rows[key.scenario], self._columns[key.invariant])
+        return kept.failed if kept.outcome == "fail" else kept.undecided
+
     def decided(self) -> Iterator[tuple[int, _Column, bool, Decision]]:
         """Every cell in plan order: its position, its rule, whether its scenario has chaos, what is kept of it."""
         columns = [column for column in self._columns.values() for _ in self.spec.params]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
@@ -28,11 +29,19 @@ from holdfast.spec.followups import without_followups
 from holdfast.spec.lint import lint
 from holdfast.spec.mutations import mutation_spec
 from holdfast.spec.named_files import named_files
-from holdfast.spec.parts import declared, part_problems, part_rules, part_weather, part_weights, settled_part
+from holdfast.spec.parts import (
+    declared,
+    part_problems,
+    part_rules,
+    part_weather,
+    part_weights,
+    settled_part,
+    unused_scoring,
+)
 from holdfast.spec.scenario import scenario_problems
 from holdfast.spec.secrecy import references
 from holdfast.spec.sections.file import File
-from holdfast.spec.sections.run import ModelEntry
+from holdfast.spec.sections.run import FILENAME_PARTS, ModelEntry, OutputSection
 from holdfast.spec.settled_values import SettledValues
 from holdfast.spec.stored_agent import stored_agent
 from holdfast.spec.task import task_problems, user_scripts, users_unbuilt
@@ -164,6 +173,7 @@ def _spec(
     if part == "scenario" and (parts or overrides.part != "ci"):  # ci says itself that there is nothing to run
         scenario_problems(reader, file, path)
     part_problems(reader, file, part, overrides)
+    unused_scoring(reader, file, parts)
     held = part_rules(file, part, rules)
     blows = part_weather(reader, file, part, overrides, folder, weather)
     world_problems(reader, file, (*rules.all, *file.run_rules), (*weather.placed, *_added(weather, blows)))
@@ -259,6 +269,14 @@ def _output(file: File) -> dict[str, str]:
     return written | ({"filename_template": file.output.filename_template} if file.output.filename_template else {})
 
 
+def _filename(reader: Reader, section: OutputSection) -> None:
+    for name in re.findall(r"\{[^{}]*\}", section.filename_template or ""):
+        if name not in FILENAME_PARTS:
+            where, hint = section.at.get("filename_template"), f"known are {', '.join(FILENAME_PARTS)}"
+            message = f"unknown placeholder {name[:60]!r}"
+            reader.error(where, "output.filename_template", message, hint=hint, code="unknown-value")
+
+
 def _shape(reader: Reader, file: File, folder: Path | None) -> None:
     """Keys that need each other."""
     task_problems(reader, file)
@@ -272,6 +290,8 @@ def _shape(reader: Reader, file: File, folder: Path | None) -> None:
         reader.error(file.at.key("invariants"), "invariants", "every weight is 0", code="bad-weights")
     for name, model in file.models.items():
         _model(reader, name, model)
+    if file.output is not None:
+        _filename(reader, file.output)
     if file.replays is not None:
         from holdfast.spec.replays import replays_problems
 

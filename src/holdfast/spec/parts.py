@@ -152,3 +152,14 @@ def part_problems(reader: Reader, file: File, part: Part, asked: Overrides) -> N
         where = file.at.key("invariants") if file.at.has("invariants") else file.at
         hint = "a top-level invariants: list holds the rules of run"
         reader.error(where, "invariants", "no rules of run", hint=hint, code="missing-key")
+
+
+def unused_scoring(reader: Reader, file: File, parts: tuple[Part, ...]) -> None:
+    """A contract alone has cells, which pass or fail, and no composite that a threshold or gate could decide."""
+    if parts != ("contract",) or file.scoring is None:
+        return
+    for key in ("pass_threshold", "gate_on"):
+        if file.scoring.at.has(key):
+            hint = "it is for a task with a map of invariants; for cells there are severity and min_score"
+            message = "is not used: a contract has cells and no composite"
+            reader.warn(file.scoring.at.key(key), f"scoring.{key}", message, hint=hint, code="lint-unused-scoring")

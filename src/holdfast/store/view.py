@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import overload
 
@@ -51,7 +51,7 @@ class StoredCells(Sequence[CellRow]):
     def __init__(self, run: RunDir, plan: Plan, tally: Tally, again: Repetition, verdicts: Path) -> None:
         self._plan = plan
         self._tally = tally
-        self.files = Files(run, plan, again, verdicts)
+        self.files = Files(run, plan, again, verdicts, tally.deciding)
 
     def __len__(self) -> int:
         return len(self._plan.cells)
@@ -112,8 +112,11 @@ class CellTrials(Sequence[TrialRow]):
 class Files:
     """The records of a run as rows and traced trials."""
 
-    def __init__(self, run: RunDir, plan: Plan, again: Repetition, verdicts: Path) -> None:
+    def __init__(
+        self, run: RunDir, plan: Plan, again: Repetition, verdicts: Path, deciding: Callable[[int], int]
+    ) -> None:
         self._plan = plan
+        self._deciding = deciding
         self._repetition = again
         # A run that was forced may hold trials of another spec; one judged anew has only those that fit.
         self._planned = Planned(plan) if verdicts == run.verdicts() else None
@@ -124,6 +127,7 @@ class Files:
         place = self._plan.position(cell.invariant, cell.scenario, self._plan.params_index(cell.params))
         given = {verdict.trial: verdict for verdict in self._records.verdicts_of_cell(place)}
         rows = []
+        deciding = self._deciding(place)
         for verdict in given.values():
             found = self._records.trial(verdict.trial)
             if found is None:
@@ -133,7 +137,9 @@ class Files:
             if trial.task not in tasks:  # something else wrote the line
                 continue
             if self._planned is None or self._planned.holds(trial):
-                rows.append((tasks.index(trial.task), self._row(trial, seen, verdict)))
+                task = tasks.index(trial.task)
+                aside = bool(deciding) and not deciding >> task & 1
+                rows.append((task, self._row(trial, seen, verdict, aside=aside)))
         rows.sort(key=lambda row: (row[0], row[1].replica))
         return [row for _, row in rows]
 
@@ -152,7 +158,7 @@ class Files:
     def close(self) -> None:
         self._records.close()
 
-    def _row(self, trial: Trial, seen: Observation, verdict: Verdict) -> TrialRow:
+    def _row(self, trial: Trial, seen: Observation, verdict: Verdict, *, aside: bool) -> TrialRow:
         at = min(max(verdict.turn, 0), max(len(seen.turns) - 1, 0))
         turn = seen.turns[at] if seen.turns else None
         return TrialRow(
@@ -175,6 +181,7 @@ class Files:
             notes=seen.notes,
             trace=seen.trace,
             again=self._again(trial, verdict),
+            aside=aside,
         )
 
     def _again(self, trial: Trial, verdict: Verdict) -> str:

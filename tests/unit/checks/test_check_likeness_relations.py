@@ -7,6 +7,23 @@ import pytest
 from holdfast.checks.likeness import likeness
 
 OPPOSITES = [
+    ("Your balance is -$50.", "Your balance is $50."),
+    ("Your balance is -$1,200.00.", "Your balance is $1,200.00."),
+    ("Your balance is −€50.", "Your balance is €50."),
+    ("Your balance is -£50.", "Your balance is £50."),
+    ("Your balance is -50 €.", "Your balance is 50 €."),
+    ("Your balance is $-50.", "Your balance is $50."),
+    ("Your balance is - $50.", "Your balance is $50."),
+    ("Your balance is minus $50.", "Your balance is $50."),
+    ("Your balance is ($1,200.00).", "Your balance is $1,200.00."),
+    ("Balance: (50.00€)", "Balance: 50.00€"),
+    ("($50)", "$50"),
+    ("Your refund was nearly approved.", "Your refund was approved."),
+    ("Your refund was almost approved.", "Your refund was approved."),
+    ("Your refund was barely approved.", "Your refund was approved."),
+    ("Was your refund approved?", "Your refund was approved."),
+    ("Their refund was approved.", "Your refund was approved."),
+    ("His refund was approved.", "Your refund was approved."),
     ("Order 1000000001", "Order 1000000002"),
     ("Transfer to 1234567890123456", "Transfer to 1234567890123457"),
     ("It costs 12345678901.01 euros.", "It costs 12345678901.02 euros."),
@@ -56,6 +73,14 @@ OPPOSITES = [
 ]
 
 SAME = [
+    ("Your balance is -$50.", "Your balance is minus $50."),
+    ("Your balance is -$50.", "Your balance is ($50)."),
+    ("Your balance is -$50.", "Your balance is $-50."),
+    ("The fee ($50) is due.", "The fee of $50 is due."),
+    ("It costs $5-$10.", "It costs $5 to $10."),
+    ("- $50 for the kettle\n- $7 for the pan", "$50 for the kettle, $7 for the pan"),
+    ("The price is nearly 50 euros.", "The price is about 50 euros."),
+    ("Customers can cancel their order online.", "You can cancel your order online."),
     ("Order 1000000001", "The order 1,000,000,001"),
     ("It takes 1.5 hours.", "It takes 90 minutes."),
     ("It costs $4.50.", "It costs 4.5 dollars."),

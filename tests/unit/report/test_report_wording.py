@@ -1,7 +1,7 @@
 import pytest
 
-from holdfast.model.run import TrialRow
-from holdfast.model.score import Interval, Score
+from holdfast.model.run import CellRow, TrialRow
+from holdfast.model.score import Cell, Interval, Score
 from holdfast.report import wording
 from holdfast.report.wording import interval, plural, said, warned
 
@@ -37,3 +37,12 @@ def test_pass_hat_of_many_replicas_is_a_few_numbers(replicas: int, shown: int) -
     score = Score(100.0, True, 0, pass_hat={str(k): 1.0 for k in range(1, replicas + 1)})
     found = list(wording.pass_hat(score))
     assert (len(found), found[0], found[-1]) == (shown, "1", str(replicas))
+
+
+def test_the_trial_shown_is_of_a_prompt_that_decided() -> None:
+    held = TrialRow("1", "held", "x", "answered", 1.0, "fail", "r", aside=True)
+    bad = TrialRow("2", "bad", "x", "answered", 1.0, "fail", "r")
+    cell = Cell("r", "calm", "low", 1.0, "fail")
+    assert wording.telling(CellRow(cell, (held, bad))) is bad
+    assert wording.telling(CellRow(cell, (held,))) is held
+    assert wording.telling(CellRow(cell, ())) is None

@@ -400,3 +400,16 @@ def test_what_the_preflight_used_is_not_in_the_totals():
     assert tally.control_spending.usd == 0.5
     tally.take(trial, Observation(trial.id, trace=(paid, paid)), [verdict(trial, "p")])
     assert tally.spending.result().calls == 2
+
+
+def test_the_reason_is_of_a_prompt_that_failed_and_not_of_one_that_held() -> None:
+    how = Scoring(replica_aggregation=Aggregation("majority"))
+    made = spec(replicas=3, scoring=how, tasks=(Task(("held",)), Task(("bad",))))
+    planned = plan(made)
+    tally = Tally(made, planned)
+    for trial in planned.trials:
+        failed = trial.task.prompt == "bad" or trial.replica == 1
+        tally.add(trial, Observation(trial.id), verdict(trial, "f" if failed else "p", reason=trial.task.prompt))
+    (cell,) = tally.cells()
+    assert (cell.outcome, cell.fails, cell.reason) == ("fail", 4, "bad")
+    assert tally.deciding(0) == 0b10

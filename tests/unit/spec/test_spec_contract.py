@@ -130,8 +130,15 @@ def test_run_list_is_no_contract(file):
 
 
 def test_output_section_is_kept(file):
-    spec = file.spec(ALL + "output: {format: json, filename_template: 'r-{id}'}\n")
-    assert spec.output == {"format": "json", "path": "./reports", "filename_template": "r-{id}"}
+    spec = file.spec(ALL + "output: {format: json, filename_template: 'r-{run}-{date}-{timestamp}'}\n")
+    assert spec.output == {"format": "json", "path": "./reports", "filename_template": "r-{run}-{date}-{timestamp}"}
+
+
+@pytest.mark.parametrize("name", ["{id}", "{}", "{Run}", "{run:03}"])
+def test_an_unknown_placeholder_of_a_filename_is_an_error_with_the_known_ones(file, name):
+    wrong = file.error(ALL + f"output: {{filename_template: 'r-{name}'}}\n")
+    assert (wrong.path, wrong.message) == ("output.filename_template", f"unknown placeholder {name!r}")
+    assert "{run}, {date}, {timestamp}" in wrong.hint
 
 
 def test_name_and_description_come_from_the_contract_else_the_file(file):

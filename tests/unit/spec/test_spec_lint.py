@@ -125,3 +125,14 @@ def test_temperature_without_a_judge_is_a_warning(file):
 
 def test_temperature_beside_a_judge_is_none(file):
     assert file.warnings(HTTP + JUDGED + MATRIX + MODEL, "lint-temperature") == []
+
+
+@pytest.mark.parametrize("key", ["pass_threshold: 0.5", "gate_on: passed"])
+def test_scoring_of_composites_means_nothing_to_a_contract_alone(file, key):
+    text = contract(POSITIVE) + f"scoring: {{{key}}}\n"
+    (warned,) = file.warnings(text, "lint-unused-scoring")
+    assert warned.path == f"scoring.{key.partition(':')[0]}"
+    assert "a contract has cells and no composite" in warned.message
+    task = "agent: {type: command, command: x}\ntask: {prompt: p}\n"
+    task += "invariants: {a: {description: d, check: {type: completes}}}\n"
+    assert file.warnings(task + f"scoring: {{{key}}}\n", "lint-unused-scoring") == []

@@ -20,6 +20,9 @@ from holdfast.reading.fields import about
 OUTPUT_KEPT = 8_000
 """Bytes of stdout and of stderr that are kept: the last ones, where the failure is."""
 
+_NOT_RUN = (126, 127)
+"""What a shell exits with where a command cannot be run or is not there."""
+
 
 class Ended(Struct, frozen=True, omit_defaults=True):
     """How a command ended, and the last that it printed."""
@@ -69,7 +72,8 @@ class CommandExit:
         else:
             why = f"{what} exited with {found.exit_code}" + ("" if passed else f", not {self.exit_code}")
         said = "" if passed else last_line(found.stderr) or last_line(found.stdout)
-        return Finding(passed, why + (f": {said}" if said else ""), details=printed(found))
+        ran = found.exit_code is not None and (passed or found.exit_code not in _NOT_RUN) and not found.timed_out
+        return Finding(passed, why + (f": {said}" if said else ""), details=printed(found), empty=not ran)
 
 
 def ended(ran: Ran) -> Ended:

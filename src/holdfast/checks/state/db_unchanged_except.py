@@ -69,7 +69,8 @@ class DbUnchangedExcept:
     def decide(self, exhibit: Exhibit) -> Finding:
         found = recorded(exhibit, [self.service], TableMarks)
         if found.refused:
-            return Finding(False, f"the tables cannot be read any more: {shorten(found.refused, 150)}")
+            why = f"the tables cannot be read any more: {shorten(found.refused, 150)}"
+            return Finding(False, why, empty=True)
         names = sorted({*found.before, *found.after})
         changed = [name for name in names if found.before.get(name) != found.after.get(name)]
         wrong = [f"{_bare(name, found)} {_how(name, found)}" for name in changed if not self._may_change(name, found)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from holdfast.checks.patterns import fault_in, search, why_never
-from holdfast.checks.state.paths import PathFound, look
+from holdfast.checks.state.paths import PathFound, look, unreached
 from holdfast.checks.state.recorded import KEPT, record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
@@ -38,9 +38,10 @@ class FileContent:
     def decide(self, exhibit: Exhibit) -> Finding:
         place = recorded(exhibit, [self.path, "content"], PathFound)
         name = shorten(self.path, 60)
+        if away := unreached(place):
+            return away
         if place.kind != "file":
-            why = {"nothing": f"there is no {name}", "folder": f"{name} {_FOLDER}"}.get(place.kind, place.why)
-            return Finding(False, shorten(why, 200))
+            return Finding(False, f"there is no {name}" if place.kind == "nothing" else f"{name} {_FOLDER}", empty=True)
         held, lacked = self._found([place.content, *([place.otherwise] if place.otherwise else [])])
         if held:
             return Finding(False, f"{name} {held}")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from holdfast.checks.state.paths import PathFound, look
+from holdfast.checks.state.paths import PathFound, look, unreached
 from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
@@ -31,8 +31,8 @@ class FileExists:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         place = recorded(exhibit, [self.path], PathFound)
-        if place.kind == "out_of_reach":
-            return Finding(False, shorten(place.why, 200))
+        if away := unreached(place):
+            return away
         there = place.kind != "nothing"
         what = f"{shorten(self.path)} is there" if there else f"there is no {shorten(self.path)}"
         return Finding(there, what + (", a folder" if place.kind == "folder" else ""))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec.structs import replace
 
 from holdfast.checks.patterns import fault_in, why_never
-from holdfast.checks.state.mock_assertion import Assertion, judged
+from holdfast.checks.state.mock_assertion import Assertion, judged, unseen
 from holdfast.checks.state.mock_requests import FIELD, MockRequests, fault_in_field, kept
 from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
@@ -42,7 +42,8 @@ class HttpMockAssertions:
         dead = {n: why for n, one in enumerate(self.assertions) if (why := _why_never(one))}
         live = [replace(one, matches=None) if n in dead else one for n, one in enumerate(self.assertions)]
         verdicts = [judged(one, found) for one in live]
-        worst = min(range(len(verdicts)), key=lambda n: (_ORDER[verdicts[n][0]], n))
+        blank = [unseen(one, found) for one in live]
+        worst = min(range(len(verdicts)), key=lambda n: (_ORDER[verdicts[n][0]], blank[n], n))
         holds, why = verdicts[worst]
         if holds is None:  # what is not known is so by a limit of ours
             raise HarnessError(shorten(why, 220))
@@ -50,7 +51,7 @@ class HttpMockAssertions:
             return Finding(None, next(iter(dead.values())), details=_details(found))
         if holds:
             why = "; ".join(why for _, why in verdicts)
-        return Finding(holds, shorten(why, 220), details=_details(found))
+        return Finding(holds, shorten(why, 220), details=_details(found), empty=not holds and blank[worst])
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         for n, one in enumerate(self.assertions):

@@ -65,6 +65,19 @@ def judged(one: Assertion, found: MockRequests) -> AssertionResult:
     return _holds(one, counted[index], (field[3] or "") if field else "")
 
 
+def unseen(one: Assertion, found: MockRequests) -> bool:
+    """Whether there is nothing to look at: no such request, or a path into a body that is no JSON."""
+    field = FIELD.fullmatch(one.field)
+    if one.field == "request_count" or field is None:
+        return False
+    counted = matching(found.requests, one.filters)
+    index = int(field[2]) if field[2] else -1
+    if not -len(counted) <= index < len(counted):
+        return True
+    inside = (field[3] or "").startswith(("body.", "body["))
+    return inside and json_of(counted[index].body) is MISSING
+
+
 def _count(one: Assertion, count: int, more: int, maybe: Sequence[SeenRequest]) -> AssertionResult:
     """A number of requests; where more came than are kept, or more may fit, it may be higher."""
     wrong = next(_wrong(one, count, body=False), "")

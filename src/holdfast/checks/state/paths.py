@@ -8,16 +8,18 @@ from typing import Literal
 from msgspec import Struct
 
 from holdfast.checks.state.recorded import KEPT
+from holdfast.checks.wording import shorten
 from holdfast.errors import OutsideError
+from holdfast.model.verdict import Finding
 from holdfast.protocols import Sandbox
 
 
 class PathFound(Struct, frozen=True, omit_defaults=True):
     """A path as it was when the agent had ended."""
 
-    kind: Literal["file", "folder", "nothing", "out_of_reach"]
+    kind: Literal["file", "folder", "nothing", "out_of_reach", "outside"]
     why: str = ""
-    """Why it is out of reach: a link that leaves the workspace, for example."""
+    """Why it is out of reach, or which link of the agent's leaves the workspace."""
     content: str = ""
     otherwise: str = ""
     """The content in another encoding that it may be meant in: whoever looks for a text looks in both."""
@@ -38,12 +40,22 @@ def look(sandbox: Sandbox, path: str, *, read: bool = False) -> PathFound:
         with found.open("rb") as file:
             data = file.read(KEPT + 1)
     except OutsideError as left:
-        return PathFound("out_of_reach", str(left))
+        return PathFound("outside", str(left))
     except OSError as refused:
         return PathFound("out_of_reach", f"{path} cannot be read: {refused.strerror}")
     return PathFound(
         "file", content=data[:KEPT].decode("utf-8", "replace"), otherwise=_otherwise(data[:KEPT]), cut=len(data) > KEPT
     )
+
+
+def unreached(place: PathFound) -> Finding | None:
+    """What every check of a file says where the path leads to nothing that can be looked at; None if it does not.
+
+    A link that the agent made to leave is a fail, also of a negated rule; what cannot be read proves nothing to one.
+    """
+    if place.kind == "outside":
+        return Finding(False, shorten(place.why, 200), either_way=True)
+    return Finding(False, shorten(place.why, 200), empty=True) if place.kind == "out_of_reach" else None
 
 
 _MARKS = (

@@ -32,6 +32,7 @@ _ACTS = frozenset(
 _READ_ONLY = ("25006", "1792")
 """What PostgreSQL and MySQL say to a write in a transaction that only reads."""
 _WRITING = "it would write, and a rule only reads: its transaction is read-only"
+_NO_ROW = "the query gave no row"
 _EXACT_DIGITS = 15
 """Digits that a floating-point number always keeps; a longer decimal comes from a database as text."""
 
@@ -84,10 +85,11 @@ class Sql:
     def decide(self, exhibit: Exhibit) -> Finding:
         found = recorded(exhibit, [self.service, self.query], QueryAnswer)
         if found.refused:
-            return Finding(False, f"{shorten(self.service, 40)} refused the query: {shorten(found.refused, 150)}")
+            why = f"{shorten(self.service, 40)} refused the query: {shorten(found.refused, 150)}"
+            return Finding(False, why, empty=True)
         details = {"columns": list(found.columns), "rows": [list(row) for row in found.rows[:SHOWN]]}
         wrong = next(self._wrong(found), "")
-        return Finding(not wrong, wrong or self._right(found), details=details)
+        return Finding(not wrong, wrong or self._right(found), details=details, empty=wrong == _NO_ROW)
 
     def _wrong(self, found: QueryAnswer) -> Iterator[str]:
         """Everything in which the answer is not as expected."""
@@ -97,7 +99,7 @@ class Sql:
             return
         if not found.rows or not found.rows[0]:
             if not (self.equals is None and self._reads_only_equals()):
-                yield "the query gave no row"
+                yield _NO_ROW
             return
         value = found.rows[0][0]
         shown = _shown(value)
@@ -112,7 +114,7 @@ class Sql:
     def _right(self, found: QueryAnswer) -> str:
         if not self._reads_value():
             return f"the query gave {_rows(found.count)}"
-        return f"the value is {_shown(found.rows[0][0])}" if found.rows else "the query gave no row"
+        return f"the value is {_shown(found.rows[0][0])}" if found.rows else _NO_ROW
 
     def _reads_value(self) -> bool:
         return self.equals is not UNSET or not self._reads_only_equals()

@@ -10,6 +10,7 @@ from holdfast.checks.text.folding import fold
 from holdfast.checks.text.languages import COMMA_DECIMAL, Language
 from holdfast.checks.text.quantities import (
     LETTER_SCALES,
+    OWED,
     Fact,
     clock,
     day_month,
@@ -66,7 +67,7 @@ class _Reader:
             kind, text, place = self._raw[at]
             size, fact = self._fact(at)
             if fact is not None:
-                shown = " ".join(t for _, t, _ in self._raw[at : at + size])
+                shown = " ".join(t for _, t, _ in self._raw[at : at + size]).replace(OWED, "-")
                 found.append(TextToken(shown, "#", place, fact=fact))
             elif kind == "compared":
                 found.append(TextToken(text, _COMPARED.get(text, text), place, name=True))
@@ -122,7 +123,7 @@ class _Reader:
 
     def _is_label(self, at: int) -> bool:
         """Whether a number is no amount: a version, an address, the number of a section."""
-        text = self._raw[at][1].lstrip("-−")
+        text = self._raw[at][1].lstrip("-−" + OWED)
         if text.count(".") > 1:
             return not re.fullmatch(r"\d{1,3}(?:\.\d{3})+", text) and "," not in text
         if "." not in text or self._word(at - 1) in _LABELS:
@@ -279,10 +280,10 @@ class _Reader:
     def _figures(self, at: int) -> Fraction:
         text = self._raw[at][1]
         negative = text[0] in "-−"
-        value = number(text.lstrip("-−"), comma_decimal=self._lang.name in COMMA_DECIMAL)
+        value = number(text.lstrip("-−" + OWED), comma_decimal=self._lang.name in COMMA_DECIMAL)
         before = self._raw[at - 1] if at else None
         joined = before is not None and before[2] + len(before[1]) == self._raw[at][2]
-        return -value if negative and not joined else value
+        return -value if text[0] == OWED or (negative and not joined) else value
 
     def _is_day(self, at: int) -> bool:
         text = self._raw[at][1]

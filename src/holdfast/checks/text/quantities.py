@@ -95,6 +95,30 @@ def number(text: str, *, comma_decimal: bool) -> Fraction:
     return Fraction(text if text.count(".") <= 1 else text.replace(".", ""))
 
 
+# -- money below zero ------------------------------------------------------------------------------
+OWED = "\ue001"
+"""The sign of an amount of money below zero, right before its figures."""
+_MONEY = r"(?:US\$|R\$|[$€£¥₹₽])"
+_BEFORE = re.compile(rf"(?<![\w$€£¥₹₽%)])[-−–]({_MONEY}\s?)(?=\d)")
+_BEHIND = re.compile(rf"(?<!\d)(?<!\d\s)({_MONEY})[-−](?=\d)")
+_SAID = r"is|was|are|were|of|to|at|now|ist|war|beträgt|est|était|es|era|è|é|wynosi"
+_MINUS = re.compile(
+    rf"((?:^|[:=|]|\b(?:{_SAID})\b)[ \t]*)(?:minus|(?<=\w[ ])[-−–])[ \t]({_MONEY}[ \t]?)(?=\d)", re.I | re.M
+)
+_IN_BRACKETS = re.compile(
+    rf"((?:^|[:=|]|\b(?:{_SAID})\b)[ \t]*)\((?:({_MONEY})\s?(\d[\d.,]*)|(\d[\d.,]*\s?{_MONEY}))\)", re.I | re.M
+)
+"""As accounts write it, where the amount itself would stand; `the fee ($50) is due` owes nothing."""
+
+
+def signed(text: str) -> str:
+    """The text with one sign for money below zero, however that is written: `-$50`, `$-50`, `is ($50)`."""
+    text = _BEFORE.sub(rf"\1{OWED}", text)
+    text = _BEHIND.sub(rf"\1{OWED}", text)
+    text = _MINUS.sub(rf"\1\2{OWED}", text)
+    return _IN_BRACKETS.sub(lambda m: f"{m[1]}{m[2] or ''}{OWED}{m[3] or m[4]}", text)
+
+
 # -- Chinese and Japanese --------------------------------------------------------------------------
 _DIGITS = {
     sign: n

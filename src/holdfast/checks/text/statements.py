@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
+from holdfast.checks.text.folding import fold
 from holdfast.checks.text.languages import Language
 from holdfast.checks.text.sentence import Sentence, TextToken
 
@@ -27,6 +29,9 @@ _NAMES = {
 _AHEAD = frozenset({"under", "over", "above", "below", "within"})
 """Limits that stand before their number."""
 _FIRM = 0.6
+_NEARLY = frozenset({"nearly", "almost"})
+_ABOUT = frozenset({"about", "around", "approximately", "close to", "just about", "practically", "virtually"})
+_OWNERS = {"your": "yours", "their": "theirs", "his": "theirs", "her": "theirs"}
 _PLEASE = frozenset({"please", "bitte", "proszę", "пожалуйста", "alstublieft", "graag", "veuillez"})
 _COPULAS = frozenset({"is", "was"})
 _NEAR = 3
@@ -116,8 +121,42 @@ def differences(one: Sequence[Sentence], other: Sequence[Sentence], lang: Langua
     yield from _scopes(ours, theirs)
     yield from _joined(ours, theirs)
     yield from _tenses(one, other)
+    yield from (f"'{word}' is missing" for word in _nearly(one, other))
+    yield from (f"'{word}' was added" for word in _nearly(other, one))
+    yield from _owners(one, other, lang)
     if sum(s.question for s in one) != sum(s.question for s in other):
         yield "a statement became a question" if sum(s.question for s in other) else "a question became a statement"
+
+
+def _nearly(one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:
+    """What was nearly so in one text, and is so in the other."""
+    if any(fold(token.text) in (*_NEARLY, *_ABOUT) for sentence in other for token in sentence.tokens):
+        return
+    for sentence in one:
+        for token, after in pairwise(sentence.tokens):
+            if fold(token.text) in _NEARLY and after.key and after.fact is None and after.matched:
+                yield token.text
+
+
+def _owners(one: Sequence[Sentence], other: Sequence[Sentence], lang: Language) -> Iterator[str]:
+    """`Your refund` and `their refund`, unless the text says who they are."""
+    ours, theirs = _owned(one, lang), _owned(other, lang)
+    for key in ours.keys() & theirs.keys():
+        if {ours[key][0], theirs[key][0]} == {"yours", "theirs"}:
+            yield f"'{ours[key][1]}' became '{theirs[key][1]}'"
+
+
+def _owned(sentences: Sequence[Sentence], lang: Language) -> dict[str, tuple[str, str]]:
+    """By thing: whose it is, and that in the text's words."""
+    found: dict[str, tuple[str, str]] = {}
+    named = False
+    for sentence in sentences:
+        for token, after in pairwise(sentence.tokens):
+            named = named or token.name or fold(token.text) in lang.public
+            owner = _OWNERS.get(fold(token.text), "")
+            if after.key and after.matched and (owner == "yours" or (owner and not named)):
+                found.setdefault(after.key, (owner, f"{token.text} {after.text}"))
+    return found
 
 
 def _counts(ours: list[Mark], theirs: list[Mark], one: Sequence[Sentence], other: Sequence[Sentence]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from holdfast.checks.text.dates import separate
 from holdfast.checks.text.facts import facts_at
 from holdfast.checks.text.folding import fold, table
 from holdfast.checks.text.languages import NO_SPACES, Language
-from holdfast.checks.text.quantities import western
+from holdfast.checks.text.quantities import signed, western
 from holdfast.checks.text.sentence import DENIES, Sentence, TextToken
 from holdfast.checks.text.stems import stem
 from holdfast.checks.text.synonyms import group_of, kin_of, phrases, written
@@ -27,8 +27,8 @@ _SCAN = re.compile(
     r"|(?P<dmy>\d{1,2}(?P<sign>[./-])\d{1,2}(?P=sign)(?:\d{4}|\d{2})(?!\d))"
     r"|(?P<md>\d{1,2}月\d{1,2}日)"
     r"|(?P<clock>\d{1,2}(?::|\s?h\s?)\d{2}(?::\d{2})?(?!\d))"
-    r"|(?P<number>(?<![\w.,])[-−]?\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?![\d])(?:[.,]\d+)?"
-    r"|(?:(?<!\d)[-−])?\d+(?:[.,']\d+)*)"
+    r"|(?P<number>(?<![\w.,])[-−\ue001]?\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?![\d])(?:[.,]\d+)?"
+    r"|(?:(?<!\d)[-−]|\ue001)?\d+(?:[.,']\d+)*)"
     rf"|(?P<word>{_LETTER}+(?:['-]{_LETTER}+)*)"
     r"|(?P<unit>R\$|US\$|°[CF]|[$€£¥₹₽%°])"
     r"|(?P<compared>(?<=[^\S\n])[<>](?=\s)|(?<=\w)[<>](?=\d)|[!<>]=|[≤≥≠])"
@@ -92,6 +92,7 @@ _LIGHT = 0.2
 def plain(text: str, lang: Language) -> str:
     """The text without marks of layout, contractions written out."""
     text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
+    text = signed(text)
     text = _LIST_BEGINS.sub(": ", _LIST_GOES_ON.sub(", ", text))
     text = _LIST_MARK.sub(lambda m: "\n\ue000 " if m[1] else "\n", text)
     text = re.sub(r"[*_`#~\"“”«»„]+", " ", text).replace("—", " - ")

@@ -92,7 +92,7 @@ class ProviderReply:
         if odd:
             where = answered.url or answered.origin
             self.broke(f"{where} answered {status} with {odd}, which is no reply of a model: {said}")
-        elif answered.stand_in or is_provider_failure(status):
+        elif answered.stand_in or is_provider_failure(status, self._query, billed=answered.billed):
             self.broke(f"{answered.origin} answered {status}, which was not injected: {said}")
 
     def broke(self, why: str) -> None:

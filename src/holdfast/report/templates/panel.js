@@ -79,7 +79,8 @@ function panelTrials(cell) {
   const [from, to] = trialsOf(cell);
   const ids = Array.from({ length: to - from }, (_, n) => from + n);
   // The trial that tells most is open; the others wait to be asked for.
-  const first = ids.find((t) => trials.outcome[t] === cells.outcome[cell]) ?? from;
+  const same = ids.filter((t) => trials.outcome[t] === cells.outcome[cell]);
+  const first = same.find((t) => !data.more[t]?.aside) ?? same[0] ?? from;
   if (!ids.length) return [];
   return [el("h3", null, ids.length === 1 ? "1 trial" : `${ids.length} trials`), ...ids.map((t) => trialView(t, t === first))];
 }

@@ -150,15 +150,18 @@ class ScoringSection(Struct, frozen=True, kw_only=True):
     replay: Annotated[float, _WEIGHT] = 0.10
 
 
+FILENAME_PARTS = ("{run}", "{date}", "{timestamp}")
+"""What is filled in, in the name of a report."""
+_FILENAME = f"The file's name, without a folder; {', '.join(FILENAME_PARTS)} are filled in."
+
+
 class OutputSection(Struct, frozen=True, kw_only=True):
     """The report that a run writes."""
 
     at: Node
     format: Annotated[Format, about("What is written.")] = "html"
     path: Annotated[str, about("The folder.", min_length=1)] = "./reports"
-    filename_template: Annotated[
-        str | None, about("The file's name, without a folder.", min_length=1, pattern=r"^[^/\\]+$")
-    ] = None
+    filename_template: Annotated[str | None, about(_FILENAME, min_length=1, pattern=r"^[^/\\]+$")] = None
 
 
 class AdvancedSection(Struct, frozen=True, kw_only=True):

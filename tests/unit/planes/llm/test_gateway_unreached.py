@@ -137,6 +137,14 @@ def test_a_refusal_in_the_providers_own_words_is_the_agents_to_meet(tmp_path: Pa
     assert context.troubles == []
 
 
+def test_a_model_that_the_provider_does_not_know_is_no_doing_of_the_agents(tmp_path: Path) -> None:
+    unknown = says(404, '{"error": {"message": "the model m does not exist"}}')
+    (why,) = after(tmp_path, [unknown]).troubles
+    assert "answered 404, which was not injected" in why
+    assert "the model m does not exist" in why
+    assert after(tmp_path, [unknown], path="/files").troubles == []
+
+
 def test_an_endpoint_that_is_no_completion_may_answer_as_it_likes(tmp_path: Path) -> None:
     assert after(tmp_path, [says(200, "plain")], path="/files").troubles == []
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 from upstream_kit import chat, query
 from upstream_server import AGENT, PLACEHOLDER, SAID, Server, answer, free_port, served
 
@@ -149,6 +150,9 @@ def test_upstream_that_breaks_off_is_down() -> None:
 
 
 def test_upstream_failure_of_the_provider_is_told_from_an_answer() -> None:
-    assert [s for s in (200, 400, 401, 403, 404, 408, 409, 422, 429, 500, 529) if is_provider_failure(s)] == [
-        401, 403, 408, 429, 500, 529,
-    ]  # fmt: skip
+    statuses = (200, 400, 401, 403, 404, 408, 409, 422, 429, 500, 529)
+    asked = chat("hi")
+    assert [s for s in statuses if is_provider_failure(s, asked)] == [401, 403, 404, 408, 429, 500, 529]
+    other = replace(asked, codec=None)
+    assert not is_provider_failure(404, other)  # a file that is not there
+    assert not is_provider_failure(404, asked, billed=False)  # a script says so

@@ -88,7 +88,7 @@ class _Recorded:
             wire = written(query, answered.completion)
             self._recorder.take(query, wire, [chunk async for chunk in wire.chunks()], started)
             return answered
-        if is_provider_failure(answered.wire.status):
+        if is_provider_failure(answered.wire.status, query, billed=answered.billed):
             return answered
         return replace(answered, wire=_Tape(answered.wire, query, self._recorder, started))
 

@@ -204,6 +204,11 @@ class StoredReply:
         self.parts = ()
 
 
-def is_provider_failure(status: int) -> bool:
-    """Whether a status that no fault made is the provider's failure (or the key's), not an answer to the agent."""
+def is_provider_failure(status: int, query: Query, *, billed: bool = True) -> bool:
+    """Whether a status that no fault made is the provider's failure (or the key's), not an answer to the agent.
+
+    404 to a request for a completion is one: a provider has no such model or path. A script's own 404 is an answer.
+    """
+    if status == 404:
+        return billed and query.codec is not None
     return status in (401, 403, 408, 429) or status >= 500
