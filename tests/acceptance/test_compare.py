@@ -112,7 +112,7 @@ def attacked(project: MakeProject):
     }
     made = project(text, OBEYS)
     made.cli("ci", "-q")
-    (made.folder / "agent.py").write_text(OBEYS.replace("EAGER = 0", "EAGER = 1"))
+    (made.folder / "agent.py").write_text(OBEYS.replace("EAGER = 0", "EAGER = True"))
     return made
 
 

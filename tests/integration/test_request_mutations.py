@@ -66,14 +66,18 @@ async def failures(url: str, kind: str, **settings: Any) -> dict[str, str]:
     judge = Judge(Spec("spec.yaml", section, invariants=RULES))
     agent = await HttpAgent.open(section, limit=4)
     failed: dict[str, str] = {}
+    worlds = BareWorlds(Machine(Path(), {}))
+    plain = Trial("1" * 12, "control", "calm", Task((PROMPT,)))
     try:
+        asked = await worlds.run(agent, plain.task, LiveContext(plain, CALM))
+        control = Observation(plain.id, asked.turns)
         for made in [*mutations(kind), None]:
             variation = made and Variation(kind, PROMPT, made.name, attack=True, request=made.request)
             task = Task((PROMPT,), kind="mutation", variation=variation) if variation else Task((PROMPT,))
             trial = Trial("0" * 12, "contract", "calm", task)
-            answer = await BareWorlds(Machine(Path(), {})).run(agent, task, LiveContext(trial, CALM))
+            answer = await worlds.run(agent, task, LiveContext(trial, CALM))
             for rule in RULES:
-                verdict = judge.judge(rule, trial, Observation(trial.id, answer.turns))
+                verdict = judge.judge(rule, trial, Observation(trial.id, answer.turns), control)
                 if verdict.outcome != "pass":
                     failed[made.name if made else "-"] = f"{rule.id}: {verdict.outcome}: {verdict.reason}"
     finally:

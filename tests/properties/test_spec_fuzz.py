@@ -100,7 +100,7 @@ def holds(path: Path, data: bytes) -> None:
     path.write_bytes(data)
     checked = check(path, environ={})
     assert (checked.spec is None) == any(p.severity == "error" for p in checked.problems)
-    lines = len(BREAK.split(checked.source))
+    lines = len(re.split(BREAK, checked.source))
     for problem in checked.problems:
         assert problem.message
         assert 0 <= problem.line <= lines

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.world.holders.workspace import WORKSPACE
+from holdfast.world.holders.workspace import HOME, WORKSPACE
 
 _PAGE = 4096
 _VECTORS = 1024
@@ -16,7 +16,7 @@ _VECTORS = 1024
 _POSITION = 2**64 - 1
 """The offset of a call that writes where the file's position is."""
 _PIECE = struct.Struct("=QQ")
-ON_DISK = (f"{WORKSPACE}/".encode(), b"/tmp/", b"/dev/shm/")  # as programs see them
+ON_DISK = (f"{WORKSPACE}/".encode(), f"{HOME}/".encode(), b"/tmp/", b"/dev/shm/")  # as programs see them
 
 
 class _Write(NamedTuple):
