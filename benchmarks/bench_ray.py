@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from measure import HOLDFAST, Spent, command, project, row
@@ -28,10 +29,8 @@ chaos_matrix: [{name: calm}]
 
 def main() -> None:
     print("ray: a run with Ray's start taken off, beside the same run on this machine; one worker unless it says more")
-    try:
-        import ray  # noqa: F401
-    except ModuleNotFoundError as missing:
-        raise UserError("Ray is not installed: pip install 'holdfast[ray]'") from missing
+    if find_spec("ray") is None:
+        raise UserError("Ray is not installed: pip install 'holdfast[ray]'")
     with project({}) as folder, cluster():
         for name, how, count in (("fast", "inline", 20_000), ("fast", "fresh", 1_000)):
             here, there = took(folder, name, how, count), took(folder, name, how, count, "--on", "ray", "-j", "1")
