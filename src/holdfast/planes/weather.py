@@ -3,6 +3,8 @@
 A plane brings a call here and says how to pass it on; the faults that match are wrapped around
 it, the first in the list outermost. A firing is written to the ledger before the agent can feel
 it: before a delay begins, before a failure is raised, before a changed reply is handed over.
+
+Over 400 lines, since when a fault fires, what it did and whether it was felt are one account of the same call.
 """
 
 from __future__ import annotations
